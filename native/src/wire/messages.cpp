@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/messages.h"
+
+#include <array>
+#include <string_view>
+
+#include "wire/codec.h"
+
+namespace ringtune {
+namespace {
+
+constexpr std::array<std::string_view, kOpKindCount> kKindNames{"allreduce", "broadcast", "allgather", "barrier"};
+constexpr int kStatusCodeCount = 7;
+// Smallest encodings, for the check of counts.
+constexpr size_t kMinItemBytes = 1 + 4;
+constexpr size_t kMinTensorBytes = 4 + 4;
+
+void put_signature(Writer& writer, const Signature& signature) {
+  writer.put(signature.kind);
+  writer.put(signature.dtype);
+  writer.put(signature.op);
+  writer.put(signature.root_rank);
+  writer.put(static_cast<uint32_t>(signature.shape.size()));
+  for (const int64_t extent : signature.shape) {
+    writer.put(extent);
+  }
+}
+
+Signature get_signature(Reader& reader) {
+  Signature signature;
+  signature.kind = reader.get_enum<OpKind>(kOpKindCount);
+  signature.dtype = reader.get_enum<DataType>(kDataTypeCount);
+  signature.op = reader.get_enum<ReduceOp>(kReduceOpCount);
+  signature.root_rank = reader.get<int32_t>();
+  signature.shape.resize(reader.get_count(sizeof(int64_t)));
+  for (int64_t& extent : signature.shape) {
+    extent = reader.get<int64_t>();
+  }
+  return signature;
+}
+
+void put_config(Writer& writer, const EngineConfig& config) {
+  writer.put(config.fusion_bytes);
+  writer.put(config.cycle_ms);
+  writer.put(config.hierarchical_allreduce);
+  writer.put(config.hierarchical_allgather);
+  writer.put(config.response_cache);
+  writer.put_string(config.allreduce_algorithm);
+  writer.put(config.chunk_bytes);
+}
+
+EngineConfig get_config(Reader& reader) {
+  EngineConfig config;
+  config.fusion_bytes = reader.get<uint64_t>();
+  config.cycle_ms = reader.get<double>();
+  config.hierarchical_allreduce = reader.get<uint8_t>() != 0;
+  config.hierarchical_allgather = reader.get<uint8_t>() != 0;
+  config.response_cache = reader.get<uint8_t>() != 0;
+  config.allreduce_algorithm = reader.get_string();
+  config.chunk_bytes = reader.get<uint64_t>();
+  return config;
+}
+
+RequestItem get_item(Reader& reader) {
+  RequestItem item;
+  item.type = reader.get_enum<RequestItem::Type>(RequestItem::kTypeCount);
+  switch (item.type) {
+    case RequestItem::Type::kCached:
+      item.cache_id = reader.get<CacheId>();
+      break;
+    case RequestItem::Type::kUrgent:
+      item.name = reader.get_string();
+      break;
+    case RequestItem::Type::kFull:
+      item.name = reader.get_string();
+      item.signature = get_signature(reader);
+      break;
+  }
+  return item;
+}
+
+void put_tensors(Writer& writer, const std::vector<ResponseTensor>& tensors) {
+  writer.put(static_cast<uint32_t>(tensors.size()));
+  for (const ResponseTensor& tensor : tensors) {
+    writer.put(tensor.cache_id);
+    writer.put_string(tensor.name);
+  }
+}
+
+std::vector<ResponseTensor> get_tensors(Reader& reader) {
+  std::vector<ResponseTensor> tensors(reader.get_count(kMinTensorBytes));
+  for (ResponseTensor& tensor : tensors) {
+    tensor.cache_id = reader.get<CacheId>();
+    tensor.name = reader.get_string();
+  }
+  return tensors;
+}
+
+}  // namespace
+
+uint64_t Signature::elements() const {
+  uint64_t count = 1;
+  for (const int64_t extent : shape) {
+    count *= static_cast<uint64_t>(extent);
+  }
+  return count;
+}
+
+std::string Signature::describe() const {
+  std::string text(kKindNames[static_cast<size_t>(kind)]);
+  if (kind == OpKind::kBarrier) {
+    return text;
+  }
+  if (kind == OpKind::kAllreduce) {
+    text += "(" + std::string(reduce_op_name(op)) + ")";
+  }
+  if (kind == OpKind::kBroadcast) {
+    text += "(root rank " + std::to_string(root_rank) + ")";
+  }
+  text += " " + std::string(dtype_name(dtype)) + " [";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
+  }
+  return text + "]";
+}
+
+Bytes encode(const Request& request) {
+  Writer writer;
+  writer.put(request.config_epoch);
+  writer.put(request.config_hash);
+  writer.put(static_cast<uint32_t>(request.items.size()));
+  for (const RequestItem& item : request.items) {
+    writer.put(item.type);
+    if (item.type == RequestItem::Type::kCached) {
+      writer.put(item.cache_id);
+      continue;
+    }
+    writer.put_string(item.name);
+    if (item.type == RequestItem::Type::kFull) {
+      put_signature(writer, item.signature);
+    }
+  }
+  return writer.release();
+}
+
+bool decode(ByteSpan frame, Request& request) {
+  Reader reader(frame);
+  request.config_epoch = reader.get<uint64_t>();
+  request.config_hash = reader.get<uint64_t>();
+  request.items.clear();
+  const uint32_t count = reader.get_count(kMinItemBytes);
+  request.items.reserve(count);
+  for (uint32_t i = 0; i < count && reader.is_intact(); ++i) {
+    request.items.push_back(get_item(reader));
+  }
+  return reader.is_at_end();
+}
+
+Bytes encode(const Response& response) {
+  Writer writer;
+  writer.put(response.type);
+  writer.put(response.cycle);
+  writer.put(response.config_epoch);
+  switch (response.type) {
+    case Response::Type::kCollective:
+      writer.put(response.algorithm);
+      writer.put(response.chunk_bytes);
+      put_tensors(writer, response.tensors);
+      break;
+    case Response::Type::kConfigSwitch:
+      put_config(writer, response.config);
+      break;
+    case Response::Type::kError:
+      writer.put(static_cast<uint8_t>(response.error_code));
+      writer.put_string(response.error_text);
+      put_tensors(writer, response.tensors);
+      break;
+  }
+  return writer.release();
+}
+
+bool decode(ByteSpan frame, Response& response) {
+  Reader reader(frame);
+  response = Response();
+  response.type = reader.get_enum<Response::Type>(Response::kTypeCount);
+  response.cycle = reader.get<uint64_t>();
+  response.config_epoch = reader.get<uint64_t>();
+  switch (response.type) {
+    case Response::Type::kCollective:
+      response.algorithm = reader.get<uint8_t>();
+      response.chunk_bytes = reader.get<uint64_t>();
+      response.tensors = get_tensors(reader);
+      break;
+    case Response::Type::kConfigSwitch:
+      response.config = get_config(reader);
+      break;
+    case Response::Type::kError:
+      response.error_code = reader.get_enum<StatusCode>(kStatusCodeCount);
+      response.error_text = reader.get_string();
+      response.tensors = get_tensors(reader);
+      break;
+  }
+  return reader.is_at_end();
+}
+
+}  // namespace ringtune

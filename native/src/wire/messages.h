@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two messages of the negotiation: requests to the coordinator, responses to every rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/config.h"
+#include "base/dtype.h"
+#include "base/status.h"
+
+namespace ringtune {
+
+enum class OpKind : uint8_t { kAllreduce, kBroadcast, kAllgather, kBarrier };
+inline constexpr int kOpKindCount = 4;
+
+// What must agree between ranks for a tensor of one name.
+struct Signature {
+  OpKind kind = OpKind::kBarrier;
+  DataType dtype = DataType::kUInt8;
+  ReduceOp op = ReduceOp::kSum;
+  int32_t root_rank = 0;
+  std::vector<int64_t> shape;
+
+  bool operator==(const Signature&) const = default;
+
+  uint64_t elements() const;
+  uint64_t bytes() const { return elements() * element_bytes(dtype); }
+  // "allreduce(average) float32 [64, 128]", for messages.
+  std::string describe() const;
+};
+
+// Identifies (name, signature) once all ranks agreed on it; 0 is "none".
+using CacheId = uint32_t;
+inline constexpr CacheId kNoCacheId = 0;
+
+struct RequestItem {
+  enum class Type : uint8_t { kFull, kCached, kUrgent };
+  static constexpr int kTypeCount = 3;
+
+  Type type = Type::kFull;
+  CacheId cache_id = kNoCacheId;  // kCached
+  std::string name;               // kFull, kUrgent: a caller waits for this tensor
+  Signature signature;            // kFull
+};
+
+struct Request {
+  // What the sender runs: the coordinator stops the job if its own hash of that epoch differs.
+  uint64_t config_epoch = 0;
+  uint64_t config_hash = 0;
+  std::vector<RequestItem> items;
+};
+
+struct ResponseTensor {
+  CacheId cache_id = kNoCacheId;
+  std::string name;  // empty: the id alone says it; with an id: learn this pair
+};
+
+struct Response {
+  enum class Type : uint8_t { kCollective, kConfigSwitch, kError };
+  static constexpr int kTypeCount = 3;
+
+  Type type = Type::kCollective;
+  uint64_t cycle = 0;         // number of the negotiation round
+  uint64_t config_epoch = 0;  // in force from this response on
+
+  // kCollective: equal kind, dtype and op; fused in this order.
+  uint8_t algorithm = 0;
+  uint64_t chunk_bytes = 0;
+  std::vector<ResponseTensor> tensors;  // also kError: whom it concerns
+
+  EngineConfig config;  // kConfigSwitch
+
+  StatusCode error_code = StatusCode::kOk;  // kError
+  std::string error_text;
+};
+
+Bytes encode(const Request& request);
+Bytes encode(const Response& response);
+
+// False for a frame that is short, has trailing bytes or values outside their range; the output is then undefined.
+bool decode(ByteSpan frame, Request& request);
+bool decode(ByteSpan frame, Response& response);
+
+}  // namespace ringtune

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/peer_watch.h"
+
+#include <cstdint>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+namespace ringtune {
+
+PeerWatch::PeerWatch(std::vector<int> pidfds, std::function<void(int)> on_death)
+    : pidfds_(std::move(pidfds)),
+      on_death_(std::move(on_death)),
+      stop_fd_(eventfd(0, EFD_CLOEXEC)),
+      thread_([this] { run(); }) {}
+
+PeerWatch::~PeerWatch() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof(one));
+    thread_.join();
+  }
+  close_descriptors();
+}
+
+void PeerWatch::abandon() {
+  thread_.detach();
+  close_descriptors();
+}
+
+void PeerWatch::run() {
+  std::vector<pollfd> polled;
+  for (const int fd : pidfds_) {
+    polled.push_back({fd, POLLIN, 0});  // poll() passes over negative descriptors
+  }
+  polled.push_back({stop_fd_, POLLIN, 0});
+  while (true) {
+    if (poll(polled.data(), polled.size(), -1) < 0) {
+      continue;  // EINTR
+    }
+    if (polled.back().revents != 0) {
+      return;
+    }
+    for (size_t rank = 0; rank + 1 < polled.size(); ++rank) {
+      if (polled[rank].revents != 0) {
+        polled[rank].fd = -1;
+        on_death_(static_cast<int>(rank));
+      }
+    }
+  }
+}
+
+void PeerWatch::close_descriptors() {
+  for (int& fd : pidfds_) {
+    if (fd >= 0) {
+      close(std::exchange(fd, -1));
+    }
+  }
+  if (stop_fd_ >= 0) {
+    close(std::exchange(stop_fd_, -1));
+  }
+}
+
+}  // namespace ringtune

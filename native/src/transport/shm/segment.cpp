@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/segment.h"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace ringtune {
+namespace {
+
+constexpr uint64_t kMagic = 0x72696e6774756e31ULL;  // "ringtun1": changes with the layout
+
+size_t blocks_offset() { return round_up(sizeof(SegmentHeader), kPage); }
+
+size_t response_ring_offset(int world_size) {
+  return blocks_offset() + round_up(sizeof(RankBlock) * static_cast<size_t>(world_size), kPage);
+}
+
+size_t request_rings_offset(int world_size) {
+  return response_ring_offset(world_size) + round_up(ByteRing::footprint(kResponseRingBytes, world_size), kPage);
+}
+
+size_t request_ring_stride() { return round_up(ByteRing::footprint(kRequestRingBytes, 1), kPage); }
+
+size_t stages_offset(int world_size) {
+  return request_rings_offset(world_size) + request_ring_stride() * static_cast<size_t>(world_size);
+}
+
+Status system_error(const std::string& what, int error) {
+  return {StatusCode::kConfigError, what + ": " + std::strerror(error)};
+}
+
+}  // namespace
+
+size_t Segment::total_bytes(int world_size) {
+  return round_up(stages_offset(world_size) + (kStageBytes + kStageStagger) * static_cast<size_t>(world_size), kPage);
+}
+
+Status Segment::create(int world_size, int& fd) {
+  if (world_size < 1 || world_size > kMaxRanksPerHost) {
+    return {StatusCode::kConfigError,
+            "a host takes 1 ... " + std::to_string(kMaxRanksPerHost) + " ranks, not " + std::to_string(world_size)};
+  }
+  const size_t bytes = total_bytes(world_size);
+  fd = memfd_create("ringtune", MFD_CLOEXEC);
+  if (fd < 0) {
+    return system_error("cannot create shared memory (memfd_create)", errno);
+  }
+  // Allocated now: a page that is missing later would be a SIGBUS in the middle of training.
+  const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  if (error != 0) {
+    close(fd);
+    fd = -1;
+    return system_error("cannot allocate " + std::to_string(bytes >> 20) + " MiB of shared memory for " +
+                            std::to_string(world_size) + " ranks; free memory or raise the container's memory limit",
+                        error);
+  }
+  SegmentHeader header{};
+  header.magic = kMagic;
+  header.world_size = static_cast<uint32_t>(world_size);
+  if (pwrite(fd, &header, sizeof(uint64_t) + sizeof(uint32_t), 0) < 0) {
+    const int write_error = errno;
+    close(fd);
+    fd = -1;
+    return system_error("cannot write to shared memory", write_error);
+  }
+  return Status::ok_status();
+}
+
+Status Segment::map(int fd, int world_size, std::shared_ptr<Segment>& segment) {
+  const size_t bytes = total_bytes(world_size);
+  struct stat info {};
+  if (fstat(fd, &info) != 0) {
+    return system_error("the shared-memory descriptor is not usable", errno);
+  }
+  if (static_cast<size_t>(info.st_size) != bytes) {
+    return {StatusCode::kConfigError, "the shared memory has " + std::to_string(info.st_size) + " bytes, this version" +
+                                          " needs " + std::to_string(bytes) + "; all ranks must run one version"};
+  }
+  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (base == MAP_FAILED) {
+    return system_error("cannot map " + std::to_string(bytes >> 20) + " MiB of shared memory", errno);
+  }
+  // Forked children (data loaders) must not reach, nor keep, the ranks' memory.
+  madvise(base, bytes, MADV_DONTFORK);
+  segment.reset(new Segment(static_cast<std::byte*>(base), world_size));
+  if (segment->header().magic != kMagic || segment->header().world_size != static_cast<uint32_t>(world_size)) {
+    segment.reset();
+    return {StatusCode::kConfigError, "the shared memory was made by another version or for another world size"};
+  }
+  return Status::ok_status();
+}
+
+Segment::~Segment() { munmap(base_, total_bytes(world_size_)); }
+
+RankBlock& Segment::block(int rank) { return reinterpret_cast<RankBlock*>(base_ + blocks_offset())[rank]; }
+
+ByteRing Segment::response_ring() {
+  return {base_ + response_ring_offset(world_size_), kResponseRingBytes, world_size_};
+}
+
+ByteRing Segment::request_ring(int rank) {
+  return {base_ + request_rings_offset(world_size_) + request_ring_stride() * static_cast<size_t>(rank),
+          kRequestRingBytes, 1};
+}
+
+std::byte* Segment::stage(int rank) {
+  return base_ + stages_offset(world_size_) + (kStageBytes + kStageStagger) * static_cast<size_t>(rank);
+}
+
+}  // namespace ringtune

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one shared-memory segment of a host: a memfd, so that nothing is left behind whatever kills the ranks.
+//
+// Layout: header | one RankBlock per rank | response ring | request rings | stages. Ranks that are threads of one
+// process share one Segment object and so one mapping; a sanitizer sees nothing of races between two mappings.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "transport/shm/atomics.h"
+#include "transport/shm/byte_ring.h"
+#include "transport/shm/doorbell.h"
+
+namespace ringtune {
+
+inline constexpr int kMaxRanksPerHost = 256;
+inline constexpr size_t kFailureTextBytes = 2048;
+
+// 1 MiB holds the full requests of about 10,000 tensors; a ring that is full only delays.
+inline constexpr size_t kRequestRingBytes = 1 << 20;
+inline constexpr size_t kResponseRingBytes = 4 << 20;
+// Two slots of the largest chunk.
+inline constexpr size_t kStageBytes = 8 << 20;
+// Stages whose addresses differ by a multiple of a large power of two evict each other from the caches: the same loop
+// ran seven times slower. An odd number of pages and cache lines staggers them.
+inline constexpr size_t kStageStagger = kPage + 5 * kCacheLine;
+
+struct SegmentHeader {
+  uint64_t magic;
+  uint32_t world_size;
+  // The failure record: 0 none, 1 being written, 2 readable.
+  SharedU32 failure_state;
+  int32_t failure_code;
+  int32_t culprit_rank;
+  char failure_text[kFailureTextBytes];
+};
+
+// What a rank tells its peers while data moves; each counter has one writer.
+struct RankBlock {
+  Doorbell doorbell;
+  alignas(kCacheLine) SharedU64 staged;   // chunks copied into this rank's stage
+  alignas(kCacheLine) SharedU64 reduced;  // chunks of which this rank's block is reduced
+  alignas(kCacheLine) SharedU64 drained;  // chunks this rank has read and needs no more
+  alignas(kCacheLine) SharedU32 has_departed;
+};
+
+class Segment {
+ public:
+  // A new, fully allocated memfd; the descriptor is the caller's.
+  static Status create(int world_size, int& fd);
+  // Maps it (hidden from forked children). Does not take the descriptor.
+  static Status map(int fd, int world_size, std::shared_ptr<Segment>& segment);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  SegmentHeader& header() { return *reinterpret_cast<SegmentHeader*>(base_); }
+  RankBlock& block(int rank);
+  ByteRing request_ring(int rank);
+  ByteRing response_ring();
+  std::byte* stage(int rank);
+  int world_size() const { return world_size_; }
+
+  static size_t total_bytes(int world_size);
+
+ private:
+  Segment(std::byte* base, int world_size) : base_(base), world_size_(world_size) {}
+
+  std::byte* base_;
+  int world_size_;
+};
+
+}  // namespace ringtune

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/stage.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "transport/shm/failure_record.h"
+
+namespace ringtune {
+namespace {
+
+// Waiting: spin while the peer is surely running, yield while it may be, then sleep. On two busy cores a waiter that
+// spins keeps the peer from running at all; see benchmarks/README.md.
+constexpr int kSpins = 200;
+constexpr int kYields = 50;
+// Bounds the time in which a timeout is noticed; wake-ups come by the doorbell.
+constexpr int64_t kSleepNs = 100 * kNsPerMs;
+
+// More slots than the pipeline needs only push each other out of the caches.
+constexpr uint64_t kMaxDepth = 4;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Stage::Stage(std::shared_ptr<Segment> segment, int rank, int64_t timeout_ns)
+    : segment_(std::move(segment)), rank_(rank), timeout_ns_(timeout_ns) {}
+
+Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
+  if (chunk_bytes != chunk_bytes_) {
+    if (Status s = wait(0, world_size(), Phase::kDrained, base_); !s.ok()) return s;
+    chunk_bytes_ = chunk_bytes;
+    depth_ = std::min(kMaxDepth, kStageBytes / chunk_bytes);
+  }
+  chunks_ = chunks;
+  return Status::ok_status();
+}
+
+void Stage::end() {
+  if (chunks_ == 0) {
+    return;
+  }
+  for (const Phase phase : {Phase::kStaged, Phase::kReduced, Phase::kDrained}) {
+    if (!is_reached(rank_, phase, base_ + chunks_)) {
+      publish(phase, chunks_ - 1);
+    }
+  }
+  base_ += chunks_;
+  chunks_ = 0;
+}
+
+std::byte* Stage::slot(int rank, uint64_t chunk) const {
+  return segment_->stage(rank) + (base_ + chunk) % depth_ * chunk_bytes_;
+}
+
+Status Stage::reserve(uint64_t chunk) {
+  const uint64_t number = base_ + chunk;
+  return number < depth_ ? Status::ok_status() : wait(0, world_size(), Phase::kDrained, number - depth_ + 1);
+}
+
+void Stage::publish(Phase phase, uint64_t chunk) {
+  counter(rank_, phase).store(base_ + chunk + 1);
+  for (int peer = 0; peer < world_size(); ++peer) {
+    if (peer != rank_) {
+      segment_->block(peer).doorbell.ring();
+    }
+  }
+}
+
+Status Stage::wait_for_all(Phase phase, uint64_t chunk) { return wait(0, world_size(), phase, base_ + chunk + 1); }
+
+Status Stage::wait_for(int rank, Phase phase, uint64_t chunk) { return wait(rank, rank + 1, phase, base_ + chunk + 1); }
+
+SharedU64& Stage::counter(int rank, Phase phase) const {
+  RankBlock& block = segment_->block(rank);
+  switch (phase) {
+    case Phase::kStaged:
+      return block.staged;
+    case Phase::kReduced:
+      return block.reduced;
+    case Phase::kDrained:
+      break;
+  }
+  return block.drained;
+}
+
+bool Stage::is_reached(int rank, Phase phase, uint64_t count) const { return counter(rank, phase).load() >= count; }
+
+Status Stage::wait(int first, int last, Phase phase, uint64_t count) {
+  const auto is_done = [&] {
+    while (first < last && is_reached(first, phase, count)) {
+      ++first;
+    }
+    return first == last;
+  };
+  for (int i = 0; i < kSpins + kYields; ++i) {
+    if (is_done()) {
+      return Status::ok_status();
+    }
+    if (i < kSpins) {
+      pause_briefly();
+    } else {
+      sched_yield();
+    }
+  }
+  Doorbell& doorbell = segment_->block(rank_).doorbell;
+  const int64_t limit_ns = now_ns() + timeout_ns_;
+  while (true) {
+    const uint32_t ticket = doorbell.announce();
+    const bool is_through = is_done();
+    if (is_through || has_failure(*segment_)) {
+      doorbell.cancel();
+      return is_through ? Status::ok_status() : read_failure(*segment_)->status();
+    }
+    doorbell.sleep(ticket, kSleepNs);
+    if (now_ns() > limit_ns) {
+      return fail_after_timeout(first, last, phase, count);
+    }
+  }
+}
+
+Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t count) {
+  std::vector<int> missing;
+  for (int rank = first; rank < last; ++rank) {
+    if (!is_reached(rank, phase, count)) {
+      missing.push_back(rank);
+    }
+  }
+  record_failure(*segment_, {StatusCode::kCollectiveTimeout, missing.empty() ? kNoCulprit : missing.front(),
+                             format_ranks(missing) + " did not move on within a running collective for " +
+                                 format_seconds(timeout_ns_) + " (noticed by rank " + std::to_string(rank_) +
+                                 "); see whether it is stopped or swapped out, or raise RINGTUNE_TIMEOUT_S"});
+  return read_failure(*segment_)->status();
+}
+
+}  // namespace ringtune

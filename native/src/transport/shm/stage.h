@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data plane in shared memory: every rank's stage, cut into slots of one chunk, and the counters that order access.
+//
+// Chunks are numbered through all collectives, which every rank executes in the same order. Chunk i of an operation
+// lives in slot i % depth of each stage. A rank may overwrite a slot when every rank has drained the chunk before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/status.h"
+#include "transport/failure.h"
+#include "transport/shm/segment.h"
+
+namespace ringtune {
+
+enum class Phase : uint8_t { kStaged, kReduced, kDrained };
+
+class Stage {
+ public:
+  Stage(std::shared_ptr<Segment> segment, int rank, int64_t timeout_ns);
+
+  int rank() const { return rank_; }
+  int world_size() const { return segment_->world_size(); }
+
+  // Begins an operation of `chunks` chunks. Waits until the slots may be cut anew where the chunk size changes.
+  Status begin(uint64_t chunk_bytes, uint64_t chunks);
+  // Ends it: every counter of this rank stands at the operation's end, whatever phases the operation used.
+  void end();
+
+  // Slots of the current operation; `chunk` counts from its beginning.
+  std::byte* slot(int rank, uint64_t chunk) const;
+  // Waits until this rank's slot for `chunk` may be overwritten.
+  Status reserve(uint64_t chunk);
+
+  // "This rank is through `phase` of all chunks up to and including this one."
+  void publish(Phase phase, uint64_t chunk);
+  Status wait_for_all(Phase phase, uint64_t chunk);
+  Status wait_for(int rank, Phase phase, uint64_t chunk);
+
+  uint64_t depth() const { return depth_; }
+
+ private:
+  SharedU64& counter(int rank, Phase phase) const;
+  bool is_reached(int rank, Phase phase, uint64_t count) const;
+  // Waits until the ranks [first, last) have counted to `count`.
+  Status wait(int first, int last, Phase phase, uint64_t count);
+  Status fail_after_timeout(int first, int last, Phase phase, uint64_t count);
+
+  std::shared_ptr<Segment> segment_;
+  int rank_;
+  int64_t timeout_ns_;
+  uint64_t base_ = 0;  // number of the operation's first chunk
+  uint64_t chunks_ = 0;
+  uint64_t chunk_bytes_ = 0;
+  uint64_t depth_ = 2;
+};
+
+}  // namespace ringtune

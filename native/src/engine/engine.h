@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rank's engine: the public face of the native core.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "engine/coordinator.h"
+#include "engine/handle_table.h"
+#include "engine/progress.h"
+#include "engine/submission_queue.h"
+#include "telemetry/counters.h"
+#include "telemetry/step_recorder.h"
+#include "transport/shm/shm_transport.h"
+
+namespace ringtune {
+
+struct EngineOptions {
+  int rank = 0;
+  int world_size = 1;
+  std::vector<int> pidfds;  // taken over
+  std::vector<int> pids;
+  EngineConfig config;
+  double stall_warn_s = 60;
+  double timeout_s = 600;
+  LogLevel log_level = LogLevel::kWarning;
+};
+
+// A tensor to be allreduced, broadcast or gathered; buffers must live until the handle is done.
+struct TensorArguments {
+  std::string name;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::vector<int64_t> shape;
+  DataType dtype = DataType::kFloat32;
+};
+
+class Engine {
+ public:
+  // The options and the segment are valid; see `check_options`.
+  Engine(std::shared_ptr<Segment> segment, EngineOptions options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  static Status check_options(const EngineOptions& options);
+
+  int rank() const { return options_.rank; }
+  int world_size() const { return options_.world_size; }
+
+  // Any thread. On success `handle` must be waited for once.
+  Status allreduce_async(const TensorArguments& tensor, ReduceOp op, bool is_gradient, Handle& handle);
+  Status broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle);
+  Status allgather_async(const TensorArguments& tensor, Handle& handle);
+  Status barrier_async(Handle& handle);
+
+  bool poll(Handle handle) const { return handles_.is_done(handle); }
+  // Waits up to `timeout_ns`; nothing if the handle is still pending then.
+  std::optional<Status> wait(Handle handle, int64_t timeout_ns);
+  // The operation's round shall not wait for others: a caller is about to wait for it.
+  void set_urgent(Handle handle);
+
+  // The training thread, after each optimizer step.
+  void mark_step();
+
+  // Rank 0: all ranks switch in the same round. The epoch is in force once `config_epoch()` has reached it.
+  Status apply_config(const EngineConfig& config, uint64_t& epoch);
+  EngineConfig config() const { return active_.get(); }
+  uint64_t config_epoch() const { return active_.epoch(); }
+
+  StepRecorder& steps() { return steps_; }
+  std::vector<std::pair<std::string, uint64_t>> counters() const;
+
+  // Idempotent. Waits for the collective that is running, fails what is pending.
+  void shutdown();
+  // In a forked child: closes descriptors; nothing but destruction without effect is allowed afterwards.
+  void abandon_after_fork();
+
+ private:
+  Status submit(const TensorArguments& tensor, Signature signature, Handle& handle);
+
+  EngineOptions options_;
+  Log log_;
+  Counters counters_;
+  StepRecorder steps_;
+  ShmTransport transport_;
+  std::unique_ptr<Coordinator> coordinator_;  // rank 0
+  SubmissionQueue queue_;
+  HandleTable handles_;
+  ActiveConfig active_;
+  Progress progress_;
+  std::thread communication_thread_;
+  std::atomic<uint64_t> barriers_{0};
+};
+
+}  // namespace ringtune

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Handles of asynchronous operations: pending, done, or failed.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/status.h"
+#include "engine/submission.h"
+
+namespace ringtune {
+
+class HandleTable {
+ public:
+  // `name`: what the operation is called.
+  Handle open(std::string name);
+  void complete(Handle handle, Status status);
+
+  // The name of a pending handle; nothing if it is done or unknown.
+  std::optional<std::string> pending_name(Handle handle) const;
+
+  // True for handles that are done, failed or unknown: `take` would not wait.
+  bool is_done(Handle handle) const;
+  // Waits up to `timeout_ns`; the status of a finished handle, which is forgotten then, or nothing.
+  std::optional<Status> take(Handle handle, int64_t timeout_ns);
+
+ private:
+  struct Operation {
+    std::string name;
+    std::optional<Status> outcome;  // nothing: pending
+  };
+
+  // Guards operations_. Held for look-ups only; never while another lock is taken.
+  mutable std::mutex mutex_;
+  std::condition_variable has_completed_;
+  std::unordered_map<Handle, Operation> operations_;
+  Handle next_ = 1;
+};
+
+}  // namespace ringtune

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communication thread's work: submissions become requests, responses become collectives, failures end everything.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "engine/coordinator.h"
+#include "engine/executor.h"
+#include "engine/handle_table.h"
+#include "engine/response_cache.h"
+#include "engine/submission_queue.h"
+#include "telemetry/counters.h"
+#include "transport/transport.h"
+
+namespace ringtune {
+
+// What a rank runs, as other threads see it.
+class ActiveConfig {
+ public:
+  explicit ActiveConfig(const EngineConfig& config) : config_(config), hash_(config_hash(config)) {}
+
+  void set(const EngineConfig& config, uint64_t epoch);
+  EngineConfig get() const;
+  uint64_t epoch() const { return epoch_.load(); }
+  // The communication thread, which alone calls `set`.
+  uint64_t hash() const { return hash_; }
+  bool is_cache_on() const { return config_.response_cache; }
+
+ private:
+  mutable std::mutex mutex_;  // guards config_ against readers of other threads
+  EngineConfig config_;
+  uint64_t hash_;
+  std::atomic<uint64_t> epoch_{0};
+};
+
+class Progress {
+ public:
+  // `coordinator` is null except on rank 0.
+  Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
+           HandleTable& handles, ActiveConfig& active, Counters& counters, int64_t timeout_ns);
+
+  // Until `stop`, then fails what is pending with `kShutDown`.
+  void run();
+  void stop();
+
+ private:
+  bool step();
+  int64_t wait_limit_ns() const;
+
+  void collect_submissions();
+  RequestItem request_item(const Submission& submission);
+  bool send_requests();
+
+  bool execute_responses();
+  void execute(const Response& response);
+  void run_collective(const Response& response);
+  void fail_tensors(const Response& response);
+  void finish(const Submission& submission, const Status& status);
+
+  void watch_coordinator(int64_t now_ns);
+  void fail_everything(const Status& status);
+
+  Transport& transport_;
+  Coordinator* coordinator_;
+  Executor executor_;
+  SubmissionQueue& queue_;
+  HandleTable& handles_;
+  ActiveConfig& active_;
+  Counters& counters_;
+  int64_t timeout_ns_;
+
+  std::unordered_map<std::string, Submission> pending_;
+  ResponseCache cache_;
+  std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
+  int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending
+  bool has_failed_ = false;
+  std::atomic<bool> is_stopping_{false};
+};
+
+}  // namespace ringtune

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts of optimizer steps, from the training thread to the tuning thread through a lock-free ring.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace ringtune {
+
+struct StepFact {
+  uint64_t step;            // number of the step since init
+  int64_t end_ns;           // when the optimizer step returned, steady clock
+  uint64_t gradient_bytes;  // submitted by gradient hooks in this step
+  uint64_t tensor_set;      // order-independent hash of (dtype, shape) of those tensors
+  uint64_t config_epoch;    // in force at its end
+};
+
+class StepRecorder {
+ public:
+  // A gradient hook submits a tensor. Any thread.
+  void add_gradient(uint64_t signature_hash, uint64_t bytes);
+
+  // The training thread ends a step.
+  void mark_step(int64_t now_ns, uint64_t config_epoch);
+  uint64_t steps() const { return steps_.load(std::memory_order_acquire); }
+
+  // The tuning thread takes the oldest fact; false if there is none. When it reads too late, the newest facts are
+  // dropped: their numbers then have a gap.
+  bool take(StepFact& fact);
+
+ private:
+  // Twice the longest window; a power of two.
+  static constexpr uint64_t kCapacity = 1024;
+
+  std::atomic<uint64_t> gradient_bytes_{0};
+  std::atomic<uint64_t> tensor_set_{0};
+  std::atomic<uint64_t> steps_{0};
+  std::atomic<uint64_t> written_{0};
+  std::atomic<uint64_t> read_{0};
+  std::array<StepFact, kCapacity> facts_{};
+};
+
+}  // namespace ringtune

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine as Python holds it: alive, shut down, or abandoned in a forked child.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "runtime_tuner/runtime_tuner.h"
+
+namespace ringtune {
+
+class EngineHandle {
+ public:
+  EngineHandle(std::shared_ptr<Segment> segment, EngineOptions options)
+      : engine_(std::make_unique<Engine>(std::move(segment), std::move(options))), tuner_(*engine_) {}
+  ~EngineHandle();
+  EngineHandle(const EngineHandle&) = delete;
+  EngineHandle& operator=(const EngineHandle&) = delete;
+
+  // Throws StatusException in a forked child.
+  Engine& engine();
+  // Throws after shutdown too.
+  RuntimeTuner& tuner();
+
+  void shutdown();
+  void abandon_after_fork();
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  RuntimeTuner tuner_;
+  std::atomic<bool> is_shut_down_{false};
+  std::atomic<bool> is_forked_{false};
+};
+
+}  // namespace ringtune

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings/errors.h"
+
+namespace nb = nanobind;
+
+namespace ringtune {
+namespace {
+
+const char* class_name(StatusCode code) {
+  switch (code) {
+    case StatusCode::kConfigError:
+      return "ConfigError";
+    case StatusCode::kMismatchError:
+      return "MismatchError";
+    case StatusCode::kPeerLostError:
+      return "PeerLostError";
+    case StatusCode::kCollectiveTimeout:
+      return "CollectiveTimeout";
+    case StatusCode::kForkedProcessError:
+      return "ForkedProcessError";
+    case StatusCode::kOk:
+    case StatusCode::kShutDown:
+      break;
+  }
+  return "RingtuneError";
+}
+
+void translate(const std::exception_ptr& exception, void* /*payload*/) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const StatusException& error) {
+    const nb::object type = nb::module_::import_("ringtune.errors").attr(class_name(error.status().code()));
+    PyErr_SetString(type.ptr(), error.what());
+  }
+}
+
+}  // namespace
+
+void register_errors() { nb::register_exception_translator(&translate, nullptr); }
+
+}  // namespace ringtune

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consecutive steps measured under one config, and why a window may be void.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace ringtune {
+
+enum class VoidReason : uint8_t { kNone, kPause, kTensorSetChanged, kMixedEpochs, kNoGradients };
+
+std::string_view void_reason_name(VoidReason reason);
+
+struct WindowSpec {
+  uint64_t epoch = 0;         // config epoch under which to measure
+  uint64_t settle_steps = 0;  // dropped after the epoch came into force
+  uint64_t steps = 1;         // to measure
+  double limit_ms = 0;        // mean step time above which the window is closed early; 0: never
+};
+
+struct Window {
+  uint64_t epoch = 0;
+  std::vector<double> step_ms;
+  uint64_t bytes_per_step = 0;
+  uint64_t tensor_set = 0;
+  VoidReason void_reason = VoidReason::kNone;
+  bool was_cut = false;
+};
+
+}  // namespace ringtune

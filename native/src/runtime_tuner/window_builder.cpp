@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime_tuner/window_builder.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace ringtune {
+namespace {
+
+constexpr double kPauseMedians = 5;
+constexpr double kPauseMinMs = 1000;
+constexpr size_t kRecentSteps = 64;
+// Fewer say nothing about what a usual step is.
+constexpr size_t kMinRecentSteps = 5;
+// A window is cut by its mean over at least this many steps, not by one slow step.
+constexpr size_t kMinStepsBeforeCut = 5;
+
+}  // namespace
+
+std::string_view void_reason_name(VoidReason reason) {
+  constexpr std::array<std::string_view, 5> kNames{"", "pause", "tensor_set_changed", "mixed_epochs", "no_gradients"};
+  return kNames[static_cast<size_t>(reason)];
+}
+
+void WindowBuilder::begin(const WindowSpec& spec) {
+  spec_ = spec;
+  window_ = Window();
+  window_.epoch = spec.epoch;
+  settled_ = 0;
+  is_open_ = true;
+}
+
+std::optional<Window> WindowBuilder::add(const StepFact& fact) {
+  const std::optional<StepFact> previous = std::exchange(previous_, fact);
+  const bool is_consecutive = previous && previous->step + 1 == fact.step;
+  if (!is_consecutive) {
+    begin(spec_);
+    return std::nullopt;
+  }
+  const double step_ms = ns_to_ms(fact.end_ns - previous->end_ns);
+  const bool was_pause = is_pause(step_ms);
+  if (!was_pause) {
+    remember(step_ms);
+  }
+  // Nothing counts before a whole step has passed under the epoch.
+  if (!is_open_ || fact.config_epoch < spec_.epoch || previous->config_epoch < spec_.epoch) {
+    return std::nullopt;
+  }
+  if (fact.config_epoch != spec_.epoch) {
+    return close(VoidReason::kMixedEpochs);
+  }
+  if (settled_ < spec_.settle_steps) {
+    ++settled_;
+    return std::nullopt;
+  }
+  const VoidReason reason = was_pause ? VoidReason::kPause : take_step(fact, step_ms);
+  if (reason != VoidReason::kNone) {
+    return close(reason);
+  }
+  window_.was_cut = is_over_limit();
+  const bool is_full = window_.step_ms.size() >= spec_.steps;
+  return is_full || window_.was_cut ? close(VoidReason::kNone) : std::nullopt;
+}
+
+VoidReason WindowBuilder::take_step(const StepFact& fact, double step_ms) {
+  if (window_.step_ms.empty()) {
+    window_.tensor_set = fact.tensor_set;
+    window_.bytes_per_step = fact.gradient_bytes;
+  }
+  window_.step_ms.push_back(step_ms);
+  if (fact.tensor_set != window_.tensor_set) {
+    return VoidReason::kTensorSetChanged;
+  }
+  return fact.gradient_bytes == 0 ? VoidReason::kNoGradients : VoidReason::kNone;
+}
+
+bool WindowBuilder::is_over_limit() const {
+  if (spec_.limit_ms <= 0 || window_.step_ms.size() < kMinStepsBeforeCut) {
+    return false;
+  }
+  const double total_ms = std::accumulate(window_.step_ms.begin(), window_.step_ms.end(), 0.0);
+  return total_ms / static_cast<double>(window_.step_ms.size()) > spec_.limit_ms;
+}
+
+std::optional<Window> WindowBuilder::close(VoidReason reason) {
+  is_open_ = false;
+  window_.void_reason = reason;
+  return std::exchange(window_, Window());
+}
+
+bool WindowBuilder::is_pause(double step_ms) const {
+  if (recent_step_ms_.size() < kMinRecentSteps) {
+    return false;
+  }
+  std::vector<double> sorted(recent_step_ms_.begin(), recent_step_ms_.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return step_ms > std::max(kPauseMedians * *middle, kPauseMinMs);
+}
+
+void WindowBuilder::remember(double step_ms) {
+  recent_step_ms_.push_back(step_ms);
+  if (recent_step_ms_.size() > kRecentSteps) {
+    recent_step_ms_.pop_front();
+  }
+}
+
+}  // namespace ringtune

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns step facts into windows. Knows nothing of threads or time sources.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "runtime_tuner/window.h"
+#include "telemetry/step_recorder.h"
+
+namespace ringtune {
+
+class WindowBuilder {
+ public:
+  void begin(const WindowSpec& spec);
+
+  // The finished window, valid or void, when this step closed it. Facts come in order; gaps in their numbers are
+  // allowed (facts nobody read in time) and start the window again.
+  std::optional<Window> add(const StepFact& fact);
+
+ private:
+  // A gap between steps above max(5 x the median step, 1 s) is a pause: evaluation, checkpoint.
+  bool is_pause(double step_ms) const;
+  void remember(double step_ms);
+  std::optional<Window> close(VoidReason reason);
+  VoidReason take_step(const StepFact& fact, double step_ms);
+  bool is_over_limit() const;
+
+  WindowSpec spec_;
+  Window window_;
+  bool is_open_ = false;
+  uint64_t settled_ = 0;
+  std::optional<StepFact> previous_;
+  std::deque<double> recent_step_ms_;  // of all windows
+};
+
+}  // namespace ringtune

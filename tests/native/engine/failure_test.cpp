@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include "local_world.h"
+
+namespace ringtune {
+namespace {
+
+using testing::allreduce;
+using testing::finish;
+using testing::run_world;
+
+void shorten_limits(EngineOptions& options) {
+  options.stall_warn_s = 0.2;
+  options.timeout_s = 0.6;
+}
+
+TEST(Failure, ATensorThatOneRankNeverSubmitsEndsInATimeoutThatNamesIt) {
+  run_world(
+      3,
+      [](Engine& engine) {
+        std::vector<float> values(4, 1);
+        Status status;
+        if (engine.rank() == 2) {
+          // Learns of the end of the world at its next call, however late.
+          while (status.ok()) {
+            status = allreduce(engine, "late" + std::to_string(now_ns()), values);
+          }
+        } else {
+          status = allreduce(engine, "forgotten", values);
+        }
+
+        EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code()) << status.message();
+      },
+      shorten_limits);
+}
+
+TEST(Failure, TheTextNamesTensorRankAndLimit) {
+  run_world(
+      2,
+      [](Engine& engine) {
+        if (engine.rank() == 1) {
+          return;
+        }
+        std::vector<float> values(4, 1);
+
+        const Status status = allreduce(engine, "forgotten", values);
+
+        for (const char* word : {"'forgotten'", "rank 1", "0.6 s", "RINGTUNE_TIMEOUT_S"}) {
+          EXPECT_NE(std::string::npos, status.message().find(word)) << status.message();
+        }
+      },
+      shorten_limits);
+}
+
+TEST(Failure, ACoordinatorThatDoesNotAnswerIsNoticed) {
+  const auto segment = testing::make_segment(2);
+  EngineOptions options = testing::make_options(1, 2);
+  shorten_limits(options);
+  Engine rank_1(segment, options);  // rank 0 never starts
+  std::vector<float> values(4, 1);
+
+  const Status status = allreduce(rank_1, "x", values);
+
+  EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("rank 0 has not answered")) << status.message();
+}
+
+class DepartureTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(DepartureTest, ARankThatIsStillNeededIsMissedByTheOthers) {
+  const int leaver = GetParam();
+
+  run_world(2, [leaver](Engine& engine) {
+    std::vector<float> values(4, 1);
+    ASSERT_TRUE(allreduce(engine, "together", values).ok());
+    if (engine.rank() == leaver) {
+      engine.shutdown();
+      return;
+    }
+
+    const Status status = allreduce(engine, "alone", values);
+
+    EXPECT_EQ(StatusCode::kPeerLostError, status.code());
+    EXPECT_NE(std::string::npos, status.message().find("left the job")) << status.message();
+    // The failure stays: every later call says the same at once.
+    EXPECT_EQ(StatusCode::kPeerLostError, allreduce(engine, "later", values).code());
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Leavers, DepartureTest, ::testing::Values(0, 1));
+
+TEST(Failure, WhatIsPendingAtShutdownFailsWithItsName) {
+  run_world(2, [](Engine& engine) {
+    if (engine.rank() == 1) {
+      return;
+    }
+    std::vector<float> values(4, 1);
+    Handle handle = 0;
+    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), ReduceOp::kSum, false, handle).ok());
+
+    engine.shutdown();
+
+    const std::optional<Status> status = engine.wait(handle, testing::kDeadlineNs);
+    ASSERT_TRUE(status.has_value());
+    EXPECT_EQ(StatusCode::kShutDown, status->code());
+    EXPECT_NE(std::string::npos, status->message().find("'x'"));
+    EXPECT_FALSE(allreduce(engine, "y", values).ok());
+  });
+}
+
+TEST(Failure, AHandleIsGoodForOneWait) {
+  run_world(1, [](Engine& engine) {
+    std::vector<float> values(4, 1);
+    Handle handle = 0;
+    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), ReduceOp::kSum, false, handle).ok());
+    ASSERT_TRUE(finish(engine, handle).ok());
+
+    EXPECT_EQ(StatusCode::kConfigError, finish(engine, handle).code());
+    EXPECT_TRUE(engine.poll(handle));
+  });
+}
+
+}  // namespace
+}  // namespace ringtune

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Effectuation: each knob, set, shows in the engine's counters or in its timing.
+#include <gtest/gtest.h>
+
+#include "local_world.h"
+
+namespace ringtune {
+namespace {
+
+using testing::counter;
+using testing::finish;
+using testing::run_world;
+
+// All tensors submitted, then all awaited; every rank waits for the last first, so that rounds form as configured.
+void reduce_step(Engine& engine, int tensors, size_t count) {
+  std::vector<std::vector<float>> values(static_cast<size_t>(tensors), std::vector<float>(count, 1));
+  std::vector<Handle> handles(static_cast<size_t>(tensors));
+  for (int i = 0; i < tensors; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const auto arguments = testing::tensor("t" + std::to_string(i), values[at], values[at]);
+    ASSERT_TRUE(engine.allreduce_async(arguments, ReduceOp::kSum, true, handles[at]).ok());
+  }
+  for (const Handle handle : handles) {
+    const std::optional<Status> status = engine.wait(handle, testing::kDeadlineNs);
+    ASSERT_TRUE(status && status->ok());
+  }
+  engine.mark_step();
+}
+
+TEST(Knobs, FusionBytesDecidesHowManyTensorsTravelTogether) {
+  const auto responses_with = [](uint64_t fusion_bytes) {
+    uint64_t responses = 0;
+    const auto body = [&](Engine& engine) {
+      reduce_step(engine, 64, 4096);  // 16 KiB each
+      if (engine.rank() == 0) {
+        responses = counter(engine, "responses");
+      }
+    };
+    run_world(2, body, [=](EngineOptions& options) {
+      options.config.fusion_bytes = fusion_bytes;
+      options.config.cycle_ms = 50;
+    });
+    return responses;
+  };
+
+  EXPECT_EQ(64u, responses_with(0));
+  EXPECT_EQ(16u, responses_with(64 * kKiB));
+  EXPECT_LE(responses_with(64 * kMiB), 2u);
+}
+
+TEST(Knobs, CycleMsIsHowLongAReadyTensorWaitsForOthers) {
+  const auto ms_with = [](double cycle_ms) {
+    double elapsed_ms = 0;
+    const auto body = [&](Engine& engine) {
+      const int64_t start_ns = now_ns();
+      reduce_step(engine, 1, 16);  // the first step: nobody knows what a whole step is, and nobody presses
+      if (engine.rank() == 0) {
+        elapsed_ms = ns_to_ms(now_ns() - start_ns);
+      }
+    };
+    run_world(2, body, [=](EngineOptions& options) { options.config.cycle_ms = cycle_ms; });
+    return elapsed_ms;
+  };
+
+  EXPECT_GE(ms_with(50), 45);
+  EXPECT_LT(ms_with(0.05), 45);
+}
+
+TEST(Knobs, AWaitingCallerAndACompleteStepEndTheCycleEarly) {
+  uint64_t steps = 0;
+  const int64_t start_ns = now_ns();
+
+  run_world(
+      2,
+      [&](Engine& engine) {
+        for (int i = 0; i < 100; ++i) {
+          reduce_step(engine, 3, 16);
+        }
+        std::vector<float> values(16, 1);
+        ASSERT_TRUE(testing::allreduce(engine, "alone", values).ok());
+        if (engine.rank() == 0) {
+          steps = counter(engine, "steps");
+        }
+      },
+      [](EngineOptions& options) { options.config.cycle_ms = 50; });
+
+  // Every step but the first is complete when its last tensor is ready: far below 100 cycles.
+  EXPECT_EQ(100u, steps);
+  EXPECT_LT(now_ns() - start_ns, 100 * 50 * kNsPerMs / 2);
+}
+
+TEST(Knobs, ResponseCacheReplacesFullRequests) {
+  const auto full_requests_with = [](bool is_on) {
+    uint64_t requests = 0;
+    const auto body = [&](Engine& engine) {
+      for (int i = 0; i < 10; ++i) {
+        reduce_step(engine, 5, 16);
+      }
+      if (engine.rank() == 1) {
+        requests = counter(engine, "full_requests");
+        EXPECT_EQ(50u, requests + counter(engine, "cached_requests"));
+      }
+    };
+    run_world(2, body, [=](EngineOptions& options) { options.config.response_cache = is_on; });
+    return requests;
+  };
+
+  EXPECT_EQ(5u, full_requests_with(true));
+  EXPECT_EQ(50u, full_requests_with(false));
+}
+
+TEST(Knobs, ChunkBytesAndAlgorithmDecideHowAMessageMoves) {
+  const auto body = [](uint64_t chunks, const std::string& algorithm) {
+    return [=](Engine& engine) {
+      reduce_step(engine, 1, 256 * 1024);  // 1 MiB
+      EXPECT_EQ(chunks, counter(engine, "chunks"));
+      EXPECT_EQ(1u, counter(engine, "algorithm." + algorithm));
+    };
+  };
+  const auto config = [](uint64_t chunk_bytes, const std::string& algorithm) {
+    return [=](EngineOptions& options) {
+      options.config.chunk_bytes = chunk_bytes;
+      options.config.allreduce_algorithm = algorithm;
+    };
+  };
+
+  run_world(2, body(64, "reduce_scatter_allgather"), config(16 * kKiB, "auto"));
+  run_world(2, body(1, "reduce_scatter_allgather"), config(4 * kMiB, "auto"));
+  run_world(2, body(16, "direct"), config(64 * kKiB, "direct"));
+}
+
+}  // namespace
+}  // namespace ringtune

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A world whose ranks are threads of this process and share one mapping of one segment.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+
+namespace ringtune::testing {
+
+inline constexpr int64_t kDeadlineNs = 60 * kNsPerS;
+
+inline std::shared_ptr<Segment> make_segment(int world_size) {
+  int fd = -1;
+  std::shared_ptr<Segment> segment;
+  EXPECT_TRUE(Segment::create(world_size, fd).ok());
+  EXPECT_TRUE(Segment::map(fd, world_size, segment).ok());
+  close(fd);
+  return segment;
+}
+
+inline EngineOptions make_options(int rank, int world_size) {
+  EngineOptions options;
+  options.rank = rank;
+  options.world_size = world_size;
+  options.stall_warn_s = 30;
+  options.timeout_s = 60;
+  return options;
+}
+
+// Runs `body(engine)` once per rank, each in a thread of its own, and ends the engines when all bodies are through.
+inline void run_world(int world_size, const std::function<void(Engine&)>& body,
+                      const std::function<void(EngineOptions&)>& adjust = nullptr) {
+  const std::shared_ptr<Segment> segment = make_segment(world_size);
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (int rank = 0; rank < world_size; ++rank) {
+    EngineOptions options = make_options(rank, world_size);
+    if (adjust) {
+      adjust(options);
+    }
+    engines.push_back(std::make_unique<Engine>(segment, std::move(options)));
+  }
+  std::vector<std::thread> ranks;
+  for (const std::unique_ptr<Engine>& engine : engines) {
+    ranks.emplace_back([&body, &engine] { body(*engine); });
+  }
+  for (std::thread& rank : ranks) {
+    rank.join();
+  }
+}
+
+// Waits for the handle as a blocking caller does; a test that hangs fails instead.
+inline Status finish(Engine& engine, Handle handle) {
+  engine.set_urgent(handle);
+  const std::optional<Status> status = engine.wait(handle, kDeadlineNs);
+  return status ? *status : Status(StatusCode::kCollectiveTimeout, "the test's own deadline passed");
+}
+
+template <typename T>
+constexpr DataType dtype_of();
+template <>
+constexpr DataType dtype_of<float>() {
+  return DataType::kFloat32;
+}
+template <>
+constexpr DataType dtype_of<double>() {
+  return DataType::kFloat64;
+}
+template <>
+constexpr DataType dtype_of<int32_t>() {
+  return DataType::kInt32;
+}
+template <>
+constexpr DataType dtype_of<int64_t>() {
+  return DataType::kInt64;
+}
+
+template <typename T>
+TensorArguments tensor(const std::string& name, const std::vector<T>& input, std::vector<T>& output) {
+  return {name, input.data(), output.data(), {static_cast<int64_t>(input.size())}, dtype_of<T>()};
+}
+
+template <typename T>
+Status allreduce(Engine& engine, const std::string& name, std::vector<T>& values, ReduceOp op = ReduceOp::kSum) {
+  Handle handle = 0;
+  if (Status s = engine.allreduce_async(tensor(name, values, values), op, false, handle); !s.ok()) return s;
+  return finish(engine, handle);
+}
+
+inline uint64_t counter(const Engine& engine, const std::string& name) {
+  for (const auto& [known, value] : engine.counters()) {
+    if (known == name) {
+      return value;
+    }
+  }
+  ADD_FAILURE() << "no counter named " << name;
+  return 0;
+}
+
+}  // namespace ringtune::testing

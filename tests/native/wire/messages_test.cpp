@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/messages.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace ringtune {
+namespace {
+
+Request sample_request() {
+  Request request;
+  request.config_epoch = 7;
+  request.config_hash = 0xabcdef;
+  request.items.push_back({RequestItem::Type::kFull,
+                           kNoCacheId,
+                           "layer4.weight",
+                           {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, {64, 128}}});
+  request.items.push_back({RequestItem::Type::kCached, 42, "", {}});
+  request.items.push_back({RequestItem::Type::kUrgent, kNoCacheId, "layer4.weight", {}});
+  return request;
+}
+
+Response sample_response(Response::Type type) {
+  Response response;
+  response.type = type;
+  response.cycle = 1234;
+  response.config_epoch = 3;
+  response.algorithm = 1;
+  response.chunk_bytes = 65536;
+  response.tensors = {{5, ""}, {kNoCacheId, "bias"}, {6, "weight"}};
+  response.config.allreduce_algorithm = "direct";
+  response.error_code = StatusCode::kMismatchError;
+  response.error_text = "shapes differ";
+  return response;
+}
+
+TEST(Messages, ARequestSurvivesTheRoundTrip) {
+  const Request sent = sample_request();
+
+  Request received;
+  ASSERT_TRUE(decode(encode(sent), received));
+
+  EXPECT_EQ(7u, received.config_epoch);
+  EXPECT_EQ(0xabcdefu, received.config_hash);
+  ASSERT_EQ(3u, received.items.size());
+  EXPECT_EQ("layer4.weight", received.items[0].name);
+  EXPECT_EQ(sent.items[0].signature, received.items[0].signature);
+  EXPECT_EQ(42u, received.items[1].cache_id);
+  EXPECT_EQ(RequestItem::Type::kUrgent, received.items[2].type);
+}
+
+TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {
+  for (const auto type : {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError}) {
+    const Response sent = sample_response(type);
+
+    Response received;
+    ASSERT_TRUE(decode(encode(sent), received));
+
+    EXPECT_EQ(sent.cycle, received.cycle);
+    EXPECT_EQ(encode(sent), encode(received));
+  }
+}
+
+TEST(Messages, ATornOrPaddedFrameIsRefused) {
+  const Bytes whole = encode(sample_request());
+  Request request;
+
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(decode(ByteSpan(whole.data(), size), request)) << "at " << size << " bytes";
+  }
+  Bytes padded = whole;
+  padded.push_back(std::byte{0});
+  EXPECT_FALSE(decode(padded, request));
+}
+
+TEST(Messages, RandomBytesNeverReadOutOfBounds) {
+  std::mt19937 random(1);
+  Request request;
+  Response response;
+  int accepted = 0;
+
+  for (int round = 0; round < 20000; ++round) {
+    Bytes frame = round % 2 == 0 ? encode(sample_request()) : encode(sample_response(Response::Type::kCollective));
+    for (int change = 0; change < 4; ++change) {
+      frame[random() % frame.size()] = static_cast<std::byte>(random());
+    }
+    accepted += decode(frame, request) ? 1 : 0;
+    accepted += decode(frame, response) ? 1 : 0;
+  }
+
+  EXPECT_GT(accepted, 0);  // changes that hit a value, not the structure
+}
+
+TEST(Messages, ACountThatTheFrameCannotHoldIsRefused) {
+  Request request;
+  Bytes frame = encode(Request());
+  frame[16] = frame[17] = frame[18] = frame[19] = std::byte{0xff};  // the number of items
+
+  EXPECT_FALSE(decode(frame, request));
+}
+
+}  // namespace
+}  // namespace ringtune

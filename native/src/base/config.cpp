@@ -12,21 +12,21 @@ Status out_of_box(const char* knob, const std::string& value, const std::string&
   return {StatusCode::kConfigError, std::string(knob) + "=" + value + " is outside " + allowed};
 }
 
+template <typename T>
+bool is_within(T value, T low, T high) {
+  return value >= low && value <= high;  // false for NaN
+}
+
 }  // namespace
 
 Status validate(const EngineConfig& config) {
-  const bool is_fusion_legal =
-      config.fusion_bytes == 0 || (config.fusion_bytes >= kMinFusionBytes && config.fusion_bytes <= kMaxFusionBytes);
-  if (!is_fusion_legal) {
+  if (config.fusion_bytes != 0 && !is_within(config.fusion_bytes, kMinFusionBytes, kMaxFusionBytes)) {
     return out_of_box("fusion_bytes", std::to_string(config.fusion_bytes), "0 or 64 KiB ... 256 MiB");
   }
-  // Written so that NaN is refused too.
-  if (!(config.cycle_ms >= kMinCycleMs && config.cycle_ms <= kMaxCycleMs)) {
+  if (!is_within(config.cycle_ms, kMinCycleMs, kMaxCycleMs)) {
     return out_of_box("cycle_ms", std::to_string(config.cycle_ms), "0.05 ... 50");
   }
-  const bool is_chunk_legal =
-      config.chunk_bytes == 0 || (config.chunk_bytes >= kMinChunkBytes && config.chunk_bytes <= kMaxChunkBytes);
-  if (!is_chunk_legal) {
+  if (config.chunk_bytes != 0 && !is_within(config.chunk_bytes, kMinChunkBytes, kMaxChunkBytes)) {
     return out_of_box("chunk_bytes", std::to_string(config.chunk_bytes), "auto or 16 KiB ... 4 MiB");
   }
   if (config.hierarchical_allreduce || config.hierarchical_allgather) {

@@ -36,8 +36,7 @@ void WindowBuilder::begin(const WindowSpec& spec) {
 
 std::optional<Window> WindowBuilder::add(const StepFact& fact) {
   const std::optional<StepFact> previous = std::exchange(previous_, fact);
-  const bool is_consecutive = previous && previous->step + 1 == fact.step;
-  if (!is_consecutive) {
+  if (!previous || previous->step + 1 != fact.step) {
     begin(spec_);
     return std::nullopt;
   }
@@ -46,10 +45,12 @@ std::optional<Window> WindowBuilder::add(const StepFact& fact) {
   if (!was_pause) {
     remember(step_ms);
   }
-  // Nothing counts before a whole step has passed under the epoch.
-  if (!is_open_ || fact.config_epoch < spec_.epoch || previous->config_epoch < spec_.epoch) {
-    return std::nullopt;
-  }
+  // Nothing counts before a whole step has passed under the epoch: the one that saw the switch is neither.
+  const bool is_under_epoch = is_open_ && previous->config_epoch >= spec_.epoch;
+  return is_under_epoch ? measure(fact, step_ms, was_pause) : std::nullopt;
+}
+
+std::optional<Window> WindowBuilder::measure(const StepFact& fact, double step_ms, bool was_pause) {
   if (fact.config_epoch != spec_.epoch) {
     return close(VoidReason::kMixedEpochs);
   }

@@ -24,6 +24,8 @@ class WindowBuilder {
   bool is_pause(double step_ms) const;
   void remember(double step_ms);
   std::optional<Window> close(VoidReason reason);
+  // A step that ended and began under the epoch or a later one.
+  std::optional<Window> measure(const StepFact& fact, double step_ms, bool was_pause);
   VoidReason take_step(const StepFact& fact, double step_ms);
   bool is_over_limit() const;
 

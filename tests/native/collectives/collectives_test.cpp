@@ -105,17 +105,24 @@ INSTANTIATE_TEST_SUITE_P(Worlds, AllreduceTest,
                                             ::testing::Values("direct", "reduce_scatter_allgather", "auto"),
                                             ::testing::Values(0, 16 * kKiB, 4 * kMiB)));
 
+// Differs in every element: a chunk that comes late or twice shows.
+std::vector<int64_t> values_of(int rank, size_t count) {
+  std::vector<int64_t> values(count);
+  std::iota(values.begin(), values.end(), static_cast<int64_t>(rank) << 32);
+  return values;
+}
+
 TEST(DataMovement, EveryRootBroadcastsItsBytes) {
   run_world(3, [](Engine& engine) {
     for (int root = 0; root < 3; ++root) {
       for (const size_t count : kCounts) {
-        std::vector<float> values(count, static_cast<float>(engine.rank() + 1));
+        std::vector<int64_t> values = values_of(engine.rank(), count);
         Handle handle = 0;
 
         ASSERT_TRUE(engine.broadcast_async(testing::tensor("b", values, values), root, handle).ok());
         ASSERT_TRUE(finish(engine, handle).ok());
 
-        ASSERT_EQ(std::vector<float>(count, static_cast<float>(root + 1)), values);
+        ASSERT_EQ(values_of(root, count), values);
       }
     }
   });
@@ -124,16 +131,19 @@ TEST(DataMovement, EveryRootBroadcastsItsBytes) {
 TEST(DataMovement, GathersInRankOrder) {
   run_world(3, [](Engine& engine) {
     for (const size_t count : kCounts) {
-      const std::vector<int64_t> input(count, engine.rank());
+      const std::vector<int64_t> input = values_of(engine.rank(), count);
       std::vector<int64_t> output(3 * count, -1);
       Handle handle = 0;
 
       ASSERT_TRUE(engine.allgather_async(testing::tensor("g", input, output), handle).ok());
       ASSERT_TRUE(finish(engine, handle).ok());
 
-      for (size_t i = 0; i < output.size(); ++i) {
-        ASSERT_EQ(static_cast<int64_t>(i / count), output[i]);
+      std::vector<int64_t> expected;
+      for (int rank = 0; rank < 3; ++rank) {
+        const std::vector<int64_t> part = values_of(rank, count);
+        expected.insert(expected.end(), part.begin(), part.end());
       }
+      ASSERT_EQ(expected, output);
     }
   });
 }

@@ -30,6 +30,21 @@ void pause_briefly() {
 #endif
 }
 
+template <typename Condition>
+bool poll_briefly(Condition is_done) {
+  for (int i = 0; i < kSpins + kYields; ++i) {
+    if (is_done()) {
+      return true;
+    }
+    if (i < kSpins) {
+      pause_briefly();
+    } else {
+      sched_yield();
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Stage::Stage(std::shared_ptr<Segment> segment, int rank, int64_t timeout_ns)
@@ -102,19 +117,12 @@ Status Stage::wait(int first, int last, Phase phase, uint64_t count) {
     }
     return first == last;
   };
-  for (int i = 0; i < kSpins + kYields; ++i) {
-    if (is_done()) {
-      return Status::ok_status();
-    }
-    if (i < kSpins) {
-      pause_briefly();
-    } else {
-      sched_yield();
-    }
+  if (poll_briefly(is_done)) {
+    return Status::ok_status();
   }
   Doorbell& doorbell = segment_->block(rank_).doorbell;
   const int64_t limit_ns = now_ns() + timeout_ns_;
-  while (true) {
+  while (now_ns() <= limit_ns) {
     const uint32_t ticket = doorbell.announce();
     const bool is_through = is_done();
     if (is_through || has_failure(*segment_)) {
@@ -122,10 +130,8 @@ Status Stage::wait(int first, int last, Phase phase, uint64_t count) {
       return is_through ? Status::ok_status() : read_failure(*segment_)->status();
     }
     doorbell.sleep(ticket, kSleepNs);
-    if (now_ns() > limit_ns) {
-      return fail_after_timeout(first, last, phase, count);
-    }
   }
+  return fail_after_timeout(first, last, phase, count);
 }
 
 Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t count) {

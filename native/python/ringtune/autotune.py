@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wiring of the tuner: the engine as its target, a thread of rank 0 for its policy, the log, and the display.
+
+Everything that can be wrong with the settings is found before training starts (`Autotune.prepare`). After that
+nothing here raises into training, and nothing runs on its threads.
+"""
+
+import importlib
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing
+
+from ringtune import __version__, _engine
+from ringtune.errors import ConfigError, RingtuneError
+from ringtune.tuner import (
+    DEFAULT_DESIGNER,
+    RunSettings,
+    SearchSpace,
+    SpaceError,
+    Trial,
+    TuningLog,
+    TuningRun,
+    find_unfinished,
+    make_designer,
+    open_log,
+    search_space,
+)
+
+from .engine_target import EngineTarget
+from .fingerprints import study_key
+from .progress import TuningDisplay
+from .settings import Settings
+from .world import World
+
+MARKER_LIMIT_S = 30.0
+MARKER_LIMIT_COLLECTIVES = 200
+MARKER_POLL_S = 0.2
+STOP_LIMIT_S = 2.0  # how long the end of the job waits for the tuner's last words
+DESIGNER_MODULES: Mapping[str, tuple[str, ...]] = {"skopt": ("skopt.acquisition", "skopt.learning")}
+
+
+class Autotune:
+    """The tuner of one job, on rank 0: `prepare()`, `start()`, `stop()`. Used from the main thread."""
+
+    def __init__(self) -> None:
+        self._log: TuningLog | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    def prepare(self, settings: Settings) -> None:
+        """Open the log and load the designer, before the ranks meet.
+
+        Raises:
+            ConfigError: If the log cannot be written.
+        """
+        if not settings.autotune:
+            return
+        try:
+            self._log = open_log(settings.autotune_log)
+        except OSError as error:
+            raise ConfigError(
+                f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; choose a file "
+                "in a folder that exists and is yours"
+            ) from error
+        try:
+            _load_designer()
+        except ImportError:  # the tuning run meets it again, says so, and keeps the config
+            return
+
+    def start(self, world: World) -> None:
+        """Start the tuning thread on rank 0, if the tuner is on."""
+        if self._log is None or world.rank != 0:
+            return
+        job = _TuningJob(world, self._log, self._closing)
+        self._thread = threading.Thread(target=job.run, name="ringtune-tuning", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End tuning and close the log; a tuner that is deep in thought is left behind. Never raises."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join(STOP_LIMIT_S)
+            if self._thread.is_alive():
+                return
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+
+def _load_designer() -> None:
+    """Import what the designer imports on its first suggestion, which would disturb training."""
+    for module in DESIGNER_MODULES.get(DEFAULT_DESIGNER, ()):
+        importlib.import_module(module)
+
+
+class _TuningJob:
+    """What the tuning thread does: wait for steps, then tune."""
+
+    def __init__(self, world: World, log: TuningLog, closing: threading.Event) -> None:
+        self._world = world
+        self._log = log
+        self._closing = closing
+
+    def run(self) -> None:
+        try:
+            if self._wait_for_steps():
+                self._tune()
+        except Exception as error:  # noqa: BLE001  (tuning never fails training)
+            self._world.console.warning(f"the tuner failed and stays off: {error!r}; training goes on")
+
+    def _wait_for_steps(self) -> bool:
+        """Return whether a step was marked; false at the end of the job. Without a marker say so once, and wait on."""
+        has_said = False
+        first_collective_s: float | None = None
+        while not self._closing.wait(MARKER_POLL_S):
+            try:
+                counters = self._world.engine.counters()
+            except RingtuneError:
+                return False
+            if counters["steps"] > 0:
+                return True
+            collectives = sum(count for name, count in counters.items() if name.startswith("algorithm."))
+            if collectives and first_collective_s is None:
+                first_collective_s = time.monotonic()
+            waited_s = 0.0 if first_collective_s is None else time.monotonic() - first_collective_s
+            if not has_said and (collectives >= MARKER_LIMIT_COLLECTIVES or waited_s >= MARKER_LIMIT_S):
+                has_said = True
+                self._world.console.warning(
+                    f"AUTOTUNE=1, but no step was marked in {collectives} allreduces: the tuner stays off; use "
+                    "DistributedOptimizer, or call ringtune.mark_step() after each step"
+                )
+        return False
+
+    def _tune(self) -> None:
+        settings = self._world.settings
+        with closing(TuningDisplay(settings.autotune_log)) as display:
+            try:
+                space = search_space(settings.fixed, settings.baseline, algorithms=_engine.allreduce_algorithms())
+            except SpaceError as error:
+                display.warned(f"the tuner stays off: {error}")
+                return
+            target = EngineTarget(self._world.engine, space, settings.baseline, self._closing)
+            designer = make_designer(DEFAULT_DESIGNER, space, settings.seed)
+            TuningRun(target, designer, _run_settings(self._world, space), self._log, display).run()
+
+
+def _run_settings(world: World, space: SearchSpace) -> RunSettings:
+    settings = world.settings
+    key = study_key(world.gradient_set.counts(), [world.local_size], settings.hardware)
+    prior: tuple[Trial, ...] = ()
+    if settings.autotune_log is not None:
+        prior = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed)
+    return RunSettings(
+        max_samples=settings.max_samples,
+        warmup_steps=settings.warmup_steps,
+        steps_per_sample=settings.steps_per_sample,
+        seed=settings.seed,
+        key=key | ({"model_name": settings.autotune_model} if settings.autotune_model else {}),
+        layout={"ranks_per_host": [world.local_size]},
+        versions={"ringtune": __version__},
+        prior_trials=prior,
+    )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `ringtune` command: the composition root, which alone may import everything; each command imports what it needs.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration; `run` returns the first failing rank's. Errors are one
+paragraph on stderr.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ringtune.errors import ConfigError, RingtuneError
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+app = typer.Typer(
+    name="ringtune",
+    help="An allreduce engine that tunes itself while the job trains.",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _all_commands() -> None:
+    """An allreduce engine that tunes itself while the job trains."""
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    *,
+    command: Annotated[list[str], typer.Argument(help="Program and arguments; the same for every rank.")],
+    ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")],
+    hosts: Annotated[str | None, typer.Option("-H", help="Other hosts; not in this version.")] = None,
+    ssh_port: Annotated[int | None, typer.Option("-p", help="SSH port; not in this version.")] = None,
+    ssh_identity: Annotated[Path | None, typer.Option(help="SSH key; not in this version.")] = None,
+    rsh: Annotated[str | None, typer.Option(help="Remote shell; not in this version.")] = None,
+    autotune: Annotated[bool, typer.Option("--autotune", help="Tune while training, as AUTOTUNE=1 does.")] = False,
+    timeline: Annotated[Path | None, typer.Option(help="Timeline file, as RINGTUNE_TIMELINE.")] = None,
+) -> int:
+    """Start a job of several ranks on this host.
+
+    Example: ringtune run -np 2 --autotune python train.py
+    """
+    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from .launch import Launcher, make_plan  # noqa: PLC0415
+    from .settings import Settings  # noqa: PLC0415
+
+    remote = {"-H": hosts, "-p": ssh_port, "--ssh-identity": ssh_identity, "--rsh": rsh}
+    given = [option for option, value in remote.items() if value is not None]
+    if given:
+        raise ConfigError(
+            f"{', '.join(given)}: other hosts are not in this version, all ranks run on this one; leave the option out"
+        )
+    extra = {"AUTOTUNE": "1"} if autotune else {}
+    if timeline is not None:
+        extra["RINGTUNE_TIMELINE"] = str(timeline)
+    plan = make_plan(command, ranks, extra, os.environ)
+    Settings.from_environment(plan.environments[0], allreduce_algorithms())  # once here, not a traceback per rank
+    return Launcher(plan).run()
+
+
+@app.command()
+def review(
+    *,
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Tuning logs, as AUTOTUNE_LOG wrote them.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> int:
+    """Show what was tried, what was chosen and why."""
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+
+    from .tuner.review import render_table, review_log, to_json  # noqa: PLC0415
+
+    try:
+        reviews = [review_log(path) for path in logs]
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename} cannot be read ({error.strerror}); give the path of a tuning log"
+        ) from error
+    if as_json:
+        typer.echo(json.dumps([to_json(item) for item in reviews], indent=2))
+    else:
+        for item in reviews:
+            render_table(item, Console())
+    return 0 if all(item.runs for item in reviews) else EXIT_FAILED
+
+
+@app.command()
+def doctor(
+    *,
+    fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Print the hardware key of this machine.")] = False,
+) -> int:
+    """Show what was found on this machine."""
+    from .doctor import examine, fingerprint_report  # noqa: PLC0415  (each command imports what it needs)
+
+    findings = fingerprint_report(os.environ) if fingerprint else examine()
+    width = max(len(name) for name, _ in findings)
+    for name, value in findings:
+        typer.echo(f"{name:<{width}}  {value}")
+    return 0
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(_run_app(sys.argv[1:]))
+
+
+def _run_app(arguments: list[str]) -> int:
+    """Return the exit code; print an error as one paragraph."""
+    try:
+        code: Any = app(args=arguments, prog_name="ringtune", standalone_mode=False)
+    except ConfigError as error:
+        return _fail(str(error), EXIT_USAGE)
+    except RingtuneError as error:
+        return _fail(str(error), EXIT_FAILED)
+    except Exception as error:
+        usage_text = getattr(error, "format_message", None)  # typer's usage errors share no public class
+        if usage_text is None:
+            raise
+        return _fail(f"{usage_text()} See ringtune --help.", EXIT_USAGE)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(text: str, code: int) -> int:
+    typer.echo(f"ringtune: error: {text}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    main()

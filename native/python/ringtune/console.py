@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rare lines for people on stderr, in the form of the engine's own; a closed stderr or a full disk disturbs nobody."""
+
+import os
+from dataclasses import dataclass
+
+LEVELS = ("debug", "info", "warning", "error")
+STDERR_DESCRIPTOR = 2
+
+
+@dataclass(frozen=True)
+class Console:
+    """Writes lines of at least one level.
+
+    Attributes:
+        rank: Named in each line.
+        level: The lowest level that is written.
+    """
+
+    rank: int
+    level: str = "warning"
+
+    def info(self, text: str) -> None:
+        """Write what is good to know."""
+        self._write("info", text)
+
+    def warning(self, text: str) -> None:
+        """Write what the user should act on."""
+        self._write("warning", text)
+
+    def _write(self, level: str, text: str) -> None:
+        if LEVELS.index(level) >= LEVELS.index(self.level):
+            write_line(f"ringtune: {level}: rank {self.rank}: {text}")
+
+
+def write_line(text: str) -> None:
+    """Write one line to stderr with one call, so that lines of several ranks do not mix."""
+    try:
+        os.write(STDERR_DESCRIPTOR, f"{text}\n".encode("utf-8", "backslashreplace"))
+    except OSError:  # nobody listens; there is nobody to tell
+        return

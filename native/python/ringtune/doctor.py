@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `ringtune doctor` finds: facts of this machine that decide whether, and how fast, a job runs."""
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+from collections.abc import Mapping
+
+from ringtune import __version__
+from ringtune.errors import ConfigError
+
+from .fingerprints import hardware_facts, hardware_fingerprint
+
+Findings = list[tuple[str, str]]
+
+FRAMEWORKS = ("torch", "tensorflow", "jax")
+COMPILERS = ("c++", "g++", "clang++")
+SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (its size is a finding; nothing is written there)
+LAUNCHERS = ("mpirun", "mpiexec", "torchrun")
+
+
+def examine() -> Findings:
+    """Return what was found, as (what, finding) pairs."""
+    return [
+        ("ringtune", __version__),
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        ("engine", _engine()),
+        ("cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"),
+        (SHARED_MEMORY_FOLDER, _shared_memory()),
+        ("transports", "shm (all ranks on one host)"),
+        *[(name, _version(name)) for name in FRAMEWORKS],
+        *[(name, shutil.which(name) or "not found") for name in (*COMPILERS, *LAUNCHERS)],
+    ]
+
+
+def fingerprint_report(environ: Mapping[str, str]) -> Findings:
+    """Return the hardware facts and the key made of them.
+
+    Args:
+        environ: For `RINGTUNE_HARDWARE`, which overrides the facts.
+    """
+    override = environ.get("RINGTUNE_HARDWARE")
+    facts = [(name, str(value)) for name, value in hardware_facts().items()]
+    if override is not None:
+        facts = [("RINGTUNE_HARDWARE", override)]
+    return [*facts, ("hardware", hardware_fingerprint(override))]
+
+
+def _engine() -> str:
+    try:
+        from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
+    except ImportError as error:
+        return f"cannot be loaded: {error}"
+    try:
+        os.close(engine.create_segment(2))
+    except ConfigError as error:
+        return f"loads, but has no shared memory: {error}"
+    return f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
+
+
+def _shared_memory() -> str:
+    try:
+        usage = shutil.disk_usage(SHARED_MEMORY_FOLDER)
+    except OSError as error:
+        return f"not there ({error.strerror}); the engine does not need it"
+    return f"{usage.free / 2**20:.0f} MiB free of {usage.total / 2**20:.0f}; the engine does not need it (memfd)"
+
+
+def _version(package: str) -> str:
+    if importlib.util.find_spec(package) is None:
+        return "not installed"
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "found, of unknown version"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native engine as the tuner's target: configs in, windows out."""
+
+import threading
+from collections.abc import Iterator
+from typing import Protocol
+
+from ringtune import _engine
+from ringtune.errors import EngineError, RingtuneError
+from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec
+
+from .engine_config import engine_config
+from .fingerprints import TARGET_NAME
+
+POLL_S = 0.1  # how late the end of the job is noticed; the engine hands a window over at once
+
+
+class TunableEngine(Protocol):
+    """What of `_engine.Engine` the target uses."""
+
+    def apply_config(self, config: _engine.EngineConfig) -> int:
+        """See `_engine.Engine`."""
+
+    def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
+        """See `_engine.Engine`."""
+
+    def next_window(self, timeout_s: float) -> _engine.Window | None:
+        """See `_engine.Engine`."""
+
+
+class EngineTarget:
+    """Implements `ringtune.tuner.Target`; used from the tuning thread alone."""
+
+    def __init__(self, engine: TunableEngine, space: SearchSpace, baseline: Config, closing: threading.Event) -> None:
+        """Wrap a running engine.
+
+        Args:
+            engine: Rank 0's.
+            space: The legal configs.
+            baseline: Legal in `space`, and in force.
+            closing: Set when the job ends; the target then closes within `POLL_S`.
+        """
+        self._engine = engine
+        self._space = space
+        self._baseline = baseline
+        self._closing = closing
+
+    @property
+    def name(self) -> str:
+        """The target's name in a study's key."""
+        return TARGET_NAME
+
+    def space(self) -> SearchSpace:
+        """Return the legal configs."""
+        return self._space
+
+    def baseline(self) -> Config:
+        """Return the config that the job runs without tuning."""
+        return self._baseline
+
+    def apply(self, config: Config) -> int:
+        """Ask for a config; return its epoch at once.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        self._check_open()
+        try:
+            return self._engine.apply_config(engine_config(config))
+        except RingtuneError as error:
+            raise self._translated(error) from error
+
+    def windows(self, spec: WindowSpec) -> Iterator[Window]:
+        """Yield windows under `spec`, each once it is complete; only the first is preceded by settling steps.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        settle_steps = spec.settle_steps
+        while True:
+            yield self._one_window(spec, settle_steps)
+            settle_steps = 0
+
+    def _one_window(self, spec: WindowSpec, settle_steps: int) -> Window:
+        try:
+            self._engine.begin_window(spec.epoch, settle_steps, spec.steps, spec.limit_ms)
+            while True:
+                self._check_open()
+                window = self._engine.next_window(POLL_S)
+                if window is not None:
+                    return _translated_window(window)
+        except RingtuneError as error:
+            raise self._translated(error) from error
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise TargetClosed("the job is over")
+
+    def _translated(self, error: RingtuneError) -> Exception:
+        """Tell the end of the job, which is no news to the tuner, from an error of its own making."""
+        if self._closing.is_set() or isinstance(error, EngineError):
+            return TargetClosed(str(error))
+        return error
+
+
+def _translated_window(window: _engine.Window) -> Window:
+    return Window(
+        epoch=window.epoch,
+        step_ms=tuple(window.step_ms),
+        bytes_per_step=window.bytes_per_step,
+        tensor_set=window.tensor_set,
+        void_reason=None if window.void_reason is None else VoidReason(window.void_reason),
+        was_cut=window.was_cut,
+    )

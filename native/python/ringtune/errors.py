@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that ringtune raises, and what is still usable after each.
+
+::
+
+    RuntimeError
+     `- RingtuneError
+         |- ConfigError            nothing was started, or the call had no effect
+         |- ForkedProcessError     the parent's engine is untouched
+         |- StoreError             the file or the service; training is untouched
+         `- EngineError            also named HorovodInternalError
+             |- MismatchError      the engine stays usable
+             |- PeerLostError      only shutdown() is usable
+             `- CollectiveTimeout  only shutdown() is usable
+
+The binding raises these classes by name with one argument, the message. This module knows nothing of the others.
+"""
+
+
+class RingtuneError(RuntimeError):
+    """Root of all errors that ringtune raises on purpose."""
+
+
+class ConfigError(RingtuneError):
+    """A setting, an argument or the launch is wrong: fix it and start again.
+
+    Raised by `init()`: the world was not joined, on no rank. Raised by any other call: the call had no effect and
+    the engine stays usable.
+    """
+
+
+class ForkedProcessError(RingtuneError):
+    """The engine was used in a forked child, where it does not run.
+
+    The parent's engine is untouched. A child that needs an engine must be started as a rank of its own.
+    """
+
+
+class StoreError(RingtuneError):
+    """What was learned could not be read or written. Training and the engine are untouched."""
+
+
+class EngineError(RingtuneError):
+    """A collective failed. Horovod's code knows this class as `HorovodInternalError`."""
+
+
+class MismatchError(EngineError):
+    """Ranks submitted one name with different shapes, dtypes or operations.
+
+    Raised on every rank for that tensor alone; no buffer was touched and the engine stays usable.
+    """
+
+
+class PeerLostError(EngineError):
+    """A rank ended, or shut down while others needed it.
+
+    Every pending and later call raises it; only `shutdown()` is usable. Buffers of pending collectives may be
+    partly overwritten.
+    """
+
+
+class CollectiveTimeout(EngineError):  # noqa: N818  (the contract's name)
+    """A collective, or the meeting of the ranks at init, did not end within `RINGTUNE_TIMEOUT_S`.
+
+    Every pending and later call raises it; only `shutdown()` is usable. Buffers of pending collectives may be
+    partly overwritten.
+    """
+
+
+HorovodInternalError = EngineError
+
+
+def error_from_name(name: str, message: str) -> RingtuneError:
+    """Rebuild an error that another rank described by its class name.
+
+    Args:
+        name: Class name out of this module; any other becomes the root class.
+        message: The text to carry.
+
+    Returns:
+        The error, not raised.
+    """
+    known: tuple[type[RingtuneError], ...] = (
+        ConfigError,
+        ForkedProcessError,
+        StoreError,
+        MismatchError,
+        PeerLostError,
+        CollectiveTimeout,
+    )
+    by_name = {error.__name__: error for error in known}
+    return by_name.get(name, RingtuneError)(message)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horovod's environment variables, translated once: names, units, and ranges that a migrated job may exceed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ringtune.errors import ConfigError
+from ringtune.tuner.kinds import NumberParameter
+from ringtune.tuner.parameters import ENGINE_PARAMETERS
+
+from .parsing import TRUE_WORDS, BooleanReader, parse_number
+from .variables import knob_variable
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What Horovod's variables mean here.
+
+    Attributes:
+        values: Our variables' values, by our name.
+        origins: Horovod's name behind each, by our name.
+        notes: One sentence per value that had to be clamped or that does not act here.
+    """
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def translate(environ: Mapping[str, str]) -> Translation:
+    """Translate every `HOROVOD_*` variable that names one of our settings; the others are not ours to judge.
+
+    Raises:
+        ConfigError: If a value is malformed.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    notes: list[str] = []
+    for horovod_name, (our_name, read) in _READERS.items():
+        text = environ.get(horovod_name, "").strip()
+        if not text:
+            continue
+        try:
+            value, note = read(text)
+        except ValueError as error:
+            raise ConfigError(f"{horovod_name}={text!r} cannot be read; use the form that Horovod documents") from error
+        if note:
+            notes.append(f"{horovod_name}={text}: {note}")
+        if value is not None:
+            values[our_name] = value
+            origins[our_name] = horovod_name
+    return Translation(values, origins, tuple(notes))
+
+
+def _clamped(knob: str, number: float) -> tuple[Any, str]:
+    """Return the nearest legal value of a number knob, and a note where it differs."""
+    parameter = next(p for p in ENGINE_PARAMETERS if p.name == knob)
+    if not isinstance(parameter, NumberParameter):
+        raise TypeError(knob)
+    value = number
+    if number not in parameter.special:
+        value = min(max(number, parameter.low), parameter.high)
+    if value == number:
+        return parameter.check(value), ""
+    return parameter.check(value), f"outside {parameter.allowed}; {value:g} is used"
+
+
+def _read_fusion_bytes(text: str) -> tuple[Any, str]:
+    if not text.isdecimal():
+        raise ValueError(text)
+    return _clamped("fusion_bytes", int(text))
+
+
+def _read_cycle_ms(text: str) -> tuple[Any, str]:
+    return _clamped("cycle_ms", parse_number(text))
+
+
+def _read_switch(text: str) -> tuple[Any, str]:
+    return BooleanReader().parse(text), ""
+
+
+def _read_cache_capacity(text: str) -> tuple[Any, str]:
+    """Horovod's cache is a number of entries; ours grows as it needs, so only zero or not matters."""
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text) > 0, ""
+
+
+def _read_seconds(text: str) -> tuple[Any, str]:
+    seconds = parse_number(text)
+    if seconds < 0:
+        raise ValueError(text)
+    if seconds == 0:
+        return 604_800.0, "no limit is not possible here; 604800 s is used"
+    value = min(max(seconds, 0.1), 604_800.0)
+    return value, "" if value == seconds else f"{value:g} s is used"
+
+
+def _read_warn_seconds(text: str) -> tuple[Any, str]:
+    value, note = _read_seconds(text)
+    return min(value, 86_400.0), note if value <= 86_400.0 else "86400 s is used"
+
+
+def _read_stall_disable(text: str) -> tuple[Any, str]:
+    if text.lower() in TRUE_WORDS:
+        return 86_400.0, "the stall watch cannot be turned off; it warns after a day"
+    return None, ""
+
+
+def _read_samples(text: str) -> tuple[Any, str]:
+    if not text.isdecimal():
+        raise ValueError(text)
+    value = min(max(int(text), 1), 10_000)
+    return value, "" if value == int(text) else f"{value} is used"
+
+
+def _read_text(text: str) -> tuple[Any, str]:
+    return text, ""
+
+
+def _read_timeline(text: str) -> tuple[Any, str]:
+    return text, "has no effect in this version"
+
+
+_READERS = {
+    "HOROVOD_FUSION_THRESHOLD": (knob_variable("fusion_bytes"), _read_fusion_bytes),
+    "HOROVOD_CYCLE_TIME": (knob_variable("cycle_ms"), _read_cycle_ms),
+    "HOROVOD_CACHE_CAPACITY": (knob_variable("response_cache"), _read_cache_capacity),
+    "HOROVOD_HIERARCHICAL_ALLREDUCE": (knob_variable("hierarchical_allreduce"), _read_switch),
+    "HOROVOD_HIERARCHICAL_ALLGATHER": (knob_variable("hierarchical_allgather"), _read_switch),
+    "HOROVOD_AUTOTUNE": ("AUTOTUNE", _read_switch),
+    "HOROVOD_AUTOTUNE_LOG": ("AUTOTUNE_LOG", _read_text),
+    "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": ("AUTOTUNE_MAX_SAMPLES", _read_samples),
+    "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": ("AUTOTUNE_STEPS_PER_SAMPLE", _read_samples),
+    "HOROVOD_TIMELINE": ("RINGTUNE_TIMELINE", _read_timeline),
+    "HOROVOD_STALL_CHECK_DISABLE": ("RINGTUNE_STALL_WARN_S", _read_stall_disable),
+    "HOROVOD_STALL_CHECK_TIME_SECONDS": ("RINGTUNE_STALL_WARN_S", _read_warn_seconds),
+    "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("RINGTUNE_TIMEOUT_S", _read_seconds),
+}

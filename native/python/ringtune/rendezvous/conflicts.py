@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rank says when it joins, and why rank 0 may refuse: pure functions over plain values."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ringtune import __version__
+from ringtune.errors import ConfigError, RingtuneError, error_from_name
+
+from .channel import Message
+from .place import Offer, Place
+
+
+def describe_failure(error: RingtuneError) -> dict[str, str]:
+    """Return an error as message fields; `failure_from` is the inverse."""
+    return {"error": type(error).__name__, "text": str(error)}
+
+
+def failure_from(message: Message) -> RingtuneError:
+    """Return the error that a message describes, whatever the message holds."""
+    return error_from_name(str(message.get("error")), str(message.get("text")))
+
+
+def join_message(place: Place, offer: Offer, host: str, proof: str) -> Message:
+    """Return what a rank says about itself once rank 0 has proved that it holds the job key."""
+    return {
+        "type": "join",
+        "proof": proof,
+        "world_size": place.world_size,
+        "version": __version__,
+        "host": host,
+        "given": dict(offer.given),
+        "failure": None if offer.failure is None else describe_failure(offer.failure),
+    }
+
+
+def find_conflict(place: Place, offer: Offer, host: str, rank: int, join: Message) -> RingtuneError | None:
+    """Return why rank 0 cannot start with what a rank said, or None.
+
+    Args:
+        place: Rank 0's place.
+        offer: Rank 0's offer; its effective values hold for all.
+        host: Rank 0's host identity.
+        rank: The rank that joined.
+        join: What it said, authenticated but not validated.
+    """
+    failure = join.get("failure")
+    if isinstance(failure, dict):
+        error = failure_from(failure)
+        return error_from_name(type(error).__name__, f"rank {rank}: {error}")
+    expected = (
+        ("world_size", place.world_size, "start all ranks with one world size"),
+        ("version", __version__, "install one version of ringtune for all ranks"),
+        ("host", host, "all ranks must run on one host, in one process-id namespace, in this version"),
+    )
+    for key, ours, advice in expected:
+        if join.get(key) != ours:
+            return ConfigError(f"rank {rank} has {key} {join.get(key)!r} but rank 0 has {ours!r}; {advice}")
+    return _settings_conflict(offer, rank, join.get("given"))
+
+
+def _settings_conflict(offer: Offer, rank: int, given: Any) -> ConfigError | None:
+    if not isinstance(given, dict):
+        return ConfigError(
+            f"rank {rank} sent settings of type {type(given).__name__}; install one version for all ranks"
+        )
+    for variable, value in sorted(given.items()):
+        ours = offer.effective.get(variable)
+        if value != ours:
+            origin = "sets" if variable in offer.given else "has, by default,"
+            return ConfigError(
+                f"rank {rank} sets {variable}={value!r} but rank 0 {origin} {ours!r}; rank 0's settings hold for all "
+                f"ranks: set {variable} alike on every rank, or on rank 0 alone"
+            )
+    return None
+
+
+def missing_ranks(world_size: int, present: Iterable[int]) -> list[int]:
+    """Return the ranks other than 0 that are not present, ascending."""
+    return sorted(set(range(1, world_size)) - set(present))

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one reader of the job's environment: `RINGTUNE_*`, `AUTOTUNE*`, and Horovod's names for the same things.
+
+A rank's settings are a pure function of the variables *given* on it, so that rank 0 sends those and the other ranks
+build the same settings from them. What tells ranks apart (rank, rendezvous, job key) is read in `bootstrap`.
+"""
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ringtune.errors import ConfigError
+from ringtune.tuner.config import Config, Value
+from ringtune.tuner.parameters import default_config
+
+from . import horovod_names
+from .variables import ACTING_TRANSPORTS, BOOTSTRAP_NAMES, Variable, job_variables, knob_variable
+
+SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the job was told, validated.
+
+    Attributes:
+        given: Values of the variables that were set, by variable name; JSON values.
+        autotune: Whether the tuner runs.
+        autotune_log: Path of the tuning log, or None.
+        autotune_model: A name for people, or None.
+        max_samples: Samples that the search may take.
+        warmup_steps: Steps before the first window, or None for "until step times are stable".
+        steps_per_sample: Steps in a window, or None for "by the step time".
+        seed: Seed of everything random in the tuner.
+        log_level: `debug`, `info`, `warning` or `error`.
+        stall_warn_s: Seconds after which a warning names the ranks that are missed.
+        timeout_s: Seconds after which the job ends.
+        hardware: Overrides the hardware fingerprint, or None.
+        fixed: Knobs that the tuner leaves alone, by parameter name.
+        baseline: The config that the job runs without tuning; it has the fixed values.
+    """
+
+    given: Mapping[str, Any]
+    autotune: bool
+    autotune_log: str | None
+    autotune_model: str | None
+    max_samples: int
+    warmup_steps: int | None
+    steps_per_sample: int | None
+    seed: int
+    log_level: str
+    stall_warn_s: float
+    timeout_s: float
+    hardware: str | None
+    fixed: Mapping[str, Value]
+    baseline: Config
+
+    @classmethod
+    def from_given(cls, given: Mapping[str, Any]) -> "Settings":
+        """Build the settings from validated values by variable name."""
+
+        def value(name: str) -> Any:
+            return given.get(name, _TABLE_DEFAULTS[name])
+
+        defaults = default_config()
+        fixed = {knob: given[knob_variable(knob)] for knob in defaults if knob_variable(knob) in given}
+        return cls(
+            given=dict(given),
+            autotune=value("AUTOTUNE"),
+            autotune_log=value("AUTOTUNE_LOG"),
+            autotune_model=value("AUTOTUNE_MODEL"),
+            max_samples=value("AUTOTUNE_MAX_SAMPLES"),
+            warmup_steps=value("AUTOTUNE_WARMUP_STEPS"),
+            steps_per_sample=value("AUTOTUNE_STEPS_PER_SAMPLE"),
+            seed=value("AUTOTUNE_SEED"),
+            log_level=value("RINGTUNE_LOG_LEVEL"),
+            stall_warn_s=value("RINGTUNE_STALL_WARN_S"),
+            timeout_s=value("RINGTUNE_TIMEOUT_S"),
+            hardware=value("RINGTUNE_HARDWARE"),
+            fixed=fixed,
+            baseline=defaults.replace({**(value("AUTOTUNE_BASELINE") or {}), **fixed}),
+        )
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str], algorithms: Collection[str] = ()) -> "Settings":
+        """Read and validate every job-wide variable.
+
+        Args:
+            environ: The environment.
+            algorithms: Names in the engine's allreduce registry, without `auto`.
+
+        Raises:
+            ConfigError: If a value is malformed, out of range, or contradicts another; the text names the variable,
+                the value and what is allowed.
+        """
+        given = _read_given(environ, algorithms)
+        _merge_horovod(given, horovod_names.translate(environ))
+        _check_together(given)
+        return cls.from_given(given)
+
+    def effective(self) -> dict[str, Any]:
+        """Return every job-wide variable's value by name, defaults included; knobs are those of the baseline."""
+        knobs = {knob_variable(knob): value for knob, value in default_config().items()}
+        return {**_TABLE_DEFAULTS, **knobs, **self.given}
+
+
+def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> tuple[str, ...]:
+    """Return what the user should know about variables that are set but do not do what they seem to, a sentence each.
+
+    Args:
+        environ: The environment, valid for `Settings.from_environment`.
+        algorithms: Names in the engine's allreduce registry, without `auto`.
+    """
+    table = job_variables(algorithms)
+    known = [*table, *BOOTSTRAP_NAMES]
+    notes = list(horovod_names.translate(environ).notes)
+    for name in sorted(environ):
+        if name in table and not _acts(table[name], environ[name]):
+            shown = "(secret)" if name in SECRET_NAMES else environ[name]
+            notes.append(f"{name}={shown} has no effect in this version")
+        elif _is_ours(name) and name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            notes.append(f"{name} is not a variable of ringtune; did you mean {nearest[0]}?")
+    return tuple(notes)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith(("RINGTUNE_", "AUTOTUNE_"))
+
+
+def _acts(variable: Variable, text: str) -> bool:
+    if variable.name == "RINGTUNE_TRANSPORT":
+        return variable.reader.parse(text) in ACTING_TRANSPORTS
+    is_turned_off = variable.name == "AUTOTUNE_CACHE" and text == "0"
+    return variable.acts or is_turned_off
+
+
+def _read_given(environ: Mapping[str, str], algorithms: Collection[str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for variable in job_variables(algorithms).values():
+        text = environ.get(variable.name)
+        if text is None:
+            continue
+        try:
+            given[variable.name] = variable.reader.parse(text)
+        except ValueError as error:
+            shown = "(secret)" if variable.name in SECRET_NAMES else repr(text)
+            raise ConfigError(f"{variable.name}={shown} is not allowed; allowed: {variable.reader.allowed}") from error
+    return given
+
+
+def _merge_horovod(given: dict[str, Any], translation: horovod_names.Translation) -> None:
+    """Add Horovod's spelling of a setting; where both are there they must agree."""
+    for name, value in translation.values.items():
+        if given.setdefault(name, value) != value:
+            raise ConfigError(
+                f"{name}={given[name]!r} and {translation.origins[name]} (which means {value!r} here) disagree; "
+                "set one of them"
+            )
+
+
+def _check_together(given: Mapping[str, Any]) -> None:
+    for knob, value in (given.get("AUTOTUNE_BASELINE") or {}).items():
+        fixed = given.get(knob_variable(knob), value)
+        if fixed != value:
+            raise ConfigError(
+                f"AUTOTUNE_BASELINE says {knob}={value!r} but {knob_variable(knob)}={fixed!r} fixes it; remove one"
+            )
+
+
+_TABLE_DEFAULTS = {name: variable.default for name, variable in job_variables(()).items()}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the environment variables: name, reader, default, and whether this version acts on it."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from ringtune.tuner.parameters import engine_parameters
+
+from .parsing import (
+    BooleanReader,
+    ChoiceReader,
+    IntegerReader,
+    KnobListReader,
+    KnobReader,
+    Reader,
+    SecondsReader,
+    TextReader,
+)
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+TRANSPORTS = ("auto", "shm", "tcp", "mpi")
+ACTING_TRANSPORTS = ("auto", "shm")
+
+BOOTSTRAP_NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS", "RINGTUNE_JOB_KEY")
+"""Read in `bootstrap`: they differ from rank to rank, or are secret."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable that holds for the whole job.
+
+    Attributes:
+        name: Its name in the environment.
+        reader: Reads its text.
+        default: Its value when it is not set, as the reader would return it.
+        acts: Whether this version acts on it.
+    """
+
+    name: str
+    reader: Reader
+    default: Any
+    acts: bool = True
+
+
+def knob_variable(knob: str) -> str:
+    """Return the variable that fixes a knob."""
+    return f"RINGTUNE_{knob.upper()}"
+
+
+def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
+    """Return the job-wide variables by name.
+
+    Args:
+        algorithms: Names in the engine's allreduce registry, without `auto`.
+    """
+    knobs = {parameter.name: KnobReader(parameter) for parameter in engine_parameters(algorithms)}
+    table = (
+        Variable("AUTOTUNE", BooleanReader(), default=False),
+        Variable("AUTOTUNE_LOG", TextReader(), default=None),
+        Variable("AUTOTUNE_MODEL", TextReader(), default=None),
+        Variable("AUTOTUNE_MAX_SAMPLES", IntegerReader(1, 10_000), default=20),
+        Variable("AUTOTUNE_WARMUP_STEPS", IntegerReader(0, 1_000_000, ("auto",)), default=None),
+        Variable("AUTOTUNE_STEPS_PER_SAMPLE", IntegerReader(1, 1_000_000, ("auto",)), default=None),
+        Variable("AUTOTUNE_SEED", IntegerReader(0, 2**32 - 1), default=0),
+        Variable("AUTOTUNE_BASELINE", KnobListReader(knobs), default=None),
+        Variable("RINGTUNE_LOG_LEVEL", ChoiceReader(LOG_LEVELS), default="warning"),
+        Variable("RINGTUNE_TRANSPORT", ChoiceReader(TRANSPORTS), default="auto"),
+        Variable("RINGTUNE_STALL_WARN_S", SecondsReader(0.1, 86_400.0), default=60.0),
+        Variable("RINGTUNE_TIMEOUT_S", SecondsReader(0.1, 604_800.0), default=600.0),
+        Variable("RINGTUNE_HARDWARE", TextReader(), default=None),
+        Variable("AUTOTUNE_CACHE", TextReader(), default=None, acts=False),
+        Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None, acts=False),
+        Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None, acts=False),
+        Variable("RINGTUNE_TIMELINE", TextReader(), default=None, acts=False),
+        Variable("RINGTUNE_METRICS_PORT", IntegerReader(1, 65_535), default=None, acts=False),
+        *(Variable(knob_variable(name), reader, default=None) for name, reader in knobs.items()),
+    )
+    return {variable.name: variable for variable in table}

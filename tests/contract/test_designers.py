@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every designer in the registry passes the conformance suite that ships for third parties."""
+
+from ringtune.tuner import Designer, SearchSpace, designer_names, make_designer
+from ringtune.tuner.testing import DesignerConformance
+
+
+class TestRandomDesigner(DesignerConformance):
+    """The control."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a random designer."""
+        return make_designer("random", space, seed)
+
+
+class TestSkoptDesigner(DesignerConformance):
+    """The Gaussian process on scikit-optimize."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a scikit-optimize designer."""
+        return make_designer("skopt", space, seed)
+
+
+def test_every_registered_designer_is_under_contract() -> None:
+    """A new registry entry needs a class here."""
+    assert ("random", "skopt") == designer_names()

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the table of designers."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ringtune.tuner import DEFAULT_DESIGNER, default_config, designer_names, make_designer, search_space
+
+SPACE = search_space({}, default_config())
+
+
+@pytest.mark.parametrize("name", designer_names())
+def test_every_name_makes_a_designer_of_that_name(name: str) -> None:
+    """The log calls a designer as the registry does."""
+    assert name == make_designer(name, SPACE, 0).name
+
+
+def test_an_unknown_name_is_refused_with_those_there_are() -> None:
+    """The message helps."""
+    with pytest.raises(ValueError, match="no designer 'annealing'; there are random, skopt"):
+        make_designer("annealing", SPACE, 0)
+
+
+def test_the_default_is_registered() -> None:
+    """What a job gets without asking exists."""
+    assert DEFAULT_DESIGNER in designer_names()
+
+
+def test_importing_the_tuner_does_not_import_scikit_learn() -> None:
+    """A job that does not tune must not pay seconds for a library it does not use."""
+    script = "import sys, ringtune.tuner; print('sklearn' in sys.modules, 'skopt' in sys.modules)"
+
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+
+    assert "False False" == done.stdout.strip()

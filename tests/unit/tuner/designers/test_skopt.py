@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the Gaussian-process designer."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import default_config, search_space
+from ringtune.tuner.designers.skopt import INITIAL_TRIALS, SkoptDesigner, latin_hypercube
+from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
+
+SPACE = search_space({}, default_config())
+
+
+def test_the_points_of_the_start_fill_the_space() -> None:
+    """Every sixth of every axis holds one of six points."""
+    points = latin_hypercube(6, 4, 7)
+
+    counts = np.stack([np.histogram(points[:, axis], bins=6, range=(0, 1))[0] for axis in range(4)])
+
+    assert (6, 4) == points.shape
+    assert np.all(counts == 1)
+
+
+def test_from_a_poor_baseline_the_built_in_defaults_come_first() -> None:
+    """The sensible centre is the first guess."""
+    designer = SkoptDesigner(SPACE, 0)
+
+    designer.update([measured_trial(0, poor_baseline(), [40.0] * 3)])
+
+    assert default_config() == designer.suggest().config
+
+
+def test_the_model_orders_what_it_has_not_seen() -> None:
+    """From 25 noisy samples, predictions of 200 other configs correlate with the truth."""
+    rng = np.random.default_rng(3)
+    configs = [SPACE.random(rng) for _ in range(25)]
+    noisy = [math.exp(engine_like_surface(config) + rng.normal(0.0, 0.01)) for config in configs]
+    trials = [measured_trial(i, config, [step]) for i, (config, step) in enumerate(zip(configs, noisy, strict=True))]
+    unseen = [SPACE.random(rng) for _ in range(200)]
+    designer = SkoptDesigner(SPACE, 0)
+
+    designer.update(trials)
+    predicted = designer.predict(unseen).mean_log_step_ms
+
+    assert np.corrcoef(predicted, [engine_like_surface(config) for config in unseen])[0, 1] > 0.8
+
+
+def test_after_the_start_suggestions_expect_something() -> None:
+    """A suggestion of the model carries its expected score and a standard deviation."""
+    rng = np.random.default_rng(4)
+    configs = [default_config(), *(SPACE.random(rng) for _ in range(INITIAL_TRIALS))]
+    trials = [measured_trial(i, c, [math.exp(engine_like_surface(c))]) for i, c in enumerate(configs)]
+    designer = SkoptDesigner(SPACE, 0)
+
+    designer.update(trials)
+    suggestion = designer.suggest()
+
+    assert suggestion.expected_score is not None
+    assert suggestion.expected_std is not None
+    assert suggestion.expected_score > 0
+    assert suggestion.config not in configs
+
+
+def test_one_terrible_config_does_not_blur_the_others() -> None:
+    """A step time of an hour leaves the model's means of the good ones apart."""
+    rng = np.random.default_rng(5)
+    configs = [default_config(), *(SPACE.random(rng) for _ in range(8))]
+    trials = [measured_trial(i, c, [math.exp(engine_like_surface(c))]) for i, c in enumerate(configs)]
+    designer = SkoptDesigner(SPACE, 0)
+
+    designer.update([*trials, measured_trial(9, poor_baseline(), [3.6e6])])
+    means = designer.predict(configs).mean_log_step_ms
+
+    assert [engine_like_surface(config) for config in configs] == pytest.approx(list(means), abs=0.1)

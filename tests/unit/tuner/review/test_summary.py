@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the review's data."""
+
+import json
+from pathlib import Path
+
+from ringtune.tuner import RunSettings, VoidReason, open_log
+from ringtune.tuner.review import review_log, to_json
+from ringtune.tuner.review.summary import UNFINISHED
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
+from tests.unit.tuner.recording import Outcome, tune
+
+
+def logged(path: Path, run_id: str, disturbances: Disturbances | None = None) -> Outcome:
+    """Append a run from the poor baseline to a log."""
+    target = SyntheticTarget(baseline=poor_baseline(), disturbances=disturbances, seed=1)
+    log = open_log(path)
+    outcome = tune(target, settings=RunSettings(run_id=run_id), log=log)
+    log.close()
+    return outcome
+
+
+def test_a_finished_run_is_summed_up(tmp_path: Path) -> None:
+    """The review says what the result said."""
+    result = logged(tmp_path / "x.jsonl", "a").result
+
+    (run,) = review_log(tmp_path / "x.jsonl").runs
+
+    assert (result.verdict, result.adopted, True) == (run.verdict, run.adopted, run.is_complete)
+    assert (result.baseline, result.config) == (run.baseline, run.chosen)
+    assert (result.speedup, result.ci_low, result.ci_high, 12) == (run.speedup, run.ci_low, run.ci_high, run.pairs)
+    assert (result.cost_s, result.payback_steps) == (run.cost_s, run.payback_steps)
+    assert 20 == len({sample.trial_id for sample in run.tried if sample.phase == "search"})
+
+
+def test_an_unfinished_run_is_called_so(tmp_path: Path) -> None:
+    """Without a result there is no verdict but that."""
+    logged(tmp_path / "x.jsonl", "a", Disturbances(closes_after_windows=12))
+
+    (run,) = review_log(tmp_path / "x.jsonl").runs
+
+    assert (UNFINISHED, False, None) == (run.verdict, run.is_complete, run.chosen)
+    assert run.tried
+
+
+def test_several_runs_keep_their_order_and_bad_lines_their_numbers(tmp_path: Path) -> None:
+    """A file may hold many runs, and a torn line between them."""
+    path = tmp_path / "x.jsonl"
+    logged(path, "a")
+    with path.open("a") as stream:
+        stream.write('{"type":"sam')
+    torn = len(path.read_text().splitlines())
+    logged(path, "b", Disturbances(void={VoidReason.PAUSE: 0.2}))
+
+    review = review_log(path)
+
+    assert ["a", "b"] == [run.run_id for run in review.runs]
+    assert [torn] == [bad.number for bad in review.bad_lines]
+    assert any(sample.reason == "pause" for sample in review.runs[1].tried)
+
+
+def test_the_review_is_plain_json(tmp_path: Path) -> None:
+    """Configs and all."""
+    logged(tmp_path / "x.jsonl", "a")
+    review = review_log(tmp_path / "x.jsonl")
+
+    data = json.loads(json.dumps(to_json(review), allow_nan=False))
+
+    assert 0 == data["runs"][0]["baseline"]["fusion_bytes"]
+    assert len(review.runs[0].tried) == len(data["runs"][0]["tried"])
+    assert 20.0 == data["runs"][0]["tried"][0]["config"]["cycle_ms"]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the review in a terminal."""
+
+import io
+import json
+import re
+from pathlib import Path
+
+from rich.console import Console
+
+from ringtune.tuner import RunSettings, open_log
+from ringtune.tuner.review import render_table, review_log
+from ringtune.tuner.review.table import _size
+from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
+from tests.unit.tuner.recording import tune
+
+
+def shown(path: Path) -> str:
+    """Return what a wide terminal shows."""
+    console = Console(file=io.StringIO(), width=200, color_system=None)
+    render_table(review_log(path), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def logged(path: Path, target: SyntheticTarget) -> None:
+    """Append a run to a log."""
+    log = open_log(path)
+    tune(target, settings=RunSettings(run_id="a", seed=1), log=log)
+    log.close()
+
+
+def test_the_verdict_comes_first_then_cost_then_the_configs(tmp_path: Path) -> None:
+    """A newcomer reads from the top."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(baseline=poor_baseline(), seed=1))
+
+    text = shown(path)
+
+    order = ["adopted: +", "Tuning ", "parameter", "fusion_bytes", "0 (off)", "trial", "warmup", "search", "adoption"]
+    positions = [text.index(word) for word in order]
+    assert sorted(positions) == positions
+    assert "Tuning gained" in text
+
+
+def test_a_cost_comes_with_its_payback(tmp_path: Path) -> None:
+    """From the built-in default, trying costs time that the winner brings back."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(seed=0))
+
+    assert re.search(r"Tuning cost \d+\.\d s; it pays back after \d+ steps", shown(path))
+
+
+def test_keeping_the_default_says_why(tmp_path: Path) -> None:
+    """The reason stands beside the words."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(surface=flat_surface))
+
+    assert "keeping default: " in shown(path)
+
+
+def test_bad_lines_are_listed_by_number(tmp_path: Path) -> None:
+    """And beyond ten they are counted."""
+    path = tmp_path / "x.jsonl"
+    path.write_text("nonsense\n" * 15)
+
+    text = shown(path)
+
+    assert "no record of a tuning run" in text
+    assert "line 10: not read: not JSON" in text
+    assert "and 5 more lines that were not read" in text
+
+
+def test_a_log_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    """Control characters and markup from the file are shown as text."""
+    path = tmp_path / "x.jsonl"
+    verdict = "keeping default: [bold red]\x1b]0;gotcha\x07[/]\ud800\u202e"
+    record = {"type": "adoption", "t_s": 1, "run_id": "a[/]", "pairs": [], "verdict": verdict}
+    path.write_text(json.dumps({**record, "speedup": None, "ci_low": None, "ci_high": None}) + "\n")
+
+    text = shown(path)
+
+    assert "keeping default: [bold red]?]0;gotcha?[/]??" in text
+    assert "Run a[/]" in text
+
+
+def test_sizes_read_well() -> None:
+    """Powers of 1024, and zero by its meaning."""
+    assert ["0 (off)", "16 KiB", "64 MiB", "1.5 MiB"] == [_size(x) for x in (0, 16384, 64 << 20, 3 << 19)]

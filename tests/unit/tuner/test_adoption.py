@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the adoption test."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
+from ringtune.tuner.adoption import FUTILITY_PAIRS, speedup_interval
+from ringtune.tuner.records import AdoptionRecord, SampleRecord
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
+from tests.unit.tuner.recording import Outcome, tune
+
+
+def adoption(outcome: Outcome) -> AdoptionRecord:
+    """Return the record of the decision."""
+    return next(record for record in outcome.records if isinstance(record, AdoptionRecord))
+
+
+def test_the_interval_is_students() -> None:
+    """Against scipy's own one-sample interval of the mean log ratio."""
+    rng = np.random.default_rng(0)
+    pairs = [(20.0 * math.exp(rng.normal(0.05, 0.03)), 20.0) for _ in range(12)]
+    d = np.array([math.log(a / b) for a, b in pairs])
+    low, high = stats.t.interval(0.95, 11, loc=d.mean(), scale=stats.sem(d))
+
+    interval = speedup_interval(pairs)
+
+    assert pytest.approx((math.expm1(d.mean()), math.expm1(low), math.expm1(high))) == (
+        interval.speedup,
+        interval.low,
+        interval.high,
+    )
+
+
+def test_equal_pairs_have_an_interval_of_no_width() -> None:
+    """Without noise the speed-up is exact: 20 ms against 16 ms is 25 %."""
+    interval = speedup_interval([(20.0, 16.0)] * 4)
+
+    assert pytest.approx((0.25, 0.25, 0.25)) == (interval.speedup, interval.low, interval.high)
+
+
+def test_a_true_gain_is_adopted_with_its_interval() -> None:
+    """The verdict, the record and the result agree, and the truth lies near."""
+    outcome = tune(SyntheticTarget(baseline=poor_baseline(), seed=1))
+
+    record, result = adoption(outcome), outcome.result
+    truth = outcome.target.true_speedup(result.config)
+
+    assert result.adopted
+    assert 12 == len(record.pairs)
+    assert (record.speedup, record.ci_low, record.ci_high) == (result.speedup, result.ci_low, result.ci_high)
+    assert record.ci_low is not None and record.ci_high is not None  # noqa: PT018
+    assert record.ci_low - 0.05 < truth < record.ci_high + 0.05
+    assert result.verdict.startswith("adopted: +")
+    assert result.config == outcome.target.applied[-1]
+
+
+def test_pairs_alternate_in_order() -> None:
+    """Baseline first, then challenger first: drift within pairs cancels."""
+    outcome = tune(SyntheticTarget(baseline=poor_baseline(), seed=1))
+
+    taken = [r for r in outcome.records if isinstance(r, SampleRecord) and r.phase == Phase.ADOPTION]
+    is_baseline = [record.trial_id == 0 for record in taken]
+
+    assert [True, False, False, True] * 6 == is_baseline
+
+
+def test_no_test_without_an_expected_gain() -> None:
+    """When every other config is worse, no step is spent on a test."""
+
+    def surface(config: Config) -> float:
+        return math.log(20.0 if config == default_config() else 30.0)
+
+    result = tune(SyntheticTarget(surface=surface)).result
+
+    assert "keeping default: no configuration is expected to gain more than 1 %" == result.verdict
+    assert (None, None, None, None) == (result.speedup, result.ci_low, result.ci_high, result.payback_steps)
+    assert default_config() == result.config
+
+
+class Fading(SyntheticTarget):
+    """A job where every config but the baseline looks fast in the search and is slow ever after."""
+
+    def __init__(self, after_windows: int, change: float) -> None:
+        """Change the surface of the others to `change` above the baseline after so many windows."""
+        super().__init__(surface=self._fading, seed=4)
+        self._after_windows = after_windows
+        self._change = change
+
+    def _fading(self, config: Config) -> float:
+        if config == default_config():
+            return math.log(20.0)
+        return math.log(20.0) + (self._change if self._windows > self._after_windows else -0.1)
+
+
+def test_a_lucky_search_is_not_adopted() -> None:
+    """What looked 10 % faster while searching and is as fast as the baseline when tested again is not adopted."""
+    outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    assert not outcome.result.adopted
+    assert outcome.result.verdict.startswith("keeping default: the best candidate was not shown to be faster")
+    assert 12 == len(adoption(outcome).pairs)
+    assert default_config() == outcome.target.applied[-1]
+
+
+def test_a_hopeless_test_ends_early() -> None:
+    """When even the upper bound is below zero, the remaining pairs are spared."""
+    outcome = tune(Fading(26, 0.2), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    assert FUTILITY_PAIRS == len(adoption(outcome).pairs)
+    assert not outcome.result.adopted
+
+
+def test_a_void_pair_is_measured_again() -> None:
+    """The test still has all its pairs, and no invalid step time is among them."""
+    disturbances = Disturbances(void={VoidReason.PAUSE: 0.2})
+    outcome = tune(SyntheticTarget(baseline=poor_baseline(), disturbances=disturbances, seed=8))
+
+    void = [r for r in outcome.records if isinstance(r, SampleRecord) and r.phase == Phase.ADOPTION and not r.valid]
+
+    assert void
+    assert 12 == len(adoption(outcome).pairs)
+    assert outcome.result.adopted
+
+
+def test_a_test_that_is_always_void_keeps_the_default() -> None:
+    """After three times as many attempts as pairs the test is given up."""
+
+    class Pausing(SyntheticTarget):
+        """A job that pauses in every window once the search is over."""
+
+        def _void_reason(self) -> VoidReason | None:
+            return VoidReason.PAUSE if self._windows > 26 else None
+
+    result = tune(Pausing(baseline=poor_baseline()), settings=RunSettings(warmup_steps=0)).result
+
+    assert "keeping default: only 0 of 12 pairs of the adoption test had valid windows" == result.verdict
+    assert poor_baseline() == result.config

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the guard around designers."""
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import Config, Prediction, Suggestion, Trial, default_config, search_space
+from ringtune.tuner.guard import DesignerFailed, GuardedDesigner
+from ringtune.tuner.testing import measured_trial, poor_baseline
+
+SPACE = search_space({}, default_config())
+TRIALS = (measured_trial(0, default_config(), [20.0]), measured_trial(1, poor_baseline(), [10.0]))
+MEASURED = (default_config(), poor_baseline())
+GENEROUS_S = 60.0
+
+
+class ScriptedDesigner:
+    """Answers as it is told to."""
+
+    name = "scripted"
+
+    def __init__(self, suggest: Callable[[], Any], means: Any = (3.0, 2.0)) -> None:
+        """Answer with the result of `suggest`, and with `means`."""
+        self._suggest = suggest
+        self._means = means
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Ignore the trials."""
+
+    def suggest(self) -> Suggestion:
+        """Return what the script says."""
+        return self._suggest()  # type: ignore[no-any-return]
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Return the scripted means."""
+        return Prediction(self._means, np.zeros(len(configs)))
+
+
+def guarded(suggest: Callable[[], Any], means: Any = (3.0, 2.0), deadline_s: float = GENEROUS_S) -> GuardedDesigner:
+    """Return a guard around a scripted designer."""
+    return GuardedDesigner(ScriptedDesigner(suggest, means), SPACE, deadline_s)
+
+
+def test_advice_has_the_suggestion_and_the_best_posterior_mean() -> None:
+    """The incumbent is the measured config with the lowest predicted step time."""
+    suggestion = Suggestion(default_config().replace({"cycle_ms": 3}), 1e6, math.inf)
+
+    advice = guarded(lambda: suggestion).advise(TRIALS, MEASURED)
+
+    assert poor_baseline() == advice.incumbent
+    assert Suggestion(default_config().replace({"cycle_ms": 3.0}), 1e6, None) == advice.suggestion
+    assert advice.ask_ms >= 0
+
+
+def test_a_designer_that_raises_has_failed() -> None:
+    """Its own words are in the message."""
+    with pytest.raises(DesignerFailed, match=r"designer scripted raised ZeroDivisionError"):
+        guarded(lambda: 1 / 0).advise(TRIALS, MEASURED)
+
+
+def test_a_designer_that_exits_has_failed() -> None:
+    """SystemExit in a designer does not end the job."""
+
+    def leave() -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(DesignerFailed, match="SystemExit"):
+        guarded(leave).advise(TRIALS, MEASURED)
+
+
+def test_a_designer_that_never_returns_has_failed() -> None:
+    """After the deadline the run goes on without it; its thread is a daemon."""
+    release = threading.Event()
+
+    with pytest.raises(DesignerFailed, match=r"did not answer within 0\.05 s"):
+        guarded(release.wait, deadline_s=0.05).advise(TRIALS, MEASURED)
+
+    release.set()
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        None,
+        "fusion",
+        default_config(),
+        Suggestion(default_config().replace({"cycle_ms": 1e9})),
+        Suggestion(default_config().replace({"cycle_ms": math.nan})),
+        Suggestion(Config({})),
+        Suggestion(None),  # type: ignore[arg-type]
+        Suggestion(default_config(), "fast"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_suggestion_that_is_none_has_failed(nonsense: object) -> None:
+    """Wrong types and configs outside the space are refused before they reach the target."""
+    with pytest.raises(DesignerFailed, match="designer scripted suggested"):
+        guarded(lambda: nonsense).advise(TRIALS, MEASURED)
+
+
+@pytest.mark.parametrize("means", [(math.nan, 1.0), (1.0,), "nonsense", None, (math.inf, 1.0)])
+def test_a_prediction_that_is_none_has_failed(means: object) -> None:
+    """Wrong shapes and numbers that are not finite are refused."""
+    with pytest.raises(DesignerFailed, match="predicted nonsense for 2 configs"):
+        guarded(lambda: Suggestion(default_config()), means).predict(TRIALS, MEASURED)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of measuring: steps per window, switching, void windows, the account of costs."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ringtune.tuner import Phase, Sample, StepTimes, TargetClosed, VoidReason, Window, WindowSpec, default_config
+from ringtune.tuner.measuring import MAX_REPEATS, SETTLE_STEPS, Meter, Order, steps_for
+from ringtune.tuner.testing import SyntheticTarget, poor_baseline
+
+BASELINE, OTHER = default_config(), poor_baseline()
+
+
+class ScriptedTarget(SyntheticTarget):
+    """Yields the windows it is given, and remembers what was asked."""
+
+    def __init__(self, windows: list[Window]) -> None:
+        """Yield these windows, then no more."""
+        super().__init__()
+        self._script = windows
+        self.specs: list[WindowSpec] = []
+
+    def windows(self, spec: WindowSpec) -> Iterator[Window]:
+        """Yield what is left of the script."""
+        self.specs.append(spec)
+        while self._script:
+            yield self._script.pop(0)
+
+
+def window(step_ms: float = 10.0, reason: VoidReason | None = None) -> Window:
+    """Return a window of ten equal steps."""
+    return Window(1, (step_ms,) * 10, 1000, 1, reason)
+
+
+def order(config: object = BASELINE, phase: Phase = Phase.SEARCH) -> Order:
+    """Return an order for ten steps."""
+    return Order(config, 1, phase, 10)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("median_ms", "noise", "expected"),
+    [(20.0, 0.01, 15), (20.0, 0.04, 26), (1000.0, 0.001, 10), (0.1, 0.04, 200), (20.0, 0.5, 200)],
+)
+def test_steps_follow_noise_and_duration(median_ms: float, noise: float, expected: int) -> None:
+    """About 1 % standard error of the median, at least 0.3 s, between 10 and 200 steps."""
+    times = StepTimes(median_ms, noise * median_ms / 1.4826, median_ms)
+
+    assert expected == steps_for([times], None)
+
+
+def test_the_users_steps_hold() -> None:
+    """A number set by the user is not second-guessed."""
+    assert 3 == steps_for([StepTimes(20.0, 5.0, 20.0)], 3)
+
+
+def test_a_void_window_is_measured_again() -> None:
+    """The first valid window ends the measurement; every window is heard of."""
+    heard: list[Sample] = []
+    script = [window(reason=VoidReason.PAUSE), window(reason=VoidReason.MIXED_EPOCHS), window(7.0), window(8.0)]
+    target = ScriptedTarget(script)
+
+    sample = Meter(target, heard.append).measure(order())
+
+    assert 7.0 == sample.step_times.median
+    assert [VoidReason.PAUSE, VoidReason.MIXED_EPOCHS, None] == [s.reason for s in heard]
+
+
+def test_after_three_repeats_the_sample_is_given_up() -> None:
+    """Four void windows are an inconclusive measurement, not an endless one."""
+    target = ScriptedTarget([window(reason=VoidReason.NO_GRADIENTS) for _ in range(9)])
+    heard: list[Sample] = []
+
+    sample = Meter(target, heard.append).measure(order())
+
+    assert VoidReason.NO_GRADIENTS is sample.reason
+    assert 1 + MAX_REPEATS == len(heard)
+
+
+def test_it_settles_after_a_switch_only() -> None:
+    """Steps right after a switch are skipped; without a switch none are wasted."""
+    target = ScriptedTarget([window() for _ in range(3)])
+    meter = Meter(target, lambda _: None)
+
+    for config in (BASELINE, BASELINE, OTHER):
+        meter.measure(order(config))
+
+    assert [SETTLE_STEPS, 0, SETTLE_STEPS] == [spec.settle_steps for spec in target.specs]
+    assert [1, 1, 2] == [spec.epoch for spec in target.specs]
+    assert [BASELINE, OTHER] == target.applied
+    assert 30 + 2 * SETTLE_STEPS == meter.steps
+
+
+def test_a_target_without_windows_is_closed() -> None:
+    """The end of the windows is the end of the job."""
+    with pytest.raises(TargetClosed):
+        Meter(ScriptedTarget([]), lambda _: None).measure(order())
+
+
+def test_cost_is_the_time_over_the_baselines_median() -> None:
+    """Thirteen steps of 15 ms against 10 ms lose 65 ms; the baseline's own steps and pauses cost nothing."""
+    target = ScriptedTarget([window(12.0), window(999.0, VoidReason.PAUSE), window(15.0)])
+    meter = Meter(target, lambda _: None)
+    meter.measure(order(BASELINE))
+    meter.measure(order(OTHER))
+
+    assert pytest.approx(10 * 5e-3) == meter.cost_s(BASELINE, 10.0)
+
+
+def test_faster_configs_cost_less_than_nothing() -> None:
+    """Trying what turns out faster is a gain and reported as one."""
+    meter = Meter(ScriptedTarget([window(6.0)]), lambda _: None)
+    meter.measure(order(OTHER))
+
+    assert pytest.approx(13 * -4e-3) == meter.cost_s(BASELINE, 10.0)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tuner: all policy of what to try, how long, when to stop and whether to adopt.
+
+Pure Python: it knows no sockets, no SQL, no engine. It drives any `Target` and asks any `Designer`.
+"""
+
+from .config import Config, Value
+from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, make_designer
+from .log import TuningLog, open_log
+from .log_reader import LogContents, find_unfinished, read_log
+from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space
+from .reporting import Observer, Progress, Result, SilentObserver
+from .run import TuningRun
+from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
+from .settings import RunSettings
+from .space import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SearchSpace, SpaceError
+from .targets import Target, TargetClosed, WindowSpec
+
+__all__ = [
+    "DEFAULT_DESIGNER",
+    "ENGINE_PARAMETERS",
+    "BooleanParameter",
+    "CategoryParameter",
+    "Config",
+    "Designer",
+    "LogContents",
+    "NumberParameter",
+    "Observer",
+    "Parameter",
+    "Phase",
+    "Prediction",
+    "Progress",
+    "Result",
+    "RunSettings",
+    "Sample",
+    "SearchSpace",
+    "SilentObserver",
+    "SpaceError",
+    "StepTimes",
+    "Suggestion",
+    "Target",
+    "TargetClosed",
+    "Trial",
+    "TuningLog",
+    "TuningRun",
+    "Value",
+    "VoidReason",
+    "Window",
+    "WindowSpec",
+    "default_config",
+    "designer_names",
+    "engine_parameters",
+    "find_unfinished",
+    "make_designer",
+    "open_log",
+    "read_log",
+    "search_space",
+]

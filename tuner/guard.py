@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a designer at arm's length: it may raise, return nonsense or never return, and training does not notice."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from .config import Config
+from .designers.base import Designer, Prediction, Suggestion
+from .sample import Trial
+from .space import SearchSpace, SpaceError
+
+T = TypeVar("T")
+
+
+class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
+    """The designer cannot be used any more in this run; the message says why."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a designer says once it has seen all trials.
+
+    Attributes:
+        suggestion: The config to try next.
+        incumbent: The measured config with the best posterior mean.
+        ask_ms: How long the designer thought, milliseconds.
+    """
+
+    suggestion: Suggestion
+    incumbent: Config
+    ask_ms: float
+
+
+class GuardedDesigner:
+    """Calls a designer in a daemon thread with a deadline, and checks what it returns."""
+
+    def __init__(self, designer: Designer, space: SearchSpace, deadline_s: float) -> None:
+        """Guard `designer`; each call may take `deadline_s` seconds."""
+        self._designer = designer
+        self._space = space
+        self._deadline_s = deadline_s
+
+    @property
+    def name(self) -> str:
+        """The designer's name, as text whatever it is."""
+        return str(getattr(self._designer, "name", type(self._designer).__name__))
+
+    def advise(self, trials: Sequence[Trial], measured: Sequence[Config]) -> Advice:
+        """Tell the designer all trials and ask for the next config.
+
+        Args:
+            trials: All trials so far.
+            measured: The configs with a valid sample, not empty.
+
+        Raises:
+            DesignerFailed: If it raises, returns nonsense or does not return in time.
+        """
+        began_s = time.monotonic()
+
+        def think() -> tuple[object, object]:
+            self._designer.update(trials)
+            return self._designer.suggest(), self._designer.predict(measured)
+
+        suggestion, prediction = self._call(think)
+        means = self._checked_prediction(prediction, len(measured)).mean_log_step_ms
+        ask_ms = (time.monotonic() - began_s) * 1e3
+        return Advice(self._checked_suggestion(suggestion), measured[int(np.argmin(means))], ask_ms)
+
+    def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
+        """Tell the designer all trials and return its finite prediction for `configs`.
+
+        Raises:
+            DesignerFailed: If it raises, returns nonsense or does not return in time.
+        """
+
+        def think() -> object:
+            self._designer.update(trials)
+            return self._designer.predict(configs)
+
+        return self._checked_prediction(self._call(think), len(configs))
+
+    def _call(self, think: Callable[[], T]) -> T:
+        answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                answers.put((think(), None))
+            except BaseException as error:  # noqa: BLE001 - also a SystemExit of a foreign designer ends here
+                answers.put((None, error))
+
+        threading.Thread(target=work, name="ringtune-designer", daemon=True).start()
+        try:
+            answer, error = answers.get(timeout=self._deadline_s)
+        except queue.Empty:
+            raise DesignerFailed(f"designer {self.name} did not answer within {self._deadline_s:g} s") from None
+        if error is not None:
+            raise DesignerFailed(f"designer {self.name} raised {error!r}") from error
+        return answer  # type: ignore[return-value]  # None only beside an error
+
+    def _checked_suggestion(self, suggestion: object) -> Suggestion:
+        if not isinstance(suggestion, Suggestion):
+            raise DesignerFailed(f"designer {self.name} suggested a {type(suggestion).__name__}, not a Suggestion")
+        try:
+            config = self._space.validate(suggestion.config)
+            expected = [_float_or_none(x) for x in (suggestion.expected_score, suggestion.expected_std)]
+        except SpaceError as error:
+            raise DesignerFailed(f"designer {self.name} suggested a config that is not allowed: {error}") from error
+        except Exception as error:
+            raise DesignerFailed(f"designer {self.name} suggested nonsense: {error!r}") from error
+        return Suggestion(config, *expected)
+
+    def _checked_prediction(self, prediction: object, count: int) -> Prediction:
+        if isinstance(prediction, Prediction):
+            try:
+                mean = np.asarray(prediction.mean_log_step_ms, dtype=float)
+                std = np.asarray(prediction.std, dtype=float)
+            except (TypeError, ValueError):
+                mean = std = np.empty(0)
+            if mean.shape == std.shape == (count,) and np.all(np.isfinite(mean)) and np.all(np.isfinite(std)):
+                return Prediction(mean, std)
+        raise DesignerFailed(f"designer {self.name} predicted nonsense for {count} configs: {prediction!r:.200}")
+
+
+def _float_or_none(number: float | None) -> float | None:
+    return None if number is None or not np.isfinite(number) else float(number)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measuring one config: switch, settle, take a window, judge it, measure a void one again, and keep the account."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from .config import Config
+from .sample import Phase, Sample, StepTimes, VoidReason
+from .targets import Target, TargetClosed, WindowSpec
+
+SETTLE_STEPS = 3
+"""Steps skipped after a switch: the step in flight, one with cold caches, one to spare."""
+MAX_REPEATS = 3
+"""How often a void window is measured again."""
+MIN_STEPS = 10
+MAX_STEPS = 200
+MIN_WINDOW_MS = 300.0
+"""Shorter windows are at the mercy of single scheduler decisions."""
+MEDIAN_ERROR = 0.01
+"""Standard error of a window's median that is aimed at: below the effects worth adopting."""
+MEDIAN_EFFICIENCY = 1.2533
+"""Standard error of a median over that of a mean, sqrt(pi / 2), for normal noise."""
+MAD_TO_STD = 1.4826
+"""Standard deviation over median absolute deviation, for normal noise."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to measure.
+
+    Attributes:
+        config: The config to measure.
+        trial_id: The trial it belongs to.
+        phase: The phase of the run.
+        steps: Steps per window.
+        limit_ms: Steps over this cut the window, milliseconds; 0 never.
+    """
+
+    config: Config
+    trial_id: int
+    phase: Phase
+    steps: int
+    limit_ms: float = 0.0
+
+
+def steps_for(times: Sequence[StepTimes], fixed: int | None) -> int:
+    """Return how many steps a window takes.
+
+    Args:
+        times: Step times seen so far, usable ones.
+        fixed: The user's choice, which holds; None chooses from the noise.
+    """
+    if fixed is not None:
+        return fixed
+    if not times:
+        return MIN_STEPS
+    noise = median(MAD_TO_STD * x.mad / x.median for x in times)
+    for_noise = math.ceil((MEDIAN_EFFICIENCY * noise / MEDIAN_ERROR) ** 2)
+    for_duration = math.ceil(MIN_WINDOW_MS / median(x.median for x in times))
+    return min(max(for_noise, for_duration, MIN_STEPS), MAX_STEPS)
+
+
+class Meter:
+    """Switches a target and measures it.
+
+    Attributes:
+        steps: Steps measured or skipped so far.
+    """
+
+    def __init__(self, target: Target, on_sample: Callable[[Sample], None]) -> None:
+        """Measure `target`; `on_sample` hears of every sample, void ones included."""
+        self._target = target
+        self._on_sample = on_sample
+        self._in_force: Config | None = None
+        self._epoch = 0
+        self._has_switched = False
+        self._explored: list[tuple[Config, int, float]] = []
+        self.steps = 0
+
+    @property
+    def in_force(self) -> Config | None:
+        """The config asked for last, or None before the first."""
+        return self._in_force
+
+    def switch(self, config: Config) -> None:
+        """Bring `config` in force, if it is not; raises TargetClosed when the job is over."""
+        if config != self._in_force:
+            self._epoch = self._target.apply(config)
+            self._in_force = config
+            self._has_switched = True
+
+    def measure(self, order: Order, repeats: int = MAX_REPEATS) -> Sample:
+        """Measure until a window is valid, at most 1 + `repeats` times; return the last sample, valid or not.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        self.switch(order.config)
+        settle_steps = SETTLE_STEPS if self._has_switched else 0
+        self._has_switched = False
+        windows = self._target.windows(WindowSpec(self._epoch, settle_steps, order.steps, order.limit_ms))
+        for _ in range(1 + repeats):
+            window = next(windows, None)
+            if window is None:
+                raise TargetClosed("the target has no more windows")
+            sample = Sample.from_window(window, trial_id=order.trial_id, config=order.config, phase=order.phase)
+            self._account(sample, settle_steps)
+            self._on_sample(sample)
+            if sample.valid:
+                break
+            settle_steps = 0
+        return sample
+
+    def cost_s(self, baseline: Config, baseline_ms: float) -> float:
+        """Return the seconds lost to configs that were tried, against the baseline's median step.
+
+        Args:
+            baseline: Its own steps cost nothing.
+            baseline_ms: Median step time of the baseline, milliseconds.
+
+        Returns:
+            Below zero when what was tried was faster on the whole. Settling steps are taken to be as long as the
+            mean step of their window; pauses, and the steps while the designer thinks, are left out.
+        """
+        return sum(
+            steps * (mean_ms - baseline_ms) * 1e-3 for config, steps, mean_ms in self._explored if config != baseline
+        )
+
+    def _account(self, sample: Sample, settle_steps: int) -> None:
+        steps = sample.steps + settle_steps
+        self.steps += steps
+        if sample.step_times.is_usable and sample.reason is not VoidReason.PAUSE:
+            self._explored.append((sample.config, steps, sample.step_times.mean))

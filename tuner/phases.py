@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The phases before the adoption test: warmup until step times are stable, the baseline, the search."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from scipy.special import stdtrit
+
+from .config import Config
+from .guard import GuardedDesigner
+from .journal import Journal
+from .measuring import MIN_STEPS, Meter, Order, steps_for
+from .sample import Phase, Sample, StepTimes
+from .settings import RunSettings
+from .trials import BASELINE_ID, TrialBook
+
+WARMUP_WINDOW_MS = 100.0
+"""A warmup window lasts at least this, or MAX_WARMUP_WINDOW_STEPS."""
+MAX_WARMUP_WINDOW_STEPS = 100
+STABLE_WINDOWS = 5
+"""Stable means: no significant slope over this many windows."""
+MAX_WARMUP_WINDOWS = 30
+NEGLIGIBLE_DRIFT = 0.01
+"""A drift below this over the windows looked at is stable, however significant."""
+BASELINE_SAMPLES = 3
+BASELINE_EVERY = 5
+"""The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
+CUT_FACTOR = 2.0
+"""A config whose steps take this many times the baseline's median is cut after a few of them."""
+
+
+class Inconclusive(Exception):  # noqa: N818 - reads as the outcome it is
+    """The run cannot go on for want of valid windows; the message says which and why."""
+
+
+@dataclass
+class RunState:
+    """What the phases share.
+
+    Attributes:
+        settings: Budget and identity.
+        baseline: The config the job would run without tuning.
+        incumbent: The best config known so far; in force while the designer thinks.
+        meter: Measures the target.
+        book: The trials.
+        journal: Tells the log and people.
+        steps: Steps per window.
+    """
+
+    settings: RunSettings
+    baseline: Config
+    incumbent: Config
+    meter: Meter
+    book: TrialBook
+    journal: Journal
+    steps: int = MIN_STEPS
+
+    @property
+    def baseline_ms(self) -> float:
+        """Median of the baseline's median step times, milliseconds; 0 before it was measured."""
+        times = self.book.baseline_times()
+        return median(x.median for x in times) if times else 0.0
+
+
+def warm_up(state: RunState) -> None:
+    """Run the baseline until its step times are stable, or for as many steps as the user asked.
+
+    Raises:
+        Inconclusive: If no window was valid.
+        TargetClosed: If the job is over.
+    """
+    state.journal.enter(Phase.WARMUP, config=state.baseline)
+    wanted = state.settings.warmup_steps
+    samples = _settle(state) if wanted is None else _run_in(state, wanted)
+    times = _valid_times(samples)
+    if wanted is None and not times:
+        raise Inconclusive(f"none of {len(samples)} windows was valid while warming up: {_reason(samples[-1])}")
+    state.steps = steps_for(times[-STABLE_WINDOWS:], state.settings.steps_per_sample)
+
+
+def measure_baseline(state: RunState) -> None:
+    """Measure the baseline a few times; choose the steps per window from what is seen.
+
+    Raises:
+        Inconclusive: If no window was valid.
+        TargetClosed: If the job is over.
+    """
+    settings = state.settings
+    remeasured = max(settings.max_samples - 1, 0) // BASELINE_EVERY
+    state.journal.expect(BASELINE_SAMPLES + settings.max_samples + remeasured + 2 * settings.adoption_pairs)
+    state.journal.enter(Phase.BASELINE, BASELINE_SAMPLES, config=state.baseline)
+    for _ in range(BASELINE_SAMPLES):
+        sample = _sample_baseline(state)
+        state.steps = steps_for(state.book.baseline_times(), settings.steps_per_sample)
+        state.journal.advance()
+    if not state.book.baseline_times():
+        raise Inconclusive(f"no window of the baseline was valid: {_reason(sample)}")
+
+
+def search(state: RunState, guard: GuardedDesigner) -> None:
+    """Try what the designer suggests until the budget is spent.
+
+    Raises:
+        DesignerFailed: If the designer cannot be used any more.
+        TargetClosed: If the job is over.
+    """
+    settings = state.settings
+    done = min(len(settings.prior_trials), settings.max_samples)
+    state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
+    for index in range(done, settings.max_samples):
+        if index > done and index % BASELINE_EVERY == 0:
+            _sample_baseline(state)
+        _try_next(state, guard)
+        state.journal.advance()
+
+
+def is_stable(medians: Sequence[float]) -> bool:
+    """Tell whether the last windows' medians have no significant, or only a negligible, slope.
+
+    Args:
+        medians: Median step times of the windows so far, above zero.
+    """
+    if len(medians) < STABLE_WINDOWS:
+        return False
+    y = [math.log(x) for x in medians[-STABLE_WINDOWS:]]
+    x_mean, y_mean = (STABLE_WINDOWS - 1) / 2, fmean(y)
+    spread = sum((x - x_mean) ** 2 for x in range(STABLE_WINDOWS))
+    slope = sum((x - x_mean) * (value - y_mean) for x, value in enumerate(y)) / spread
+    if abs(slope) * (STABLE_WINDOWS - 1) < NEGLIGIBLE_DRIFT:
+        return True
+    residual = sum((value - y_mean - slope * (x - x_mean)) ** 2 for x, value in enumerate(y))
+    freedom = STABLE_WINDOWS - 2
+    error = math.sqrt(residual / freedom / spread)
+    return abs(slope) < float(stdtrit(freedom, 0.975)) * error
+
+
+def _settle(state: RunState) -> list[Sample]:
+    """Take windows until their step times are stable, or there were enough."""
+    samples: list[Sample] = []
+    while len(samples) < MAX_WARMUP_WINDOWS:
+        samples.append(_warmup_window(state, _warmup_window_steps(_valid_times(samples))))
+        if is_stable([times.median for times in _valid_times(samples)]):
+            break
+    return samples
+
+
+def _run_in(state: RunState, wanted: int) -> list[Sample]:
+    """Take windows of so many steps in all."""
+    sizes = [MAX_WARMUP_WINDOW_STEPS] * (wanted // MAX_WARMUP_WINDOW_STEPS)
+    rest = wanted % MAX_WARMUP_WINDOW_STEPS
+    return [_warmup_window(state, steps) for steps in (*sizes, rest) if steps]
+
+
+def _warmup_window(state: RunState, steps: int) -> Sample:
+    sample = state.meter.measure(Order(state.baseline, BASELINE_ID, Phase.WARMUP, steps), repeats=0)
+    state.journal.advance()
+    return sample
+
+
+def _valid_times(samples: Sequence[Sample]) -> list[StepTimes]:
+    return [sample.step_times for sample in samples if sample.valid]
+
+
+def _try_next(state: RunState, guard: GuardedDesigner) -> None:
+    """Let the job train under the best config known while the designer thinks; then measure what it suggests."""
+    state.meter.switch(state.incumbent)
+    advice = guard.advise(state.book.trials(), state.book.measured())
+    state.incumbent = advice.incumbent
+    config = advice.suggestion.config
+    trial_id = state.book.id_of(config)
+    state.journal.suggestion(advice.suggestion, trial_id, designer=guard.name, ask_ms=advice.ask_ms)
+    limit_ms = CUT_FACTOR * state.baseline_ms
+    state.book.add(state.meter.measure(Order(config, trial_id, Phase.SEARCH, state.steps, limit_ms)))
+    state.journal.measured()
+
+
+def _sample_baseline(state: RunState) -> Sample:
+    sample = state.meter.measure(Order(state.baseline, BASELINE_ID, Phase.BASELINE, state.steps))
+    state.book.add(sample)
+    state.journal.measured()
+    return sample
+
+
+def _warmup_window_steps(times: Sequence[StepTimes]) -> int:
+    if not times:
+        return MIN_STEPS
+    return min(max(math.ceil(WARMUP_WINDOW_MS / times[-1].median), MIN_STEPS), MAX_WARMUP_WINDOW_STEPS)
+
+
+def _reason(sample: Sample) -> str:
+    return "unknown" if sample.reason is None else sample.reason.value

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of the tuning log, schema 1: the dataclasses are the schema, one field per key of the JSON object."""
+
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from .config import Value
+from .sample import Phase, Sample, VoidReason
+
+SCHEMA = 1
+MAX_INTEGER = 2**64
+"""No count or size is larger; Python's integers could be too large for a float."""
+
+Json: TypeAlias = dict[str, Any]
+ConfigJson: TypeAlias = dict[str, Value]
+
+
+class RecordError(ValueError):
+    """An object is no record of the tuning log; the message says why."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Begins a run: everything needed to resume or judge it."""
+
+    t_s: float
+    run_id: str
+    schema: int
+    unix_time_s: float
+    key: Json
+    layout: Json
+    versions: Json
+    search_space: Json
+    fixed: ConfigJson
+    baseline: ConfigJson
+    seed: int
+    steps_budget: Json
+
+
+@dataclass(frozen=True)
+class SampleRecord:
+    """A window and what it yields; `score_bytes_per_s` and the step times are null where they do not exist."""
+
+    t_s: float
+    run_id: str
+    trial_id: int
+    window: int
+    phase: str
+    epoch: int
+    config: ConfigJson
+    score_bytes_per_s: float | None
+    step_ms: Json
+    steps: int
+    valid: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class SuggestionRecord:
+    """What a designer suggested and expects; `ask_ms` is how long it thought."""
+
+    t_s: float
+    run_id: str
+    trial_id: int
+    config: ConfigJson
+    designer: str
+    expected_score: float | None
+    expected_std: float | None
+    ask_ms: float
+
+
+@dataclass(frozen=True)
+class AdoptionRecord:
+    """The decision: a list of pairs of median step times (empty when no test was needed), and the verdict."""
+
+    t_s: float
+    run_id: str
+    pairs: list[Json]
+    speedup: float | None
+    ci_low: float | None
+    ci_high: float | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class ResultRecord:
+    """Ends a run: the config in force from now on."""
+
+    t_s: float
+    run_id: str
+    config: ConfigJson
+    adopted: bool
+    speedup: float | None
+    cost_s: float
+    payback_steps: int | None
+
+
+Record: TypeAlias = RunRecord | SampleRecord | SuggestionRecord | AdoptionRecord | ResultRecord
+
+RECORD_TYPES: Mapping[str, type[Record]] = types.MappingProxyType(
+    {
+        "run": RunRecord,
+        "sample": SampleRecord,
+        "suggestion": SuggestionRecord,
+        "adoption": AdoptionRecord,
+        "result": ResultRecord,
+    }
+)
+STEP_MS_KEYS = ("median", "mad", "mean")
+ENUMS: Mapping[str, frozenset[str]] = types.MappingProxyType(
+    {"phase": frozenset(p.value for p in Phase), "reason": frozenset(r.value for r in VoidReason)}
+)
+
+
+def finite(number: float | None) -> float | None:
+    """Return the number, or None where JSON cannot write it."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+def sample_record(sample: Sample, *, t_s: float, run_id: str, window: int) -> SampleRecord:
+    """Return the record of a sample; `window` numbers the windows of the run."""
+    times = sample.step_times
+    return SampleRecord(
+        t_s=t_s,
+        run_id=run_id,
+        trial_id=sample.trial_id,
+        window=window,
+        phase=sample.phase.value,
+        epoch=sample.epoch,
+        config=sample.config.to_json(),
+        score_bytes_per_s=finite(sample.score_bytes_per_s),
+        step_ms={"median": finite(times.median), "mad": finite(times.mad), "mean": finite(times.mean)},
+        steps=sample.steps,
+        valid=sample.valid,
+        reason=None if sample.reason is None else sample.reason.value,
+    )
+
+
+def record_to_json(record: Record) -> Json:
+    """Return the object to write, `type` first."""
+    name = next(name for name, kind in RECORD_TYPES.items() if isinstance(record, kind))
+    return {"type": name, **{field.name: getattr(record, field.name) for field in fields(record)}}
+
+
+def record_from_json(data: object) -> Record:
+    """Check an object against the schema and return its record; keys beyond the schema are ignored.
+
+    Raises:
+        RecordError: If it is no record.
+    """
+    if not isinstance(data, dict):
+        raise RecordError("not a JSON object")
+    kind = RECORD_TYPES.get(str(data.get("type")))
+    if kind is None:
+        raise RecordError(f"unknown record type {str(data.get('type'))[:40]!r}")
+    hints = get_type_hints(kind)
+    missing = [name for name in hints if name not in data]
+    if missing:
+        raise RecordError(f"a {data['type']} record without {missing[0]!r}")
+    wrong = [name for name, hint in hints.items() if not _is_value_of(name, hint, data[name])]
+    if wrong:
+        raise RecordError(f"a {data['type']} record with {wrong[0]}={str(data[wrong[0]])[:40]!r}")
+    return kind(**{name: data[name] for name in hints})
+
+
+def _is_value_of(name: str, hint: Any, value: object) -> bool:
+    """Tell whether a value has its field's type, and is one of the words where there is a list of them."""
+    if not _matches(value, hint):
+        return False
+    if name == "step_ms":
+        return isinstance(value, dict) and all(_matches(value.get(key, ""), float | None) for key in STEP_MS_KEYS)
+    return value is None or name not in ENUMS or value in ENUMS[name]
+
+
+def _matches(value: object, hint: Any) -> bool:
+    """Tell whether a JSON value has the type of a record's field."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(_matches(value, choice) for choice in arguments)
+    if origin is dict:
+        return isinstance(value, dict) and all(_matches(item, arguments[1]) for item in value.values())
+    if origin is list:
+        return isinstance(value, list) and all(_matches(item, arguments[0]) for item in value)
+    return hint is Any or _is_scalar(value, hint)
+
+
+def _is_scalar(value: object, kind: type) -> bool:
+    """Tell whether a value has a plain type; an int serves as a float, a bool as neither, a huge int as nothing."""
+    if isinstance(value, bool):
+        return kind is bool
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        return False
+    if kind is float:
+        return isinstance(value, (int, float)) and math.isfinite(value)
+    return isinstance(value, kind)

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tuning run is told: its budget and identity, and the constants of the policy with their reasons."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .sample import Trial
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Budget, reproducibility and identity of a tuning run.
+
+    Attributes:
+        max_samples: Configs the designer may suggest.
+        warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
+        steps_per_sample: Steps per window; None chooses them from the noise seen.
+        seed: Decides every random choice.
+        key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
+        layout: Ranks per host, JSON-able.
+        versions: Versions of the software, JSON-able.
+        run_id: Names the run in the log.
+        prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
+        deadline_s: Longest time a designer may think, seconds.
+        adoption_pairs: Interleaved pairs of the adoption test.
+    """
+
+    max_samples: int = 20
+    warmup_steps: int | None = None
+    steps_per_sample: int | None = None
+    seed: int = 0
+    key: Mapping[str, Any] = field(default_factory=dict)
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    prior_trials: tuple[Trial, ...] = ()
+    deadline_s: float = 30.0
+    adoption_pairs: int = 12

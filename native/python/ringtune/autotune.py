@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 
 from ringtune import __version__, _engine
 from ringtune.errors import ConfigError, RingtuneError
@@ -94,6 +95,28 @@ def _load_designer() -> None:
         importlib.import_module(module)
 
 
+class _MarkerWatch:
+    """Decides when to say that nobody marks steps: once, after a while or many collectives."""
+
+    def __init__(self) -> None:
+        self._since_s: float | None = None
+        self._has_said = False
+
+    def look(self, counters: Mapping[str, int], now_s: float) -> str | None:
+        """Return the warning when it is due; `now_s` is on the monotonic clock."""
+        collectives = sum(count for name, count in counters.items() if name.startswith("algorithm."))
+        if self._has_said or collectives == 0:
+            return None
+        self._since_s = now_s if self._since_s is None else self._since_s
+        if collectives < MARKER_LIMIT_COLLECTIVES and now_s - self._since_s < MARKER_LIMIT_S:
+            return None
+        self._has_said = True
+        return (
+            f"AUTOTUNE=1, but no step was marked in {collectives} allreduces: the tuner stays off; use "
+            "DistributedOptimizer, or call ringtune.mark_step() after each step"
+        )
+
+
 class _TuningJob:
     """What the tuning thread does: wait for steps, then tune."""
 
@@ -111,8 +134,7 @@ class _TuningJob:
 
     def _wait_for_steps(self) -> bool:
         """Return whether a step was marked; false at the end of the job. Without a marker say so once, and wait on."""
-        has_said = False
-        first_collective_s: float | None = None
+        watch = _MarkerWatch()
         while not self._closing.wait(MARKER_POLL_S):
             try:
                 counters = self._world.engine.counters()
@@ -120,16 +142,9 @@ class _TuningJob:
                 return False
             if counters["steps"] > 0:
                 return True
-            collectives = sum(count for name, count in counters.items() if name.startswith("algorithm."))
-            if collectives and first_collective_s is None:
-                first_collective_s = time.monotonic()
-            waited_s = 0.0 if first_collective_s is None else time.monotonic() - first_collective_s
-            if not has_said and (collectives >= MARKER_LIMIT_COLLECTIVES or waited_s >= MARKER_LIMIT_S):
-                has_said = True
-                self._world.console.warning(
-                    f"AUTOTUNE=1, but no step was marked in {collectives} allreduces: the tuner stays off; use "
-                    "DistributedOptimizer, or call ringtune.mark_step() after each step"
-                )
+            text = watch.look(counters, time.monotonic())
+            if text is not None:
+                self._world.console.warning(text)
         return False
 
     def _tune(self) -> None:
@@ -149,7 +164,7 @@ def _run_settings(world: World, space: SearchSpace) -> RunSettings:
     settings = world.settings
     key = study_key(world.gradient_set.counts(), [world.local_size], settings.hardware)
     prior: tuple[Trial, ...] = ()
-    if settings.autotune_log is not None:
+    if settings.autotune_log is not None and Path(settings.autotune_log).is_file():  # a device has no end
         prior = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed)
     return RunSettings(
         max_samples=settings.max_samples,

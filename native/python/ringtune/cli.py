@@ -36,7 +36,9 @@ def _all_commands() -> None:
 @app.command(context_settings={"allow_interspersed_args": False})
 def run(
     *,
-    command: Annotated[list[str], typer.Argument(help="Program and arguments; the same for every rank.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND...", help="Program and arguments; the same for every rank.")
+    ],
     ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")],
     hosts: Annotated[str | None, typer.Option("-H", help="Other hosts; not in this version.")] = None,
     ssh_port: Annotated[int | None, typer.Option("-p", help="SSH port; not in this version.")] = None,

@@ -20,7 +20,7 @@ from .place import Agreement, Offer, Place, host_identity
 from .proof import PROTOCOL_VERSION, Transcript, is_nonce, new_nonce
 
 GREETING_LIMIT_S = 2.0  # a connection that has not proved itself by then is dropped
-ABORT_LINGER_S = 10.0  # how long latecomers are still told that the meeting failed
+ABORT_LINGER_S = 5.0  # how long latecomers are still told that the meeting failed
 
 
 @dataclass
@@ -49,6 +49,7 @@ class Coordinator:
         self._selector = selectors.DefaultSelector()
         self._guests: dict[int, _Guest] = {}
         self._members: dict[int, _Guest] = {}
+        self._rejected: list[_Guest] = []  # of the job, but not of this world; they have been told
         self._verdict: RingtuneError | None = offer.failure
         self._refused = 0
         self._listener = _listen(place)
@@ -98,7 +99,7 @@ class Coordinator:
         """Close every socket of the meeting; idempotent."""
         self._selector.close()
         self._listener.close()
-        for guest in (*self._guests.values(), *self._members.values()):
+        for guest in (*self._guests.values(), *self._members.values(), *self._rejected):
             guest.channel.close()
         self._guests.clear()
         self._members.clear()
@@ -161,10 +162,12 @@ class Coordinator:
         guest.is_member = True
         self._guests.pop(guest.channel.fileno())
         if guest.rank >= self._place.world_size:
+            self._rejected.append(guest)
             conflict: RingtuneError | None = ConfigError(
                 f"a process joined as rank {guest.rank} but the world size is {self._place.world_size}"
             )
         elif guest.rank in self._members:
+            self._rejected.append(guest)
             pids = [self._members[guest.rank].channel.peer()[0], guest.channel.peer()[0]]
             conflict = ConfigError(f"two processes joined as rank {guest.rank} (pids {pids[0]} and {pids[1]})")
         else:

@@ -12,7 +12,7 @@
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ import torch
 from ringtune.errors import ConfigError
 
 from .buffers import ENGINE_DTYPES
+
+MakeTensor = Callable[[int, torch.dtype, tuple[int, ...]], torch.Tensor]
 
 MAX_DEPTH = 64
 
@@ -36,7 +38,7 @@ def encode(value: Any) -> tuple[bytes, list[torch.Tensor]]:
     return json.dumps(_to_json(value, tensors, MAX_DEPTH), separators=(",", ":")).encode(), tensors
 
 
-def decode(text: bytes, make_tensor: Callable[[int, torch.dtype, tuple[int, ...]], torch.Tensor]) -> Any:
+def decode(text: bytes, make_tensor: MakeTensor) -> Any:
     """Return the data that `encode` was given.
 
     Args:
@@ -55,19 +57,20 @@ def decode(text: bytes, make_tensor: Callable[[int, torch.dtype, tuple[int, ...]
 def _to_json(value: Any, tensors: list[torch.Tensor], depth: int) -> Any:
     if depth == 0:
         raise ConfigError(f"data nested more than {MAX_DEPTH} deep cannot be sent to other ranks")
+
+    def inner(items: Iterable[Any]) -> list[Any]:
+        return [_to_json(item, tensors, depth - 1) for item in items]
+
     if value is None or type(value) in {bool, int, str}:
         return value
     if type(value) is float:
         return {"float": value.hex()}
     if isinstance(value, torch.Tensor):
         return _tensor_to_json(value, tensors)
-    if isinstance(value, tuple):
-        return {"tuple": [_to_json(item, tensors, depth - 1) for item in value]}
-    if isinstance(value, list):
-        return [_to_json(item, tensors, depth - 1) for item in value]
+    if isinstance(value, (list, tuple)):
+        return {"tuple": inner(value)} if isinstance(value, tuple) else inner(value)
     if isinstance(value, dict):
-        pairs = [[_to_json(part, tensors, depth - 1) for part in pair] for pair in value.items()]
-        return {"dict": pairs}
+        return {"dict": [inner(pair) for pair in value.items()]}
     raise ConfigError(
         f"a {type(value).__module__}.{type(value).__qualname__} cannot be sent to other ranks; plain data can: None, "
         "bool, int, float, str, list, tuple, dict, and dense tensors in CPU memory"
@@ -84,17 +87,19 @@ def _tensor_to_json(tensor: torch.Tensor, tensors: list[torch.Tensor]) -> Any:
     return {"tensor": len(tensors) - 1, "dtype": name, "shape": list(tensor.shape)}
 
 
-def _from_json(value: Any, make_tensor: Callable[[int, torch.dtype, tuple[int, ...]], torch.Tensor]) -> Any:
+def _from_json(value: Any, make_tensor: MakeTensor) -> Any:
+    def inner(items: Iterable[Any]) -> list[Any]:
+        return [_from_json(item, make_tensor) for item in items]
+
     if isinstance(value, list):
-        return [_from_json(item, make_tensor) for item in value]
+        return inner(value)
     if not isinstance(value, dict):
         return value
     if "float" in value:
         return float.fromhex(value["float"])
     if "tuple" in value:
-        return tuple(_from_json(item, make_tensor) for item in value["tuple"])
+        return tuple(inner(value["tuple"]))
     if "dict" in value:
-        pairs = (_from_json(pair, make_tensor) for pair in value["dict"])
-        return {key: item for key, item in pairs}  # noqa: C416  (dict() would take strings of two letters for pairs)
+        return {key: item for key, item in map(inner, value["dict"])}  # noqa: C416  (dict() takes "ab" for a pair)
     shape = tuple(int(size) for size in value["shape"])
     return make_tensor(int(value["tensor"]), _DTYPES[value["dtype"]], shape)

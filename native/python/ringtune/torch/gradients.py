@@ -8,6 +8,7 @@ backward has returned before `synchronize` is called, so no lock is needed.
 
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -44,7 +45,8 @@ class GradientReducer:
                 continue
             self._parameters[id(parameter)] = (name, parameter)
             self._passes[id(parameter)] = 0
-            parameter.register_post_accumulate_grad_hook(_Hook(self))  # type: ignore[no-untyped-call]
+            untyped: Any = parameter  # torch leaves the method without annotations
+            untyped.register_post_accumulate_grad_hook(_Hook(self))
 
     @property
     def is_in_flight(self) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`DistributedOptimizer`: any torch optimizer, with its gradients averaged over the ranks before each step."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -160,10 +161,7 @@ def _named_parameters(
     """Return a distinct name for every parameter of the optimizer."""
     if named_parameters is None:
         return _positional_names(optimizer.param_groups, 0)
-    names = [name for name, _ in named_parameters]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ConfigError(f"named_parameters repeats the names {', '.join(repeated)}; names must be distinct")
+    _check_distinct([name for name, _ in named_parameters])
     by_id = {id(parameter): name for name, parameter in named_parameters}
     own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     nameless = sum(id(parameter) not in by_id for parameter in own)
@@ -173,6 +171,12 @@ def _named_parameters(
             "model.named_parameters() of the whole model, or leave it out"
         )
     return [(by_id[id(parameter)], parameter) for parameter in own]
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise ConfigError(f"named_parameters repeats the names {', '.join(repeated)}; names must be distinct")
 
 
 def _positional_names(groups: Sequence[dict[str, Any]], first_group: int) -> list[NamedParameter]:

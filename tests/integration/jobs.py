@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs as real jobs, each with a hard deadline, and finds whatever a job has left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+MARKER = "TEST_JOB_MARKER"
+DEADLINE_S = 90.0
+SETTLE_S = 8.0
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a job ended: its exit code, what it wrote, and how long it took."""
+
+    code: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """Everything it said, for failure messages."""
+        return f"exit code {self.code} after {self.seconds:.1f} s\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
+
+
+def program(name: str, *arguments: str) -> list[str]:
+    """Return the command that runs one of the programs beside this file."""
+    return [sys.executable, str(PROGRAMS / f"{name}.py"), *arguments]
+
+
+def ringtune(*arguments: str) -> list[str]:
+    """Return the command line of the `ringtune` command."""
+    return [sys.executable, "-m", "ringtune.cli", *arguments]
+
+
+def ranks(count: int, name: str, *arguments: str) -> list[str]:
+    """Return the command that runs a program on several ranks."""
+    return ringtune("run", "-np", str(count), *program(name, *arguments))
+
+
+@dataclass
+class Job:
+    """A job in flight, in a session of its own, found again by a marker in its environment."""
+
+    process: subprocess.Popen[str]
+    marker: str
+    start_s: float
+
+    def wait(self, deadline_s: float = DEADLINE_S) -> Finished:
+        """Wait for the end; a job that runs past the deadline is killed, which fails the test with what it said."""
+        try:
+            stdout, stderr = self.process.communicate(timeout=deadline_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            stdout, stderr = self.process.communicate()
+            message = f"the job ran past its deadline of {deadline_s:.0f} s\n{stdout}\n{stderr}"
+            raise AssertionError(message) from None
+        return Finished(self.process.returncode, stdout, stderr, time.monotonic() - self.start_s)
+
+    def processes(self) -> list[int]:
+        """Return the process ids of all that carries the job's marker."""
+        return [pid for pid in _process_ids() if self.marker.encode() in _environment_of(pid)]
+
+    def kill(self) -> None:
+        """Kill the job and everything it has started."""
+        for pid in [self.process.pid, *self.processes()]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]:
+    """Return the environment for a job: nothing of a launcher's or ours but what the test sets."""
+    foreign = ("RINGTUNE_", "AUTOTUNE", "HOROVOD_", "TORCHELASTIC", "OMP_NUM_THREADS", "WORLD_SIZE", "RANK")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), inherited.get("PYTHONPATH", "")]))
+    return {**inherited, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, MARKER: marker, **changes}
+
+
+@contextmanager
+def started(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[Job]:
+    """Run a command as a job; afterwards nothing of it may be left: no process, socket or shared-memory file."""
+    marker = uuid.uuid4().hex
+    sockets, files = abstract_sockets(), shared_memory_files()
+    process = subprocess.Popen(
+        list(command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=clean_environment(environ or {}, marker),
+        start_new_session=True,
+    )
+    job = Job(process, marker, time.monotonic())
+    try:
+        yield job
+        left_processes = _settled(job.processes)
+        left_sockets = _settled(lambda: sorted(abstract_sockets() - sockets))
+        assert [] == left_processes
+        assert [] == left_sockets
+        assert [] == sorted(shared_memory_files() - files)
+    finally:
+        job.kill()
+        process.communicate()
+
+
+def run_job(
+    command: Sequence[str], environ: Mapping[str, str] | None = None, *, deadline_s: float = DEADLINE_S
+) -> Finished:
+    """Run a command as a job to its end; see `started` and `Job.wait`."""
+    with started(command, environ) as job:
+        return job.wait(deadline_s)
+
+
+def abstract_sockets() -> set[str]:
+    """Return the names of ringtune's abstract sockets on this machine."""
+    lines = Path("/proc/net/unix").read_text(encoding="utf-8", errors="replace").splitlines()
+    return {line.split()[-1] for line in lines if "@ringtune" in line}
+
+
+def shared_memory_files() -> set[str]:
+    """Return the names of ringtune's files in /dev/shm."""
+    return {path.name for path in SHARED_MEMORY.iterdir() if "ringtune" in path.name}
+
+
+def wait_for_line(path: Path, deadline_s: float = DEADLINE_S) -> str:
+    """Wait until a program has written a whole line into a file, and return it."""
+    end_s = time.monotonic() + deadline_s
+    while time.monotonic() < end_s:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if text.endswith("\n"):
+            return text.strip()
+        time.sleep(0.02)
+    raise AssertionError(f"nothing was written into {path} within {deadline_s:.0f} s")
+
+
+def _settled(find: Callable[[], list[T]]) -> list[T]:
+    """Return what is found, once nothing is or some seconds have passed: dying takes the kernel a moment."""
+    end_s = time.monotonic() + SETTLE_S
+    while True:
+        found = find()
+        if not found or time.monotonic() > end_s:
+            return found
+        time.sleep(0.05)
+
+
+def _process_ids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _environment_of(pid: int) -> bytes:
+    try:
+        if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z":
+            return b""
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""

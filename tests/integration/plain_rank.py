@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank without torch, for programs that test the engine's behaviour and should start fast."""
+
+import os
+from array import array
+
+from ringtune.session import SESSION
+from ringtune.world import World
+
+FLOAT64 = 7
+INT64 = 3
+AVERAGE = 0
+SUM = 1
+
+
+def say(text: str) -> None:
+    """Write a line to standard output with one call, so that lines of several ranks do not mix."""
+    os.write(1, f"{text}\n".encode())
+
+
+def join() -> World:
+    """Join the world and return it."""
+    SESSION.init()
+    return SESSION.require()
+
+
+def allreduce(world: World, name: str, values: list[float], op: int = SUM) -> list[float]:
+    """Return the values combined over all ranks."""
+    memory = array("d", values)
+    wait(world, submit(world, name, memory, op))
+    return list(memory)
+
+
+def submit(world: World, name: str, memory: array, op: int = SUM, *, is_gradient: bool = False) -> int:  # type: ignore[type-arg]
+    """Start to combine memory in place; it must live until the handle is done."""
+    address, count = memory.buffer_info()
+    return world.engine.allreduce_async(name, address, address, (count,), FLOAT64, op, is_gradient)
+
+
+def wait(world: World, handle: int) -> None:
+    """Wait for a handle."""
+    world.engine.wait(handle)

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains with DistributedOptimizer and, beside it, alone on the joined batch; both must agree. Argument: the case."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+import ringtune.torch as hvd
+from tests.integration.plain_rank import say
+
+STEPS = 6
+ROWS = 8
+
+
+def make_model() -> torch.nn.Module:
+    """Return a small network with equal weights on all ranks."""
+    torch.manual_seed(7)
+    return torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
+
+
+def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the joined batch of all ranks."""
+    generator = torch.Generator().manual_seed(step)
+    rows = ROWS * hvd.size()
+    return torch.randn(rows, 5, generator=generator), torch.randn(rows, 2, generator=generator)
+
+
+def own_part(tensor: torch.Tensor) -> torch.Tensor:
+    """Return this rank's rows."""
+    return tensor[ROWS * hvd.rank() : ROWS * (hvd.rank() + 1)]
+
+
+def loss_of(model: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Return the mean loss over the rows."""
+    return functional.mse_loss(model(inputs), targets)
+
+
+def distributed(model: torch.nn.Module, optimizer: torch.optim.Optimizer, **options: Any) -> Any:
+    """Return the distributed optimizer over the model's parameters."""
+    return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **options)
+
+
+def assert_same(ours: torch.nn.Module, alone: torch.nn.Module) -> None:
+    """Require what was trained alone, up to rounding, and the same bits on all ranks."""
+    for mine, expected in zip(ours.parameters(), alone.parameters(), strict=True):
+        assert torch.allclose(expected, mine, rtol=1e-4, atol=1e-6), (expected - mine).abs().max()
+        bits = hvd.allgather(mine.detach().reshape(1, -1))
+        assert all(torch.equal(bits[0], row) for row in bits)
+
+
+def train(make: Callable[[Any], torch.optim.Optimizer], *, set_to_none: bool = True) -> None:
+    """Train both ways and compare."""
+    ours, alone = make_model(), make_model()
+    optimizer, reference = distributed(ours, make(ours.parameters())), make(alone.parameters())
+    assert isinstance(optimizer, type(reference))
+    schedulers = [torch.optim.lr_scheduler.StepLR(o, 2, 0.5) for o in (optimizer, reference)]
+    for step in range(STEPS):
+        inputs, targets = batch(step)
+        optimizer.zero_grad(set_to_none=set_to_none)
+        reference.zero_grad(set_to_none=set_to_none)
+        loss_of(ours, own_part(inputs), own_part(targets)).backward()
+        loss_of(alone, inputs, targets).backward()
+        optimizer.step()
+        reference.step()
+        for scheduler in schedulers:
+            scheduler.step()
+    assert_same(ours, alone)
+
+
+def sgd(parameters: Any) -> torch.optim.Optimizer:
+    """Return SGD with everything on."""
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01)
+
+
+def case_plain() -> None:
+    """Two optimizers, gradients set to None or to zero between steps."""
+    train(sgd)
+    train(sgd, set_to_none=False)
+    train(lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
+
+
+def case_closure() -> None:
+    """Closures are called with gradients averaged each time, and LBFGS decides alike on all ranks."""
+    torch.set_default_dtype(torch.float64)  # a line search makes much of the last bits
+    makers: tuple[Callable[[Any], torch.optim.Optimizer], ...] = (
+        sgd,
+        lambda parameters: torch.optim.LBFGS(parameters, lr=0.1, line_search_fn="strong_wolfe"),
+    )
+    for make in makers:
+        ours, alone = make_model(), make_model()
+        optimizer: Any = distributed(ours, make(ours.parameters()))
+        reference: Any = make(alone.parameters())
+        for step in range(3):
+            inputs, targets = batch(step)
+
+            def compute(model: Any, owner: Any, rows: Any, wanted: Any) -> torch.Tensor:
+                owner.zero_grad()
+                loss = loss_of(model, rows, wanted)
+                loss.backward()
+                return loss
+
+            mine = (own_part(inputs), own_part(targets))
+            optimizer.step(lambda o=ours, p=optimizer, m=mine: compute(o, p, *m))
+            reference.step(lambda o=alone, p=reference, x=inputs, y=targets: compute(o, p, x, y))
+        assert_same(ours, alone)
+    torch.set_default_dtype(torch.float32)
+
+
+def case_clipping() -> None:
+    """Gradients may be clipped between synchronize() and step()."""
+    ours, alone = make_model(), make_model()
+    optimizer, reference = distributed(ours, sgd(ours.parameters())), sgd(alone.parameters())
+    for step in range(STEPS):
+        inputs, targets = batch(step)
+        optimizer.zero_grad()
+        reference.zero_grad()
+        loss_of(ours, own_part(inputs), own_part(targets)).backward()
+        loss_of(alone, inputs, targets).backward()
+        optimizer.synchronize()
+        for model in (ours, alone):
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        with optimizer.skip_synchronize():
+            optimizer.step()
+        reference.step()
+    assert_same(ours, alone)
+
+
+def case_accumulation() -> None:
+    """Gradients of several backward passes are summed here before they are averaged."""
+    ours, alone = make_model(), make_model()
+    optimizer = distributed(ours, sgd(ours.parameters()), backward_passes_per_step=2)
+    reference = sgd(alone.parameters())
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        reference.zero_grad()
+        for part in range(2):
+            inputs, targets = batch(2 * step + part)
+            loss_of(ours, own_part(inputs), own_part(targets)).backward()
+            loss_of(alone, inputs, targets).backward()
+        optimizer.step()
+        reference.step()
+    assert_same(ours, alone)
+
+
+def case_unused() -> None:
+    """A parameter that only some ranks, or none, use counts as zeros where it is not used."""
+    shared, rare, never = (torch.nn.Parameter(torch.ones(3)) for _ in range(3))
+    frozen = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([shared, rare, never, frozen], lr=1.0))
+    loss = shared.sum() + (rare.sum() if hvd.rank() == 0 else 0.0)
+    loss.backward()
+    optimizer.step()
+    assert torch.equal(torch.zeros(3), shared.detach())
+    assert torch.allclose(torch.full((3,), 1.0 - 1.0 / hvd.size()), rare.detach())
+    assert torch.equal(torch.ones(3), never.detach())
+    assert torch.equal(torch.ones(3), frozen)
+
+
+def case_images() -> None:
+    """Convolutions in channels_last keep their memory format and train alike."""
+    torch.manual_seed(3)
+    ours: Any = torch.nn.Conv2d(3, 8, 3)
+    ours = ours.to(memory_format=torch.channels_last)
+    alone = torch.nn.Conv2d(3, 8, 3)
+    alone.load_state_dict(ours.state_dict())
+    optimizer, reference = distributed(ours, sgd(ours.parameters())), sgd(alone.parameters())
+    for step in range(STEPS):
+        images = torch.randn(ROWS * hvd.size(), 3, 6, 6, generator=torch.Generator().manual_seed(step))
+        optimizer.zero_grad()
+        reference.zero_grad()
+        ours(own_part(images).to(memory_format=torch.channels_last)).square().mean().backward()
+        alone(images).square().mean().backward()
+        optimizer.step()
+        reference.step()
+    assert_same(ours, alone)
+
+
+def case_transposed() -> None:
+    """A parameter with transposed memory has gradients that are averaged by way of a copy."""
+    ours = torch.nn.Parameter(torch.arange(12.0).reshape(3, 4).t())
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([ours], lr=1.0))
+    (ours * (hvd.rank() + 1.0)).sum().backward()
+    assert ours.grad is not None
+    assert not ours.grad.is_contiguous()
+    optimizer.step()
+    mean = sum(range(1, hvd.size() + 1)) / hvd.size()
+    assert torch.allclose(torch.arange(12.0).reshape(3, 4).t() - mean, ours.detach())
+
+
+def case_state() -> None:
+    """All ranks take over rank 0's parameters and optimizer state, empty or not, lists and infinities included."""
+    for make in (lambda p: torch.optim.Adam(p, lr=0.1 + hvd.rank()), lambda p: torch.optim.LBFGS(p, lr=float("inf"))):
+        model = make_model()
+        optimizer = make(model.parameters())
+        if hvd.rank() != 0:
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.add_(1.0)
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        if isinstance(optimizer, torch.optim.Adam):
+            loss_of(model, *batch(0)).backward()
+            for _ in range(3 if hvd.rank() == 0 else 0):
+                optimizer.step()
+        hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+        assert_same(model, model)
+        state = optimizer.state_dict()
+        everybody = hvd.broadcast_object(state, root_rank=hvd.size() - 1)
+        assert repr(everybody) == repr(state)
+    assert {"a": (1, [2.5, None]), 3: "x"} == hvd.broadcast_object({"a": (1, [2.5, None]), 3: "x"})
+    expect_error("cannot be sent", lambda: hvd.broadcast_object(object() if hvd.rank() == 0 else None))
+
+
+def case_misuse() -> None:
+    """Wrong use is a typed error that says what to do, and the job can go on."""
+    model = make_model()
+    optimizer = distributed(model, sgd(model.parameters()))
+    inputs, targets = batch(0)
+    loss_of(model, inputs, targets).backward()
+    expect_error("backward_passes_per_step=1", lambda: loss_of(model, inputs, targets).backward())
+    expect_error("zero_grad() was called", optimizer.zero_grad)
+    optimizer.synchronize()
+    optimizer.zero_grad()
+    loss_of(model, inputs, targets).backward()
+    optimizer.step()
+    expect_error("wrap it once", lambda: hvd.DistributedOptimizer(optimizer))
+    named = list(model.named_parameters())
+    expect_error("lacks 2", lambda: hvd.DistributedOptimizer(sgd(model.parameters()), named_parameters=named[:2]))
+    repeated = [("same", parameter) for _, parameter in named]
+    expect_error("repeats", lambda: hvd.DistributedOptimizer(sgd(model.parameters()), named_parameters=repeated))
+    words = torch.nn.Embedding(9, 2, sparse=True)
+    kept = distributed(words, torch.optim.SGD(words.parameters(), lr=0.1))
+    expect_error("dense", lambda: words(torch.tensor([1, 2])).sum().backward())
+    assert kept is not None
+
+
+def expect_error(words: str, call: Callable[[], object]) -> None:
+    """Make a call that must raise ConfigError with some words."""
+    try:
+        call()
+    except hvd.ConfigError as error:
+        text = str(error)
+    else:
+        raise AssertionError(f"no error: {words}")
+    assert words in text, text
+
+
+CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    hvd.init()
+    for chosen in sys.argv[1:] or CASES:
+        CASES[chosen]()
+        say(f"{chosen}: agrees")
+    hvd.shutdown()

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Initialises torch's process group first, and joins the world through its store."""
+
+import torch
+import torch.distributed
+
+import ringtune.torch as hvd
+from tests.integration.plain_rank import say
+
+torch.set_num_threads(1)
+torch.distributed.init_process_group("gloo")
+hvd.init()
+total = hvd.allreduce(torch.tensor([hvd.rank() + 1.0]), op=hvd.Sum)
+assert hvd.rank() == torch.distributed.get_rank()
+hvd.shutdown()
+torch.distributed.destroy_process_group()
+say(f"sum {total.item()}")

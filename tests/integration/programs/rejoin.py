@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins and leaves the world twenty times; descriptors and threads must not add up."""
+
+import subprocess
+import threading
+from pathlib import Path
+
+from ringtune.session import SESSION
+from tests.integration.plain_rank import allreduce, join, say
+
+TIMES = 20
+
+
+def count_descriptors() -> int:
+    """Return how many descriptors are open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def count_threads() -> int:
+    """Return how many threads the process has, native ones included."""
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def inherited_descriptors() -> str:
+    """Return what a program that this rank starts would inherit, were the framework careless about it."""
+    listing = subprocess.run(["ls", "-l", "/proc/self/fd"], close_fds=False, capture_output=True, text=True, check=True)
+    return listing.stdout
+
+
+def main() -> None:
+    """Repeat, and compare with the state after the first time."""
+    first = None
+    for _ in range(TIMES):
+        world = join()
+        assert [world.size * 1.0] == allreduce(world, "x", [1.0])
+        if first is None:
+            listing = inherited_descriptors()
+            assert not any(kind in listing for kind in ("memfd", "pidfd", "socket:")), listing
+        SESSION.shutdown()
+        first = first or (count_descriptors(), count_threads())
+    assert first == (count_descriptors(), count_threads()), (first, count_descriptors(), threading.enumerate())
+    say(f"{TIMES} times")
+
+
+main()

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trains with the tuner on, without torch, until the tuner is done or the time is up; results must stay exact.
+
+Arguments: gradients per step, seconds, and `marked` or `unmarked` steps.
+"""
+
+import sys
+import threading
+import time
+from array import array
+
+from ringtune.session import SESSION
+from ringtune.world import World
+from tests.integration.plain_rank import allreduce, join, say, submit, wait
+
+COUNT = 2000
+
+
+def is_tuning() -> bool:
+    """Return whether this process's tuning thread runs."""
+    return any(thread.name == "ringtune-tuning" for thread in threading.enumerate())
+
+
+def train_step(world: World, gradients: int, step: int) -> None:
+    """Submit a step's gradients and require their exact sums."""
+    memories = [array("d", [float(world.rank + n + step)]) * COUNT for n in range(gradients)]
+    handles = [submit(world, f"gradient.{n}", memory, is_gradient=True) for n, memory in enumerate(memories)]
+    for n, handle in enumerate(handles):
+        wait(world, handle)
+        expected = float(sum(rank + n + step for rank in range(world.size)))
+        assert array("d", [expected]) * COUNT == memories[n], (n, step)
+
+
+def main() -> None:
+    """Train, checking every sum; rank 0 decides when all stop."""
+    gradients, seconds, mode = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+    world = join()
+    end_s = time.monotonic() + seconds
+    goes_on = True
+    step = 0
+    while goes_on:
+        train_step(world, gradients, step)
+        if mode == "marked":
+            world.engine.mark_step()
+        step += 1
+        if step % 20 == 0:
+            wants_more = world.rank == 0 and is_tuning() and time.monotonic() < end_s
+            goes_on = allreduce(world, "goes_on", [float(wants_more)]) != [0.0]
+    say(f"rank {world.rank}: {step} exact steps, epoch {world.engine.config_epoch()}")
+    SESSION.shutdown()
+
+
+main()

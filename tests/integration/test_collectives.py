@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collectives of real processes, however they were launched."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs import PROGRAMS, program, ranks, run_job
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_collective_is_right(count: int) -> None:
+    """Every collective gives what it must on every rank: exact integers, same bits everywhere, all layouts."""
+    finished = run_job(ranks(count, "collectives"))
+
+    assert 0 == finished.code, finished.text
+    assert count == finished.stdout.count("is right"), finished.text
+
+
+def test_torchrun_starts_ranks() -> None:
+    """An unchanged script runs under torchrun, by way of its store."""
+    torchrun = Path(sys.executable).parent / "torchrun"
+
+    finished = run_job([str(torchrun), "--standalone", "--nproc-per-node=2", str(PROGRAMS / "collectives.py")])
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("of 2 is right"), finished.text
+
+
+def test_a_process_group_brings_ranks_together() -> None:
+    """A script that has initialised torch's process group meets through its store."""
+    torchrun = Path(sys.executable).parent / "torchrun"
+
+    finished = run_job([str(torchrun), "--standalone", "--nproc-per-node=2", str(PROGRAMS / "process_group.py")])
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("sum 3.0"), finished.text
+
+
+def test_a_script_alone_is_a_world_of_one() -> None:
+    """Without a launcher the same script trains alone."""
+    finished = run_job(program("collectives"))
+
+    assert 0 == finished.code, finished.text
+    assert "rank 0 of 1 is right" in finished.stdout
+
+
+def test_mismatches_are_errors_on_every_rank_and_the_engine_stays_usable() -> None:
+    """Different shapes, dtypes, operations or roots fail on every rank for that tensor alone."""
+    finished = run_job(ranks(2, "mismatch"))
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("still usable"), finished.text
+
+
+def test_init_and_shutdown_repeat() -> None:
+    """A process may join and leave twenty times, without leaking descriptors or threads."""
+    finished = run_job(ranks(2, "rejoin"))
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("20 times"), finished.text

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that stop, die, fork or never come: every case ends, with an error that says what happened."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs import ranks, ringtune, run_job, started, wait_for_line
+
+
+def latenesses(text: str) -> list[float]:
+    """Return the seconds after which survivors heard of a loss."""
+    return [float(seconds) for seconds in re.findall(r"after ([0-9.]+) s", text)]
+
+
+def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
+    """First a warning, then an error on every rank, naming tensor, missing rank, limit and variable."""
+    environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "2"}
+
+    finished = run_job(ranks(2, "never_submitted"), environ)
+
+    assert 0 == finished.code, finished.text
+    assert "warning" in finished.stderr, finished.text
+    assert "only_on_rank_0" in finished.stderr, finished.text
+    for rank in (0, 1):
+        (line,) = [line for line in finished.stdout.splitlines() if line.startswith(f"rank {rank} timed out")]
+        assert "RINGTUNE_TIMEOUT_S" in line
+        assert "'only_on_rank_0' waits for rank 1" in line, line
+
+
+def test_a_killed_rank_is_noticed_within_two_seconds(tmp_path: Path) -> None:
+    """Survivors get PeerLostError, now and on later calls; the launcher's code is the killed rank's."""
+    finished = run_job(ranks(3, "lost_rank", "SIGKILL", str(tmp_path / "moment")))
+
+    assert 128 + signal.SIGKILL == finished.code, finished.text
+    assert 2 == len(re.findall(r"got PeerLostError after", finished.stdout)), finished.text
+    assert 2 == len(re.findall(r"then got PeerLostError", finished.stdout)), finished.text
+    assert max(latenesses(finished.stdout)) < 2.0, finished.text
+    assert "rank 1 of 3" in finished.stderr
+    assert "was killed by SIGKILL" in finished.stderr
+
+
+def test_a_stopped_rank_is_an_error_at_the_limit(tmp_path: Path) -> None:
+    """A rank that lives but does nothing ends the job when the limit is reached, and is ended itself."""
+    environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "2"}
+
+    finished = run_job(ranks(2, "lost_rank", "SIGSTOP", str(tmp_path / "moment")), environ)
+
+    assert 0 != finished.code, finished.text
+    assert "rank 0 got CollectiveTimeout" in finished.stdout, finished.text
+    assert max(latenesses(finished.stdout)) < 6.0, finished.text
+
+
+def test_the_engine_refuses_to_work_in_a_forked_child() -> None:
+    """A child gets ForkedProcessError for every call, and its end does not disturb the parent."""
+    finished = run_job(ranks(2, "forked_child"))
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("the parent goes on"), finished.text
+
+
+def test_a_data_loader_may_fork_workers() -> None:
+    """Worker processes of a data loader live beside the engine."""
+    finished = run_job(ranks(2, "data_loader"))
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("trained"), finished.text
+
+
+def test_a_killed_rank_is_noticed_although_its_workers_live(tmp_path: Path) -> None:
+    """A data loader's workers hold none of their parent's descriptors, and do not survive the job."""
+    finished = run_job(ranks(2, "data_loader", str(tmp_path / "moment")))
+
+    assert 128 + signal.SIGKILL == finished.code, finished.text
+    (line,) = [line for line in finished.stdout.splitlines() if line.startswith("lost after")]
+    assert latenesses(line)[0] < 2.0, finished.text
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_survives_the_launcher(tmp_path: Path, number: signal.Signals) -> None:
+    """However the launcher ends, ranks and what they started end with it.
+
+    A killed launcher takes the ranks with it; what those had started themselves is then on its own.
+    """
+    with started(ranks(2, "sleeper", str(tmp_path))) as job:
+        for rank in range(2):
+            wait_for_line(tmp_path / f"ready.{rank}")
+
+        os.kill(job.process.pid, number)
+        if number == signal.SIGKILL:
+            end_orphans(job.processes())
+        finished = job.wait()
+
+    assert finished.code == (-number if number == signal.SIGKILL else 128 + number), finished.text
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_what_a_rank_started_ends_with_the_job(code: int) -> None:
+    """A process that a rank left in the background does not survive the job, however the rank ended."""
+    script = f"sleep 600 >/dev/null 2>&1 & exit {code}"
+
+    finished = run_job(ringtune("run", "-np", "2", "sh", "-c", script))
+
+    assert code == finished.code, finished.text
+
+
+def end_orphans(pids: list[int]) -> None:
+    """End the `sleep` processes, which no launcher can end any more."""
+    for pid in pids:
+        try:
+            is_orphan = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "sleep"
+        except OSError:
+            continue
+        if is_orphan:
+            os.kill(pid, signal.SIGKILL)

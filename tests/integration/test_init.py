@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joining the world when something is wrong: every rank hears of it, at once, with the reason."""
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from ringtune.rendezvous.channel import Channel, ChannelError, Deadline
+from ringtune.rendezvous.proof import PROTOCOL_VERSION, new_nonce
+from tests.integration.jobs import program, ranks, ringtune, run_job, started
+
+KEY = "ab" * 32
+
+
+def errors_by_rank(text: str) -> dict[int, tuple[str, float, str]]:
+    """Return class, seconds and text of the error that each rank printed."""
+    found = re.findall(r"^rank (\d+) got (\w+) after ([0-9.]+) s: (.*)$", text, re.MULTILINE)
+    return {int(rank): (name, float(seconds), words) for rank, name, seconds, words in found}
+
+
+def test_a_malformed_environment_ends_the_launcher_with_code_two() -> None:
+    """Wrong settings are found before any rank starts, in one paragraph."""
+    finished = run_job(ranks(2, "sleeper", "/nowhere"), {"RINGTUNE_FUSION_BYTES": "lots"})
+
+    assert 2 == finished.code, finished.text
+    assert "RINGTUNE_FUSION_BYTES='lots' is not allowed; allowed: 0 or 65536 to 268435456" in finished.stderr
+    assert 1 == len(finished.stderr.strip().splitlines())
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_malformed_environment_on_one_rank_stops_all(rank: str) -> None:
+    """A rank that cannot read its settings tells the others, which do not wait for the deadline."""
+    finished = run_job(ranks(2, "fails_at_init", rank, "RINGTUNE_CYCLE_MS", "soon"))
+
+    errors = errors_by_rank(finished.stdout)
+    assert {0, 1} == set(errors), finished.text
+    assert {"ConfigError"} == {name for name, _, _ in errors.values()}
+    assert all("RINGTUNE_CYCLE_MS='soon'" in words for _, _, words in errors.values()), finished.text
+    assert max(seconds for _, seconds, _ in errors.values()) < 30.0
+
+
+def test_different_settings_on_ranks_stop_all() -> None:
+    """A rank that sets another value is an error on all ranks, naming variable and both values."""
+    finished = run_job(ranks(3, "fails_at_init", "2", "RINGTUNE_CYCLE_MS", "5"))
+
+    errors = errors_by_rank(finished.stdout)
+    assert {0, 1, 2} == set(errors), finished.text
+    for name, _, words in errors.values():
+        assert "ConfigError" == name
+        assert "rank 2 sets RINGTUNE_CYCLE_MS=5.0 but rank 0 has, by default, 1.0" in words
+
+
+def test_ranks_without_the_setting_adopt_rank_0s() -> None:
+    """What is set on rank 0 alone holds for all."""
+    finished = run_job(ranks(2, "fails_at_init", "0", "RINGTUNE_CYCLE_MS", "5"))
+
+    assert 2 == finished.stdout.count("joined"), finished.text
+
+
+@pytest.mark.parametrize("path", ["/nonexistent/tune.jsonl", "/", "/dev/full"])
+def test_a_log_that_cannot_be_written_stops_all_before_training(path: str) -> None:
+    """The path is tried at init; the error names variable and path on every rank."""
+    finished = run_job(ranks(2, "fails_at_init", "0", "AUTOTUNE_LOG", path), {"AUTOTUNE": "1"})
+
+    if path == "/dev/full":  # opens like any file; what fails later costs a warning
+        assert 2 == finished.stdout.count("joined"), finished.text
+        return
+    errors = errors_by_rank(finished.stdout)
+    assert {0, 1} == set(errors), finished.text
+    assert all(f"AUTOTUNE_LOG='{path}' cannot be written" in words for _, _, words in errors.values())
+
+
+def explicit(rank: int, world_size: int, name: str, **changes: str) -> dict[str, str]:
+    """Return the variables of a rank that nobody launched."""
+    return {
+        "RINGTUNE_RANK": str(rank),
+        "RINGTUNE_WORLD_SIZE": str(world_size),
+        "RINGTUNE_RENDEZVOUS": f"unix:@{name}",
+        "RINGTUNE_JOB_KEY": KEY,
+        "RINGTUNE_TIMEOUT_S": "4",
+        **changes,
+    }
+
+
+def joining() -> list[str]:
+    """Return the command of a rank that joins and says what it got."""
+    return program("fails_at_init", "none", "NONE", "none")
+
+
+def test_a_rank_with_another_key_is_kept_out(tmp_path: Path) -> None:
+    """It hears so at once; the others say at the deadline who is missing and that somebody was refused."""
+    command, name = joining(), f"ringtune-test-{tmp_path.name}"
+
+    with started(command, explicit(0, 2, name)) as first:
+        second = run_job(command, explicit(1, 2, name, RINGTUNE_JOB_KEY="cd" * 32))
+        finished = first.wait()
+
+    assert "ConfigError" == errors_by_rank(second.stdout)[1][0], second.text
+    assert "different job keys" in second.stdout
+    assert KEY not in second.text + finished.text
+    error_name, _, words = errors_by_rank(finished.stdout)[0]
+    assert "CollectiveTimeout" == error_name, finished.text
+    assert "ranks [1] of 2 did not join" in words
+    assert "1 connections were refused" in words
+
+
+def test_two_processes_of_one_rank_stop_all(tmp_path: Path) -> None:
+    """A rank that is started twice is an error on all, naming both processes."""
+    command, name = joining(), f"ringtune-test-{tmp_path.name}"
+
+    with (
+        started(command, explicit(0, 3, name)) as first,
+        started(command, explicit(1, 3, name)) as second,
+        started(command, explicit(1, 3, name)) as third,
+    ):
+        finished = [job.wait() for job in (first, second, third)]
+
+    for job in finished:
+        ((error_name, _, words),) = errors_by_rank(job.stdout).values()
+        assert "ConfigError" == error_name, job.text
+        assert "two processes joined as rank 1" in words
+
+
+def test_different_world_sizes_stop_all(tmp_path: Path) -> None:
+    """Ranks that count differently hear both numbers."""
+    command, name = joining(), f"ringtune-test-{tmp_path.name}"
+
+    with started(command, explicit(0, 2, name)) as first:
+        second = run_job(command, explicit(1, 3, name))
+        finished = first.wait()
+
+    for job in (finished, second):
+        ((error_name, _, words),) = errors_by_rank(job.stdout).values()
+        assert "ConfigError" == error_name, job.text
+        assert "rank 1 has world_size 3 but rank 0 has 2" in words
+
+
+def test_a_missing_rank_is_named_at_the_deadline(tmp_path: Path) -> None:
+    """Nobody waits for ever for a rank that was not started."""
+    finished = run_job(joining(), explicit(0, 3, f"ringtune-test-{tmp_path.name}"))
+
+    error_name, _, words = errors_by_rank(finished.stdout)[0]
+    assert "CollectiveTimeout" == error_name, finished.text
+    assert "ranks [1, 2] of 3" in words
+
+
+def test_a_rank_without_rank_0_ends_at_the_deadline(tmp_path: Path) -> None:
+    """A rank whose rank 0 never comes says where it looked."""
+    finished = run_job(joining(), explicit(1, 2, f"ringtune-test-{tmp_path.name}"))
+
+    error_name, _, words = errors_by_rank(finished.stdout)[1]
+    assert "CollectiveTimeout" == error_name, finished.text
+    assert f"@ringtune-test-{tmp_path.name}" in words
+
+
+def test_strangers_do_not_disturb_the_meeting(tmp_path: Path) -> None:
+    """Silent, talkative and broken connections are dropped, and the ranks meet."""
+    command, name = joining(), f"ringtune-test-{tmp_path.name}"
+    greetings = (
+        b"",
+        b"\x00\x00\x00\x02{}",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xff" * 9,
+        b'\x00\x00\x00\x10{"type":"hello"}',
+    )
+
+    with started(command, explicit(0, 2, name, RINGTUNE_TIMEOUT_S="60")) as first:
+        strangers = [connect(f"{name}.0", greetings[number % len(greetings)]) for number in range(200)]
+        second = run_job(command, explicit(1, 2, name, RINGTUNE_TIMEOUT_S="60"))
+        finished = first.wait()
+    for stranger in strangers:
+        stranger.close()
+
+    assert "rank 0 joined" in finished.stdout, finished.text
+    assert "rank 1 joined" in second.stdout, second.text
+
+
+def test_an_impostor_who_does_not_prove_the_key_is_dropped(tmp_path: Path) -> None:
+    """A process that claims to be rank 1 and ignores that rank 0's proof is not its own is not let in."""
+    command, name = joining(), f"ringtune-test-{tmp_path.name}"
+    environ = {"RINGTUNE_TIMEOUT_S": "60"}
+
+    with started(command, explicit(0, 2, name, **environ)) as first:
+        impostor = Channel(connect(f"{name}.0", b""))
+        impostor.send({"type": "hello", "protocol": PROTOCOL_VERSION, "rank": 1, "nonce": new_nonce()})
+        challenge = impostor.receive(Deadline.after(10))
+        impostor.send({"type": "join", "proof": "0" * 64, "world_size": 2, "given": {}})
+        with pytest.raises(ChannelError):
+            impostor.receive(Deadline.after(10))
+        second = run_job(command, explicit(1, 2, name, **environ))
+        finished = first.wait()
+    impostor.close()
+
+    assert "challenge" == challenge["type"]
+    assert "rank 0 joined" in finished.stdout, finished.text
+    assert "rank 1 joined" in second.stdout, second.text
+
+
+def connect(name: str, greeting: bytes) -> socket.socket:
+    """Connect to an abstract socket as soon as it is there, and say something."""
+    while True:
+        stranger = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            stranger.connect(f"\0{name}")
+            stranger.sendall(greeting)
+        except ConnectionRefusedError:
+            stranger.close()
+            continue
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # dropped already, which is what is wanted
+        return stranger
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["run", "-np", "2", "-H", "a,b", "true"], "-H: other hosts are not in this version"),
+        (["run", "-np", "2", "-p", "22", "true"], "-p: other hosts"),
+        (["run", "-np", "0", "true"], "-np 0 is not possible"),
+        (["run", "-np", "2", "no-such-program"], "was not found"),
+        (["run", "-np", "two", "true"], "valid integer"),
+        (["run", "true"], "-np"),
+        (["run", "-np", "2"], "COMMAND"),
+        (["review", "/nonexistent.jsonl"], "cannot be read"),
+        (["no-such-command"], "no-such-command"),
+    ],
+)
+def test_wrong_usage_is_code_two_and_one_paragraph(arguments: list[str], word: str) -> None:
+    """The command line says what was wrong, without a traceback."""
+    finished = run_job(ringtune(*arguments))
+
+    assert 2 == finished.code, finished.text
+    assert word in finished.stderr, finished.text
+    assert "Traceback" not in finished.stderr
+    assert 1 == len(finished.stderr.strip().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("read x || exit 5", 5)]
+)
+def test_the_launchers_code_is_the_ranks(command: str, code: int) -> None:
+    """Codes and signals are passed on; standard input is empty."""
+    finished = run_job(ringtune("run", "-np", "2", "sh", "-c", command))
+
+    assert code == finished.code, finished.text
+    assert ("the first to fail" in finished.stderr) == (code != 0)
+
+
+def test_the_job_key_is_on_no_command_line() -> None:
+    """Whoever lists processes does not learn the key."""
+    script = 'test -n "$RINGTUNE_JOB_KEY" && ! cat /proc/*/cmdline | tr "\\0" "\\n" | grep -q "^$RINGTUNE_JOB_KEY"'
+
+    finished = run_job(ringtune("run", "-np", "1", "sh", "-c", script))
+
+    assert 0 == finished.code, finished.text

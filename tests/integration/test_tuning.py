@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning a real job: config switches on all ranks, a log that can be read, and nothing that fails training."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs import Finished, program, ranks, ringtune, run_job
+
+QUICK = {
+    "AUTOTUNE": "1",
+    "AUTOTUNE_MAX_SAMPLES": "3",
+    "AUTOTUNE_WARMUP_STEPS": "5",
+    "AUTOTUNE_STEPS_PER_SAMPLE": "5",
+    "AUTOTUNE_BASELINE": "fusion_bytes=0,cycle_ms=5",
+}
+
+
+def unshared(script: str) -> list[str]:
+    """Return a command that runs a shell script with mounts of its own, or skip where that is not permitted."""
+    unshare = shutil.which("unshare")
+    command = [unshare or "unshare", "--mount", "sh", "-ec"]
+    probe = "mount -t tmpfs -o size=1m none /dev/shm"
+    if unshare is None or subprocess.run([*command, probe], capture_output=True, check=False).returncode != 0:
+        pytest.skip("NOT RUN: mount namespaces with tmpfs are not permitted here (needs root)")
+    return [*command, script]
+
+
+def epochs_of(finished: Finished) -> list[str]:
+    """Return the config epoch that each rank ended with."""
+    return re.findall(r"exact steps, epoch (\d+)", finished.stdout)
+
+
+def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
+    """The tuner passes all phases; every sum stays exact; all ranks end in one epoch; log and review agree."""
+    log = tmp_path / "tune.jsonl"
+
+    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "AUTOTUNE_LOG": str(log)})
+    review = run_job(ringtune("review", "--json", str(log)))
+
+    assert 0 == finished.code, finished.text
+    epochs = epochs_of(finished)
+    assert 2 == len(epochs)
+    assert 1 == len(set(epochs))
+    assert int(epochs[0]) >= 3
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert {"run", "sample", "suggestion", "adoption", "result"} == {record["type"] for record in records}
+    assert re.search(r"adopted|keeping default", finished.stderr), finished.text
+    assert str(log) in finished.stderr
+    assert 0 == review.code, review.text
+    assert json.loads(review.stdout)[0]["runs"][0]["is_complete"]
+
+
+def test_with_every_knob_fixed_the_tuner_has_nothing_to_do() -> None:
+    """There is nothing to tune, and the job says so and trains on."""
+    fixed = {"FUSION_BYTES": "1MiB", "CYCLE_MS": "1", "RESPONSE_CACHE": "1", "CHUNK_BYTES": "auto"}
+    environ = {"AUTOTUNE": "1", **{f"RINGTUNE_{knob}": value for knob, value in fixed.items()}}
+
+    finished = run_job(ranks(2, "tuned", "2", "20", "marked"), environ)
+
+    assert 0 == finished.code, finished.text
+    assert "nothing to tune" in finished.stderr, finished.text
+    assert 1 == len(set(epochs_of(finished)))
+
+
+def test_without_a_marked_step_the_tuner_stays_off_and_says_so_once() -> None:
+    """Allreduces alone are no steps: after some hundred of them one warning says what to do."""
+    finished = run_job(ranks(2, "tuned", "6", "4", "unmarked"), QUICK)
+
+    assert 0 == finished.code, finished.text
+    assert 1 == finished.stderr.count("no step was marked"), finished.text
+    assert "mark_step()" in finished.stderr
+    assert {"0"} == set(epochs_of(finished))
+
+
+def test_a_disk_that_fills_up_costs_one_warning(tmp_path: Path) -> None:
+    """When the log can no longer be written, tuning goes on to its verdict."""
+    command = " ".join(ranks(2, "tuned", "6", "60", "marked"))
+    script = f"mount -t tmpfs -o size=8k none {tmp_path} && head -c 4000 /dev/zero > {tmp_path}/other && exec {command}"
+
+    finished = run_job(unshared(script), {**QUICK, "AUTOTUNE_LOG": str(tmp_path / "tune.jsonl")})
+
+    assert 0 == finished.code, finished.text
+    assert 1 == finished.stderr.count("misses records"), finished.text
+    assert re.search(r"adopted|keeping default", finished.stderr), finished.text
+
+
+def test_a_log_on_a_full_device_costs_one_warning() -> None:
+    """A log that takes no byte at all does not disturb tuning either."""
+    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "AUTOTUNE_LOG": "/dev/full"})
+
+    assert 0 == finished.code, finished.text
+    assert 1 == finished.stderr.count("misses records"), finished.text
+
+
+def test_a_small_dev_shm_is_enough() -> None:
+    """The engine works where /dev/shm has one MiB, as in many containers."""
+    command = " ".join(ranks(2, "collectives"))
+
+    finished = run_job(unshared(f"mount -t tmpfs -o size=1m none /dev/shm && exec {command}"))
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("is right")
+
+
+def test_settings_without_effect_are_said_once() -> None:
+    """Several ranks, one line per variable that does nothing or is misspelt."""
+    environ = {"RINGTUNE_TIMELINE": "t.json", "RINGTUNE_FUSION_BITES": "1"}
+
+    finished = run_job(ranks(2, "tuned", "1", "0", "marked"), environ)
+
+    assert 0 == finished.code, finished.text
+    assert 1 == finished.stderr.count("RINGTUNE_TIMELINE=t.json has no effect"), finished.text
+    assert 1 == finished.stderr.count("RINGTUNE_FUSION_BITES is not a variable"), finished.text
+
+
+def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
+    """A job outrun by nobody waits not for its tuner; the log says what was measured and has no result."""
+    log = tmp_path / "tune.jsonl"
+    environ = {"AUTOTUNE": "1", "AUTOTUNE_LOG": str(log)}
+
+    finished = run_job(program("tuned", "2", "3", "marked"), environ, deadline_s=30)
+
+    assert 0 == finished.code, finished.text
+    types = [json.loads(line)["type"] for line in log.read_text(encoding="utf-8").splitlines()]
+    assert "run" in types
+    assert "result" not in types

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people read of a tuning run."""
+
+from dataclasses import replace
+
+import pytest
+
+from ringtune.progress import TuningDisplay, progress_text, result_text
+from ringtune.tuner import Config, Phase, Progress, Result
+
+BASELINE = Config({"fusion_bytes": 0, "cycle_ms": 20.0})
+CHOSEN = Config({"fusion_bytes": 1048576, "cycle_ms": 20.0})
+PROGRESS = Progress(Phase.SEARCH, 3, 20, 123.4e6, 45.6, 78.9, CHOSEN)
+RESULT = Result(
+    config=CHOSEN,
+    baseline=BASELINE,
+    adopted=True,
+    verdict="adopted: +12.3 % [9.8, 14.9]",
+    speedup=0.123,
+    ci_low=0.098,
+    ci_high=0.149,
+    cost_s=1.5,
+    payback_steps=200,
+    steps=1000,
+    seconds=30.0,
+    is_complete=True,
+)
+
+
+def test_the_live_line_has_phase_sample_throughput_and_time_left() -> None:
+    """All that one wants to know while it runs, on one line."""
+    text = progress_text(PROGRESS)
+
+    assert "search | sample 3/20 | 123.4 MB/s | 45.6 steps/s | 79 s left" in text
+
+
+def test_the_live_line_leaves_out_what_is_not_known() -> None:
+    """Before the first window there is only a phase."""
+    nothing = replace(PROGRESS, phase=Phase.WARMUP, samples_total=None, score_bytes_per_s=None, steps_per_s=None)
+
+    assert progress_text(replace(nothing, seconds_left=None)).endswith("warmup")
+
+
+def test_the_verdict_says_what_changed_what_it_cost_and_where_the_log_is() -> None:
+    """One paragraph for a newcomer."""
+    text = result_text(RESULT, "tune.jsonl")
+
+    assert "adopted: +12.3 % [9.8, 14.9]." in text
+    assert "fusion_bytes=1048576 (was 0)" in text
+    assert "cycle_ms" not in text
+    assert "cost 1.5 s, paid back after 200 steps" in text
+    assert "tune.jsonl" in text
+    assert "\n" not in text
+
+
+def test_a_kept_default_names_no_change() -> None:
+    """Keeping default is a result as well."""
+    kept = replace(RESULT, adopted=False, config=BASELINE, verdict="keeping default: no gain shown", payback_steps=None)
+
+    text = result_text(replace(kept, cost_s=-2.0), None)
+
+    assert "keeping default: no gain shown." in text
+    assert "Now in force" not in text
+    assert "gained 2.0 s" in text
+
+
+def test_without_a_terminal_lines_are_rare(capfd: pytest.CaptureFixture[str]) -> None:
+    """A thousand updates in a moment are one line in a log file; the verdict always comes."""
+    display = TuningDisplay(None)
+
+    for _ in range(1000):
+        display.progress(PROGRESS)
+    display.finished(RESULT)
+
+    lines = capfd.readouterr().err.splitlines()
+    assert 2 == len(lines)
+    assert "adopted" in lines[1]

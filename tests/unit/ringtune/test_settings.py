@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings out of the environment."""
+
+import pytest
+
+from ringtune.errors import ConfigError
+from ringtune.settings import Settings, find_notes
+
+
+def test_an_empty_environment_gives_the_contracts_defaults() -> None:
+    """A job that sets nothing runs without tuning on the built-in defaults."""
+    settings = Settings.from_environment({})
+
+    assert not settings.autotune
+    assert 20 == settings.max_samples
+    assert (60.0, 600.0) == (settings.stall_warn_s, settings.timeout_s)
+    assert 64 * 2**20 == settings.baseline["fusion_bytes"]
+    assert {} == settings.fixed
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "allowed"),
+    [
+        ("AUTOTUNE", "maybe", "0 or 1"),
+        ("AUTOTUNE_MAX_SAMPLES", "0", "1 to 10000"),
+        ("AUTOTUNE_SEED", "-1", "from 0"),
+        ("AUTOTUNE_BASELINE", "fusion_bytes", "knob=value"),
+        ("AUTOTUNE_BASELINE", "speed=9", "fusion_bytes="),
+        ("AUTOTUNE_LOG", "", "not empty"),
+        ("RINGTUNE_FUSION_BYTES", "1KiB", "65536 to 268435456"),
+        ("RINGTUNE_FUSION_BYTES", "lots", "65536 to 268435456"),
+        ("RINGTUNE_CYCLE_MS", "nan", "0.05 to 50"),
+        ("RINGTUNE_CYCLE_MS", "1000", "0.05 to 50"),
+        ("RINGTUNE_CHUNK_BYTES", "1", "auto or 16384"),
+        ("RINGTUNE_RESPONSE_CACHE", "2", "true or false"),
+        ("RINGTUNE_ALLREDUCE_ALGORITHM", "magic", "auto, direct"),
+        ("RINGTUNE_TIMEOUT_S", "0", "from 0.1"),
+        ("RINGTUNE_LOG_LEVEL", "loud", "debug, info"),
+        ("RINGTUNE_TRANSPORT", "pigeon", "auto, shm"),
+        ("RINGTUNE_METRICS_PORT", "70000", "65535"),
+    ],
+)
+def test_a_bad_value_is_refused_with_name_value_and_range(variable: str, value: str, allowed: str) -> None:
+    """A malformed or out-of-range variable is an error that says all there is to know."""
+    with pytest.raises(ConfigError) as caught:
+        Settings.from_environment({variable: value}, ["direct"])
+
+    text = str(caught.value)
+    assert variable in text
+    assert repr(value) in text
+    assert allowed in text
+
+
+def test_a_knob_that_is_set_is_fixed_and_in_the_baseline() -> None:
+    """A knob's own variable takes it out of the tuner's hands."""
+    settings = Settings.from_environment({"RINGTUNE_FUSION_BYTES": "32MiB", "RINGTUNE_CHUNK_BYTES": "auto"})
+
+    assert {"fusion_bytes": 2**25, "chunk_bytes": "auto"} == settings.fixed
+    assert 2**25 == settings.baseline["fusion_bytes"]
+
+
+def test_a_baseline_does_not_fix_its_knobs() -> None:
+    """AUTOTUNE_BASELINE says where the job starts, and leaves the tuner free."""
+    settings = Settings.from_environment({"AUTOTUNE_BASELINE": "fusion_bytes=0,cycle_ms=20"})
+
+    assert {} == settings.fixed
+    assert (0, 20.0) == (settings.baseline["fusion_bytes"], settings.baseline["cycle_ms"])
+
+
+def test_a_baseline_may_not_contradict_a_fixed_knob() -> None:
+    """A knob that is fixed to one value and starts at another is an error naming both."""
+    environ = {"AUTOTUNE_BASELINE": "cycle_ms=20", "RINGTUNE_CYCLE_MS": "5"}
+
+    with pytest.raises(ConfigError, match=r"cycle_ms=20.0 but RINGTUNE_CYCLE_MS=5.0"):
+        Settings.from_environment(environ)
+
+
+def test_the_same_settings_follow_from_what_was_given() -> None:
+    """The given values alone rebuild the settings, as other ranks do with rank 0's."""
+    settings = Settings.from_environment({"AUTOTUNE": "true", "RINGTUNE_CYCLE_MS": "2.5", "AUTOTUNE_SEED": "7"})
+
+    assert settings == Settings.from_given(settings.given)
+
+
+def test_effective_values_hold_defaults_and_what_was_given() -> None:
+    """The effective values answer for every variable, set or not."""
+    effective = Settings.from_environment({"RINGTUNE_CYCLE_MS": "2"}).effective()
+
+    assert 2.0 == effective["RINGTUNE_CYCLE_MS"]
+    assert 64 * 2**20 == effective["RINGTUNE_FUSION_BYTES"]
+    assert effective["AUTOTUNE"] is False
+
+
+def test_secrets_are_not_repeated() -> None:
+    """A token appears in no message."""
+    notes = find_notes({"AUTOTUNE_SERVICE_TOKEN": "hunter2"})
+
+    assert 1 == len(notes)
+    assert "hunter2" not in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AUTOTUNE_SERVICE_URL", "http://tuner:8000"),
+        ("RINGTUNE_TIMELINE", "trace.json"),
+        ("RINGTUNE_METRICS_PORT", "9000"),
+        ("AUTOTUNE_CACHE", "cache.json"),
+        ("RINGTUNE_TRANSPORT", "tcp"),
+    ],
+)
+def test_a_variable_without_effect_is_noted(variable: str, value: str) -> None:
+    """What this version does not act on is said once, not ignored."""
+    (note,) = find_notes({variable: value})
+
+    assert f"{variable}={value}" in note
+    assert "no effect in this version" in note
+
+
+@pytest.mark.parametrize(("variable", "value"), [("AUTOTUNE_CACHE", "0"), ("RINGTUNE_TRANSPORT", "shm")])
+def test_asking_for_what_happens_anyway_is_not_noted(variable: str, value: str) -> None:
+    """Turning off what this version does not have is in order."""
+    assert () == find_notes({variable: value})
+
+
+def test_an_unknown_variable_is_noted_with_the_nearest_name() -> None:
+    """A misspelt name is pointed out; other programs' variables are none of our business."""
+    (note,) = find_notes({"RINGTUNE_FUSION_BITES": "1", "PATH": "/bin", "RINGTUNE_RANK": "0"})
+
+    assert "RINGTUNE_FUSION_BITES" in note
+    assert "RINGTUNE_FUSION_BYTES" in note

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 import numpy as np
-from scipy.special import stdtrit
 
 from .config import Config
 from .guard import GuardedDesigner
 from .measuring import MIN_STEPS, Order
 from .phases import RunState
 from .sample import Phase
+from .student_t import student_t_quantile
 from .trials import BASELINE_ID
 
 MIN_EXPECTED_GAIN = 0.01
@@ -77,7 +77,7 @@ def speedup_interval(pairs: Sequence[Pair]) -> Interval:
         pairs: Median step times (baseline, challenger), at least two pairs, above zero, any one unit.
     """
     d = [math.log(baseline / challenger) for baseline, challenger in pairs]
-    margin = float(stdtrit(len(d) - 1, 0.5 + CONFIDENCE / 2)) * stdev(d) / math.sqrt(len(d))
+    margin = student_t_quantile(len(d) - 1, 0.5 + CONFIDENCE / 2) * stdev(d) / math.sqrt(len(d))
     mean = fmean(d)
     return Interval(math.expm1(mean), math.expm1(mean - margin), math.expm1(mean + margin))
 

@@ -65,6 +65,7 @@ class Journal:
                 run_id=settings.run_id,
                 schema=SCHEMA,
                 unix_time_s=time.time(),
+                model_name=settings.model_name,
                 key=dict(settings.key),
                 layout=dict(settings.layout),
                 versions=dict(settings.versions),

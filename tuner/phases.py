@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from scipy.special import stdtrit
-
 from .config import Config
 from .guard import GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, Meter, Order, steps_for
 from .sample import Phase, Sample, StepTimes
 from .settings import RunSettings
+from .student_t import student_t_quantile
 from .trials import BASELINE_ID, TrialBook
 
 WARMUP_WINDOW_MS = 100.0
@@ -133,7 +132,7 @@ def is_stable(medians: Sequence[float]) -> bool:
     residual = sum((value - y_mean - slope * (x - x_mean)) ** 2 for x, value in enumerate(y))
     freedom = STABLE_WINDOWS - 2
     error = math.sqrt(residual / freedom / spread)
-    return abs(slope) < float(stdtrit(freedom, 0.975)) * error
+    return abs(slope) < student_t_quantile(freedom, 0.975) * error
 
 
 def _settle(state: RunState) -> list[Sample]:

@@ -30,6 +30,7 @@ class RunRecord:
     run_id: str
     schema: int
     unix_time_s: float
+    model_name: str | None
     key: Json
     layout: Json
     versions: Json

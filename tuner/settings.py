@@ -19,6 +19,7 @@ class RunSettings:
         steps_per_sample: Steps per window; None chooses them from the noise seen.
         seed: Decides every random choice.
         key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
+        model_name: What people call the model; None leaves it unnamed. Not part of the key.
         layout: Ranks per host, JSON-able.
         versions: Versions of the software, JSON-able.
         run_id: Names the run in the log.
@@ -32,6 +33,7 @@ class RunSettings:
     steps_per_sample: int | None = None
     seed: int = 0
     key: Mapping[str, Any] = field(default_factory=dict)
+    model_name: str | None = None
     layout: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)

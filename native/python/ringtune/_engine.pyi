@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The native engine, as `native/src/bindings` exposes it: no logic here, none there."""
 
 from collections.abc import Sequence
@@ -130,11 +131,17 @@ class Engine:
     def config(self) -> EngineConfig: ...
     def config_epoch(self) -> int: ...
     def counters(self) -> dict[str, int]:
-        """Return this rank's counters: cycles, responses, tensors, bytes_reduced, full_requests, cached_requests,
-        chunks, config_switches, steps, and `algorithm.<name>` per registry row."""
+        """Return this rank's counters.
+
+        They are cycles, responses, tensors, bytes_reduced, full_requests, cached_requests, chunks, config_switches,
+        steps, and `algorithm.<name>` per row of the registry.
+        """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
-        """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`; cut it when over `limit_ms` (0: never)."""
+        """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`.
+
+        It is cut when its mean step time, over at least five steps, is above `limit_ms` (0: never).
+        """
 
     def next_window(self, timeout_s: float) -> Window | None:
         """Return the finished window, or None after `timeout_s` (GIL released). Raises once the engine is shut down."""

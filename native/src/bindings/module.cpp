@@ -48,15 +48,37 @@ Enum parse_enum(int value, int count, const char* what) {
 
 DataType parse_dtype(int value) { return parse_enum<DataType>(value, kDataTypeCount, "dtype"); }
 
+// What the engine takes over is closed if it cannot be made.
+class TakenDescriptors {
+ public:
+  TakenDescriptors(int segment_fd, const std::vector<int>& pidfds) : fds_(pidfds) { fds_.push_back(segment_fd); }
+  ~TakenDescriptors() {
+    for (const int fd : fds_) {
+      if (fd >= 0) {
+        close(fd);
+      }
+    }
+  }
+  TakenDescriptors(const TakenDescriptors&) = delete;
+  TakenDescriptors& operator=(const TakenDescriptors&) = delete;
+
+  // The engine has them now, but for the segment's, which is mapped.
+  void keep_only_segment() { fds_.erase(fds_.begin(), fds_.end() - 1); }
+
+ private:
+  std::vector<int> fds_;
+};
+
 void construct(EngineHandle* self, int rank, int world_size, int segment_fd, std::vector<int> pidfds,
                std::vector<int> pids, const EngineConfig& config, double stall_warn_s, double timeout_s,
                const std::string& log_level) {
+  TakenDescriptors taken(segment_fd, pidfds);
   EngineOptions options{rank,   world_size,   std::move(pidfds), std::move(pids),
                         config, stall_warn_s, timeout_s,         parse_log_level(log_level)};
   raise_unless_ok(Engine::check_options(options));
   std::shared_ptr<Segment> segment;
   raise_unless_ok(Segment::map(segment_fd, world_size, segment));
-  close(segment_fd);
+  taken.keep_only_segment();
   new (self) EngineHandle(std::move(segment), std::move(options));
 }
 
@@ -213,6 +235,8 @@ void bind_engine(nb::module_& module) {
 }  // namespace ringtune
 
 NB_MODULE(_engine, module) {
+  // A tuning thread that outlives the interpreter's last look around is no leak worth a report to the user.
+  nb::set_leak_warnings(false);
   ringtune::register_errors();
   module.def("create_segment", &ringtune::create_segment, "world_size"_a);
   module.def("allreduce_algorithms", [] {

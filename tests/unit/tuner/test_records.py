@@ -24,7 +24,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     path: Path = tmp_path_factory.mktemp("log") / "tuning.jsonl"
     void = {VoidReason.INVALID_SCORE: 0.1, VoidReason.PAUSE: 0.1}
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(void=void), seed=1)
-    settings = RunSettings(key={"model": "m", "surface_version": 1}, layout={"host": 2}, versions={"ringtune": "0.1"})
+    settings = RunSettings(key={"model": "m"}, model_name="digits", layout={"host": 2}, versions={"ringtune": "0.1"})
     log = open_log(path)
     tune(target, settings=settings, log=log)
     log.close()
@@ -38,10 +38,10 @@ def test_a_full_runs_log_conforms_to_the_schema(lines: list[dict[str, Any]]) -> 
 
 
 def test_the_records_have_exactly_the_contracts_keys(lines: list[dict[str, Any]]) -> None:
-    """No key is missing and none is added: others read this log."""
+    """No key is missing and none is there unasked: others read this log."""
     common = {"type", "t_s", "run_id"}
     expected = {
-        "run": "schema unix_time_s key layout versions search_space fixed baseline seed steps_budget",
+        "run": "schema unix_time_s model_name key layout versions search_space fixed baseline seed steps_budget",
         "sample": "trial_id window phase epoch config score_bytes_per_s step_ms steps valid reason",
         "suggestion": "trial_id config designer expected_score expected_std ask_ms",
         "adoption": "pairs speedup ci_low ci_high verdict",

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantiles of Student's t. A module of its own because scipy takes long to import and only rank 0 needs it."""
+
+
+def student_t_quantile(degrees_of_freedom: int, probability: float) -> float:
+    """Return the value that a Student's t variable stays below with the given probability.
+
+    Args:
+        degrees_of_freedom: At least 1.
+        probability: Between 0 and 1, exclusive.
+    """
+    from scipy.special import stdtrit  # noqa: PLC0415
+
+    return float(stdtrit(degrees_of_freedom, probability))

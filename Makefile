@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every target works from a fresh clone and does no work twice. `make help` lists them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+PYTHON  ?= python3
+JOBS    ?= $(shell nproc)
+VENV    := .venv
+BIN     := $(CURDIR)/$(VENV)/bin
+RESULTS := build/test-results
+
+# What pyproject.toml's [build-system] asks for, and the build tools; tests/house compares the two.
+BUILD_REQUIRES := "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" "ninja>=1.11"
+DEBIAN_PACKAGES := g++ libgtest-dev iproute2
+SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
+
+ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
+# An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
+PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
+CXX_SOURCES    := $(shell find native tests/native -name '*.cpp' -o -name '*.h' 2>/dev/null)
+
+export PATH := $(BIN):$(PATH)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+# The system's compiler, or the ziglang wheel's where the system has none for C++20.
+HAS_CXX20 := $(shell echo 'int main() {}' | $(CXX) -std=c++20 -x c++ - -o /dev/null 2>/dev/null && echo yes)
+ifeq ($(HAS_CXX20),yes)
+COMPILER :=
+else
+MISSING_CXX := $(CXX)
+COMPILER := $(VENV)/bin/zig-c++
+export CXX := $(CURDIR)/$(COMPILER)
+endif
+HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
+
+.PHONY: help setup demo test test-native test-python test-long test-asan test-tsan lint format bench \
+        system-packages clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- set-up ---------------------------------------------------------------------------------------------------------
+
+setup: $(VENV)/.engine ## a local .venv with all that demo and tests need; the engine built
+
+$(VENV)/.created:
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed, this is " + sys.version) if sys.version_info < (3, 10) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -qq $(BUILD_REQUIRES)
+	@touch $@
+
+$(VENV)/bin/zig-c++: | $(VENV)/.created
+	@echo "'$(MISSING_CXX)' is no C++20 compiler here: installing the ziglang wheel and building with its clang"
+	$(BIN)/pip install -qq ziglang
+	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
+
+$(VENV)/.packages: pyproject.toml | $(VENV)/.created $(COMPILER)
+	$(BIN)/pip install -qq --no-build-isolation --editable '.[test,lint]'
+	@touch $@
+
+$(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
+	@if [ -n "$(filter-out $(VENV)/.packages,$?)" ] && [ -e $@ ]; then \
+	  echo "sources changed: building the engine"; \
+	  $(BIN)/pip install -qq --no-build-isolation --no-deps --editable .; \
+	fi
+	@touch $@
+
+system-packages: ## Debian packages that some tests need (root); does nothing when they are there
+	@dpkg -s $(DEBIAN_PACKAGES) >/dev/null 2>&1 || \
+	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $(DEBIAN_PACKAGES); }
+
+# --- run ------------------------------------------------------------------------------------------------------------
+
+demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (under 5 minutes)
+	@$(BIN)/python examples/demo.py
+
+bench: setup ## controls of the tuner and of training accuracy; prints tables (an hour)
+	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
+	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
+
+# --- test -----------------------------------------------------------------------------------------------------------
+
+define ctest # (build folder, CMake options): configure, build and run the C++ tests; results as JUnit XML
+	@mkdir -p $(RESULTS)
+	@cmake -S native -B $(1) -G Ninja -DRINGTUNE_TESTS=ON -DRINGTUNE_BINDINGS=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  $(if $(CI),-DRINGTUNE_WERROR=ON) $(2) >$(RESULTS)/configure.log 2>&1 || { cat $(RESULTS)/configure.log; exit 1; }
+	@cmake --build $(1) -j $(JOBS) | tail -n 20; exit $${PIPESTATUS[0]}
+	@ctest --test-dir $(1) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(notdir $(1)).xml
+endef
+
+test: setup ## all tests, C++ and Python, those with real processes included
+	@rm -rf $(RESULTS)
+	@native=0; python=0; \
+	$(MAKE) --no-print-directory test-native || native=$$?; \
+	$(MAKE) --no-print-directory test-python || python=$$?; \
+	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native = 0 ] && [ $$python = 0 ]
+
+test-native: setup ## the C++ tests alone
+ifeq ($(HAS_GTEST),yes)
+	$(call ctest,build/native-tests,)
+else
+	@mkdir -p $(RESULTS)
+	@echo "NOT RUN: tests/native (no GoogleTest headers; 'make system-packages' installs them)" | tee $(RESULTS)/not-run.txt
+endif
+
+test-python: setup ## the Python tests alone
+	@$(BIN)/pytest -m "not long" --junitxml=$(RESULTS)/python.xml
+
+test-long: setup ## all tests with full counts (an hour)
+	@RINGTUNE_TEST_STRESS_ROUNDS=100000 $(MAKE) --no-print-directory test-native
+	@$(BIN)/pytest
+
+test-asan: setup ## the C++ tests under AddressSanitizer
+	$(call ctest,build/native-asan,-DRINGTUNE_SANITIZE=address)
+
+test-tsan: setup ## the C++ tests under ThreadSanitizer
+	$(call ctest,build/native-tsan,-DRINGTUNE_SANITIZE=thread)
+
+# --- quality --------------------------------------------------------------------------------------------------------
+
+lint: setup ## style, types and format, Python and C++
+	@$(BIN)/ruff check --output-format=concise .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy -p ringtune
+	@$(BIN)/mypy tests examples benchmarks
+	@$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
+
+format: setup ## let the formatters rewrite Python and C++
+	@$(BIN)/ruff format .
+	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
+
+clean: ## remove what was built, the environment included
+	rm -rf build dist $(VENV)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the examples as a user would and keep what they print. Knows the command line, nothing of the package."""
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from job import REPOSITORY, Job
+
+RINGTUNE = str(Path(sys.executable).with_name("ringtune"))
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+TIMEOUT_S = 150.0
+
+
+def run_ringtune(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line tool."""
+    return run([RINGTUNE, *arguments])
+
+
+def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in an environment without settings of ours besides the given ones; never raises on its failure."""
+    environment = Job("", variables=variables or {}).environment()
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )

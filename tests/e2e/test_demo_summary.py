@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo's summary says, from logs alone, what was decided, why, and what it cost."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from demo_summary import Outcome, readable, render
+
+BASELINE = {"fusion_bytes": 0, "cycle_ms": 20.0, "response_cache": True, "chunk_bytes": "auto"}
+CHOSEN = {**BASELINE, "fusion_bytes": 4 * 1024 * 1024, "cycle_ms": 0.5}
+REPORT = {"metrics": {"accuracy": 0.965}, "steps": 1234, "seconds": 60.0, "world_size": 2}
+RUN: dict[str, Any] = {
+    "type": "run", "t_s": 0.0, "run_id": "r", "schema": 1, "unix_time_s": 1.0, "model_name": None, "key": {},
+    "layout": {}, "versions": {}, "search_space": {}, "fixed": {}, "baseline": BASELINE, "seed": 0, "steps_budget": {},
+}  # fmt: skip
+
+
+def sample(config: dict[str, Any], median_ms: float) -> dict[str, Any]:
+    """Return a valid record of the adoption phase."""
+    step_ms = {"median": median_ms, "mad": 0.1, "mean": median_ms}
+    return {
+        "type": "sample", "t_s": 1.0, "run_id": "r", "trial_id": 0, "window": 0, "phase": "adoption", "epoch": 1,
+        "config": config, "score_bytes_per_s": 1e8, "step_ms": step_ms, "steps": 10, "valid": True, "reason": None,
+    }  # fmt: skip
+
+
+def ending(verdict: str, *, adopted: bool) -> list[dict[str, Any]]:
+    """Return the two records that end a run."""
+    speedup, ci_low, ci_high = (0.25, 0.2, 0.3) if adopted else (None, None, None)
+    config, payback = (CHOSEN, 400) if adopted else (BASELINE, None)
+    common = {"t_s": 40.0, "run_id": "r", "speedup": speedup}
+    decided: dict[str, Any] = {
+        "type": "adoption",
+        "pairs": [],
+        "ci_low": ci_low,
+        "ci_high": ci_high,
+        "verdict": verdict,
+    }
+    result = {"type": "result", "config": config, "adopted": adopted, "cost_s": 2.5, "payback_steps": payback}
+    return [common | decided, common | result]
+
+
+def rendered(tmp_path: Path, records: list[dict[str, Any]]) -> str:
+    """Write a log, summarize it, and return what a terminal would show."""
+    log = tmp_path / "tuning.jsonl"
+    log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    screen = io.StringIO()
+    console = Console(file=screen, width=200)
+    render([Outcome.read("a job", log, REPORT)], console, seconds=99.0)
+    return screen.getvalue()
+
+
+def test_an_adopted_config_is_shown_beside_the_baseline(tmp_path: Path) -> None:
+    """Both values of a changed knob, the verdict, both step times, the price and the accuracy are there."""
+    samples = [sample(BASELINE, 25.0), sample(CHOSEN, 20.0)]
+
+    text = rendered(tmp_path, [RUN, *samples, *ending("adopted: +25.0% faster", adopted=True)])
+
+    for expected in (
+        "0 (off)", "4 MiB", "20 ms", "0.5 ms", "changed", "adopted: +25.0% faster",
+        "25.0 ms under the baseline, 20.0 ms under the best candidate",
+        "lost 2.5 s", "paid back after 400 further steps", "96.5% of unseen images", "tuning.jsonl",
+    ):  # fmt: skip
+        assert expected in text
+
+
+def test_keeping_default_gives_its_reason(tmp_path: Path) -> None:
+    """A run without a test shows the verdict, no step times and no payback."""
+    text = rendered(tmp_path, [RUN, *ending("keeping default: no config is expected to gain", adopted=False)])
+
+    assert "keeping default: no config is expected to gain" in text
+    assert "changed" not in text
+    assert "paid back" not in text
+
+
+def test_an_unfinished_run_is_said_to_be_unfinished(tmp_path: Path) -> None:
+    """A job that ended before its tuner is summarized without a decision or a price."""
+    text = rendered(tmp_path, [RUN, sample(BASELINE, 25.0)])
+
+    assert "unfinished" in text
+    assert "Price" not in text
+
+
+def test_a_log_without_a_run_is_an_error(tmp_path: Path) -> None:
+    """The message asks whether the tuner was on."""
+    with pytest.raises(ValueError, match="was AUTOTUNE=1 set"):
+        rendered(tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("knob", "value", "expected"),
+    [
+        ("fusion_bytes", 0, "0 (off)"),
+        ("fusion_bytes", 65536, "64 KiB"),
+        ("chunk_bytes", "auto", "auto"),
+        ("cycle_ms", 0.123456, "0.123 ms"),
+        ("response_cache", False, "off"),
+    ],
+)
+def test_values_are_shown_with_their_units(knob: str, value: bool | float | str, expected: str) -> None:
+    """A newcomer sees sizes in KiB and MiB, times in ms, switches as on and off."""
+    assert expected == readable(knob, value)

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each gate detects what breaks its rule, and only that: it is run on a tree made bad on purpose."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.house import documentation, forbidden, native_layers, python_layers, sizes
+from tests.house.source_tree import SourceTree, Violation
+
+Gate = Callable[[SourceTree], list[Violation]]
+
+LICENCE = "# SPDX-License-Identifier: Apache-2.0\n"
+NATIVE_TABLE = "| layer of `native/src` | may include |\n|---|---|\n| base | nothing |\n| wire | base |\n"
+PYTHON_TABLE = (
+    "| module | may use of ringtune | never imports |\n|---|---|---|\n"
+    "| `ringtune.errors` | nothing | |\n"
+    "| `ringtune.tuner` | `ringtune.errors` | socket, torch |\n"
+    "| `ringtune.service` | `ringtune.tuner` | |\n"
+)
+TABLES = {"docs/architecture.md": NATIVE_TABLE + "\n" + PYTHON_TABLE}
+LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
+BRANCHES = "def f(x):\n" + "".join(f"    if x == {n}:\n        return {n}\n" for n in range(10))
+PAGE = "docs/reference/environment.md"
+VARIABLE_ROWS = "| `AUTOTUNE_LOG` | |\n| `RINGTUNE_CYCLE_MS` | |\n"
+
+# gate, file, text that breaks the rule, text that keeps it
+CASES: tuple[tuple[Gate, str, str, str], ...] = (
+    (sizes.long_files, "a.py", "x = 1\n" * 401, "x = 1\n" * 400),
+    (sizes.long_files, "a.cpp", "\n" * 401, "\n" * 400),
+    (sizes.large_functions, "a.py", LONG_FUNCTION, "def f():\n    return 1\n"),
+    (sizes.large_functions, "a.py", BRANCHES, "def f(x):\n    return 1 if x else 2\n"),
+    (sizes.large_functions, "a.cpp", "int f() {\n" + "  g();\n" * 60 + "}\n", "int f() { return 1; }\n"),
+    (native_layers.include_violations, "native/src/base/a.h", '#include "wire/b.h"\n', '#include "base/b.h"\n'),
+    (native_layers.include_violations, "native/src/odd/a.h", "", ""),
+    (python_layers.import_violations, "tuner/a.py", "import socket\n", "import math\n"),
+    (python_layers.import_violations, "tuner/a.py", "import ringtune.service.b\n", "from .b import c\n"),
+    (
+        python_layers.import_violations,
+        "tuner/a.py",
+        "from ringtune import service\n",
+        "from ringtune.errors import E\n",
+    ),
+    (python_layers.import_violations, "tuner/a/b.py", "from ...service import x\n", "from ..errors import x\n"),
+    (python_layers.import_violations, "native/python/ringtune/odd.py", "", ""),
+    (python_layers.environment_violations, "tuner/a.py", "import os\nos.environ['A']\n", "import os\nos.getpid()\n"),
+    (python_layers.environment_violations, "tuner/a.py", "from os import getenv\n", "from os import getpid\n"),
+    (forbidden.missing_licences, "a.py", "x = 1\n", LICENCE),
+    (forbidden.missing_licences, "a.h", "int x;\n", "// SPDX-License-Identifier: Apache-2.0\n"),
+    (forbidden.vague_names, "tuner/utils.py", "", ""),
+    (forbidden.vague_names, "common/ring.py", "", ""),
+    (forbidden.code_from_data, "a.py", "import pickle\n", "import json\n"),
+    (forbidden.code_from_data, "a.py", "from cloudpickle import loads\n", "from json import loads\n"),
+    (forbidden.code_from_data, "a.py", "x = " + "eval('1')\n", "model.eval()\n"),
+    (forbidden.facts_of_a_machine, "a.md", "see /ho" + "me/ada/x\n", "see build/x, https://host/home/x, $HOME/x\n"),
+    (forbidden.facts_of_a_machine, "a.toml", "index = 'https://py" + "pi.org/simple'\n", "index = none\n"),
+    (forbidden.mutable_globals, "a.py", "cache = {}\n", "TABLE = {}\n"),
+    (forbidden.mutable_globals, "a.py", "x = 1\ndef f():\n    global x\n", "def f():\n    x = 1\n"),
+    (forbidden.mutable_globals, "a.py", "T = {}\ndef f():\n    T[1] = 2\n", "def f(t):\n    t[1] = 2\n"),
+    (forbidden.mutable_globals, "a.py", "T = []\ndef f():\n    T.append(1)\n", "def f(t):\n    t.append(1)\n"),
+    (forbidden.mutable_globals, "a.cpp", "static int count = 0;\n", "static const int kCount = 0;\n"),
+    (forbidden.mutable_globals, "a.cpp", "thread_local std::string name;\n", "static int count(int x);\n"),
+    (documentation.variable_violations, PAGE, "| `AUTOTUNE_LOG` | |\n", VARIABLE_ROWS),
+    (documentation.variable_violations, PAGE, VARIABLE_ROWS + "| `AUTOTUNE_ODD` | |\n", VARIABLE_ROWS),
+    (documentation.knob_violations, PAGE, "| `other` | |\n", "| `cycle_ms` | |\n"),
+)
+SURROUNDINGS = {
+    "native/python/ringtune/settings.py": 'LOG = "AUTOTUNE_LOG"\n',
+    "tuner/parameters.py": 'NumberParameter("cycle_ms", 0.05)\n',
+    "native/python/ringtune/errors.py": "",
+}
+NAMED_WRONGLY = {"native/src/odd/a.h", "native/python/ringtune/odd.py", "tuner/utils.py", "common/ring.py"}
+
+
+def tree_with(root: Path, files: dict[str, str]) -> SourceTree:
+    """Write the files below the root and return the tree."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return SourceTree(root)
+
+
+def surroundings_of(gate: Gate) -> dict[str, str]:
+    """Return what must stand around the file under test for the gate to run at all."""
+    if gate in {documentation.variable_violations, documentation.knob_violations}:
+        return SURROUNDINGS
+    if gate in {native_layers.include_violations, python_layers.import_violations}:
+        return TABLES
+    return {}
+
+
+@pytest.mark.parametrize(("gate", "name", "bad", "good"), CASES, ids=lambda value: getattr(value, "__name__", None))
+def test_a_gate_names_the_file_that_breaks_its_rule(tmp_path: Path, gate: Gate, name: str, bad: str, good: str) -> None:
+    """The violation names the bad file; the same file with the rule kept passes."""
+    around = surroundings_of(gate)
+
+    on_bad = gate(tree_with(tmp_path / "bad", {**around, name: bad}))
+    on_good = gate(tree_with(tmp_path / "good", {**around, name: good}))
+
+    assert {Path(name)} == {violation.path for violation in on_bad}
+    assert name in NAMED_WRONGLY or [] == on_good
+
+
+def test_a_missing_layer_table_is_an_error(tmp_path: Path) -> None:
+    """A renamed heading in the architecture does not switch the layer gate off."""
+    tree = tree_with(tmp_path, {"docs/architecture.md": "# Architecture\n"})
+
+    with pytest.raises(ValueError, match=r"has no table whose first column is headed"):
+        native_layers.include_violations(tree)
+
+
+def test_links_and_ignored_files_are_no_sources(tmp_path: Path) -> None:
+    """A linked folder is not read a second time under another name."""
+    tree = tree_with(tmp_path, {"tuner/a.py": ""})
+    (tmp_path / "native").symlink_to(tmp_path / "tuner", target_is_directory=True)
+
+    assert [Path("tuner/a.py")] == list(tree.files())

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house's rules hold in this repository; `test_gates.py` shows that each gate detects what breaks its rule."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.house import documentation, forbidden, native_layers, python_layers, sizes
+from tests.house.source_tree import REPOSITORY, SourceTree, Violation, listing
+
+GATES = (
+    sizes.long_files,
+    sizes.large_functions,
+    native_layers.include_violations,
+    python_layers.import_violations,
+    python_layers.environment_violations,
+    forbidden.missing_licences,
+    forbidden.vague_names,
+    forbidden.code_from_data,
+    forbidden.facts_of_a_machine,
+    forbidden.mutable_globals,
+    documentation.variable_violations,
+    documentation.knob_violations,
+)
+
+
+@pytest.mark.parametrize("gate", GATES, ids=lambda gate: gate.__name__)
+def test_the_repository_keeps_the_rule(gate: Callable[[SourceTree], list[Violation]]) -> None:
+    """No file breaks the rule; the message names each place that does."""
+    violations = gate(SourceTree(REPOSITORY))
+
+    assert [] == violations, "\n" + listing(violations)

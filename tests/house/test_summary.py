@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The summary at the end of `make test` adds up both parts and hides nothing that did not run."""
+
+from pathlib import Path
+
+from tests.summary import summarize
+
+PASSED = '<testcase name="a"/>'
+FAILED = '<testcase name="b"><failure/></testcase>'
+SKIPPED = '<testcase name="c"><skipped/></testcase>'
+
+
+def results(folder: Path, native: str | None, python: str | None) -> Path:
+    """Write JUnit files for the parts that ran."""
+    for part, cases in (("native-tests", native), ("python", python)):
+        if cases is not None:
+            (folder / f"{part}.xml").write_text(f"<testsuite>{cases}</testsuite>", encoding="utf-8")
+    return folder
+
+
+def test_the_parts_are_added_up(tmp_path: Path) -> None:
+    """One line counts C++ and Python together; one failure makes the run bad."""
+    line, is_good = summarize(results(tmp_path, PASSED + FAILED, PASSED + SKIPPED), [], is_ci=True)
+
+    assert ("2 passed, 1 failed, 1 skipped", False) == (line, is_good)
+
+
+def test_an_announced_part_that_did_not_run_is_named(tmp_path: Path) -> None:
+    """At home the C++ tests may be missing, and are named."""
+    (tmp_path / "not-run.txt").write_text("tests/native\n", encoding="utf-8")
+
+    line, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=False)
+
+    assert ("1 passed, 0 failed, 0 skipped, not run: native-tests", True) == (line, is_good)
+
+
+def test_a_part_that_did_not_run_fails_continuous_integration(tmp_path: Path) -> None:
+    """With CI set, a missing part is a failure even where it was announced."""
+    (tmp_path / "not-run.txt").write_text("tests/native\n", encoding="utf-8")
+
+    _, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=True)
+
+    assert not is_good
+
+
+def test_a_part_that_broke_without_results_is_a_failure(tmp_path: Path) -> None:
+    """A build that failed left no file and announced nothing."""
+    _, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=False)
+
+    assert not is_good
+
+
+def test_failures_besides_tests_are_counted(tmp_path: Path) -> None:
+    """A failed lint shows in the last line."""
+    line, is_good = summarize(results(tmp_path, PASSED, PASSED), ["lint"], is_ci=True)
+
+    assert ("2 passed, 1 failed, 0 skipped, failed besides tests: lint", False) == (line, is_good)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Add up the JUnit files of one test run and print one line: passed, failed, not run.
+
+Duty: the last line of `make test`. It knows JUnit XML and the file `not-run.txt`, and nothing of the tests.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+EXPECTED_PARTS = ("native-tests", "python")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one part of the tests came to."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+
+def read_junit(path: Path) -> Counts:
+    """Count the cases of a JUnit file (pytest's or ctest's)."""
+    counts = Counts()
+    for case in ET.parse(path).getroot().iter("testcase"):
+        tags = {child.tag for child in case}
+        if tags & {"failure", "error"}:
+            counts += Counts(failed=1)
+        elif "skipped" in tags or case.get("status") in {"notrun", "disabled"}:
+            counts += Counts(skipped=1)
+        else:
+            counts += Counts(passed=1)
+    return counts
+
+
+def summarize(results: Path, failed_parts: list[str], *, is_ci: bool) -> tuple[str, bool]:
+    """Return the summary line and whether the run counts as good.
+
+    Args:
+        results: Folder with `<part>.xml` and, for parts that could not run, a line in `not-run.txt`.
+        failed_parts: Names of what failed outside of the tests, each counted as one failure.
+        is_ci: Whether a part that did not run is a failure.
+    """
+    total = Counts(failed=len(failed_parts))
+    not_run = []
+    for part in EXPECTED_PARTS:
+        path = results / f"{part}.xml"
+        if path.is_file():
+            total += read_junit(path)
+        else:
+            not_run.append(part)
+    announced = (results / "not-run.txt").is_file()
+    if not_run and (is_ci or not announced):
+        total += Counts(failed=len(not_run))
+    line = f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped"
+    if failed_parts:
+        line += f", failed besides tests: {', '.join(failed_parts)}"
+    if not_run:
+        line += f", not run: {', '.join(not_run)}"
+    return line, total.failed == 0
+
+
+def main() -> int:
+    """Print the summary: `summary.py FOLDER [FAILED_PART...]`; 0 when nothing failed."""
+    is_ci = os.environ.get("CI", "") not in {"", "0", "false"}
+    line, is_good = summarize(Path(sys.argv[1]), sys.argv[2:], is_ci=is_ci)
+    sys.stdout.write(line + "\n")
+    return 0 if is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

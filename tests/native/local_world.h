@@ -59,7 +59,7 @@ inline void run_world(int world_size, const std::function<void(Engine&)>& body,
 
 // Waits for the handle as a blocking caller does; a test that hangs fails instead.
 inline Status finish(Engine& engine, Handle handle) {
-  engine.set_urgent(handle);
+  engine.press();
   const std::optional<Status> status = engine.wait(handle, kDeadlineNs);
   return status ? *status : Status(StatusCode::kCollectiveTimeout, "the test's own deadline passed");
 }

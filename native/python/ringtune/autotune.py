@@ -77,6 +77,11 @@ class Autotune:
         self._thread = threading.Thread(target=job.run, name="ringtune-tuning", daemon=True)
         self._thread.start()
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether no tuning goes on in this process: it has ended, or there was none."""
+        return self._thread is None or not self._thread.is_alive()
+
     def stop(self) -> None:
         """End tuning and close the log; a tuner that is deep in thought is left behind. Never raises."""
         self._closing.set()

@@ -67,6 +67,11 @@ class Session:
         self._world, self._autotune = world, autotune
         autotune.start(world)
 
+    @property
+    def is_tuning_finished(self) -> bool:
+        """Whether no tuning goes on in this process."""
+        return self._autotune is None or self._autotune.is_finished
+
     def shutdown(self) -> None:
         """Leave the world; does nothing where there is none, and in a forked child."""
         world, autotune = self._world, self._autotune

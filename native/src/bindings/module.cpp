@@ -117,7 +117,7 @@ Handle allgather_async(EngineHandle& self, std::string name, uintptr_t input, ui
 }
 
 void wait(EngineHandle& self, Handle handle) {
-  self.engine().set_urgent(handle);
+  self.engine().press();
   while (true) {
     std::optional<Status> status;
     {

@@ -18,14 +18,8 @@ constexpr size_t kKeptConfigHashes = 1024;
 
 }  // namespace
 
-Coordinator::Coordinator(Transport& transport, const EngineConfig& config, CoordinatorLimits limits, const Log& log,
-                         const StepRecorder& steps)
-    : transport_(transport),
-      limits_(limits),
-      log_(log),
-      steps_(steps),
-      ledger_(transport.world_size()),
-      config_(config) {
+Coordinator::Coordinator(Transport& transport, const EngineConfig& config, CoordinatorLimits limits, const Log& log)
+    : transport_(transport), limits_(limits), log_(log), ledger_(transport.world_size()), config_(config) {
   config_hashes_[0] = config_hash(config);
 }
 
@@ -44,9 +38,8 @@ uint64_t Coordinator::switch_config(const EngineConfig& config) {
 bool Coordinator::progress(int64_t now_ns) {
   bool is_active = receive_requests(now_ns);
   take_config_switch();
-  note_step_marks();
-  if (const Due due = what_is_due(now_ns); due != Due::kNothing) {
-    run_round(due);
+  if (!ledger_.ready_names().empty()) {
+    run_round();
   }
   is_active |= publish();
   if (now_ns >= next_stall_look_ns_ && !ledger_.entries().empty()) {
@@ -55,16 +48,6 @@ bool Coordinator::progress(int64_t now_ns) {
     watch_departures();
   }
   return is_active;
-}
-
-std::optional<int64_t> Coordinator::next_deadline_ns() const {
-  if (!outbox_.empty()) {
-    return now_ns() + kNsPerMs;  // readers do not announce that they made room
-  }
-  if (!ledger_.ready_names().empty()) {
-    return cycle_end_ns();
-  }
-  return std::nullopt;
 }
 
 bool Coordinator::receive_requests(int64_t now_ns) {
@@ -98,9 +81,6 @@ void Coordinator::handle(int rank, const Request& request, int64_t now_ns) {
 void Coordinator::handle_item(int rank, const RequestItem& item, int64_t now_ns) {
   bool is_accepted = true;
   switch (item.type) {
-    case RequestItem::Type::kUrgent:
-      ledger_.set_urgent(item.name);
-      return;
     case RequestItem::Type::kFull:
       is_accepted = ledger_.add(rank, item.name, item.signature, now_ns);
       break;
@@ -155,35 +135,10 @@ void Coordinator::take_config_switch() {
   }
 }
 
-// Read after the requests: a rank 0 that marked a step has done so before it submitted the next one's tensors.
-void Coordinator::note_step_marks() {
-  const uint64_t steps = steps_.steps();
-  if (steps != seen_steps_) {
-    seen_steps_ = steps;
-    tensors_per_step_ = std::exchange(emitted_in_step_, 0);
-  }
-}
-
-Coordinator::Due Coordinator::what_is_due(int64_t now_ns) const {
-  const size_t ready = ledger_.ready_names().size();
-  if (ready == 0) {
-    return Due::kNothing;
-  }
-  const bool is_step_complete = tensors_per_step_ > 0 && emitted_in_step_ + ready >= tensors_per_step_;
-  if (is_step_complete || ledger_.is_any_ready_urgent() || now_ns >= cycle_end_ns()) {
-    return Due::kEverything;
-  }
-  return ledger_.ready_bytes() >= config_.fusion_bytes ? Due::kFullFusions : Due::kNothing;
-}
-
-int64_t Coordinator::cycle_end_ns() const {
-  return ledger_.oldest_ready_ns() + static_cast<int64_t>(config_.cycle_ms * static_cast<double>(kNsPerMs));
-}
-
-void Coordinator::run_round(Due due) {
+void Coordinator::run_round() {
   ++cycle_;
   const FusionLimits limits{config_.fusion_bytes, transport_.max_frame_bytes() / 2};
-  while (!ledger_.ready_names().empty() && (due == Due::kEverything || ledger_.ready_bytes() >= config_.fusion_bytes)) {
+  while (!ledger_.ready_names().empty()) {
     const std::string name = ledger_.ready_names().front();
     std::vector<std::string> names{name};
     if (ledger_.entry(name).is_agreed()) {
@@ -193,7 +148,6 @@ void Coordinator::run_round(Due due) {
       emit_mismatch(ledger_.entry(name));
     }
     ledger_.remove(names);
-    emitted_in_step_ += names.size();
   }
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's part of the negotiation: collects requests, decides rounds, watches for stalls, carries config switches.
 //
-// A round goes out when a ready tensor has waited `cycle_ms`, and earlier when `fusion_bytes` are ready, when every
-// tensor of the last step is ready, or when a caller waits for a ready tensor.
+// Ranks hold their tensors back for `cycle_ms` (SubmissionQueue); what is ready here has waited and goes at once.
 #pragma once
 
 #include <atomic>
@@ -10,7 +9,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +17,6 @@
 #include "engine/fusion.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
-#include "telemetry/step_recorder.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
@@ -32,16 +29,15 @@ struct CoordinatorLimits {
 
 class Coordinator {
  public:
-  Coordinator(Transport& transport, const EngineConfig& config, CoordinatorLimits limits, const Log& log,
-              const StepRecorder& steps);
+  Coordinator(Transport& transport, const EngineConfig& config, CoordinatorLimits limits, const Log& log);
 
   // Any thread: the config of the next round; returns its epoch.
   uint64_t switch_config(const EngineConfig& config);
 
   // The communication thread. True if something was received or sent.
   bool progress(int64_t now_ns);
-  // When `progress` must be called at the latest, or nothing.
-  std::optional<int64_t> next_deadline_ns() const;
+  // Whether responses wait for room in the ring.
+  bool is_congested() const { return !outbox_.empty(); }
 
  private:
   bool receive_requests(int64_t now_ns);
@@ -49,13 +45,8 @@ class Coordinator {
   void handle_item(int rank, const RequestItem& item, int64_t now_ns);
   bool is_config_agreed(int rank, const Request& request);
   void take_config_switch();
-  void note_step_marks();
 
-  // A round that only the amount of ready bytes started sends full fusions and leaves the rest to wait for more.
-  enum class Due { kNothing, kFullFusions, kEverything };
-  Due what_is_due(int64_t now_ns) const;
-  int64_t cycle_end_ns() const;
-  void run_round(Due due);
+  void run_round();
   void emit_collective(const std::vector<std::string>& names);
   void emit_mismatch(const LedgerEntry& entry);
   ResponseTensor response_tensor(const LedgerEntry& entry);
@@ -67,7 +58,6 @@ class Coordinator {
   Transport& transport_;
   CoordinatorLimits limits_;
   const Log& log_;
-  const StepRecorder& steps_;
 
   TensorLedger ledger_;
   ResponseCache cache_;
@@ -78,9 +68,6 @@ class Coordinator {
   std::map<uint64_t, uint64_t> config_hashes_;  // by epoch: all that may still be in force somewhere
   uint64_t cycle_ = 0;
 
-  uint64_t seen_steps_ = 0;
-  uint64_t emitted_in_step_ = 0;
-  uint64_t tensors_per_step_ = 0;
   int64_t next_stall_look_ns_ = 0;
 
   // Guards wanted_ and last_epoch_, which callers' threads write.

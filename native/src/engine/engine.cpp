@@ -72,7 +72,8 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                        : std::make_unique<Coordinator>(
                              transport_, options_.config,
                              CoordinatorLimits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)},
-                             log_, steps_)),
+                             log_)),
+      queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, coordinator_.get(),
                 Executor(Stage(segment, options_.rank, seconds_to_ns(options_.timeout_s)), counters_), queue_, handles_,
@@ -115,24 +116,27 @@ Status Engine::barrier_async(Handle& handle) {
 
 Status Engine::submit(const TensorArguments& tensor, Signature signature, Handle& handle) {
   if (Status s = check_tensor(tensor); !s.ok()) return s;
-  handle = handles_.open(tensor.name);
+  handle = handles_.open();
+  bool is_wake_needed = false;
   const Status status =
       queue_.push({handle, tensor.name, std::move(signature), static_cast<const std::byte*>(tensor.input),
-                   static_cast<std::byte*>(tensor.output)});
+                   static_cast<std::byte*>(tensor.output)},
+                  is_wake_needed);
   if (!status.ok()) {
     handles_.complete(handle, status);
     [[maybe_unused]] const std::optional<Status> forgotten = wait(handle, 0);
     return status;
   }
-  transport_.notify();
+  if (is_wake_needed) {
+    transport_.notify();
+  }
   return Status::ok_status();
 }
 
 std::optional<Status> Engine::wait(Handle handle, int64_t timeout_ns) { return handles_.take(handle, timeout_ns); }
 
-void Engine::set_urgent(Handle handle) {
-  if (const std::optional<std::string> name = handles_.pending_name(handle)) {
-    queue_.push_urgent(*name);
+void Engine::press() {
+  if (queue_.press()) {
     transport_.notify();
   }
 }
@@ -140,6 +144,7 @@ void Engine::set_urgent(Handle handle) {
 void Engine::mark_step() {
   steps_.mark_step(now_ns(), active_.epoch());
   counters_.add(Counter::kSteps);
+  queue_.end_step();
 }
 
 Status Engine::apply_config(const EngineConfig& config, uint64_t& epoch) {

@@ -65,8 +65,8 @@ class Engine {
   bool poll(Handle handle) const { return handles_.is_done(handle); }
   // Waits up to `timeout_ns`; nothing if the handle is still pending then.
   std::optional<Status> wait(Handle handle, int64_t timeout_ns);
-  // The operation's round shall not wait for others: a caller is about to wait for it.
-  void set_urgent(Handle handle);
+  // A caller is about to wait: what it submitted shall not wait for others.
+  void press();
 
   // The training thread, after each optimizer step.
   void mark_step();

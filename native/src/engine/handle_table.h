@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <unordered_map>
 
 #include "base/status.h"
@@ -16,12 +15,8 @@ namespace ringtune {
 
 class HandleTable {
  public:
-  // `name`: what the operation is called.
-  Handle open(std::string name);
+  Handle open();
   void complete(Handle handle, Status status);
-
-  // The name of a pending handle; nothing if it is done or unknown.
-  std::optional<std::string> pending_name(Handle handle) const;
 
   // True for handles that are done, failed or unknown: `take` would not wait.
   bool is_done(Handle handle) const;
@@ -29,15 +24,10 @@ class HandleTable {
   std::optional<Status> take(Handle handle, int64_t timeout_ns);
 
  private:
-  struct Operation {
-    std::string name;
-    std::optional<Status> outcome;  // nothing: pending
-  };
-
-  // Guards operations_. Held for look-ups only; never while another lock is taken.
+  // Guards outcomes_. Held for look-ups only; never while another lock is taken.
   mutable std::mutex mutex_;
   std::condition_variable has_completed_;
-  std::unordered_map<Handle, Operation> operations_;
+  std::unordered_map<Handle, std::optional<Status>> outcomes_;  // nothing: pending
   Handle next_ = 1;
 };
 

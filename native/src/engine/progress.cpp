@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t kWatchNs = kNsPerS / 4;
 // The coordinator, which knows more, reports a limit first.
 constexpr int64_t kCoordinatorGraceNs = kNsPerS;
+// A peer that makes room in a ring does not say so.
+constexpr int64_t kRetryNs = kNsPerMs;
+constexpr int64_t kNoLimit = -1;
 // Items of one request frame: far below what a frame holds, whatever the names.
 constexpr size_t kMaxItemsPerRequest = 256;
 
@@ -84,28 +87,30 @@ bool Progress::step() {
 }
 
 int64_t Progress::wait_limit_ns() const {
-  int64_t limit_ns = pending_.empty() && unsent_.empty() ? -1 : kWatchNs;
-  if (coordinator_ != nullptr && !has_failed_) {
-    if (const std::optional<int64_t> deadline_ns = coordinator_->next_deadline_ns()) {
-      const int64_t left_ns = std::max<int64_t>(0, *deadline_ns - now_ns());
-      limit_ns = limit_ns < 0 ? left_ns : std::min(limit_ns, left_ns);
-    }
+  if (has_failed_) {
+    return kNoLimit;
+  }
+  int64_t limit_ns = pending_.empty() && unsent_.empty() ? kNoLimit : kWatchNs;
+  const auto shorten_to = [&limit_ns](int64_t left_ns) {
+    limit_ns = limit_ns == kNoLimit ? left_ns : std::min(limit_ns, left_ns);
+  };
+  if (const std::optional<int64_t> due_ns = queue_.due_ns()) {
+    shorten_to(std::max<int64_t>(0, *due_ns - now_ns()));
+  }
+  if (!unsent_.empty() || (coordinator_ != nullptr && coordinator_->is_congested())) {
+    shorten_to(kRetryNs);
   }
   return limit_ns;
 }
 
 void Progress::collect_submissions() {
-  SubmissionQueue::Batch batch = queue_.take();
+  std::vector<Submission> batch = queue_.take_if_due(now_ns());
   std::vector<RequestItem> items;
-  for (Submission& submission : batch.submissions) {
+  items.reserve(batch.size());
+  for (Submission& submission : batch) {
     items.push_back(request_item(submission));
     std::string name = submission.name;
     pending_.emplace(std::move(name), std::move(submission));
-  }
-  for (const std::string& name : batch.urgent_names) {
-    if (pending_.contains(name)) {
-      items.push_back({RequestItem::Type::kUrgent, kNoCacheId, name, {}});
-    }
   }
   for (size_t begin = 0; begin < items.size(); begin += kMaxItemsPerRequest) {
     const size_t end = std::min(items.size(), begin + kMaxItemsPerRequest);
@@ -160,6 +165,7 @@ void Progress::execute(const Response& response) {
   switch (response.type) {
     case Response::Type::kConfigSwitch:
       active_.set(response.config, response.config_epoch);
+      queue_.set_limits(queue_limits(response.config));
       counters_.add(Counter::kConfigSwitches);
       return;
     case Response::Type::kError:
@@ -233,7 +239,7 @@ void Progress::watch_coordinator(int64_t now_ns) {
 
 void Progress::fail_everything(const Status& status) {
   queue_.close(status);
-  for (Submission& submission : queue_.take().submissions) {
+  for (Submission& submission : queue_.take_all()) {
     std::string name = submission.name;
     pending_.emplace(std::move(name), std::move(submission));
   }

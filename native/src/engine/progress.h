@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/coordinator.h"
@@ -20,6 +21,10 @@
 #include "transport/transport.h"
 
 namespace ringtune {
+
+inline SubmissionQueue::Limits queue_limits(const EngineConfig& config) {
+  return {config.fusion_bytes, static_cast<int64_t>(config.cycle_ms * static_cast<double>(kNsPerMs))};
+}
 
 // What a rank runs, as other threads see it.
 class ActiveConfig {

@@ -3,9 +3,11 @@
 
 #include <utility>
 
+#include "base/clock.h"
+
 namespace ringtune {
 
-Status SubmissionQueue::push(Submission submission) {
+Status SubmissionQueue::push(Submission submission, bool& is_wake_needed) {
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) {
     return closed_;
@@ -15,18 +17,56 @@ Status SubmissionQueue::push(Submission submission) {
                                             "' is in flight on this rank already; synchronize its handle first, or"
                                             " give each tensor a name of its own"};
   }
-  batch_.submissions.push_back(std::move(submission));
+  const bool is_first = batch_.empty();
+  if (is_first) {
+    first_ns_ = now_ns();
+  }
+  batch_bytes_ += submission.signature.bytes();
+  batch_.push_back(std::move(submission));
+  ++pushed_in_step_;
+  const bool is_step_complete = tensors_per_step_ > 0 && pushed_in_step_ >= tensors_per_step_;
+  const bool was_pressed =
+      std::exchange(is_pressed_, is_pressed_ || is_step_complete || batch_bytes_ >= limits_.fusion_bytes);
+  is_wake_needed = is_first || is_pressed_ != was_pressed;
   return Status::ok_status();
 }
 
-void SubmissionQueue::push_urgent(const std::string& name) {
+bool SubmissionQueue::press() {
   const std::lock_guard lock(mutex_);
-  batch_.urgent_names.push_back(name);
+  is_pressed_ = !batch_.empty();
+  return is_pressed_;
 }
 
-SubmissionQueue::Batch SubmissionQueue::take() {
+void SubmissionQueue::end_step() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(batch_, Batch());
+  tensors_per_step_ = std::exchange(pushed_in_step_, 0);
+}
+
+std::vector<Submission> SubmissionQueue::take_if_due(int64_t now_ns) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (batch_.empty() || (!is_pressed_ && now_ns < first_ns_ + limits_.cycle_ns)) {
+      return {};
+    }
+  }
+  return take_all();
+}
+
+std::vector<Submission> SubmissionQueue::take_all() {
+  const std::lock_guard lock(mutex_);
+  batch_bytes_ = 0;
+  is_pressed_ = false;
+  return std::exchange(batch_, {});
+}
+
+std::optional<int64_t> SubmissionQueue::due_ns() const {
+  const std::lock_guard lock(mutex_);
+  return batch_.empty() ? std::nullopt : std::optional(first_ns_ + (is_pressed_ ? 0 : limits_.cycle_ns));
+}
+
+void SubmissionQueue::set_limits(Limits limits) {
+  const std::lock_guard lock(mutex_);
+  limits_ = limits;
 }
 
 void SubmissionQueue::release(const std::string& name) {

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the callers' threads to the communication thread.
+// From the callers' threads to the communication thread, in batches: waking it for every tensor would cost the training
+// thread two context switches each.
+//
+// A batch goes when its first tensor has waited `cycle_ms`, and earlier when `fusion_bytes` are there, when every
+// tensor of the step is there, or when a caller waits.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -14,17 +20,27 @@ namespace ringtune {
 
 class SubmissionQueue {
  public:
-  // Refuses a name that is in flight on this rank, and everything once the queue is closed.
-  Status push(Submission submission);
-  // A caller waits for this tensor: its round shall not wait for others.
-  void push_urgent(const std::string& name);
-
-  // The communication thread takes all there is.
-  struct Batch {
-    std::vector<Submission> submissions;
-    std::vector<std::string> urgent_names;
+  struct Limits {
+    uint64_t fusion_bytes;
+    int64_t cycle_ns;
   };
-  Batch take();
+
+  explicit SubmissionQueue(Limits limits) : limits_(limits) {}
+
+  // Refuses a name that is in flight on this rank, and everything once the queue is closed. `is_wake_needed` tells
+  // whether the communication thread must look: for the first tensor of a batch and when the batch is due.
+  Status push(Submission submission, bool& is_wake_needed);
+  // A caller waits: the batch goes now. Returns whether there is one.
+  bool press();
+  // The optimizer has stepped: so many tensors make a step.
+  void end_step();
+
+  // The communication thread: the batch, if it is due.
+  std::vector<Submission> take_if_due(int64_t now_ns);
+  std::vector<Submission> take_all();
+  // When the batch will be due at the latest, or nothing if there is none.
+  std::optional<int64_t> due_ns() const;
+  void set_limits(Limits limits);
 
   // The tensor is through; its name may be submitted again.
   void release(const std::string& name);
@@ -34,8 +50,14 @@ class SubmissionQueue {
 
  private:
   // Guards all below. Never held while another lock is taken.
-  std::mutex mutex_;
-  Batch batch_;
+  mutable std::mutex mutex_;
+  Limits limits_;
+  std::vector<Submission> batch_;
+  uint64_t batch_bytes_ = 0;
+  int64_t first_ns_ = 0;
+  bool is_pressed_ = false;
+  uint64_t pushed_in_step_ = 0;
+  uint64_t tensors_per_step_ = 0;  // 0: not known yet
   std::unordered_set<std::string> names_in_flight_;
   Status closed_;
 };

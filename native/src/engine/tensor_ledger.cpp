@@ -53,28 +53,14 @@ bool TensorLedger::add(int rank, const std::string& name, const Signature& signa
   entry.signatures[static_cast<size_t>(rank)] = signature;
   ++entry.submitted;
   if (entry.is_ready()) {
-    entry.ready_ns = now_ns;
     entry.ready_position = ready_names_.insert(ready_names_.end(), name);
-    ready_bytes_ += entry.signature().bytes();
-    ready_urgent_ += entry.is_urgent ? 1 : 0;
   }
   return true;
-}
-
-void TensorLedger::set_urgent(const std::string& name) {
-  const auto found = entries_.find(name);
-  if (found == entries_.end() || found->second.is_urgent) {
-    return;
-  }
-  found->second.is_urgent = true;
-  ready_urgent_ += found->second.is_ready() ? 1 : 0;
 }
 
 void TensorLedger::remove(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const auto found = entries_.find(name);
-    ready_bytes_ -= found->second.signature().bytes();
-    ready_urgent_ -= found->second.is_urgent ? 1 : 0;
     ready_names_.erase(found->second.ready_position);
     entries_.erase(found);
   }

@@ -18,8 +18,6 @@ struct LedgerEntry {
   std::vector<bool> has_submitted;
   int submitted = 0;
   int64_t first_ns = 0;  // when the first rank submitted it
-  int64_t ready_ns = 0;  // when the last did
-  bool is_urgent = false;
   bool is_warned = false;
   std::list<std::string>::iterator ready_position;  // where it is ready
 
@@ -37,8 +35,6 @@ class TensorLedger {
 
   // False if this rank has submitted the name before and it is still pending.
   bool add(int rank, const std::string& name, const Signature& signature, int64_t now_ns);
-  // Remembers that somebody waits for a tensor that is still here.
-  void set_urgent(const std::string& name);
 
   // Tensors that all ranks have submitted, oldest first; the caller takes them out with `remove`.
   const std::list<std::string>& ready_names() const { return ready_names_; }
@@ -47,17 +43,10 @@ class TensorLedger {
 
   std::unordered_map<std::string, LedgerEntry>& entries() { return entries_; }
 
-  // What the ready tensors ask for.
-  uint64_t ready_bytes() const { return ready_bytes_; }
-  bool is_any_ready_urgent() const { return ready_urgent_ > 0; }
-  int64_t oldest_ready_ns() const { return entries_.at(ready_names_.front()).ready_ns; }
-
  private:
   int world_size_;
   std::unordered_map<std::string, LedgerEntry> entries_;
   std::list<std::string> ready_names_;
-  uint64_t ready_bytes_ = 0;
-  int ready_urgent_ = 0;
 };
 
 }  // namespace ringtune

@@ -68,9 +68,6 @@ RequestItem get_item(Reader& reader) {
     case RequestItem::Type::kCached:
       item.cache_id = reader.get<CacheId>();
       break;
-    case RequestItem::Type::kUrgent:
-      item.name = reader.get_string();
-      break;
     case RequestItem::Type::kFull:
       item.name = reader.get_string();
       item.signature = get_signature(reader);
@@ -136,9 +133,7 @@ Bytes encode(const Request& request) {
       continue;
     }
     writer.put_string(item.name);
-    if (item.type == RequestItem::Type::kFull) {
-      put_signature(writer, item.signature);
-    }
+    put_signature(writer, item.signature);
   }
   return writer.release();
 }

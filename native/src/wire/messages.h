@@ -37,12 +37,12 @@ using CacheId = uint32_t;
 inline constexpr CacheId kNoCacheId = 0;
 
 struct RequestItem {
-  enum class Type : uint8_t { kFull, kCached, kUrgent };
-  static constexpr int kTypeCount = 3;
+  enum class Type : uint8_t { kFull, kCached };
+  static constexpr int kTypeCount = 2;
 
   Type type = Type::kFull;
   CacheId cache_id = kNoCacheId;  // kCached
-  std::string name;               // kFull, kUrgent: a caller waits for this tensor
+  std::string name;               // kFull
   Signature signature;            // kFull
 };
 

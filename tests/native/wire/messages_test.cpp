@@ -17,7 +17,6 @@ Request sample_request() {
                            "layer4.weight",
                            {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, {64, 128}}});
   request.items.push_back({RequestItem::Type::kCached, 42, "", {}});
-  request.items.push_back({RequestItem::Type::kUrgent, kNoCacheId, "layer4.weight", {}});
   return request;
 }
 
@@ -43,11 +42,11 @@ TEST(Messages, ARequestSurvivesTheRoundTrip) {
 
   EXPECT_EQ(7u, received.config_epoch);
   EXPECT_EQ(0xabcdefu, received.config_hash);
-  ASSERT_EQ(3u, received.items.size());
+  ASSERT_EQ(2u, received.items.size());
   EXPECT_EQ("layer4.weight", received.items[0].name);
   EXPECT_EQ(sent.items[0].signature, received.items[0].signature);
   EXPECT_EQ(42u, received.items[1].cache_id);
-  EXPECT_EQ(RequestItem::Type::kUrgent, received.items[2].type);
+  EXPECT_EQ(RequestItem::Type::kCached, received.items[1].type);
 }
 
 TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {

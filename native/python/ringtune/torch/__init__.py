@@ -33,6 +33,7 @@ from .basics import (
     rank,
     shutdown,
     size,
+    tuning_finished,
 )
 from .operations import (
     Average,
@@ -94,4 +95,5 @@ __all__ = [
     "shutdown",
     "size",
     "synchronize",
+    "tuning_finished",
 ]

@@ -57,6 +57,11 @@ def cross_size() -> int:
     return 1
 
 
+def tuning_finished() -> bool:
+    """Return whether the tuner has ended; true where it is off. Rank 0 knows: other ranks always say true."""
+    return SESSION.is_tuning_finished
+
+
 def mark_step() -> None:
     """Mark the end of a training step, where no `DistributedOptimizer` does; raises `ConfigError` before `init()`."""
     SESSION.require().engine.mark_step()

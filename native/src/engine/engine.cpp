@@ -117,13 +117,12 @@ Status Engine::barrier_async(Handle& handle) {
 Status Engine::submit(const TensorArguments& tensor, Signature signature, Handle& handle) {
   if (Status s = check_tensor(tensor); !s.ok()) return s;
   handle = handles_.open();
+  const Submission submission{handle, tensor.name, std::move(signature), static_cast<const std::byte*>(tensor.input),
+                              static_cast<std::byte*>(tensor.output)};
   bool is_wake_needed = false;
-  const Status status =
-      queue_.push({handle, tensor.name, std::move(signature), static_cast<const std::byte*>(tensor.input),
-                   static_cast<std::byte*>(tensor.output)},
-                  is_wake_needed);
+  const Status status = queue_.push(submission, is_wake_needed);
   if (!status.ok()) {
-    handles_.complete(handle, status);
+    handles_.complete({&submission, 1}, status);
     [[maybe_unused]] const std::optional<Status> forgotten = wait(handle, 0);
     return status;
   }

@@ -13,10 +13,12 @@ Handle HandleTable::open() {
   return next_++;
 }
 
-void HandleTable::complete(Handle handle, Status status) {
+void HandleTable::complete(std::span<const Submission> done, const Status& status) {
   {
     const std::lock_guard lock(mutex_);
-    outcomes_[handle] = std::move(status);
+    for (const Submission& submission : done) {
+      outcomes_[submission.handle] = status;
+    }
   }
   has_completed_.notify_all();
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_map>
 
 #include "base/status.h"
@@ -16,7 +17,8 @@ namespace ringtune {
 class HandleTable {
  public:
   Handle open();
-  void complete(Handle handle, Status status);
+  // All at once: a waiting caller is woken once per fusion, not once per tensor.
+  void complete(std::span<const Submission> done, const Status& status);
 
   // True for handles that are done, failed or unknown: `take` would not wait.
   bool is_done(Handle handle) const;

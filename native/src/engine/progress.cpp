@@ -196,23 +196,20 @@ void Progress::run_collective(const Response& response) {
     tensors.push_back(std::move(found->second));
     pending_.erase(found);
   }
-  const Status status = executor_.run(response, tensors);
-  for (const Submission& tensor : tensors) {
-    finish(tensor, status);
-  }
+  finish(tensors, executor_.run(response, tensors));
 }
 
 void Progress::fail_tensors(const Response& response) {
   for (const ResponseTensor& tensor : response.tensors) {
     if (auto found = pending_.extract(tensor.name); !found.empty()) {
-      finish(found.mapped(), {response.error_code, response.error_text});
+      finish({&found.mapped(), 1}, {response.error_code, response.error_text});
     }
   }
 }
 
-void Progress::finish(const Submission& submission, const Status& status) {
-  queue_.release(submission.name);
-  handles_.complete(submission.handle, status);
+void Progress::finish(std::span<const Submission> done, const Status& status) {
+  queue_.release(done);  // first: a caller that is told may submit the name again at once
+  handles_.complete(done, status);
 }
 
 // The coordinator watches the tensors; this watches the coordinator.
@@ -244,7 +241,7 @@ void Progress::fail_everything(const Status& status) {
     pending_.emplace(std::move(name), std::move(submission));
   }
   for (const auto& [name, submission] : std::exchange(pending_, {})) {
-    finish(submission, {status.code(), status.message() + " [pending: '" + name + "']"});
+    finish({&submission, 1}, {status.code(), status.message() + " [pending: '" + name + "']"});
   }
 }
 

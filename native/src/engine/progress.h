@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -67,7 +68,7 @@ class Progress {
   void execute(const Response& response);
   void run_collective(const Response& response);
   void fail_tensors(const Response& response);
-  void finish(const Submission& submission, const Status& status);
+  void finish(std::span<const Submission> done, const Status& status);
 
   void watch_coordinator(int64_t now_ns);
   void fail_everything(const Status& status);

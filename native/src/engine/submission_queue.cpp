@@ -69,9 +69,11 @@ void SubmissionQueue::set_limits(Limits limits) {
   limits_ = limits;
 }
 
-void SubmissionQueue::release(const std::string& name) {
+void SubmissionQueue::release(std::span<const Submission> done) {
   const std::lock_guard lock(mutex_);
-  names_in_flight_.erase(name);
+  for (const Submission& submission : done) {
+    names_in_flight_.erase(submission.name);
+  }
 }
 
 void SubmissionQueue::close(const Status& reason) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -42,8 +43,8 @@ class SubmissionQueue {
   std::optional<int64_t> due_ns() const;
   void set_limits(Limits limits);
 
-  // The tensor is through; its name may be submitted again.
-  void release(const std::string& name);
+  // The tensors are through; their names may be submitted again.
+  void release(std::span<const Submission> done);
 
   // From now on `push` returns `reason`.
   void close(const Status& reason);

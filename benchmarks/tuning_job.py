@@ -108,7 +108,11 @@ class Control:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        settings = RunSettings(max_samples=self._arguments.max_samples, seed=self._arguments.seed)
+        settings = RunSettings(
+            max_samples=self._arguments.max_samples,
+            steps_per_sample=self._arguments.steps_per_sample,
+            seed=self._arguments.seed,
+        )
         designer = make_designer(DEFAULT_DESIGNER, self._target.space(), settings.seed)
         result = TuningRun(self._target, designer, settings, open_log(None), SilentObserver()).run()
         gain = None if self._arguments.inert else measure_grid(self._target, result)
@@ -154,6 +158,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--inert", action="store_true", help="knobs that do nothing; no grid")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-samples", type=int, default=20)
+    parser.add_argument("--steps-per-sample", type=int, default=35, help="as in the demo: about a second a window")
     parser.add_argument("--report", type=Path, required=True)
     return parser.parse_args()
 

@@ -76,6 +76,7 @@ demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothi
 	@$(BIN)/python examples/demo.py
 
 bench: setup ## controls of the tuner and of training accuracy; prints tables (an hour)
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/allreduce_sizes.py
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
 

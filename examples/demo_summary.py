@@ -15,8 +15,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ringtune.tuner import readable_value
 from ringtune.tuner.config import Value
-from ringtune.tuner.parameters import KIB, MIB
 from ringtune.tuner.review import RunReview, TriedSample, review_log
 from ringtune.tuner.sample import Phase
 
@@ -68,7 +68,7 @@ def config_table(run: RunReview) -> Table:
         chosen = run.chosen[knob] if run.chosen else value
         if not knob.startswith(PINNED_PREFIX):
             style, mark = ("dim", "") if chosen == value else ("bold green", "changed")
-            table.add_row(knob, readable(knob, value), Text(readable(knob, chosen), style=style), mark)
+            table.add_row(knob, readable_value(knob, value), Text(readable_value(knob, chosen), style=style), mark)
     return table
 
 
@@ -110,16 +110,3 @@ def price(run: RunReview) -> list[str]:
     text = f"Price     trying {configs} configs took {run.seconds:.0f} s of training and {cost} against the baseline"
     payback = "" if run.payback_steps is None else f"; paid back after {run.payback_steps:,} further steps"
     return [text + payback]
-
-
-def readable(knob: str, value: Value) -> str:
-    """Return a knob's value with its unit."""
-    if knob == "cycle_ms":
-        return f"{float(value):.3g} ms"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if not knob.endswith("_bytes") or isinstance(value, str):
-        return str(value)
-    if value == 0:
-        return "0 (off)"
-    return f"{value / MIB:.4g} MiB" if value >= MIB else f"{value / KIB:.4g} KiB"

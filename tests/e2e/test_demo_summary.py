@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from demo_summary import Outcome, readable, render
+from demo_summary import Outcome, render
 
 BASELINE = {"fusion_bytes": 0, "cycle_ms": 20.0, "response_cache": True, "chunk_bytes": "auto"}
 CHOSEN = {**BASELINE, "fusion_bytes": 4 * 1024 * 1024, "cycle_ms": 0.5}
@@ -90,18 +90,3 @@ def test_a_log_without_a_run_is_an_error(tmp_path: Path) -> None:
     """The message asks whether the tuner was on."""
     with pytest.raises(ValueError, match="was AUTOTUNE=1 set"):
         rendered(tmp_path, [])
-
-
-@pytest.mark.parametrize(
-    ("knob", "value", "expected"),
-    [
-        ("fusion_bytes", 0, "0 (off)"),
-        ("fusion_bytes", 65536, "64 KiB"),
-        ("chunk_bytes", "auto", "auto"),
-        ("cycle_ms", 0.123456, "0.123 ms"),
-        ("response_cache", False, "off"),
-    ],
-)
-def test_values_are_shown_with_their_units(knob: str, value: bool | float | str, expected: str) -> None:
-    """A newcomer sees sizes in KiB and MiB, times in ms, switches as on and off."""
-    assert expected == readable(knob, value)

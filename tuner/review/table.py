@@ -2,14 +2,14 @@
 """The review as tables in a terminal. Everything from the log is shown as text, never as markup."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.parameters import KIB, MIB
+from ringtune.tuner import readable_value
+from ringtune.tuner.config import Config
 
 from .summary import Review, RunReview, TriedSample
 
@@ -53,7 +53,7 @@ def _cost(run: RunReview) -> str:
 def _config_table(baseline: Config, chosen: Config) -> Table:
     table = _new_table("parameter", "baseline", "chosen")
     for name in dict.fromkeys([*baseline, *chosen]):
-        before, after = _value(name, baseline), _value(name, chosen)
+        before, after = readable_value(name, baseline.get(name)), readable_value(name, chosen.get(name))
         table.add_row(_text(name), _text(before), _text(after, style="bold" if before != after else ""))
     return table
 
@@ -64,7 +64,7 @@ def _tried_table(samples: Iterable[TriedSample], varied: list[str]) -> Table:
         table.add_row(
             str(sample.trial_id),
             sample.phase,
-            *(_text(_value(name, sample.config)) for name in varied),
+            *(_text(readable_value(name, sample.config.get(name))) for name in varied),
             _megabytes(sample.score_bytes_per_s),
             _megabytes(sample.expected_score),
             "-" if sample.step_ms is None else f"{sample.step_ms:.2f}",
@@ -79,19 +79,6 @@ def _varied(configs: list[Config]) -> list[str]:
     """Return the parameters that took more than one value: the others would only widen the table."""
     names = dict.fromkeys(name for config in configs for name in config)
     return [name for name in names if len({config.get(name) for config in configs}) > 1]
-
-
-def _value(name: str, config: Mapping[str, Value]) -> str:
-    value = config.get(name)
-    if name.endswith("_bytes") and isinstance(value, int) and not isinstance(value, bool):
-        return _size(value)
-    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _size(size_bytes: int) -> str:
-    if size_bytes == 0:
-        return "0 (off)"
-    return f"{size_bytes / MIB:.4g} MiB" if size_bytes >= MIB else f"{size_bytes / KIB:.4g} KiB"
 
 
 def _megabytes(bytes_per_s: float | None) -> str:

@@ -8,7 +8,7 @@ from rich.console import Console as Terminal
 from rich.live import Live
 from rich.text import Text
 
-from ringtune.tuner import Config, Progress, Result
+from ringtune.tuner import Config, Progress, Result, readable_value
 
 from .console import write_line
 
@@ -121,7 +121,9 @@ def result_text(result: Result, log_path: str | None) -> str:
 
 
 def changed_knobs(baseline: Config, config: Config) -> str:
-    """Return the knobs that differ from the baseline, as `name=value (was value)`."""
+    """Return the knobs that differ from the baseline, as `name value (was value)`."""
     return ", ".join(
-        f"{name}={value} (was {baseline[name]})" for name, value in config.items() if baseline[name] != value
+        f"{name} {readable_value(name, value)} (was {readable_value(name, baseline[name])})"
+        for name, value in config.items()
+        if baseline[name] != value
     )

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Effectuation: each knob, set, shows in the engine's counters or in its timing.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "local_world.h"
@@ -66,7 +68,12 @@ TEST(Knobs, CycleMsIsHowLongAReadyTensorWaitsForOthers) {
   };
 
   EXPECT_GE(ms_with(50), 45);
-  EXPECT_LT(ms_with(0.05), 45);
+  // The quickest of several: a machine that is busy elsewhere may take its time, but not always.
+  double quickest_ms = ms_with(0.05);
+  for (int attempt = 0; attempt < 20 && quickest_ms >= 45; ++attempt) {
+    quickest_ms = std::min(quickest_ms, ms_with(0.05));
+  }
+  EXPECT_LT(quickest_ms, 45);
 }
 
 TEST(Knobs, AWaitingCallerAndACompleteStepEndTheCycleEarly) {

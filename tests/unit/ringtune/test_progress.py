@@ -46,7 +46,7 @@ def test_the_verdict_says_what_changed_what_it_cost_and_where_the_log_is() -> No
     text = result_text(RESULT, "tune.jsonl")
 
     assert "adopted: +12.3 % [9.8, 14.9]." in text
-    assert "fusion_bytes=1048576 (was 0)" in text
+    assert "fusion_bytes 1 MiB (was 0 (off))" in text
     assert "cycle_ms" not in text
     assert "cost 1.5 s, paid back after 200 steps" in text
     assert "tune.jsonl" in text

@@ -10,7 +10,6 @@ from rich.console import Console
 
 from ringtune.tuner import RunSettings, open_log
 from ringtune.tuner.review import render_table, review_log
-from ringtune.tuner.review.table import _size
 from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import tune
 
@@ -82,8 +81,3 @@ def test_a_log_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
     assert "keeping default: [bold red]?]0;gotcha?[/]??" in text
     assert "Run a[/]" in text
-
-
-def test_sizes_read_well() -> None:
-    """Powers of 1024, and zero by its meaning."""
-    assert ["0 (off)", "16 KiB", "64 MiB", "1.5 MiB"] == [_size(x) for x in (0, 16384, 64 << 20, 3 << 19)]

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of parameters as people read them."""
+
+from .config import Value
+from .parameters import KIB, MIB
+
+
+def readable_size(size_bytes: int) -> str:
+    """Return a size in the unit that suits it, zero by its meaning: "0 (off)", "16 KiB", "1.5 MiB"."""
+    if size_bytes == 0:
+        return "0 (off)"
+    return f"{size_bytes / MIB:.4g} MiB" if size_bytes >= MIB else f"{size_bytes / KIB:.4g} KiB"
+
+
+def readable_value(name: str, value: Value | None) -> str:
+    """Return a parameter's value with the unit that its name promises, "-" where there is none."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if name.endswith("_bytes") and isinstance(value, int):
+        return readable_size(value)
+    if name.endswith("_ms") and not isinstance(value, str):
+        return f"{value:.3g} ms"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,8 @@
 namespace ringtune {
 namespace {
 
-// Below this one phase less is worth more than reducing everything on every rank; benchmarks/README.md has the figures.
+// One phase less against more to reduce: no difference is measured up to 64 KiB, a loss above, sooner with more ranks;
+// see benchmarks/README.md.
 constexpr size_t kDirectMaxBytes = 8 * kKiB;
 
 constexpr std::array<AllreduceAlgorithm, 2> kAlgorithms{{

@@ -15,7 +15,7 @@ namespace ringtune {
 namespace {
 
 // Waiting: spin while the peer is surely running, yield while it may be, then sleep. On two busy cores a waiter that
-// spins keeps the peer from running at all; see benchmarks/README.md.
+// spins keeps the peer from running at all.
 constexpr int kSpins = 200;
 constexpr int kYields = 50;
 // Bounds the time in which a timeout is noticed; wake-ups come by the doorbell.

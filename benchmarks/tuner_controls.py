@@ -35,6 +35,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "text transformer": ("examples/text_transformer.py",),
 }
 TUNER_SECONDS = 150
+STEPS_PER_SAMPLE = 35  # as in the demo: on a noisy machine `auto` takes minutes
 
 
 def repair(seed: int, folder: Path) -> Outcome:
@@ -55,7 +56,12 @@ def example(name: str, seed: int, folder: Path) -> Outcome:
     script, *flags = EXAMPLES[name]
     log = folder / f"{name}-{seed}.jsonl"
     arguments = ["--seed", str(seed), "--train-for-tuner", str(TUNER_SECONDS), *flags]
-    variables = {"AUTOTUNE": "1", "AUTOTUNE_LOG": str(log), "AUTOTUNE_SEED": str(seed)}
+    variables = {
+        "AUTOTUNE": "1",
+        "AUTOTUNE_LOG": str(log),
+        "AUTOTUNE_SEED": str(seed),
+        "AUTOTUNE_STEPS_PER_SAMPLE": str(STEPS_PER_SAMPLE),
+    }
     Job(script, arguments, variables=variables).run(folder / "example.json")
     run = review_log(log).runs[-1]
     return {

@@ -49,7 +49,7 @@ GRID = {
     "response_cache": (True, False),
 }
 GRID_STEPS = 15
-FINAL_ROUNDS = 8
+FINAL_ROUNDS = 24
 FINAL_STEPS = 25
 LIMIT_S = 600.0
 

@@ -9,6 +9,7 @@
 namespace ringtune {
 
 using ByteSpan = std::span<const std::byte>;
+using MutableByteSpan = std::span<std::byte>;
 using Bytes = std::vector<std::byte>;
 
 }  // namespace ringtune

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one clock of the engine: steady, in nanoseconds. Wall time is never read.
+// The one clock of the engine: steady, in nanoseconds. Wall time is read once per trace, to anchor it, nowhere else.
 #pragma once
 
 #include <chrono>

@@ -29,10 +29,17 @@ Status validate(const EngineConfig& config) {
   if (config.chunk_bytes != 0 && !is_within(config.chunk_bytes, kMinChunkBytes, kMaxChunkBytes)) {
     return out_of_box("chunk_bytes", std::to_string(config.chunk_bytes), "auto or 16 KiB ... 4 MiB");
   }
-  if (config.hierarchical_allreduce || config.hierarchical_allgather) {
-    return {StatusCode::kConfigError, "hierarchical collectives need more than one host; this world has one"};
-  }
   return Status::ok_status();
+}
+
+std::string describe(const EngineConfig& config) {
+  std::ostringstream text;
+  text << std::boolalpha << "fusion_bytes " << config.fusion_bytes << ", cycle_ms " << config.cycle_ms
+       << ", hierarchical_allreduce " << config.hierarchical_allreduce << ", hierarchical_allgather "
+       << config.hierarchical_allgather << ", response_cache " << config.response_cache << ", allreduce_algorithm "
+       << config.allreduce_algorithm << ", chunk_bytes "
+       << (config.chunk_bytes == 0 ? kAutoAlgorithm : std::to_string(config.chunk_bytes));
+  return text.str();
 }
 
 uint64_t config_hash(const EngineConfig& config) {

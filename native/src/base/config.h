@@ -38,6 +38,9 @@ struct EngineConfig {
 // Checks the box; the algorithm's name is checked by who owns the registry.
 Status validate(const EngineConfig& config);
 
+// "fusion_bytes 8388608, cycle_ms 2.5, ...", for people.
+std::string describe(const EngineConfig& config);
+
 // FNV-1a over a canonical encoding; ranks compare it to prove that they run the same config.
 uint64_t config_hash(const EngineConfig& config);
 

@@ -21,14 +21,16 @@ enum class DataType : uint8_t {
 };
 inline constexpr int kDataTypeCount = 9;
 
-enum class ReduceOp : uint8_t { kAverage, kSum };
-inline constexpr int kReduceOpCount = 2;
+// Horovod's numbers.
+enum class ReduceOp : uint8_t { kAverage, kSum, kAdasum, kMin, kMax, kProduct };
+inline constexpr int kReduceOpCount = 6;
 
 size_t element_bytes(DataType dtype);
 std::string_view dtype_name(DataType dtype);
 std::string_view reduce_op_name(ReduceOp op);
 
-// Whether allreduce has a kernel for the type; broadcast and allgather move any type.
-bool is_reducible(DataType dtype);
+// Whether elements of the type can be reduced so: bool takes sum and max (or), product and min (and); Adasum needs
+// floats. Collectives that only move bytes take any type.
+bool is_supported(ReduceOp op, DataType dtype);
 
 }  // namespace ringtune

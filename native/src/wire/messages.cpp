@@ -2,6 +2,7 @@
 #include "wire/messages.h"
 
 #include <array>
+#include <sstream>
 #include <string_view>
 
 #include "wire/codec.h"
@@ -9,21 +10,26 @@
 namespace ringtune {
 namespace {
 
-constexpr std::array<std::string_view, kOpKindCount> kKindNames{"allreduce", "broadcast", "allgather", "barrier"};
+constexpr std::array<std::string_view, kOpKindCount> kKindNames{"allreduce",     "broadcast", "allgather", "barrier",
+                                                                "reducescatter", "alltoall",  "join"};
 constexpr int kStatusCodeCount = 7;
 // Smallest encodings, for the check of counts.
 constexpr size_t kMinItemBytes = 1 + 4;
-constexpr size_t kMinTensorBytes = 4 + 4;
+constexpr size_t kMinTensorBytes = 4 + 4 + 1;
 
 void put_signature(Writer& writer, const Signature& signature) {
   writer.put(signature.kind);
   writer.put(signature.dtype);
   writer.put(signature.op);
   writer.put(signature.root_rank);
+  writer.put(signature.prescale);
+  writer.put(signature.postscale);
   writer.put(static_cast<uint32_t>(signature.shape.size()));
   for (const int64_t extent : signature.shape) {
     writer.put(extent);
   }
+  writer.put_string(signature.group);
+  writer.put(signature.group_size);
 }
 
 Signature get_signature(Reader& reader) {
@@ -32,10 +38,14 @@ Signature get_signature(Reader& reader) {
   signature.dtype = reader.get_enum<DataType>(kDataTypeCount);
   signature.op = reader.get_enum<ReduceOp>(kReduceOpCount);
   signature.root_rank = reader.get<int32_t>();
+  signature.prescale = reader.get<double>();
+  signature.postscale = reader.get<double>();
   signature.shape.resize(reader.get_count(sizeof(int64_t)));
   for (int64_t& extent : signature.shape) {
     extent = reader.get<int64_t>();
   }
+  signature.group = reader.get_string();
+  signature.group_size = reader.get<uint32_t>();
   return signature;
 }
 
@@ -81,6 +91,10 @@ void put_tensors(Writer& writer, const std::vector<ResponseTensor>& tensors) {
   for (const ResponseTensor& tensor : tensors) {
     writer.put(tensor.cache_id);
     writer.put_string(tensor.name);
+    writer.put(static_cast<uint8_t>(tensor.signature.has_value()));
+    if (tensor.signature) {
+      put_signature(writer, *tensor.signature);
+    }
   }
 }
 
@@ -89,8 +103,28 @@ std::vector<ResponseTensor> get_tensors(Reader& reader) {
   for (ResponseTensor& tensor : tensors) {
     tensor.cache_id = reader.get<CacheId>();
     tensor.name = reader.get_string();
+    if (reader.get<uint8_t>() != 0) {
+      tensor.signature = get_signature(reader);
+    }
   }
   return tensors;
+}
+
+std::string describe_scales(const Signature& signature) {
+  if (signature.prescale == 1 && signature.postscale == 1) {
+    return "";
+  }
+  std::ostringstream text;
+  text << ", prescale " << signature.prescale << ", postscale " << signature.postscale;
+  return text.str();
+}
+
+std::string describe_shape(const Signature& signature) {
+  std::string text = is_ragged(signature.kind) ? "rows" : "";
+  for (const int64_t extent : signature.shape) {
+    text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  }
+  return "[" + text + "]";
 }
 
 }  // namespace
@@ -103,22 +137,21 @@ uint64_t Signature::elements() const {
   return count;
 }
 
+std::string_view op_kind_name(OpKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
+
 std::string Signature::describe() const {
-  std::string text(kKindNames[static_cast<size_t>(kind)]);
-  if (kind == OpKind::kBarrier) {
+  std::string text(op_kind_name(kind));
+  if (kind == OpKind::kBarrier || kind == OpKind::kJoin) {
     return text;
   }
-  if (kind == OpKind::kAllreduce) {
-    text += "(" + std::string(reduce_op_name(op)) + ")";
+  if (kind == OpKind::kAllreduce || kind == OpKind::kReducescatter) {
+    text += "(" + std::string(reduce_op_name(op)) + describe_scales(*this) + ")";
   }
   if (kind == OpKind::kBroadcast) {
     text += "(root rank " + std::to_string(root_rank) + ")";
   }
-  text += " " + std::string(dtype_name(dtype)) + " [";
-  for (size_t i = 0; i < shape.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  }
-  return text + "]";
+  text += " " + std::string(dtype_name(dtype)) + " " + describe_shape(*this);
+  return text + (group.empty() ? "" : " in group '" + group + "' of " + std::to_string(group_size));
 }
 
 Bytes encode(const Request& request) {
@@ -170,6 +203,9 @@ Bytes encode(const Response& response) {
       writer.put_string(response.error_text);
       put_tensors(writer, response.tensors);
       break;
+    case Response::Type::kJoined:
+      writer.put(response.last_joined_rank);
+      break;
   }
   return writer.release();
 }
@@ -193,6 +229,9 @@ bool decode(ByteSpan frame, Response& response) {
       response.error_code = reader.get_enum<StatusCode>(kStatusCodeCount);
       response.error_text = reader.get_string();
       response.tensors = get_tensors(reader);
+      break;
+    case Response::Type::kJoined:
+      response.last_joined_rank = reader.get<int32_t>();
       break;
   }
   return reader.is_at_end();

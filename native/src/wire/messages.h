@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -13,8 +15,12 @@
 
 namespace ringtune {
 
-enum class OpKind : uint8_t { kAllreduce, kBroadcast, kAllgather, kBarrier };
-inline constexpr int kOpKindCount = 4;
+enum class OpKind : uint8_t { kAllreduce, kBroadcast, kAllgather, kBarrier, kReducescatter, kAlltoall, kJoin };
+inline constexpr int kOpKindCount = 7;
+
+std::string_view op_kind_name(OpKind kind);
+// Whether ranks may bring different numbers of rows (the first dimension).
+inline bool is_ragged(OpKind kind) { return kind == OpKind::kAllgather || kind == OpKind::kAlltoall; }
 
 // What must agree between ranks for a tensor of one name.
 struct Signature {
@@ -22,7 +28,11 @@ struct Signature {
   DataType dtype = DataType::kUInt8;
   ReduceOp op = ReduceOp::kSum;
   int32_t root_rank = 0;
-  std::vector<int64_t> shape;
+  double prescale = 1;
+  double postscale = 1;
+  std::vector<int64_t> shape;  // of a row, where the kind is ragged
+  std::string group;           // tensors of one group go together or not at all; empty: none
+  uint32_t group_size = 0;
 
   bool operator==(const Signature&) const = default;
 
@@ -56,18 +66,20 @@ struct Request {
 struct ResponseTensor {
   CacheId cache_id = kNoCacheId;
   std::string name;  // empty: the id alone says it; with an id: learn this pair
+  // With a name, for ranks that have not submitted the tensor because they have joined.
+  std::optional<Signature> signature;
 };
 
 struct Response {
-  enum class Type : uint8_t { kCollective, kConfigSwitch, kError };
-  static constexpr int kTypeCount = 3;
+  enum class Type : uint8_t { kCollective, kConfigSwitch, kError, kJoined };
+  static constexpr int kTypeCount = 4;
 
   Type type = Type::kCollective;
   uint64_t cycle = 0;         // number of the negotiation round
   uint64_t config_epoch = 0;  // in force from this response on
 
-  // kCollective: equal kind, dtype and op; fused in this order.
-  uint8_t algorithm = 0;
+  // kCollective: equal but for their shapes; fused in this order.
+  uint8_t algorithm = 0;  // of allreduce: the registry's row; of allgather: whether it is hierarchical
   uint64_t chunk_bytes = 0;
   std::vector<ResponseTensor> tensors;  // also kError: whom it concerns
 
@@ -75,6 +87,8 @@ struct Response {
 
   StatusCode error_code = StatusCode::kOk;  // kError
   std::string error_text;
+
+  int32_t last_joined_rank = 0;  // kJoined
 };
 
 Bytes encode(const Request& request);

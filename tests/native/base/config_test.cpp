@@ -24,7 +24,6 @@ TEST(Config, ValuesOutsideTheBoxAreRefused) {
   EXPECT_TRUE(is_refused([](EngineConfig& c) { c.cycle_ms = std::numeric_limits<double>::quiet_NaN(); }));
   EXPECT_TRUE(is_refused([](EngineConfig& c) { c.chunk_bytes = kMinChunkBytes - 1; }));
   EXPECT_TRUE(is_refused([](EngineConfig& c) { c.chunk_bytes = kMaxChunkBytes + 1; }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.hierarchical_allreduce = true; }));
 }
 
 TEST(Config, TheHashChangesWithEveryKnob) {

@@ -15,7 +15,7 @@ Request sample_request() {
   request.items.push_back({RequestItem::Type::kFull,
                            kNoCacheId,
                            "layer4.weight",
-                           {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, {64, 128}}});
+                           {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, 0.5, 2, {64, 128}, "g", 3}});
   request.items.push_back({RequestItem::Type::kCached, 42, "", {}});
   return request;
 }
@@ -27,7 +27,11 @@ Response sample_response(Response::Type type) {
   response.config_epoch = 3;
   response.algorithm = 1;
   response.chunk_bytes = 65536;
-  response.tensors = {{5, ""}, {kNoCacheId, "bias"}, {6, "weight"}};
+  response.tensors = {
+      {5, "", std::nullopt},
+      {kNoCacheId, "bias", Signature{OpKind::kAllreduce, DataType::kInt8, ReduceOp::kSum, 0, 1, 1, {3}}},
+      {6, "weight", std::nullopt}};
+  response.last_joined_rank = 2;
   response.config.allreduce_algorithm = "direct";
   response.error_code = StatusCode::kMismatchError;
   response.error_text = "shapes differ";
@@ -50,7 +54,8 @@ TEST(Messages, ARequestSurvivesTheRoundTrip) {
 }
 
 TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {
-  for (const auto type : {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError}) {
+  for (const auto type :
+       {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError, Response::Type::kJoined}) {
     const Response sent = sample_response(type);
 
     Response received;

@@ -44,6 +44,9 @@ class Transport {
   virtual void fail(const Failure& failure) = 0;
   virtual std::optional<Failure> failure() const = 0;
 
+  // A rank of which nothing has been heard for a time that no living rank is silent; kNoCulprit where none is known.
+  virtual int silent_rank() const { return kNoCulprit; }
+
   // Leaves in good order: peers that need nothing more from this rank are not disturbed.
   virtual void depart() = 0;
   virtual bool has_departed(int peer_rank) const = 0;

@@ -7,14 +7,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "local_world.h"
+#include "transport/cluster.h"
 #include "transport/shm/failure_record.h"
 
 namespace ringtune {
 namespace {
 
 TEST(Segment, RegionsDoNotOverlapAndStagesAreStaggered) {
-  const auto segment = testing::make_segment(3);
+  const auto segment = testing::host_segment(3);
   const auto at = [](auto* pointer) { return reinterpret_cast<uintptr_t>(pointer); };
 
   EXPECT_GE(at(&segment->block(0)), at(&segment->header()) + sizeof(SegmentHeader));
@@ -23,7 +23,7 @@ TEST(Segment, RegionsDoNotOverlapAndStagesAreStaggered) {
   EXPECT_LE(at(segment->stage(2)) + kStageBytes, at(&segment->header()) + Segment::total_bytes(3));
 }
 
-TEST(Segment, AnotherWorldSizeIsRefused) {
+TEST(Segment, AnotherNumberOfRanksIsRefused) {
   int fd = -1;
   std::shared_ptr<Segment> segment;
   ASSERT_TRUE(Segment::create(2, fd).ok());
@@ -42,7 +42,10 @@ TEST(Segment, MemoryThatCannotBeHadIsAnErrorNotASignal) {
     setrlimit(RLIMIT_FSIZE, &limit);
     int fd = -1;
     const Status status = Segment::create(2, fd);
-    _exit(status.code() == StatusCode::kConfigError && fd == -1 ? 0 : 1);
+    const std::string needed = std::to_string(Segment::total_bytes(2)) + " bytes";
+    const bool is_told = status.message().find(needed) != std::string::npos &&
+                         status.message().find("bytes are available") != std::string::npos;
+    _exit(status.code() == StatusCode::kConfigError && is_told && fd == -1 ? 0 : 1);
   }
   int outcome = 0;
   waitpid(child, &outcome, 0);
@@ -52,7 +55,7 @@ TEST(Segment, MemoryThatCannotBeHadIsAnErrorNotASignal) {
 }
 
 TEST(FailureRecord, TheFirstFailureWins) {
-  const auto segment = testing::make_segment(1);
+  const auto segment = testing::host_segment(1);
 
   EXPECT_FALSE(read_failure(*segment).has_value());
   record_failure(*segment, {StatusCode::kPeerLostError, 3, "rank 3 died"});
@@ -65,7 +68,7 @@ TEST(FailureRecord, TheFirstFailureWins) {
 }
 
 TEST(FailureRecord, ALongTextIsCutNotOverrun) {
-  const auto segment = testing::make_segment(1);
+  const auto segment = testing::host_segment(1);
 
   record_failure(*segment, {StatusCode::kPeerLostError, 0, std::string(2 * kFailureTextBytes, 'x')});
 

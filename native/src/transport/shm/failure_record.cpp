@@ -31,8 +31,8 @@ void record_failure(Segment& segment, const Failure& failure) {
     header.failure_text[length] = '\0';
     header.failure_state.store(kReadable);
   }
-  for (int rank = 0; rank < segment.world_size(); ++rank) {
-    segment.block(rank).doorbell.ring();
+  for (int local_rank = 0; local_rank < segment.local_size(); ++local_rank) {
+    segment.block(local_rank).doorbell.ring();
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The failure record in the segment's header: written once, read by every rank.
+// The failure record in the segment's header: written once, read by every rank of the host.
 #pragma once
 
 #include <optional>

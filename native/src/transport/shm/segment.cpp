@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/shm/memory_budget.h"
+
 namespace ringtune {
 namespace {
 
@@ -17,36 +19,50 @@ constexpr uint64_t kMagic = 0x72696e6774756e31ULL;  // "ringtun1": changes with 
 
 size_t blocks_offset() { return round_up(sizeof(SegmentHeader), kPage); }
 
-size_t response_ring_offset(int world_size) {
-  return blocks_offset() + round_up(sizeof(RankBlock) * static_cast<size_t>(world_size), kPage);
+size_t response_ring_offset(int local_size) {
+  return blocks_offset() + round_up(sizeof(RankBlock) * static_cast<size_t>(local_size), kPage);
 }
 
-size_t request_rings_offset(int world_size) {
-  return response_ring_offset(world_size) + round_up(ByteRing::footprint(kResponseRingBytes, world_size), kPage);
+size_t request_rings_offset(int local_size) {
+  return response_ring_offset(local_size) + round_up(ByteRing::footprint(kResponseRingBytes, local_size), kPage);
 }
 
 size_t request_ring_stride() { return round_up(ByteRing::footprint(kRequestRingBytes, 1), kPage); }
 
-size_t stages_offset(int world_size) {
-  return request_rings_offset(world_size) + request_ring_stride() * static_cast<size_t>(world_size);
+size_t stages_offset(int local_size) {
+  return request_rings_offset(local_size) + request_ring_stride() * static_cast<size_t>(local_size);
 }
 
 Status system_error(const std::string& what, int error) {
   return {StatusCode::kConfigError, what + ": " + std::strerror(error)};
 }
 
-}  // namespace
-
-size_t Segment::total_bytes(int world_size) {
-  return round_up(stages_offset(world_size) + (kStageBytes + kStageStagger) * static_cast<size_t>(world_size), kPage);
+Status memory_error(int local_size, uint64_t needed_bytes, uint64_t available_bytes, const std::string& why) {
+  return {
+      StatusCode::kConfigError,
+      "cannot allocate the shared memory of this host's " + std::to_string(local_size) + " ranks: it needs " +
+          std::to_string(needed_bytes) + " bytes, " + std::to_string(available_bytes) + " bytes are available (" + why +
+          "). It is a memfd, which takes main memory within the control group's limit, not /dev/shm: free memory, " +
+          "raise the container's memory limit, or start fewer ranks on this host"};
 }
 
-Status Segment::create(int world_size, int& fd) {
-  if (world_size < 1 || world_size > kMaxRanksPerHost) {
+}  // namespace
+
+size_t Segment::total_bytes(int local_size) {
+  return round_up(stages_offset(local_size) + (kStageBytes + kStageStagger) * static_cast<size_t>(local_size), kPage);
+}
+
+Status Segment::create(int local_size, int& fd) {
+  if (local_size < 1 || local_size > kMaxRanksPerHost) {
     return {StatusCode::kConfigError,
-            "a host takes 1 ... " + std::to_string(kMaxRanksPerHost) + " ranks, not " + std::to_string(world_size)};
+            "a host takes 1 ... " + std::to_string(kMaxRanksPerHost) + " ranks, not " + std::to_string(local_size)};
   }
-  const size_t bytes = total_bytes(world_size);
+  const size_t bytes = total_bytes(local_size);
+  // Asked for before it is taken: a control group that runs out of memory kills processes instead of refusing.
+  const uint64_t available_bytes = MemoryBudget().available_bytes();
+  if (available_bytes < bytes) {
+    return memory_error(local_size, bytes, available_bytes, "too little is available");
+  }
   fd = memfd_create("ringtune", MFD_CLOEXEC);
   if (fd < 0) {
     return system_error("cannot create shared memory (memfd_create)", errno);
@@ -56,13 +72,11 @@ Status Segment::create(int world_size, int& fd) {
   if (error != 0) {
     close(fd);
     fd = -1;
-    return system_error("cannot allocate " + std::to_string(bytes >> 20) + " MiB of shared memory for " +
-                            std::to_string(world_size) + " ranks; free memory or raise the container's memory limit",
-                        error);
+    return memory_error(local_size, bytes, available_bytes, std::strerror(error));
   }
   SegmentHeader header{};
   header.magic = kMagic;
-  header.world_size = static_cast<uint32_t>(world_size);
+  header.local_size = static_cast<uint32_t>(local_size);
   if (pwrite(fd, &header, sizeof(uint64_t) + sizeof(uint32_t), 0) < 0) {
     const int write_error = errno;
     close(fd);
@@ -72,8 +86,8 @@ Status Segment::create(int world_size, int& fd) {
   return Status::ok_status();
 }
 
-Status Segment::map(int fd, int world_size, std::shared_ptr<Segment>& segment) {
-  const size_t bytes = total_bytes(world_size);
+Status Segment::map(int fd, int local_size, std::shared_ptr<Segment>& segment) {
+  const size_t bytes = total_bytes(local_size);
   struct stat info {};
   if (fstat(fd, &info) != 0) {
     return system_error("the shared-memory descriptor is not usable", errno);
@@ -88,29 +102,30 @@ Status Segment::map(int fd, int world_size, std::shared_ptr<Segment>& segment) {
   }
   // Forked children (data loaders) must not reach, nor keep, the ranks' memory.
   madvise(base, bytes, MADV_DONTFORK);
-  segment.reset(new Segment(static_cast<std::byte*>(base), world_size));
-  if (segment->header().magic != kMagic || segment->header().world_size != static_cast<uint32_t>(world_size)) {
+  segment.reset(new Segment(static_cast<std::byte*>(base), local_size));
+  if (segment->header().magic != kMagic || segment->header().local_size != static_cast<uint32_t>(local_size)) {
     segment.reset();
-    return {StatusCode::kConfigError, "the shared memory was made by another version or for another world size"};
+    return {StatusCode::kConfigError,
+            "the shared memory was made by another version or for another number of ranks on this host"};
   }
   return Status::ok_status();
 }
 
-Segment::~Segment() { munmap(base_, total_bytes(world_size_)); }
+Segment::~Segment() { munmap(base_, total_bytes(local_size_)); }
 
 RankBlock& Segment::block(int rank) { return reinterpret_cast<RankBlock*>(base_ + blocks_offset())[rank]; }
 
 ByteRing Segment::response_ring() {
-  return {base_ + response_ring_offset(world_size_), kResponseRingBytes, world_size_};
+  return {base_ + response_ring_offset(local_size_), kResponseRingBytes, local_size_};
 }
 
 ByteRing Segment::request_ring(int rank) {
-  return {base_ + request_rings_offset(world_size_) + request_ring_stride() * static_cast<size_t>(rank),
+  return {base_ + request_rings_offset(local_size_) + request_ring_stride() * static_cast<size_t>(rank),
           kRequestRingBytes, 1};
 }
 
 std::byte* Segment::stage(int rank) {
-  return base_ + stages_offset(world_size_) + (kStageBytes + kStageStagger) * static_cast<size_t>(rank);
+  return base_ + stages_offset(local_size_) + (kStageBytes + kStageStagger) * static_cast<size_t>(rank);
 }
 
 }  // namespace ringtune

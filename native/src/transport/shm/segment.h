@@ -28,7 +28,7 @@ inline constexpr size_t kStageStagger = kPage + 5 * kCacheLine;
 
 struct SegmentHeader {
   uint64_t magic;
-  uint32_t world_size;
+  uint32_t local_size;
   // The failure record: 0 none, 1 being written, 2 readable.
   SharedU32 failure_state;
   int32_t failure_code;
@@ -47,28 +47,29 @@ struct RankBlock {
 
 class Segment {
  public:
-  // A new, fully allocated memfd; the descriptor is the caller's.
-  static Status create(int world_size, int& fd);
+  // A new, fully allocated memfd for the ranks of one host; the descriptor is the caller's.
+  static Status create(int local_size, int& fd);
   // Maps it (hidden from forked children). Does not take the descriptor.
-  static Status map(int fd, int world_size, std::shared_ptr<Segment>& segment);
+  static Status map(int fd, int local_size, std::shared_ptr<Segment>& segment);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
   SegmentHeader& header() { return *reinterpret_cast<SegmentHeader*>(base_); }
+  // Ranks are local ranks.
   RankBlock& block(int rank);
   ByteRing request_ring(int rank);
   ByteRing response_ring();
   std::byte* stage(int rank);
-  int world_size() const { return world_size_; }
+  int local_size() const { return local_size_; }
 
-  static size_t total_bytes(int world_size);
+  static size_t total_bytes(int local_size);
 
  private:
-  Segment(std::byte* base, int world_size) : base_(base), world_size_(world_size) {}
+  Segment(std::byte* base, int local_size) : base_(base), local_size_(local_size) {}
 
   std::byte* base_;
-  int world_size_;
+  int local_size_;
 };
 
 }  // namespace ringtune

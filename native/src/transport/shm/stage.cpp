@@ -47,12 +47,12 @@ bool poll_briefly(Condition is_done) {
 
 }  // namespace
 
-Stage::Stage(std::shared_ptr<Segment> segment, int rank, int64_t timeout_ns)
-    : segment_(std::move(segment)), rank_(rank), timeout_ns_(timeout_ns) {}
+Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns)
+    : segment_(std::move(segment)), layout_(layout), rank_(layout.local_rank()), timeout_ns_(timeout_ns) {}
 
 Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
   if (chunk_bytes != chunk_bytes_) {
-    if (Status s = wait(0, world_size(), Phase::kDrained, base_); !s.ok()) return s;
+    if (Status s = wait(0, local_size(), Phase::kDrained, base_); !s.ok()) return s;
     chunk_bytes_ = chunk_bytes;
     depth_ = std::min(kMaxDepth, kStageBytes / chunk_bytes);
   }
@@ -79,19 +79,19 @@ std::byte* Stage::slot(int rank, uint64_t chunk) const {
 
 Status Stage::reserve(uint64_t chunk) {
   const uint64_t number = base_ + chunk;
-  return number < depth_ ? Status::ok_status() : wait(0, world_size(), Phase::kDrained, number - depth_ + 1);
+  return number < depth_ ? Status::ok_status() : wait(0, local_size(), Phase::kDrained, number - depth_ + 1);
 }
 
 void Stage::publish(Phase phase, uint64_t chunk) {
   counter(rank_, phase).store(base_ + chunk + 1);
-  for (int peer = 0; peer < world_size(); ++peer) {
+  for (int peer = 0; peer < local_size(); ++peer) {
     if (peer != rank_) {
       segment_->block(peer).doorbell.ring();
     }
   }
 }
 
-Status Stage::wait_for_all(Phase phase, uint64_t chunk) { return wait(0, world_size(), phase, base_ + chunk + 1); }
+Status Stage::wait_for_all(Phase phase, uint64_t chunk) { return wait(0, local_size(), phase, base_ + chunk + 1); }
 
 Status Stage::wait_for(int rank, Phase phase, uint64_t chunk) { return wait(rank, rank + 1, phase, base_ + chunk + 1); }
 
@@ -138,12 +138,12 @@ Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t coun
   std::vector<int> missing;
   for (int rank = first; rank < last; ++rank) {
     if (!is_reached(rank, phase, count)) {
-      missing.push_back(rank);
+      missing.push_back(layout_.local_ranks()[static_cast<size_t>(rank)]);
     }
   }
   record_failure(*segment_, {StatusCode::kCollectiveTimeout, missing.empty() ? kNoCulprit : missing.front(),
                              format_ranks(missing) + " did not move on within a running collective for " +
-                                 format_seconds(timeout_ns_) + " (noticed by rank " + std::to_string(rank_) +
+                                 format_seconds(timeout_ns_) + " (noticed by rank " + std::to_string(layout_.rank()) +
                                  "); see whether it is stopped or swapped out, or raise RINGTUNE_TIMEOUT_S"});
   return read_failure(*segment_)->status();
 }

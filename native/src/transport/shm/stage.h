@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The data plane in shared memory: every rank's stage, cut into slots of one chunk, and the counters that order access.
+// Ranks are local ranks here, but in messages.
 //
 // Chunks are numbered through all collectives, which every rank executes in the same order. Chunk i of an operation
 // lives in slot i % depth of each stage. A rank may overwrite a slot when every rank has drained the chunk before.
@@ -11,6 +12,7 @@
 
 #include "base/status.h"
 #include "transport/failure.h"
+#include "transport/layout.h"
 #include "transport/shm/segment.h"
 
 namespace ringtune {
@@ -19,10 +21,10 @@ enum class Phase : uint8_t { kStaged, kReduced, kDrained };
 
 class Stage {
  public:
-  Stage(std::shared_ptr<Segment> segment, int rank, int64_t timeout_ns);
+  Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns);
 
-  int rank() const { return rank_; }
-  int world_size() const { return segment_->world_size(); }
+  int local_rank() const { return rank_; }
+  int local_size() const { return segment_->local_size(); }
 
   // Begins an operation of `chunks` chunks. Waits until the slots may be cut anew where the chunk size changes.
   Status begin(uint64_t chunk_bytes, uint64_t chunks);
@@ -49,6 +51,7 @@ class Stage {
   Status fail_after_timeout(int first, int last, Phase phase, uint64_t count);
 
   std::shared_ptr<Segment> segment_;
+  Layout layout_;
   int rank_;
   int64_t timeout_ns_;
   uint64_t base_ = 0;  // number of the operation's first chunk

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The MPI transport's plugin: the only file that includes mpi.h. Compiled by `python -m ringtune.mpi_plugin` with
+// the compiler wrapper of the MPI that it is for.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <mpi.h>
+
+#include "transport/mpi/plugin_abi.h"
+
+namespace {
+
+// Transfers are cut into pieces: MPI counts in int, and only a finished piece shows that something moves.
+constexpr size_t kPieceBytes = size_t{16} << 20;
+constexpr int kTag = 0;
+// More than any MPI's MPI_MAX_LIBRARY_VERSION_STRING: the library that answers may be another than mpi.h's.
+constexpr size_t kVersionBytes = 16384;
+
+#if defined(OPEN_MPI)
+constexpr bool kIsForOpenMpi = true;
+#else
+constexpr bool kIsForOpenMpi = false;
+#endif
+
+struct TextSink {
+  char* text;
+  size_t bytes;
+
+  int fail(const std::string& sentence) const {
+    std::snprintf(text, bytes, "%s", sentence.c_str());
+    return 1;
+  }
+};
+
+// The library's name for itself; what follows is when and how it was built.
+std::string library_name() {
+  char version[kVersionBytes] = "";
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  return std::string(version).substr(0, std::strcspn(version, ",\n"));
+}
+
+std::string describe(const char* call, int error) {
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  if (MPI_Error_string(error, text, &length) != MPI_SUCCESS) {
+    return std::string(call) + " failed with error " + std::to_string(error);
+  }
+  return std::string(call) + " failed: " + std::string(text, static_cast<size_t>(length));
+}
+
+bool is_finalized() {
+  int flag = 0;
+  return MPI_Finalized(&flag) != MPI_SUCCESS || flag != 0;
+}
+
+int check_library(const TextSink& sink) {
+  const std::string library = library_name();
+  int is_initialized = 0;
+  int level = MPI_THREAD_SINGLE;
+  if ((library.find("Open MPI") != std::string::npos) != kIsForOpenMpi) {
+    return sink.fail("was compiled for " + std::string(kIsForOpenMpi ? "Open MPI" : "an MPI of MPICH's kind") +
+                     ", but this process runs " + library);
+  }
+  if (MPI_Initialized(&is_initialized) != MPI_SUCCESS || is_initialized == 0) {
+    return sink.fail("uses " + library + ", which is not initialised: this process runs another MPI");
+  }
+  if (is_finalized()) {
+    return sink.fail("cannot be used after MPI_Finalize (" + library + ")");
+  }
+  if (MPI_Query_thread(&level) != MPI_SUCCESS || level != MPI_THREAD_MULTIPLE) {
+    return sink.fail("needs an MPI that was initialised with MPI_THREAD_MULTIPLE; this one (" + library +
+                     ") was not: leave mpi4py.rc.thread_level at 'multiple'");
+  }
+  return 0;
+}
+
+// One direction of a transfer. Its pieces end in their order, so that one is looked at at a time. Not by MPI_Testsome:
+// MPICH takes that one's errors to the error handler of MPI_COMM_WORLD, which may end the process.
+struct Side {
+  const char* name;  // MPI's for what begins it
+  bool is_send;
+  std::vector<MPI_Request> requests{};
+  size_t bytes = 0;
+  size_t finished = 0;
+  uint64_t moved_bytes = 0;
+
+  void reset(size_t new_bytes);
+  size_t pending() const { return requests.size() - finished; }
+  size_t piece_bytes(size_t piece) const { return std::min(kPieceBytes, bytes - piece * kPieceBytes); }
+
+  // Calls `begin(offset, bytes, request)` for each piece.
+  template <typename Begin>
+  int start(const TextSink& sink, Begin begin);
+  int test(const TextSink& sink);
+  // Counts the piece that has just ended.
+  int count_bytes(MPI_Status& status, const TextSink& sink);
+};
+
+void Side::reset(size_t new_bytes) {
+  requests.clear();
+  bytes = new_bytes;
+  finished = 0;
+  moved_bytes = 0;
+}
+
+template <typename Begin>
+int Side::start(const TextSink& sink, Begin begin) {
+  for (size_t offset = 0; offset < bytes; offset += kPieceBytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int error = begin(offset, static_cast<int>(piece_bytes(requests.size())), &request);
+    if (error != MPI_SUCCESS) {
+      return sink.fail(describe(name, error));
+    }
+    requests.push_back(request);
+  }
+  return 0;
+}
+
+int Side::test(const TextSink& sink) {
+  while (pending() > 0) {
+    int has_ended = 0;
+    MPI_Status status{};
+    MPI_Request& request = requests[finished];
+    if (const int error = MPI_Test(&request, &has_ended, &status); error != MPI_SUCCESS) {
+      finished += request == MPI_REQUEST_NULL ? 1 : 0;
+      return sink.fail(describe(name, error));
+    }
+    if (has_ended == 0) {
+      return 0;
+    }
+    const int error = count_bytes(status, sink);
+    ++finished;
+    if (error != 0) return error;
+  }
+  return 0;
+}
+
+int Side::count_bytes(MPI_Status& status, const TextSink& sink) {
+  const size_t wanted = piece_bytes(finished);
+  int is_cancelled = 0;
+  MPI_Test_cancelled(&status, &is_cancelled);
+  if (is_cancelled != 0) {
+    return 0;
+  }
+  int received = 0;
+  if (!is_send) {
+    MPI_Get_count(&status, MPI_BYTE, &received);
+  }
+  if (!is_send && static_cast<size_t>(received) != wanted) {
+    return sink.fail("a message had " + std::to_string(received) + " bytes instead of " + std::to_string(wanted));
+  }
+  moved_bytes += wanted;
+  return 0;
+}
+
+}  // namespace
+
+struct RingtuneMpiSession {
+  MPI_Comm communicator;
+  Side sending{"MPI_Isend", true};
+  Side receiving{"MPI_Irecv", false};
+};
+
+namespace {
+
+int open_session(int communicator, RingtuneMpiSession** session, char* text, size_t text_bytes) {
+  const TextSink sink{text, text_bytes};
+  if (check_library(sink) != 0) return 1;
+  const MPI_Comm handle = MPI_Comm_f2c(communicator);
+  if (handle == MPI_COMM_NULL) {
+    return sink.fail("was given no communicator");
+  }
+  const int error = MPI_Comm_set_errhandler(handle, MPI_ERRORS_RETURN);
+  if (error != MPI_SUCCESS) {
+    return sink.fail(describe("MPI_Comm_set_errhandler", error));
+  }
+  *session = new RingtuneMpiSession{handle};
+  return 0;
+}
+
+int start_transfer(RingtuneMpiSession* session, int to, const void* out, size_t out_bytes, int from, void* in,
+                   size_t in_bytes, char* text, size_t text_bytes) {
+  const TextSink sink{text, text_bytes};
+  const MPI_Comm communicator = session->communicator;
+  session->receiving.reset(in_bytes);
+  session->sending.reset(out_bytes);
+  if (is_finalized()) {
+    return sink.fail("MPI was finalised while the engine still uses it");
+  }
+  const int error = session->receiving.start(sink, [&](size_t offset, int bytes, MPI_Request* request) {
+    return MPI_Irecv(static_cast<std::byte*>(in) + offset, bytes, MPI_BYTE, from, kTag, communicator, request);
+  });
+  if (error != 0) return error;
+  return session->sending.start(sink, [&](size_t offset, int bytes, MPI_Request* request) {
+    return MPI_Isend(static_cast<const std::byte*>(out) + offset, bytes, MPI_BYTE, to, kTag, communicator, request);
+  });
+}
+
+int test_transfer(RingtuneMpiSession* session, RingtuneMpiProgress* progress, char* text, size_t text_bytes) {
+  const TextSink sink{text, text_bytes};
+  const int sending_error = session->sending.test(sink);
+  const int receiving_error = session->receiving.test(sink);
+  *progress = {session->sending.moved_bytes, session->receiving.moved_bytes,
+               session->sending.pending() + session->receiving.pending()};
+  return sending_error != 0 ? sending_error : receiving_error;
+}
+
+void cancel_transfer(RingtuneMpiSession* session) {
+  Side& side = session->receiving;
+  for (size_t piece = side.finished; piece < side.requests.size(); ++piece) {
+    MPI_Cancel(&side.requests[piece]);
+  }
+}
+
+void abandon_transfer(RingtuneMpiSession* session) { MPI_Comm_set_name(session->communicator, kRingtuneMpiAbandoned); }
+
+void close_session(RingtuneMpiSession* session) { delete session; }
+
+constexpr RingtuneMpiPlugin kPlugin = {
+    kRingtuneMpiPluginVersion, open_session,     start_transfer, test_transfer,
+    cancel_transfer,           abandon_transfer, close_session,
+};
+
+}  // namespace
+
+const RingtuneMpiPlugin* ringtune_mpi_plugin() { return &kPlugin; }
+
+void ringtune_mpi_library_name(char* text, size_t text_bytes) {
+  std::snprintf(text, text_bytes, "%s", library_name().c_str());
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The control plane of a world: the rings of the shared-memory segment inside a host, control sockets between hosts.
+//
+// Every rank speaks to rank 0, and rank 0 to every rank. The first failure that a host comes to know is kept in its
+// segment, and goes over the control sockets to rank 0 and from there to every other host.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "transport/layout.h"
+#include "transport/shm/peer_watch.h"
+#include "transport/shm/segment.h"
+#include "transport/tcp/control_links.h"
+#include "transport/transport.h"
+
+namespace ringtune {
+
+struct TransportOptions {
+  std::vector<int> pidfds;       // per world rank, -1 none; may be empty (ranks that are threads of one process)
+  std::vector<int> pids;         // per world rank; may be empty
+  std::vector<int> control_fds;  // per world rank, -1 none; empty in a world of one host
+  int64_t timeout_ns = 0;        // silence of another host that ends a connection to it; 0: the system's limit
+};
+
+class ClusterTransport final : public Transport {
+ public:
+  // Takes all descriptors over. The segment is that of the rank's host.
+  ClusterTransport(std::shared_ptr<Segment> segment, const Layout& layout, TransportOptions options);
+
+  int rank() const override { return layout_.rank(); }
+  int world_size() const override { return layout_.world_size(); }
+
+  bool try_send_request(ByteSpan frame) override;
+  bool try_receive_request(int from_rank, Bytes& frame) override;
+  bool try_publish_response(ByteSpan frame) override;
+  bool try_receive_response(Bytes& frame) override;
+  size_t max_frame_bytes() const override { return kRequestRingBytes / 2; }
+
+  uint32_t announce_wait() override { return doorbell().announce(); }
+  void cancel_wait() override { doorbell().cancel(); }
+  void wait(uint32_t ticket, int64_t timeout_ns) override { doorbell().sleep(ticket, timeout_ns); }
+  void notify() override { doorbell().ring(); }
+
+  void fail(const Failure& failure) override;
+  std::optional<Failure> failure() const override;
+
+  int silent_rank() const override { return links_ == nullptr ? kNoCulprit : links_->silent_rank(); }
+
+  void depart() override;
+  // Knows of the ranks of this host; of other hosts, on rank 0 all ranks, elsewhere rank 0.
+  bool has_departed(int peer_rank) const override;
+
+  // In a forked child: closes descriptors and touches the shared memory, which is not mapped there, no more.
+  void abandon_after_fork();
+
+ private:
+  Doorbell& doorbell() { return segment_->block(layout_.local_rank()).doorbell; }
+  void ring_neighbours();
+  void on_peer_death(int peer_rank);
+
+  std::shared_ptr<Segment> segment_;
+  const Layout layout_;
+  const std::vector<int> pids_;
+  ByteRing response_ring_;
+  std::vector<ByteRing> request_rings_;  // by local rank
+  std::unique_ptr<ControlLinks> links_;  // null in a world of one host
+  std::optional<PeerWatch> peer_watch_;
+};
+
+}  // namespace ringtune

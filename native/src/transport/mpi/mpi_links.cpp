@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/mpi/mpi_links.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <sched.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "transport/peer_name.h"
+
+namespace ringtune {
+namespace {
+
+constexpr int kSpins = 20;
+// Yielding longer than TCP's waiter does: nothing else keeps MPI's transfers going, and each sleep stops them.
+constexpr int64_t kYieldNs = 1 * kNsPerMs;
+constexpr auto kSleep = std::chrono::microseconds(50);
+
+// A peer that died is named by those that watch it; what its neighbours see of it follows.
+constexpr int64_t kBetterNewsNs = 300 * kNsPerMs;
+constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
+
+// How long a transfer that was given up may take to end well.
+constexpr int64_t kGiveUpNs = 100 * kNsPerMs;
+
+}  // namespace
+
+MpiLinks::MpiLinks(Transport& transport, const Layout& layout, std::shared_ptr<MpiSession> session,
+                   std::vector<int> pids, int64_t timeout_ns)
+    : transport_(transport),
+      layout_(layout),
+      pids_(std::move(pids)),
+      session_(std::move(session)),
+      timeout_ns_(timeout_ns) {}
+
+Status MpiLinks::exchange(int to, ByteSpan out, int from, MutableByteSpan in) {
+  if (to == layout_.rank() && from == layout_.rank()) {
+    std::copy_n(out.begin(), std::min(out.size(), in.size()), in.begin());
+    return Status::ok_status();
+  }
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failure->status();
+  }
+  Transfer transfer{to, from, out.size(), in.size()};
+  Status status = session_->start(to, out, from, in) ? finish(transfer) : fail_lost(transfer);
+  if (!status.ok()) {
+    give_up(transfer);
+  }
+  return status;
+}
+
+Status MpiLinks::finish(Transfer& transfer) {
+  Quiet quiet;
+  while (true) {
+    RingtuneMpiProgress done{};
+    if (!session_->test(done)) {
+      return fail_lost(transfer);
+    }
+    const bool has_moved =
+        done.sent_bytes != transfer.done.sent_bytes || done.received_bytes != transfer.done.received_bytes;
+    transfer.done = done;
+    if (done.pending_pieces == 0) {
+      return Status::ok_status();
+    }
+    if (has_moved) {
+      quiet = Quiet();
+    }
+    if (Status s = pause(transfer, quiet); !s.ok()) return s;
+  }
+}
+
+Status MpiLinks::pause(const Transfer& transfer, Quiet& quiet) {
+  if (++quiet.tries <= kSpins) {
+    return Status::ok_status();
+  }
+  const int64_t now = now_ns();
+  if (quiet.since_ns == 0) {
+    quiet.since_ns = now;
+  }
+  if (now - quiet.since_ns < kYieldNs) {
+    sched_yield();
+    return Status::ok_status();
+  }
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failure->status();
+  }
+  if (now - quiet.since_ns >= timeout_ns_) {
+    return fail_after_timeout(transfer);
+  }
+  std::this_thread::sleep_for(kSleep);
+  return Status::ok_status();
+}
+
+Status MpiLinks::fail_lost(const Transfer& transfer) {
+  const std::string reason = session_->error();
+  const int64_t limit_ns = now_ns() + kBetterNewsNs;
+  while (now_ns() < limit_ns) {
+    if (const std::optional<Failure> failure = transport_.failure()) {
+      return failure->status();
+    }
+    std::this_thread::sleep_for(kBetterNewsLook);
+  }
+  const int culprit = transfer.is_received() ? transfer.to : transfer.from;
+  return first_failure({StatusCode::kPeerLostError, culprit,
+                        peer_name(layout_, pids_, culprit) + " is lost (noticed by rank " +
+                            std::to_string(layout_.rank()) + "): MPI ended the transfer in a running collective: " +
+                            reason + "; see its output for the cause. Only shutdown() is usable now"});
+}
+
+Status MpiLinks::fail_after_timeout(const Transfer& transfer) {
+  const bool is_sender_stuck = !transfer.is_received();
+  const int culprit = is_sender_stuck ? transfer.from : transfer.to;
+  const uint64_t done = is_sender_stuck ? transfer.done.received_bytes : transfer.done.sent_bytes;
+  const uint64_t wanted = is_sender_stuck ? transfer.in_bytes : transfer.out_bytes;
+  return first_failure({StatusCode::kCollectiveTimeout, culprit,
+                        peer_name(layout_, pids_, culprit) + (is_sender_stuck ? " sent" : " took") +
+                            " nothing by MPI within a running collective for " + format_seconds(timeout_ns_) + " (" +
+                            std::to_string(done) + " of " + std::to_string(wanted) +
+                            " bytes were through; noticed by rank " + std::to_string(layout_.rank()) +
+                            "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
+}
+
+Status MpiLinks::first_failure(const Failure& own) {
+  transport_.fail(own);
+  return transport_.failure().value_or(own).status();
+}
+
+void MpiLinks::give_up(Transfer& transfer) {
+  session_->cancel();
+  const int64_t limit_ns = now_ns() + kGiveUpNs;
+  do {
+    session_->test(transfer.done);
+    if (transfer.done.pending_pieces == 0) {
+      return;
+    }
+    std::this_thread::sleep_for(kSleep);
+  } while (now_ns() < limit_ns);
+  session_->abandon();
+}
+
+}  // namespace ringtune

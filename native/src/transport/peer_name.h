@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How messages call a rank: by what people need to find its process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "transport/layout.h"
+
+namespace ringtune {
+
+// "rank 3 (host 1, pid 4711)"; leaves out the host in a world of one, and the pid where `pids` (by world rank, may be
+// empty) does not know it.
+std::string peer_name(const Layout& layout, const std::vector<int>& pids, int rank);
+
+}  // namespace ringtune

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much memory this process may still take, as the kernel tells: of the machine, and of its control groups.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ringtune {
+
+class MemoryBudget {
+ public:
+  // The roots are there for tests.
+  explicit MemoryBudget(std::string proc = "/proc", std::string control_groups = "/sys/fs/cgroup");
+
+  // The least of what each of them leaves; the largest value where nothing is known.
+  uint64_t available_bytes() const;
+
+ private:
+  uint64_t machine_bytes() const;
+  // Of the group and all groups above it, version 2 and version 1 of the interface.
+  uint64_t group_bytes() const;
+
+  std::string proc_;
+  std::string control_groups_;
+};
+
+}  // namespace ringtune

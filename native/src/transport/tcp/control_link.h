@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// One control socket: frames go out through a bounded queue, messages come in through another.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include <poll.h>
+
+#include "base/bytes.h"
+#include "transport/tcp/frame_stream.h"
+#include "transport/tcp/socket.h"
+
+namespace ringtune {
+
+// What may wait for a peer that reads slowly: as much as the ring of responses holds.
+inline constexpr size_t kMaxOutputBytes = 4 << 20;
+// What may wait for this rank's communication thread before the socket is left unread.
+inline constexpr size_t kMaxInboxBytes = 64 << 20;
+
+class ControlLink {
+ public:
+  // Takes the descriptor over. It stays open until `close` or the destruction, so that a forked child knows it.
+  ControlLink(int peer_rank, int fd, int64_t timeout_ns);
+  ~ControlLink();
+  ControlLink(const ControlLink&) = delete;
+  ControlLink& operator=(const ControlLink&) = delete;
+
+  int peer_rank() const { return peer_rank_; }
+  // When the peer last sent anything. Any thread.
+  int64_t heard_ns() const { return heard_ns_.load(std::memory_order_relaxed); }
+
+  // Any thread. A link that is lost takes everything and forgets it: its end is reported elsewhere.
+  bool has_room(size_t payload_bytes) const;
+  // Beyond the bound too, which is for `has_room` to keep. True if something is left for `flush`.
+  bool send(ByteSpan frame);
+  // Whether the peer's kernel has confirmed all that was sent.
+  bool is_flushed() const;
+
+  // The communication thread.
+  bool take_message(Bytes& message);
+  // The peer said goodbye, and all that it had sent before is received.
+  bool has_departed() const;
+
+  // The link thread.
+  struct Received {
+    std::vector<Frame> frames;
+    bool is_broken = false;  // after these frames comes something that is none
+    bool is_lost = false;
+    int error = 0;
+  };
+  pollfd watched() const;
+  void flush();
+  Received receive(MutableByteSpan scratch);
+  void deliver(Bytes message);
+  void set_goodbye();
+  bool has_goodbye() const;
+  // Nothing more is sent or received.
+  void end();
+
+  // Once the link thread has ended.
+  void close();
+  // In a forked child, where a thread that is not there may hold the lock.
+  void abandon();
+
+ private:
+  const int peer_rank_;
+  int fd_;
+  FrameDecoder decoder_;
+  std::atomic<int64_t> heard_ns_;
+
+  // Guards what follows. Held over system calls that do not block; no other lock is taken under it.
+  mutable std::mutex mutex_;
+  Bytes output_;
+  std::deque<Bytes> inbox_;
+  size_t inbox_bytes_ = 0;
+  bool has_goodbye_ = false;
+  bool is_open_ = true;
+};
+
+}  // namespace ringtune

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stream sockets that never block: how they are set up, and what a try to move bytes came to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace ringtune {
+
+// Makes a connected socket of the rendezvous ours: non-blocking, closed on exec. TCP sends at once, and ends a
+// connection over which the peer's machine has been silent for a second more than `timeout_ns` (0: the system's limit).
+// Best effort.
+void adopt_socket(int fd, int64_t timeout_ns);
+
+// Lets `bytes` be in flight in each direction where the system grants that in full: a smaller fixed size would be worse
+// than the one that TCP adapts by itself.
+void widen_buffers(int fd, int bytes);
+
+struct Moved {
+  size_t bytes = 0;
+  bool is_lost = false;
+  int error = 0;  // with is_lost: errno, or 0 where the peer closed its end
+};
+
+// As much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE.
+Moved try_send(int fd, ByteSpan bytes);
+Moved try_receive(int fd, MutableByteSpan bytes);
+
+// Sent, and not yet confirmed by the peer's kernel.
+size_t unconfirmed_bytes(int fd);
+
+// "the peer closed it", "Connection reset by peer"
+std::string describe_loss(int error);
+
+}  // namespace ringtune

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transport/shm/stage.h"
+
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "transport/shm/failure_record.h"
+
+namespace ringtune {
+namespace {
+
+constexpr size_t kChunkBytes = 16 * 1024;
+
+std::shared_ptr<Segment> segment_of(int local_size) {
+  int fd = -1;
+  std::shared_ptr<Segment> segment;
+  EXPECT_TRUE(Segment::create(local_size, fd).ok());
+  EXPECT_TRUE(Segment::map(fd, local_size, segment).ok());
+  close(fd);
+  return segment;
+}
+
+// The second host has the ranks 1 and 3.
+const std::vector<int> kHosts{0, 1, 0, 1};
+
+TEST(Stage, RanksAreCountedInsideTheHost) {
+  const Stage stage(segment_of(2), Layout(3, kHosts), kNsPerS);
+
+  EXPECT_EQ(1, stage.local_rank());
+  EXPECT_EQ(2, stage.local_size());
+}
+
+TEST(Stage, ATimeoutNamesTheRanksOfTheWorld) {
+  const std::shared_ptr<Segment> segment = segment_of(2);
+  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs);
+  ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
+  stage.publish(Phase::kStaged, 0);
+
+  const Status status = stage.wait_for_all(Phase::kStaged, 0);
+
+  EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("rank 1 did not move on")) << status.message();
+  EXPECT_NE(std::string::npos, status.message().find("noticed by rank 3")) << status.message();
+  EXPECT_EQ(1, read_failure(*segment)->culprit_rank);
+}
+
+TEST(Stage, ASlotIsOverwrittenOnlyWhenEveryRankHasReadIt) {
+  constexpr uint64_t kChunks = 200;
+  const std::shared_ptr<Segment> segment = segment_of(2);
+  const auto write = [&] {
+    Stage stage(segment, Layout(1, kHosts), 60 * kNsPerS);
+    ASSERT_TRUE(stage.begin(kChunkBytes, kChunks).ok());
+    for (uint64_t chunk = 0; chunk < kChunks; ++chunk) {
+      ASSERT_TRUE(stage.reserve(chunk).ok());
+      *reinterpret_cast<uint64_t*>(stage.slot(0, chunk)) = chunk;
+      stage.publish(Phase::kStaged, chunk);
+      stage.publish(Phase::kDrained, chunk);
+    }
+    stage.end();
+  };
+  std::thread writer(write);
+  Stage stage(segment, Layout(3, kHosts), 60 * kNsPerS);
+  ASSERT_TRUE(stage.begin(kChunkBytes, kChunks).ok());
+
+  for (uint64_t chunk = 0; chunk < kChunks; ++chunk) {
+    ASSERT_TRUE(stage.wait_for(0, Phase::kStaged, chunk).ok());
+    ASSERT_EQ(chunk, *reinterpret_cast<uint64_t*>(stage.slot(0, chunk)));
+    stage.publish(Phase::kDrained, chunk);
+  }
+
+  stage.end();
+  writer.join();
+}
+
+}  // namespace
+}  // namespace ringtune

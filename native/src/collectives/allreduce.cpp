@@ -5,44 +5,77 @@
 #include <array>
 #include <limits>
 
-#include "base/config.h"
-
 namespace ringtune {
 namespace {
 
 // One phase less against more to reduce: no difference is measured up to 64 KiB, a loss above, sooner with more ranks;
 // see benchmarks/README.md.
 constexpr size_t kDirectMaxBytes = 8 * kKiB;
+constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
 
-constexpr std::array<AllreduceAlgorithm, 2> kAlgorithms{{
-    {"direct", "every rank reduces everything: one synchronization", kDirectMaxBytes, &direct_allreduce},
+constexpr std::string_view kRing = "ring";
+constexpr std::string_view kHierarchical = "hierarchical";
+
+constexpr std::array<AllreduceAlgorithm, 4> kAlgorithms{{
+    {"direct", "every rank reduces everything: one synchronization", Reach::kOneHost, kDirectMaxBytes,
+     &direct_allreduce},
     {"reduce_scatter_allgather", "every rank reduces its block of each chunk, pipelined through cache-sized stages",
-     std::numeric_limits<size_t>::max(), &reduce_scatter_allgather},
+     Reach::kOneHost, kAnySize, &reduce_scatter_allgather},
+    {kRing, "all ranks form one ring over the network, whatever their hosts", Reach::kSeveralHosts, kAnySize,
+     &ring_allreduce},
+    {kHierarchical, "shared memory inside a host; between hosts every local rank exchanges the block it reduced",
+     Reach::kSeveralHosts, kAnySize, &hierarchical_allreduce},
 }};
 
 // Two stages of this size per rank stay in the second-level cache.
 constexpr size_t kAutoChunkBytes = 128 * kKiB;
+// A round trip of a local network is worth some hundred KiB.
+constexpr size_t kAutoChunkBytesBetweenHosts = 1 * kMiB;
+
+Reach reach_of(const Layout& layout) { return layout.host_count() == 1 ? Reach::kOneHost : Reach::kSeveralHosts; }
+
+template <typename Predicate>
+int first_row(Predicate is_wanted) {
+  const auto row = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), is_wanted);
+  return static_cast<int>(row - kAlgorithms.begin());
+}
+
+int row_named(std::string_view name) {
+  return first_row([name](const AllreduceAlgorithm& row) { return row.name == name; });
+}
 
 }  // namespace
 
 std::span<const AllreduceAlgorithm> allreduce_algorithms() { return kAlgorithms; }
 
-int find_allreduce_algorithm(std::string_view name) {
-  const auto row = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
-                                [&](const auto& candidate) { return candidate.name == name; });
-  return row == kAlgorithms.end() ? -1 : static_cast<int>(row - kAlgorithms.begin());
+bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout) { return algorithm.reach == reach_of(layout); }
+
+std::vector<std::string_view> configurable_allreduce_algorithms() {
+  std::vector<std::string_view> names;
+  for (const AllreduceAlgorithm& row : kAlgorithms) {
+    if (row.reach == Reach::kOneHost) {
+      names.push_back(row.name);
+    }
+  }
+  return names;
 }
 
-int auto_allreduce_algorithm(size_t bytes) {
-  const auto row = std::find_if(kAlgorithms.begin(), kAlgorithms.end(),
-                                [bytes](const auto& candidate) { return bytes <= candidate.auto_max_bytes; });
-  return static_cast<int>(row - kAlgorithms.begin());
+int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, size_t bytes) {
+  if (reach_of(layout) == Reach::kSeveralHosts) {
+    return row_named(config.hierarchical_allreduce ? kHierarchical : kRing);
+  }
+  if (config.allreduce_algorithm != kAutoAlgorithm) {
+    return row_named(config.allreduce_algorithm);
+  }
+  return first_row([bytes](const AllreduceAlgorithm& row) { return bytes <= row.auto_max_bytes; });
 }
 
-size_t auto_chunk_bytes(size_t /*bytes*/) { return kAutoChunkBytes; }
+size_t auto_chunk_bytes(size_t /*bytes*/, const Layout& layout) {
+  return layout.host_count() == 1 ? kAutoChunkBytes : kAutoChunkBytesBetweenHosts;
+}
 
-uint64_t chunk_count(size_t bytes, size_t chunk_bytes) {
-  return std::max<uint64_t>(1, (bytes + chunk_bytes - 1) / chunk_bytes);
+size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout, size_t bytes) {
+  return config.chunk_bytes == 0 ? auto_chunk_bytes(bytes, layout) : config.chunk_bytes / kCacheLine * kCacheLine;
 }
 
 }  // namespace ringtune

@@ -6,44 +6,54 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
-#include "base/dtype.h"
+#include "base/config.h"
 #include "base/status.h"
+#include "collectives/chunks.h"
+#include "collectives/communicator.h"
 #include "collectives/gather_list.h"
-#include "transport/shm/stage.h"
+#include "collectives/reduce_kernels.h"
 
 namespace ringtune {
 
 struct AllreduceTask {
+  Communicator& comm;
   const GatherList& data;
-  DataType dtype;
-  ReduceOp op;
+  const Reduction& reduction;
   size_t chunk_bytes;  // a multiple of the cache line
-  Stage& stage;
 };
+
+// Where an algorithm can run.
+enum class Reach : uint8_t { kOneHost, kSeveralHosts };
 
 struct AllreduceAlgorithm {
   std::string_view name;
   std::string_view description;
-  // `auto` takes the first row whose bound holds the message.
+  Reach reach;
+  // Inside a host, `auto` takes the first row whose bound holds the message.
   size_t auto_max_bytes;
   Status (*run)(const AllreduceTask& task);
 };
 
+// All rows; a row's number is what travels.
 std::span<const AllreduceAlgorithm> allreduce_algorithms();
+bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout);
 
-// The row's number, which is what travels; -1 for an unknown name.
-int find_allreduce_algorithm(std::string_view name);
-int auto_allreduce_algorithm(size_t bytes);
+// What a config may ask for: the rows of one host. Between hosts `hierarchical_allreduce` decides.
+std::vector<std::string_view> configurable_allreduce_algorithms();
+
+int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, size_t bytes);
 
 // What `chunk_bytes` = auto means for a message.
-size_t auto_chunk_bytes(size_t bytes);
-
-// Chunks of a message: at least one, so that empty tensors synchronize like others.
-uint64_t chunk_count(size_t bytes, size_t chunk_bytes);
+size_t auto_chunk_bytes(size_t bytes, const Layout& layout);
+// The config's chunk, or auto's, in whole cache lines.
+size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout, size_t bytes);
 
 // One file each.
-Status reduce_scatter_allgather(const AllreduceTask& task);
 Status direct_allreduce(const AllreduceTask& task);
+Status reduce_scatter_allgather(const AllreduceTask& task);
+Status ring_allreduce(const AllreduceTask& task);
+Status hierarchical_allreduce(const AllreduceTask& task);
 
 }  // namespace ringtune

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the ranks' contributions, always in rank order: the same bits on every rank and under every config.
+// Reductions of the ranks' contributions, in the order in which they are given: the same bits wherever it is done.
+//
+// A *contribution* is what a rank brings, a *partial result* what some contributions were reduced to, in the
+// accumulator type (float32 for 16-bit floats, which are rounded once, at the end), a *result* what ranks get.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +12,35 @@
 
 namespace ringtune {
 
-// target[i] = sources[0][i] + sources[1][i] + ... (divided by the number of sources for Average; integers round
-// down). The target may be one of the sources at the same address, not an overlapping one. `dtype` must be reducible.
-void reduce_in_rank_order(DataType dtype, ReduceOp op, std::span<const std::byte* const> sources, std::byte* target,
-                          size_t elements);
+// result = postscale * op over all ranks of (prescale * contribution); Average also divides by `ranks`.
+//
+// Floats are scaled in their accumulator type. Integers wrap; their scales are computed in double, truncated towards
+// zero and kept within the type; their average rounds towards minus infinity. Sum of bool is or, Product is and; a
+// scale of 0 makes it false. Min and Max of floats are NaN where a contribution is.
+struct Reduction {
+  DataType dtype = DataType::kFloat32;
+  ReduceOp op = ReduceOp::kSum;  // supported for the dtype, and not Adasum
+  double prescale = 1;
+  double postscale = 1;
+  int ranks = 1;
+};
+
+// What is reduced: first the partial results, then the contributions; at least one of them.
+struct ReductionInputs {
+  std::span<const std::byte* const> partials;
+  std::span<const std::byte* const> contributions;
+};
+
+enum class ReductionOutput { kPartial, kResult };
+
+// The target may be one of the inputs if that has its element size, not an overlapping one. No alignment is needed.
+void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output, std::byte* target,
+            size_t elements);
+
+// All ranks' contributions to the result.
+inline void reduce_in_rank_order(const Reduction& reduction, std::span<const std::byte* const> contributions,
+                                 std::byte* target, size_t elements) {
+  reduce(reduction, {{}, contributions}, ReductionOutput::kResult, target, elements);
+}
 
 }  // namespace ringtune

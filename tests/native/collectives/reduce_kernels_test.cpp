@@ -1,41 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/reduce_kernels.h"
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "collectives/element.h"
+#include "reduction_reference.h"
+
 namespace ringtune {
 namespace {
 
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
 template <typename T>
-std::vector<T> reduce_all(DataType dtype, ReduceOp op, const std::vector<std::vector<T>>& inputs) {
+const std::byte* bytes_of(const std::vector<T>& values) {
+  return reinterpret_cast<const std::byte*>(values.data());
+}
+
+template <typename T>
+std::vector<T> reduce_all(Reduction reduction, const std::vector<std::vector<T>>& inputs) {
   std::vector<const std::byte*> sources;
   for (const auto& input : inputs) {
-    sources.push_back(reinterpret_cast<const std::byte*>(input.data()));
+    sources.push_back(bytes_of(input));
   }
+  reduction.ranks = static_cast<int>(inputs.size());
   std::vector<T> result(inputs[0].size());
-  reduce_in_rank_order(dtype, op, sources, reinterpret_cast<std::byte*>(result.data()), result.size());
+  reduce_in_rank_order(reduction, sources, reinterpret_cast<std::byte*>(result.data()), result.size());
   return result;
 }
 
-TEST(ReduceKernels, SumsAreTakenInRankOrder) {
-  // (1 + big) - big is 0 and not 1: the order is visible in the bits.
-  const float big = 1e8f;
-  const std::vector<std::vector<float>> inputs{{1}, {big}, {-big}};
+std::vector<uint16_t> halves(const std::vector<float>& values) {
+  std::vector<uint16_t> stored;
+  for (const float value : values) {
+    stored.push_back(to_float16(value).bits);
+  }
+  return stored;
+}
 
-  EXPECT_EQ(std::vector<float>{0}, reduce_all(DataType::kFloat32, ReduceOp::kSum, inputs));
+TEST(ReduceKernels, EveryDtypeAndOperationFollowsItsDefinition) {
+  for (const int ranks : {1, 2, 3, 8}) {
+    for (const Reduction& reduction : testing::all_reductions(ranks)) {
+      for (const size_t elements : {0, 1, 3, 17, 1000, 4099}) {
+        std::vector<Bytes> contributions;
+        std::vector<const std::byte*> sources;
+        for (int rank = 0; rank < ranks; ++rank) {
+          contributions.push_back(testing::contribution_of(reduction, rank, elements));
+          sources.push_back(contributions.back().data());
+        }
+        Bytes result(elements * element_bytes(reduction.dtype));
+
+        reduce_in_rank_order(reduction, sources, result.data(), elements);
+
+        ASSERT_EQ(testing::expected_result(reduction, elements), result)
+            << testing::describe(reduction) << ", " << elements << " elements of " << ranks << " ranks";
+      }
+    }
+  }
+}
+
+// In two steps: what the ranks of each of two groups bring, then what came of it.
+TEST(ReduceKernels, PartialResultsReduceToTheSame) {
+  constexpr size_t kElements = 4099;
+  for (const Reduction& reduction : testing::all_reductions(5)) {
+    std::vector<Bytes> contributions;
+    std::vector<const std::byte*> sources;
+    for (int rank = 0; rank < 5; ++rank) {
+      contributions.push_back(testing::contribution_of(reduction, rank, kElements));
+      sources.push_back(contributions.back().data());
+    }
+    const std::span<const std::byte* const> all(sources);
+    const size_t partial_bytes = kElements * element_bytes(accumulator_dtype(reduction.dtype));
+    std::array<Bytes, 2> partials{Bytes(partial_bytes), Bytes(partial_bytes)};
+    Bytes result(kElements * element_bytes(reduction.dtype));
+
+    reduce(reduction, {{}, all.first(2)}, ReductionOutput::kPartial, partials[0].data(), kElements);
+    reduce(reduction, {{}, all.subspan(2, 2)}, ReductionOutput::kPartial, partials[1].data(), kElements);
+    const std::array<const std::byte*, 2> arrived{partials[0].data(), partials[1].data()};
+    reduce(reduction, {arrived, all.last(1)}, ReductionOutput::kResult, result.data(), kElements);
+
+    ASSERT_EQ(testing::expected_result(reduction, kElements), result) << testing::describe(reduction);
+  }
+}
+
+TEST(ReduceKernels, ContributionsAreTakenInTheirOrder) {
+  // (1 + big) - big is 0 and not 1: the order is visible in the bits.
+  const float big = 1e8F;
+
+  EXPECT_EQ(std::vector<float>{0}, reduce_all<float>({DataType::kFloat32, ReduceOp::kSum}, {{1}, {big}, {-big}}));
+}
+
+TEST(ReduceKernels, HalvesAreRoundedOnce) {
+  // In float16, 2048 + 1 is 2048: a sum rounded on its way would stay there.
+  const std::vector<std::vector<uint16_t>> inputs{halves({2048}), halves({1}), halves({1})};
+
+  EXPECT_EQ(halves({2050}), reduce_all<uint16_t>({DataType::kFloat16, ReduceOp::kSum}, inputs));
+}
+
+TEST(ReduceKernels, HalvesDoNotOverflowOnTheirWay) {
+  const std::vector<std::vector<uint16_t>> inputs{halves({60000}), halves({60000})};
+
+  EXPECT_EQ(halves({60000}), reduce_all<uint16_t>({DataType::kFloat16, ReduceOp::kAverage}, inputs));
 }
 
 TEST(ReduceKernels, IntegerSumsWrapAndAveragesRoundDown) {
   const int64_t max = std::numeric_limits<int64_t>::max();
 
   EXPECT_EQ((std::vector<int64_t>{std::numeric_limits<int64_t>::min()}),
-            reduce_all<int64_t>(DataType::kInt64, ReduceOp::kSum, {{max}, {1}}));
+            reduce_all<int64_t>({DataType::kInt64, ReduceOp::kSum}, {{max}, {1}}));
   EXPECT_EQ((std::vector<int32_t>{-2, 1}),
-            reduce_all<int32_t>(DataType::kInt32, ReduceOp::kAverage, {{-3, 3}, {0, 0}}));
+            reduce_all<int32_t>({DataType::kInt32, ReduceOp::kAverage}, {{-3, 3}, {0, 0}}));
+}
+
+TEST(ReduceKernels, ScaledIntegersAreCutOffAndStayInTheirType) {
+  EXPECT_EQ((std::vector<int8_t>{-1, 1, 127, -128}),
+            reduce_all<int8_t>({DataType::kInt8, ReduceOp::kSum, 1.5}, {{-1, 1, 100, -100}}));
+  EXPECT_EQ((std::vector<uint8_t>{4, 255}), reduce_all<uint8_t>({DataType::kUInt8, ReduceOp::kSum, 1, 2}, {{2, 200}}));
+  EXPECT_EQ((std::vector<uint8_t>{0}), reduce_all<uint8_t>({DataType::kUInt8, ReduceOp::kSum, -1}, {{9}}));
+}
+
+TEST(ReduceKernels, MinAndMaxOfNanAreNan) {
+  for (const ReduceOp op : {ReduceOp::kMin, ReduceOp::kMax}) {
+    const std::vector<float> result =
+        reduce_all<float>({DataType::kFloat32, op}, {{kNan, 1, 2}, {1, kNan, 2}, {5, 5, 2}});
+
+    EXPECT_TRUE(std::isnan(result[0]));
+    EXPECT_TRUE(std::isnan(result[1]));
+    EXPECT_EQ(2, result[2]);
+  }
+}
+
+TEST(ReduceKernels, AnyByteButZeroIsTrue) {
+  EXPECT_EQ((std::vector<uint8_t>{1, 0, 1}),
+            reduce_all<uint8_t>({DataType::kBool, ReduceOp::kSum}, {{2, 0, 0}, {0, 0, 255}}));
+  EXPECT_EQ((std::vector<uint8_t>{1, 0, 0}),
+            reduce_all<uint8_t>({DataType::kBool, ReduceOp::kProduct}, {{2, 0, 1}, {4, 0, 0}}));
 }
 
 TEST(ReduceKernels, TheTargetMayBeOneOfTheSources) {
@@ -46,10 +149,10 @@ TEST(ReduceKernels, TheTargetMayBeOneOfTheSources) {
     a[i] = static_cast<double>(i);
     b[i] = 0.5;
   }
-  const std::byte* sources[] = {reinterpret_cast<const std::byte*>(a.data()),
-                                reinterpret_cast<const std::byte*>(b.data())};
+  const std::array<const std::byte*, 2> sources{bytes_of(a), bytes_of(b)};
 
-  reduce_in_rank_order(DataType::kFloat64, ReduceOp::kAverage, sources, reinterpret_cast<std::byte*>(b.data()), kCount);
+  reduce_in_rank_order({DataType::kFloat64, ReduceOp::kAverage, 1, 1, 2}, sources,
+                       reinterpret_cast<std::byte*>(b.data()), kCount);
 
   for (size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ((static_cast<double>(i) + 0.5) / 2, b[i]);

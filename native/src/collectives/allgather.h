@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "collectives/communicator.h"
+#include "collectives/gathered.h"
+
+namespace ringtune {
+
+struct AllgatherTask {
+  Communicator& comm;
+  const std::byte* input;
+  int64_t rows;  // of this rank
+  size_t row_bytes;
+  bool is_hierarchical;  // between hosts, one rank per host moves its host's rows
+  size_t chunk_bytes;    // a multiple of the cache line
+};
+
+// All ranks' rows to all ranks. The ranks' numbers of rows are exchanged first.
+Status allgather(const AllgatherTask& task, Gathered& result);
+
+// Between hosts: `parts[r]` takes the bytes of rank r, this rank's `own` included.
+Status hierarchical_allgather(Communicator& comm, ByteSpan own, std::span<const MutableByteSpan> parts,
+                              size_t chunk_bytes);
+
+}  // namespace ringtune

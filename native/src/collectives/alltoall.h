@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/status.h"
+#include "collectives/communicator.h"
+#include "collectives/gathered.h"
+
+namespace ringtune {
+
+struct AlltoallTask {
+  Communicator& comm;
+  const std::byte* input;           // rows for rank 0, for rank 1, ...
+  std::span<const int64_t> splits;  // how many for each
+  size_t row_bytes;
+  size_t chunk_bytes;  // a multiple of the cache line
+};
+
+// Sends rows to every rank; `result` has those that came from each. The ranks' splits are exchanged first.
+Status alltoall(const AlltoallTask& task, Gathered& result);
+
+}  // namespace ringtune

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective may use: shared memory inside the host, links between any two ranks where there are several hosts.
+#pragma once
+
+#include "transport/layout.h"
+#include "transport/links.h"
+#include "transport/shm/stage.h"
+
+namespace ringtune {
+
+struct Communicator {
+  const Layout& layout;
+  Stage& stage;  // of this host's ranks, by local rank
+  Links* links;  // null exactly where the world has one host
+
+  int rank() const { return layout.rank(); }
+  int world_size() const { return layout.world_size(); }
+  bool is_one_host() const { return layout.host_count() == 1; }
+  // The rank at a distance around the ring of all ranks; |distance| is at most the world's size.
+  int neighbour(int distance) const { return (rank() + distance + world_size()) % world_size(); }
+};
+
+}  // namespace ringtune

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a collective returns whose size is known only when all ranks have said what they bring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "collectives/aligned_buffer.h"
+
+namespace ringtune {
+
+struct Gathered {
+  AlignedBuffer buffer;       // the rows, in the order of the ranks they came from
+  std::vector<int64_t> rows;  // from each rank
+
+  std::byte* data() const { return buffer.data(); }
+  size_t bytes() const { return buffer.bytes(); }
+};
+
+}  // namespace ringtune

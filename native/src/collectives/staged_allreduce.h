@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allreduce through cache-sized stages in shared memory.
+//
+// A message is cut into chunks, a chunk into one block per owner: the host's first ranks. Per chunk: every rank copies
+// its chunk into its own stage (stage); each owner reduces its block over all stages, into its own stage
+// (reduce-scatter); every rank copies the reduced blocks out of their owners' stages (allgather).
+#pragma once
+
+#include <vector>
+
+#include "collectives/allreduce.h"
+#include "collectives/staged_pipeline.h"
+
+namespace ringtune {
+
+// `reduce_block(sources, target, elements)` reduces the host's contributions to a block, which it writes to `target`,
+// itself one of the sources, and returns a Status.
+template <typename ReduceBlock>
+class StagedAllreduce {
+ public:
+  StagedAllreduce(const AllreduceTask& task, int owners, ReduceBlock reduce_block)
+      : task_(task),
+        stage_(task.comm.stage),
+        owners_(owners),
+        reduce_block_(reduce_block),
+        sources_(static_cast<size_t>(stage_.local_size())) {}
+
+  Status run() {
+    const auto fill = [this](uint64_t chunk, std::byte* slot) {
+      task_.data.copy_in(range(chunk).offset, slot, range(chunk).bytes);
+    };
+    const auto take = [this](uint64_t chunk) {
+      if (stage_.local_rank() < owners_) {
+        if (Status s = reduce_own_block(chunk); !s.ok()) return s;
+      }
+      return copy_from_stages(chunk);
+    };
+    return run_staged(stage_, task_.chunk_bytes, chunk_count(task_.data.bytes(), task_.chunk_bytes), fill, take);
+  }
+
+ private:
+  ByteRange range(uint64_t chunk) const { return chunk_range(task_.data.bytes(), task_.chunk_bytes, chunk); }
+
+  Status reduce_own_block(uint64_t chunk) {
+    if (Status s = stage_.wait_for_all(Phase::kStaged, chunk); !s.ok()) return s;
+    const ByteRange own = block_range(range(chunk).bytes, owners_, stage_.local_rank());
+    for (int rank = 0; rank < stage_.local_size(); ++rank) {
+      sources_[static_cast<size_t>(rank)] = stage_.slot(rank, chunk) + own.offset;
+    }
+    std::byte* target = stage_.slot(stage_.local_rank(), chunk) + own.offset;
+    const size_t elements = own.bytes / element_bytes(task_.reduction.dtype);
+    if (Status s = reduce_block_(std::span<const std::byte* const>(sources_), target, elements); !s.ok()) return s;
+    stage_.publish(Phase::kReduced, chunk);
+    return Status::ok_status();
+  }
+
+  Status copy_from_stages(uint64_t chunk) {
+    for (int step = 0; step < owners_; ++step) {
+      const int owner = (stage_.local_rank() + step) % owners_;  // an owner's own block is there already
+      if (Status s = stage_.wait_for(owner, Phase::kReduced, chunk); !s.ok()) return s;
+      const ByteRange block = block_range(range(chunk).bytes, owners_, owner);
+      task_.data.copy_out(range(chunk).offset + block.offset, stage_.slot(owner, chunk) + block.offset, block.bytes);
+    }
+    return Status::ok_status();
+  }
+
+  const AllreduceTask& task_;
+  Stage& stage_;
+  int owners_;
+  ReduceBlock reduce_block_;
+  std::vector<const std::byte*> sources_;
+};
+
+}  // namespace ringtune

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives that move rows and reduce nothing, in every world.
+#include <atomic>
+#include <numeric>
+
+#include "collective_world.h"
+#include "collectives/allgather.h"
+#include "collectives/alltoall.h"
+#include "collectives/barrier.h"
+#include "collectives/broadcast.h"
+
+namespace ringtune {
+namespace {
+
+constexpr size_t kSmallChunk = 16 * 1024;
+
+using Values = std::vector<int64_t>;
+
+// Differs in every element: a chunk that comes late or twice shows.
+Values values_of(int rank, size_t count, int purpose = 0) {
+  Values values(count);
+  std::iota(values.begin(), values.end(), (static_cast<int64_t>(rank) << 32) + (static_cast<int64_t>(purpose) << 48));
+  return values;
+}
+
+std::byte* bytes_of(Values& values) { return reinterpret_cast<std::byte*>(values.data()); }
+const std::byte* bytes_of(const Values& values) { return reinterpret_cast<const std::byte*>(values.data()); }
+
+Values values_in(const Gathered& gathered) {
+  const auto* first = reinterpret_cast<const int64_t*>(gathered.data());
+  return {first, first + gathered.bytes() / sizeof(int64_t)};
+}
+
+void append(Values& all, const Values& part) { all.insert(all.end(), part.begin(), part.end()); }
+
+class MovementTest : public testing::EveryWorld {};
+
+TEST_P(MovementTest, EveryRootBroadcastsItsBytes) {
+  for (int root = 0; root < size(); ++root) {
+    for (const size_t count : {0, 1, 2047, 2048, 2049, 65537}) {
+      world_.run([&](Communicator& comm) {
+        Values values = values_of(comm.rank(), count);
+
+        const Status status = broadcast({comm, bytes_of(values), count * sizeof(int64_t), root, kSmallChunk});
+
+        EXPECT_TRUE(status.ok()) << status.message();
+        EXPECT_TRUE(values_of(root, count) == values) << count << " values from rank " << root;
+      });
+    }
+  }
+}
+
+// What the ranks bring to an allgather, in rows.
+using RowCounts = int64_t (*)(int rank);
+constexpr RowCounts kRowCounts[] = {
+    [](int) -> int64_t { return 0; },
+    [](int) -> int64_t { return 1; },
+    [](int) -> int64_t { return 700; },
+    [](int rank) -> int64_t { return rank * 3; },  // none of rank 0
+    [](int rank) -> int64_t { return rank % 2 == 0 ? 0 : 5000 + rank; },
+    [](int rank) -> int64_t { return rank == 0 ? 20000 : 1; },
+    [](int rank) -> int64_t { return (rank * 7919 + 13) % 4001; },
+};
+
+TEST_P(MovementTest, GathersRowsInRankOrderWhateverTheirNumbers) {
+  for (const bool is_hierarchical : {false, true}) {
+    for (const RowCounts rows_of : kRowCounts) {
+      for (const size_t row_values : {1, 3}) {
+        world_.run([&](Communicator& comm) {
+          const int64_t rows = rows_of(comm.rank());
+          const Values input = values_of(comm.rank(), static_cast<size_t>(rows) * row_values);
+          Gathered result;
+
+          const Status status = allgather(
+              {comm, bytes_of(input), rows, row_values * sizeof(int64_t), is_hierarchical, kSmallChunk}, result);
+
+          ASSERT_TRUE(status.ok()) << status.message();
+          Values expected;
+          Values expected_rows;
+          for (int rank = 0; rank < size(); ++rank) {
+            expected_rows.push_back(rows_of(rank));
+            append(expected, values_of(rank, static_cast<size_t>(rows_of(rank)) * row_values));
+          }
+          EXPECT_EQ(expected_rows, result.rows);
+          EXPECT_TRUE(expected == values_in(result)) << "rank " << comm.rank();
+        });
+      }
+    }
+  }
+}
+
+TEST_P(MovementTest, GatheredMemoryBeginsAtACacheLine) {
+  world_.run([](Communicator& comm) {
+    const Values input = values_of(comm.rank(), 3);
+    Gathered result;
+
+    ASSERT_TRUE(allgather({comm, bytes_of(input), 3, sizeof(int64_t), false, kSmallChunk}, result).ok());
+
+    EXPECT_EQ(0U, reinterpret_cast<uintptr_t>(result.data()) % kCacheLine);
+  });
+}
+
+// Rows from one rank to another.
+using SplitSizes = int64_t (*)(int from, int to);
+constexpr SplitSizes kSplitSizes[] = {
+    [](int, int) -> int64_t { return 0; },
+    [](int, int) -> int64_t { return 1; },
+    [](int, int) -> int64_t { return 1500; },
+    [](int from, int to) -> int64_t { return from == to ? 0 : 2048; },  // a chunk each
+    [](int from, int to) -> int64_t { return from == 0 ? 3000 * to : 0; },
+    [](int from, int to) -> int64_t { return to == 0 ? 9000 : from; },
+    [](int from, int to) -> int64_t { return (from * 7919 + to * 104729) % 3001; },
+};
+
+TEST_P(MovementTest, RowsGoWhereTheSplitsSend) {
+  for (const SplitSizes rows_of : kSplitSizes) {
+    world_.run([&](Communicator& comm) {
+      Values input;
+      Values splits;
+      Values expected;
+      Values expected_rows;
+      for (int peer = 0; peer < size(); ++peer) {
+        splits.push_back(rows_of(comm.rank(), peer));
+        append(input, values_of(comm.rank(), static_cast<size_t>(splits.back()), peer));
+        expected_rows.push_back(rows_of(peer, comm.rank()));
+        append(expected, values_of(peer, static_cast<size_t>(expected_rows.back()), comm.rank()));
+      }
+      Gathered result;
+
+      const Status status = alltoall({comm, bytes_of(input), splits, sizeof(int64_t), kSmallChunk}, result);
+
+      ASSERT_TRUE(status.ok()) << status.message();
+      EXPECT_EQ(expected_rows, result.rows);
+      EXPECT_TRUE(expected == values_in(result)) << "rank " << comm.rank();
+    });
+  }
+}
+
+TEST_P(MovementTest, NobodyLeavesABarrierBeforeAllHaveCome) {
+  std::atomic<int> arrived{0};
+
+  world_.run([&](Communicator& comm) {
+    for (int round = 1; round <= 20; ++round) {
+      arrived.fetch_add(1);
+      ASSERT_TRUE(barrier(comm, kSmallChunk).ok());
+      ASSERT_GE(arrived.load(), size() * round);
+    }
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, MovementTest, ::testing::ValuesIn(testing::all_worlds()),
+                         [](const auto& info) { return testing::world_name(info.param); });
+
+}  // namespace
+}  // namespace ringtune

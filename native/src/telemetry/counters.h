@@ -19,11 +19,12 @@ enum class Counter : uint8_t {
   kChunks,
   kConfigSwitches,
   kSteps,
+  kAllgathers,
 };
 
-inline constexpr std::array<std::string_view, 9> kCounterNames{"cycles",        "responses",       "tensors",
-                                                               "bytes_reduced", "full_requests",   "cached_requests",
-                                                               "chunks",        "config_switches", "steps"};
+inline constexpr std::array<std::string_view, 10> kCounterNames{
+    "cycles",          "responses", "tensors",         "bytes_reduced", "full_requests",
+    "cached_requests", "chunks",    "config_switches", "steps",         "allgathers"};
 
 class Counters {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A world whose ranks are threads of this process and share one mapping of one segment.
+// A world whose ranks are threads of this process; those of one host share one mapping of one segment.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
+#include "socket_mesh.h"
+#include "transport/tcp/tcp_links.h"
 
 namespace ringtune::testing {
 
@@ -27,27 +29,50 @@ inline std::shared_ptr<Segment> make_segment(int world_size) {
   return segment;
 }
 
-inline EngineOptions make_options(int rank, int world_size) {
+inline EngineOptions make_options(int rank, const std::vector<int>& hosts) {
   EngineOptions options;
   options.rank = rank;
-  options.world_size = world_size;
+  options.hosts = hosts;
   options.stall_warn_s = 30;
   options.timeout_s = 60;
   return options;
 }
 
-// Runs `body(engine)` once per rank, each in a thread of its own, and ends the engines when all bodies are through.
-inline void run_world(int world_size, const std::function<void(Engine&)>& body,
-                      const std::function<void(EngineOptions&)>& adjust = nullptr) {
-  const std::shared_ptr<Segment> segment = make_segment(world_size);
+inline EngineOptions make_options(int rank, int world_size) {
+  return make_options(rank, std::vector<int>(static_cast<size_t>(world_size)));
+}
+
+using Adjust = std::function<void(EngineOptions&)>;
+
+// One engine per rank; `hosts` as in Layout, with sockets between the hosts.
+inline std::vector<std::unique_ptr<Engine>> make_engines(const std::vector<int>& hosts, const Adjust& adjust) {
+  const Layout layout(0, hosts);
+  std::vector<std::shared_ptr<Segment>> segments;
+  for (int host = 0; host < layout.host_count(); ++host) {
+    segments.push_back(make_segment(static_cast<int>(layout.ranks_of(host).size())));
+  }
+  SocketMesh mesh(hosts);
   std::vector<std::unique_ptr<Engine>> engines;
-  for (int rank = 0; rank < world_size; ++rank) {
-    EngineOptions options = make_options(rank, world_size);
+  for (int rank = 0; rank < layout.world_size(); ++rank) {
+    EngineOptions options = make_options(rank, hosts);
+    options.transport.control_fds = mesh.control_fds(rank);
     if (adjust) {
       adjust(options);
     }
-    engines.push_back(std::make_unique<Engine>(segment, std::move(options)));
+    const int64_t timeout_ns = seconds_to_ns(options.timeout_s);
+    options.make_links = [fds = mesh.data_fds(rank), timeout_ns](Transport& transport, const Layout& own) {
+      return std::make_unique<TcpLinks>(transport, own, std::vector<int>{}, fds, timeout_ns);
+    };
+    EXPECT_TRUE(Engine::check_options(options).ok()) << Engine::check_options(options).message();
+    engines.push_back(std::make_unique<Engine>(segments[static_cast<size_t>(layout.host_of(rank))], options));
   }
+  return engines;
+}
+
+// Runs `body(engine)` once per rank, each in a thread of its own, and ends the engines when all bodies are through.
+inline void run_hosts(const std::vector<int>& hosts, const std::function<void(Engine&)>& body,
+                      const Adjust& adjust = nullptr) {
+  const std::vector<std::unique_ptr<Engine>> engines = make_engines(hosts, adjust);
   std::vector<std::thread> ranks;
   for (const std::unique_ptr<Engine>& engine : engines) {
     ranks.emplace_back([&body, &engine] { body(*engine); });
@@ -57,11 +82,15 @@ inline void run_world(int world_size, const std::function<void(Engine&)>& body,
   }
 }
 
+inline void run_world(int world_size, const std::function<void(Engine&)>& body, const Adjust& adjust = nullptr) {
+  run_hosts(std::vector<int>(static_cast<size_t>(world_size)), body, adjust);
+}
+
 // Waits for the handle as a blocking caller does; a test that hangs fails instead.
 inline Status finish(Engine& engine, Handle handle) {
   engine.press();
-  const std::optional<Status> status = engine.wait(handle, kDeadlineNs);
-  return status ? *status : Status(StatusCode::kCollectiveTimeout, "the test's own deadline passed");
+  const std::optional<Outcome> outcome = engine.wait(handle, kDeadlineNs);
+  return outcome ? outcome->status : Status(StatusCode::kCollectiveTimeout, "the test's own deadline passed");
 }
 
 template <typename T>
@@ -91,7 +120,7 @@ TensorArguments tensor(const std::string& name, const std::vector<T>& input, std
 template <typename T>
 Status allreduce(Engine& engine, const std::string& name, std::vector<T>& values, ReduceOp op = ReduceOp::kSum) {
   Handle handle = 0;
-  if (Status s = engine.allreduce_async(tensor(name, values, values), op, false, handle); !s.ok()) return s;
+  if (Status s = engine.allreduce_async(tensor(name, values, values), {op}, false, handle); !s.ok()) return s;
   return finish(engine, handle);
 }
 

@@ -3,6 +3,9 @@
 
 from collections.abc import Sequence
 
+import numpy
+import numpy.typing
+
 class EngineConfig:
     """A value for every knob; `chunk_bytes=0` and `allreduce_algorithm="auto"` mean the engine's table."""
 
@@ -47,21 +50,37 @@ class Window:
     def was_cut(self) -> bool:
         """Whether the window was closed early because its steps ran over `limit_ms`."""
 
-def create_segment(world_size: int) -> int:
-    """Return a descriptor of a new shared-memory segment (memfd, fully allocated).
+def create_segment(local_size: int) -> int:
+    """Return a descriptor of a new shared-memory segment (memfd, fully allocated) for the ranks of one host.
 
     Raises:
         ConfigError: If the memory cannot be had; names needed and available bytes.
     """
 
 def allreduce_algorithms() -> list[str]:
-    """Return the names in the allreduce registry, without `auto`."""
+    """Return the names in the allreduce registry that a config may ask for, without `auto`."""
+
+class Result:
+    """What an operation returned that has no output buffer of the caller's."""
+
+    @property
+    def memory(self) -> numpy.typing.NDArray[numpy.uint8]:
+        """The gathered bytes, one-dimensional, writable, aligned to a cache line; owned by this object's memory."""
+
+    @property
+    def rows(self) -> list[int]:
+        """Rows that came from each rank; for `join`, the rank that joined last, alone."""
 
 class Engine:
     """One rank's engine. Every call raises a class of `ringtune.errors` on failure.
 
     Dtypes are `DTYPES.index(name)` for ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32",
-    "float64", "bool"); operations are 0 for Average and 1 for Sum.
+    "float64", "bool"). Reduce operations are 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max, 5 Product; the result is
+    `postscale * op(prescale * x)`. 16-bit floats are accumulated in float32; bool takes Sum and Max (or), Product and
+    Min (and).
+
+    Tensors that name one `group` are reduced together once all `group_size` of them are ready on all ranks, or fail
+    together.
     """
 
     def __init__(
@@ -69,9 +88,14 @@ class Engine:
         *,
         rank: int,
         world_size: int,
+        hosts: Sequence[int],
         segment_fd: int,
         pidfds: Sequence[int],
         pids: Sequence[int],
+        control_fds: Sequence[int],
+        data_fds: Sequence[int],
+        mpi_plugin: str,
+        mpi_communicator: int,
         config: EngineConfig,
         stall_warn_s: float,
         timeout_s: float,
@@ -79,12 +103,22 @@ class Engine:
     ) -> None:
         """Join the world: map the segment, start the communication thread.
 
+        The engine takes all descriptors over, also when it cannot be made.
+
         Args:
             rank: This process, 0 <= rank < world_size.
             world_size: Number of ranks.
-            segment_fd: From `create_segment`; the engine takes it over and closes it once mapped.
-            pidfds: One descriptor per rank (own one included, -1 for "none"); the engine takes them over.
+            hosts: Each rank's host: numbers from 0, in the order of the hosts' first ranks. Ranks of one host share
+                one segment.
+            segment_fd: From `create_segment` with the number of ranks on this host.
+            pidfds: One descriptor per rank, -1 for ranks on other hosts and for "none".
             pids: Process ids of the ranks, for messages.
+            control_fds: Connected stream sockets, one entry per rank, -1 for none: rank 0 has one to every rank of
+                another host, such a rank has one to rank 0. Empty in a world of one host.
+            data_fds: Connected stream sockets to every other rank, one entry per rank, -1 for the own. Empty in a
+                world of one host and where an MPI carries the data.
+            mpi_plugin: File of the MPI transport's shared library; empty for none.
+            mpi_communicator: Fortran handle of a communicator of exactly these ranks, for the plugin's own use.
             config: The config in force at epoch 0; equal on all ranks.
             stall_warn_s: After this a warning names ranks that have not submitted a tensor.
             timeout_s: After this the job ends with `CollectiveTimeout`.
@@ -104,14 +138,41 @@ class Engine:
         dtype: int,
         op: int,
         is_gradient: bool,
+        prescale: float = 1.0,
+        postscale: float = 1.0,
+        group: str = "",
+        group_size: int = 0,
     ) -> int:
         """Submit a tensor; return its handle. Both buffers must live until the handle is done."""
+
+    def reducescatter_async(
+        self,
+        name: str,
+        input_ptr: int,
+        output_ptr: int,
+        shape: Sequence[int],
+        dtype: int,
+        op: int,
+        prescale: float = 1.0,
+        postscale: float = 1.0,
+        group: str = "",
+        group_size: int = 0,
+    ) -> int:
+        """Reduce, and keep this rank's rows: `rows // world_size` of them, one more on the first `rows % world_size`."""
 
     def broadcast_async(self, name: str, ptr: int, shape: Sequence[int], dtype: int, root_rank: int) -> int:
         """Overwrite the buffer with the root's; any dtype."""
 
-    def allgather_async(self, name: str, input_ptr: int, output_ptr: int, shape: Sequence[int], dtype: int) -> int:
-        """Gather equal shapes; the output holds `world_size` inputs in rank order."""
+    def allgather_async(
+        self, name: str, input_ptr: int, shape: Sequence[int], dtype: int, group: str = "", group_size: int = 0
+    ) -> int:
+        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them."""
+
+    def alltoall_async(self, name: str, input_ptr: int, shape: Sequence[int], dtype: int, splits: Sequence[int]) -> int:
+        """Send `splits[r]` rows to each rank r; the `Result` holds the rows received, in rank order."""
+
+    def join_async(self) -> int:
+        """Say that this rank has no more data: it takes part in allreduces with zeros until every rank has joined."""
 
     def barrier(self) -> None:
         """Return when every rank has called it."""
@@ -119,8 +180,21 @@ class Engine:
     def poll(self, handle: int) -> bool:
         """Return whether `wait` would return at once."""
 
-    def wait(self, handle: int) -> None:
-        """Block until the handle is done (GIL released, Ctrl-C honoured); raise its error; forget the handle."""
+    def wait(self, handle: int) -> Result | None:
+        """Block until the handle is done (GIL released, Ctrl-C honoured); raise its error; forget the handle.
+
+        Returns:
+            A result for allgather, alltoall and join; None for the others.
+        """
+
+    def start_timeline(self, path: str, mark_cycles: bool) -> None:
+        """Begin to write a Chrome trace of this rank's operations; raises `ConfigError` if the file cannot be."""
+
+    def stop_timeline(self) -> None:
+        """Finish the trace; does nothing where none is written."""
+
+    def timeline_event(self, name: str, detail: str) -> None:
+        """Put an instant event into the trace, if one is written: what the tuner does, beside what the engine does."""
 
     def mark_step(self) -> None:
         """Record the end of an optimizer step."""
@@ -134,7 +208,7 @@ class Engine:
         """Return this rank's counters.
 
         They are cycles, responses, tensors, bytes_reduced, full_requests, cached_requests, chunks, config_switches,
-        steps, and `algorithm.<name>` per row of the registry.
+        steps, allgathers, and `algorithm.<name>` per row of the registry.
         """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:

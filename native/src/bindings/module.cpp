@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ringtune._engine: the binding. No logic; see native/python/ringtune/_engine.pyi for the documentation.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -10,6 +11,7 @@
 #include "base/config.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
+#include "bindings/links_factories.h"
 #include "collectives/allreduce.h"
 
 namespace nb = nanobind;
@@ -21,9 +23,9 @@ namespace {
 // A caller that waits looks for Ctrl-C this often.
 constexpr int64_t kSignalCheckNs = 100 * kNsPerMs;
 
-int create_segment(int world_size) {
+int create_segment(int local_size) {
   int fd = -1;
-  raise_unless_ok(Segment::create(world_size, fd));
+  raise_unless_ok(Segment::create(local_size, fd));
   return fd;
 }
 
@@ -51,7 +53,7 @@ DataType parse_dtype(int value) { return parse_enum<DataType>(value, kDataTypeCo
 // What the engine takes over is closed if it cannot be made.
 class TakenDescriptors {
  public:
-  TakenDescriptors(int segment_fd, const std::vector<int>& pidfds) : fds_(pidfds) { fds_.push_back(segment_fd); }
+  void add(const std::vector<int>& fds) { fds_.insert(fds_.end(), fds.begin(), fds.end()); }
   ~TakenDescriptors() {
     for (const int fd : fds_) {
       if (fd >= 0) {
@@ -59,74 +61,143 @@ class TakenDescriptors {
       }
     }
   }
+  TakenDescriptors() = default;
   TakenDescriptors(const TakenDescriptors&) = delete;
   TakenDescriptors& operator=(const TakenDescriptors&) = delete;
 
-  // The engine has them now, but for the segment's, which is mapped.
-  void keep_only_segment() { fds_.erase(fds_.begin(), fds_.end() - 1); }
+  void release() { fds_.clear(); }
 
  private:
   std::vector<int> fds_;
 };
 
-void construct(EngineHandle* self, int rank, int world_size, int segment_fd, std::vector<int> pidfds,
-               std::vector<int> pids, const EngineConfig& config, double stall_warn_s, double timeout_s,
-               const std::string& log_level) {
-  TakenDescriptors taken(segment_fd, pidfds);
-  EngineOptions options{rank,   world_size,   std::move(pidfds), std::move(pids),
-                        config, stall_warn_s, timeout_s,         parse_log_level(log_level)};
+void construct(EngineHandle* self, int rank, int world_size, std::vector<int> hosts, int segment_fd,
+               std::vector<int> pidfds, std::vector<int> pids, std::vector<int> control_fds, std::vector<int> data_fds,
+               const std::string& mpi_plugin, int mpi_communicator, const EngineConfig& config, double stall_warn_s,
+               double timeout_s, const std::string& log_level) {
+  TakenDescriptors segment_descriptor;
+  segment_descriptor.add({segment_fd});
+  TakenDescriptors taken;
+  taken.add(pidfds);
+  taken.add(control_fds);
+  taken.add(data_fds);
+  if (hosts.size() != static_cast<size_t>(world_size)) {
+    throw StatusException({StatusCode::kConfigError, "hosts must have one entry per rank"});
+  }
+  EngineOptions options;
+  options.rank = rank;
+  options.hosts = std::move(hosts);
+  options.transport = {std::move(pidfds), pids, std::move(control_fds), seconds_to_ns(timeout_s)};
+  options.config = config;
+  options.stall_warn_s = stall_warn_s;
+  options.timeout_s = timeout_s;
+  options.log_level = parse_log_level(log_level);
+  if (!mpi_plugin.empty()) {
+    raise_unless_ok(
+        mpi_links_factory(mpi_plugin, mpi_communicator, std::move(pids), seconds_to_ns(timeout_s), options.make_links));
+  } else if (!data_fds.empty()) {
+    options.make_links = tcp_links_factory(std::move(pids), std::move(data_fds), seconds_to_ns(timeout_s));
+  }
   raise_unless_ok(Engine::check_options(options));
   std::shared_ptr<Segment> segment;
-  raise_unless_ok(Segment::map(segment_fd, world_size, segment));
-  taken.keep_only_segment();
+  const Layout layout(rank, options.hosts);
+  raise_unless_ok(Segment::map(segment_fd, layout.local_size(), segment));
+  taken.release();
   new (self) EngineHandle(std::move(segment), std::move(options));
 }
 
 TensorArguments tensor_arguments(std::string name, uintptr_t input, uintptr_t output, std::vector<int64_t> shape,
-                                 int dtype) {
-  return {std::move(name), reinterpret_cast<const void*>(input), reinterpret_cast<void*>(output), std::move(shape),
-          parse_dtype(dtype)};
+                                 int dtype, std::string group = {}, uint32_t group_size = 0) {
+  return {std::move(name),
+          reinterpret_cast<const void*>(input),
+          reinterpret_cast<void*>(output),
+          std::move(shape),
+          parse_dtype(dtype),
+          std::move(group),
+          group_size};
+}
+
+ReduceArguments reduce_arguments(int op, double prescale, double postscale) {
+  return {parse_enum<ReduceOp>(op, kReduceOpCount, "reduce op"), prescale, postscale};
+}
+
+// Calls `submit(engine, handle)` without the GIL and returns the handle.
+template <typename Submit>
+Handle submitted(EngineHandle& self, Submit submit) {
+  Handle handle = kNoHandle;
+  Engine& engine = self.engine();
+  const nb::gil_scoped_release unlocked;
+  raise_unless_ok(submit(engine, handle));
+  return handle;
 }
 
 Handle allreduce_async(EngineHandle& self, std::string name, uintptr_t input, uintptr_t output,
-                       std::vector<int64_t> shape, int dtype, int op, bool is_gradient) {
-  Handle handle = 0;
-  const TensorArguments tensor = tensor_arguments(std::move(name), input, output, std::move(shape), dtype);
-  const nb::gil_scoped_release unlocked;
-  raise_unless_ok(self.engine().allreduce_async(tensor, parse_enum<ReduceOp>(op, kReduceOpCount, "reduce op"),
-                                                is_gradient, handle));
-  return handle;
+                       std::vector<int64_t> shape, int dtype, int op, bool is_gradient, double prescale,
+                       double postscale, std::string group, uint32_t group_size) {
+  const TensorArguments tensor =
+      tensor_arguments(std::move(name), input, output, std::move(shape), dtype, std::move(group), group_size);
+  const ReduceArguments reduce = reduce_arguments(op, prescale, postscale);
+  return submitted(self, [&](Engine& engine, Handle& handle) {
+    return engine.allreduce_async(tensor, reduce, is_gradient, handle);
+  });
+}
+
+Handle reducescatter_async(EngineHandle& self, std::string name, uintptr_t input, uintptr_t output,
+                           std::vector<int64_t> shape, int dtype, int op, double prescale, double postscale,
+                           std::string group, uint32_t group_size) {
+  const TensorArguments tensor =
+      tensor_arguments(std::move(name), input, output, std::move(shape), dtype, std::move(group), group_size);
+  const ReduceArguments reduce = reduce_arguments(op, prescale, postscale);
+  return submitted(self,
+                   [&](Engine& engine, Handle& handle) { return engine.reducescatter_async(tensor, reduce, handle); });
 }
 
 Handle broadcast_async(EngineHandle& self, std::string name, uintptr_t buffer, std::vector<int64_t> shape, int dtype,
                        int root_rank) {
-  Handle handle = 0;
   const TensorArguments tensor = tensor_arguments(std::move(name), buffer, buffer, std::move(shape), dtype);
-  const nb::gil_scoped_release unlocked;
-  raise_unless_ok(self.engine().broadcast_async(tensor, root_rank, handle));
-  return handle;
+  return submitted(self,
+                   [&](Engine& engine, Handle& handle) { return engine.broadcast_async(tensor, root_rank, handle); });
 }
 
-Handle allgather_async(EngineHandle& self, std::string name, uintptr_t input, uintptr_t output,
-                       std::vector<int64_t> shape, int dtype) {
-  Handle handle = 0;
-  const TensorArguments tensor = tensor_arguments(std::move(name), input, output, std::move(shape), dtype);
-  const nb::gil_scoped_release unlocked;
-  raise_unless_ok(self.engine().allgather_async(tensor, handle));
-  return handle;
+Handle allgather_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
+                       std::string group, uint32_t group_size) {
+  const TensorArguments tensor =
+      tensor_arguments(std::move(name), input, 0, std::move(shape), dtype, std::move(group), group_size);
+  return submitted(self, [&](Engine& engine, Handle& handle) { return engine.allgather_async(tensor, handle); });
 }
 
-void wait(EngineHandle& self, Handle handle) {
+Handle alltoall_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
+                      std::vector<int64_t> splits) {
+  const TensorArguments tensor = tensor_arguments(std::move(name), input, 0, std::move(shape), dtype);
+  return submitted(
+      self, [&](Engine& engine, Handle& handle) { return engine.alltoall_async(tensor, std::move(splits), handle); });
+}
+
+Handle join_async(EngineHandle& self) {
+  return submitted(self, [](Engine& engine, Handle& handle) { return engine.join_async(handle); });
+}
+
+// What Python holds of an operation that made its own output.
+struct Result {
+  std::shared_ptr<Gathered> gathered;
+};
+
+nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> result_memory(const Result& result) {
+  const nb::capsule owner(new Result(result), [](void* held) noexcept { delete static_cast<Result*>(held); });
+  return {result.gathered->data(), {result.gathered->bytes()}, owner};
+}
+
+std::optional<Result> wait(EngineHandle& self, Handle handle) {
   self.engine().press();
   while (true) {
-    std::optional<Status> status;
+    std::optional<Outcome> outcome;
     {
       const nb::gil_scoped_release unlocked;
-      status = self.engine().wait(handle, kSignalCheckNs);
+      outcome = self.engine().wait(handle, kSignalCheckNs);
     }
-    if (status) {
-      raise_unless_ok(*status);
-      return;
+    if (outcome) {
+      raise_unless_ok(outcome->status);
+      return outcome->result ? std::optional(Result{outcome->result}) : std::nullopt;
     }
     if (PyErr_CheckSignals() != 0) {
       throw nb::python_error();
@@ -135,7 +206,7 @@ void wait(EngineHandle& self, Handle handle) {
 }
 
 void barrier(EngineHandle& self) {
-  Handle handle = 0;
+  Handle handle = kNoHandle;
   raise_unless_ok(self.engine().barrier_async(handle));
   wait(self, handle);
 }
@@ -195,18 +266,27 @@ void bind_values(nb::module_& module) {
       .def_ro("tensor_set", &Window::tensor_set)
       .def_prop_ro("void_reason", &void_reason)
       .def_ro("was_cut", &Window::was_cut);
+  nb::class_<Result>(module, "Result")
+      .def_prop_ro("memory", &result_memory, nb::rv_policy::automatic)  // it brings its owner
+      .def_prop_ro("rows", [](const Result& result) { return result.gathered->rows; });
 }
 
 void bind_engine(nb::module_& module) {
   nb::class_<EngineHandle>(module, "Engine")
-      .def("__init__", &construct, nb::kw_only(), "rank"_a, "world_size"_a, "segment_fd"_a, "pidfds"_a, "pids"_a,
-           "config"_a, "stall_warn_s"_a, "timeout_s"_a, "log_level"_a)
+      .def("__init__", &construct, nb::kw_only(), "rank"_a, "world_size"_a, "hosts"_a, "segment_fd"_a, "pidfds"_a,
+           "pids"_a, "control_fds"_a, "data_fds"_a, "mpi_plugin"_a, "mpi_communicator"_a, "config"_a, "stall_warn_s"_a,
+           "timeout_s"_a, "log_level"_a)
       .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
       .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
       .def("allreduce_async", &allreduce_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a, "op"_a,
-           "is_gradient"_a)
+           "is_gradient"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
+      .def("reducescatter_async", &reducescatter_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a,
+           "op"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
       .def("broadcast_async", &broadcast_async, "name"_a, "ptr"_a, "shape"_a, "dtype"_a, "root_rank"_a)
-      .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a)
+      .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "group"_a = "",
+           "group_size"_a = 0)
+      .def("alltoall_async", &alltoall_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "splits"_a)
+      .def("join_async", &join_async)
       .def("barrier", &barrier)
       .def(
           "poll", [](EngineHandle& self, Handle handle) { return self.engine().poll(handle); }, "handle"_a)
@@ -223,6 +303,26 @@ void bind_engine(nb::module_& module) {
           },
           "epoch"_a, "settle_steps"_a, "steps"_a, "limit_ms"_a)
       .def("next_window", &next_window, "timeout_s"_a)
+      .def(
+          "start_timeline",
+          [](EngineHandle& self, const std::string& path, bool mark_cycles) {
+            Timeline& timeline = self.engine().timeline();
+            const nb::gil_scoped_release unlocked;
+            raise_unless_ok(timeline.start(path, mark_cycles));
+          },
+          "path"_a, "mark_cycles"_a)
+      .def("stop_timeline",
+           [](EngineHandle& self) {
+             Timeline& timeline = self.engine().timeline();
+             const nb::gil_scoped_release unlocked;
+             timeline.stop();
+           })
+      .def(
+          "timeline_event",
+          [](EngineHandle& self, const std::string& name, const std::string& detail) {
+            self.engine().timeline().instant(name, detail);
+          },
+          "name"_a, "detail"_a)
       .def("shutdown",
            [](EngineHandle& self) {
              const nb::gil_scoped_release unlocked;
@@ -238,11 +338,11 @@ NB_MODULE(_engine, module) {
   // A tuning thread that outlives the interpreter's last look around is no leak worth a report to the user.
   nb::set_leak_warnings(false);
   ringtune::register_errors();
-  module.def("create_segment", &ringtune::create_segment, "world_size"_a);
+  module.def("create_segment", &ringtune::create_segment, "local_size"_a);
   module.def("allreduce_algorithms", [] {
     std::vector<std::string> names;
-    for (const ringtune::AllreduceAlgorithm& algorithm : ringtune::allreduce_algorithms()) {
-      names.emplace_back(algorithm.name);
+    for (const std::string_view name : ringtune::configurable_allreduce_algorithms()) {
+      names.emplace_back(name);
     }
     return names;
   });

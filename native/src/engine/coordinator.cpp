@@ -16,10 +16,27 @@ constexpr int64_t kStallLookNs = kNsPerS / 4;
 // A rank may be some rounds behind; it never lags this many switches, for it cannot request past one unread.
 constexpr size_t kKeptConfigHashes = 1024;
 
+// An entry that no rank is missing from, and that is still there, waits for the rest of its group.
+std::string describe_wait(const LedgerEntry& entry, const std::vector<int>& missing) {
+  const std::string tensor = "tensor '" + entry.name + "' waits for ";
+  if (missing.empty()) {
+    return tensor + "the other tensors of group '" + entry.signature().group + "', which has " +
+           std::to_string(entry.signature().group_size);
+  }
+  return tensor + format_ranks(missing) + " (" + std::to_string(entry.submitted) + " of " +
+         std::to_string(entry.has_submitted.size()) + " ranks have submitted it)";
+}
+
 }  // namespace
 
-Coordinator::Coordinator(Transport& transport, const EngineConfig& config, CoordinatorLimits limits, const Log& log)
-    : transport_(transport), limits_(limits), log_(log), ledger_(transport.world_size()), config_(config) {
+Coordinator::Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config,
+                         CoordinatorLimits limits, const Log& log)
+    : transport_(transport),
+      layout_(layout),
+      limits_(limits),
+      log_(log),
+      ledger_(transport.world_size()),
+      config_(config) {
   config_hashes_[0] = config_hash(config);
 }
 
@@ -38,11 +55,11 @@ uint64_t Coordinator::switch_config(const EngineConfig& config) {
 bool Coordinator::progress(int64_t now_ns) {
   bool is_active = receive_requests(now_ns);
   take_config_switch();
-  if (!ledger_.ready_names().empty()) {
+  if (!ledger_.ready_names().empty() || ledger_.have_all_joined()) {
     run_round();
   }
   is_active |= publish();
-  if (now_ns >= next_stall_look_ns_ && !ledger_.entries().empty()) {
+  if (now_ns >= next_stall_look_ns_ && (!ledger_.entries().empty() || ledger_.joined_count() > 0)) {
     next_stall_look_ns_ = now_ns + kStallLookNs;
     watch_stalls(now_ns);
     watch_departures();
@@ -82,7 +99,8 @@ void Coordinator::handle_item(int rank, const RequestItem& item, int64_t now_ns)
   bool is_accepted = true;
   switch (item.type) {
     case RequestItem::Type::kFull:
-      is_accepted = ledger_.add(rank, item.name, item.signature, now_ns);
+      is_accepted = item.signature.kind == OpKind::kJoin ? ledger_.join(rank)
+                                                         : ledger_.add(rank, item.name, item.signature, now_ns);
       break;
     case RequestItem::Type::kCached: {
       const ResponseCache::Entry* entry = cache_.entry(item.cache_id);
@@ -141,13 +159,17 @@ void Coordinator::run_round() {
   while (!ledger_.ready_names().empty()) {
     const std::string name = ledger_.ready_names().front();
     std::vector<std::string> names{name};
-    if (ledger_.entry(name).is_agreed()) {
+    if (ledger_.entry(name).error.empty()) {
       names = pick_fusion(ledger_, limits);
       emit_collective(names);
     } else {
-      emit_mismatch(ledger_.entry(name));
+      emit_error(ledger_.entry(name));
     }
     ledger_.remove(names);
+  }
+  if (ledger_.have_all_joined()) {
+    emit_joined();
+    ledger_.reset_joined();
   }
 }
 
@@ -162,32 +184,52 @@ void Coordinator::emit_collective(const std::vector<std::string>& names) {
     bytes += entry.signature().bytes();
     response.tensors.push_back(response_tensor(entry));
   }
-  const int fixed = find_allreduce_algorithm(config_.allreduce_algorithm);
-  response.algorithm = static_cast<uint8_t>(fixed >= 0 ? fixed : auto_allreduce_algorithm(bytes));
-  response.chunk_bytes = config_.chunk_bytes != 0 ? config_.chunk_bytes : auto_chunk_bytes(bytes);
+  choose_algorithm(response, ledger_.entry(names.front()).signature(), bytes);
   outbox_.push_back(encode(response));
 }
 
-ResponseTensor Coordinator::response_tensor(const LedgerEntry& entry) {
-  if (!config_.response_cache) {
-    return {kNoCacheId, entry.name};
+void Coordinator::choose_algorithm(Response& response, const Signature& signature, uint64_t bytes) const {
+  if (signature.kind == OpKind::kAllreduce) {
+    response.algorithm = static_cast<uint8_t>(choose_allreduce_algorithm(config_, layout_, bytes));
+  } else if (signature.kind == OpKind::kAllgather) {
+    response.algorithm = static_cast<uint8_t>(config_.hierarchical_allgather);
   }
-  const CacheId known = cache_.find(entry.name, entry.signature());
-  if (known != kNoCacheId) {
-    return {known, ""};
-  }
-  return {cache_.assign(entry.name, entry.signature()), entry.name};
+  response.chunk_bytes = choose_chunk_bytes(config_, layout_, bytes);
 }
 
-void Coordinator::emit_mismatch(const LedgerEntry& entry) {
+ResponseTensor Coordinator::response_tensor(const LedgerEntry& entry) {
+  if (config_.response_cache) {
+    if (const CacheId known = cache_.find(entry.name, entry.signature()); known != kNoCacheId) {
+      return {known, "", std::nullopt};
+    }
+  }
+  ResponseTensor tensor{kNoCacheId, entry.name, std::nullopt};
+  if (config_.response_cache) {
+    tensor.cache_id = cache_.assign(entry.name, entry.signature());
+  }
+  if (entry.submitted < transport_.world_size()) {
+    tensor.signature = entry.signature();
+  }
+  return tensor;
+}
+
+void Coordinator::emit_error(const LedgerEntry& entry) {
   Response response;
   response.type = Response::Type::kError;
   response.cycle = cycle_;
   response.config_epoch = config_epoch_;
   response.error_code = StatusCode::kMismatchError;
-  response.error_text = "tensor '" + entry.name + "' differs between ranks: " + entry.describe_signatures() +
-                        "; nothing was reduced, and the engine stays usable";
-  response.tensors.push_back({kNoCacheId, entry.name});
+  response.error_text = entry.error;
+  response.tensors.push_back({kNoCacheId, entry.name, std::nullopt});
+  outbox_.push_back(encode(response));
+}
+
+void Coordinator::emit_joined() {
+  Response response;
+  response.type = Response::Type::kJoined;
+  response.cycle = cycle_;
+  response.config_epoch = config_epoch_;
+  response.last_joined_rank = ledger_.last_joined_rank();
   outbox_.push_back(encode(response));
 }
 
@@ -203,15 +245,13 @@ bool Coordinator::publish() {
 void Coordinator::watch_stalls(int64_t now_ns) {
   for (auto& [name, entry] : ledger_.entries()) {
     const int64_t age_ns = now_ns - entry.first_ns;
-    if (entry.is_ready() || age_ns < std::min(limits_.stall_warn_ns, limits_.timeout_ns)) {
+    if (age_ns < std::min(limits_.stall_warn_ns, limits_.timeout_ns)) {
       continue;
     }
-    const std::vector<int> missing = entry.missing_ranks();
-    const std::string what = "tensor '" + name + "' waits for " + format_ranks(missing) + " since " +
-                             format_seconds(age_ns) + " (" + std::to_string(entry.submitted) + " of " +
-                             std::to_string(entry.has_submitted.size()) + " ranks have submitted it)";
+    const std::vector<int> missing = ledger_.missing_ranks(entry);
+    const std::string what = describe_wait(entry, missing) + " since " + format_seconds(age_ns);
     if (age_ns >= limits_.timeout_ns) {
-      transport_.fail({StatusCode::kCollectiveTimeout, missing.front(),
+      transport_.fail({StatusCode::kCollectiveTimeout, missing.empty() ? kNoCulprit : missing.front(),
                        what + ", the limit is " + format_seconds(limits_.timeout_ns) +
                            "; check what that rank does, or raise RINGTUNE_TIMEOUT_S"});
       return;
@@ -226,14 +266,20 @@ void Coordinator::watch_stalls(int64_t now_ns) {
 
 void Coordinator::watch_departures() {
   for (const auto& [name, entry] : ledger_.entries()) {
-    for (const int rank : entry.missing_ranks()) {
-      if (transport_.has_departed(rank)) {
-        transport_.fail({StatusCode::kPeerLostError, rank,
-                         "rank " + std::to_string(rank) +
-                             " left the job (shutdown) while other ranks wait for it in '" + name +
-                             "'; all ranks must run the same number of steps"});
-        return;
-      }
+    fail_if_departed(ledger_.missing_ranks(entry), "'" + name + "'");
+  }
+  if (ledger_.joined_count() > 0) {
+    fail_if_departed(ledger_.ranks_not_joined(), "join");
+  }
+}
+
+void Coordinator::fail_if_departed(const std::vector<int>& missing, const std::string& what) {
+  for (const int rank : missing) {
+    if (transport_.has_departed(rank)) {
+      transport_.fail({StatusCode::kPeerLostError, rank,
+                       "rank " + std::to_string(rank) + " left the job (shutdown) while other ranks wait for it in " +
+                           what + "; all ranks must run the same number of steps"});
+      return;
     }
   }
 }

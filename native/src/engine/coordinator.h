@@ -17,6 +17,7 @@
 #include "engine/fusion.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
+#include "transport/layout.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
 
@@ -29,7 +30,8 @@ struct CoordinatorLimits {
 
 class Coordinator {
  public:
-  Coordinator(Transport& transport, const EngineConfig& config, CoordinatorLimits limits, const Log& log);
+  Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config, CoordinatorLimits limits,
+              const Log& log);
 
   // Any thread: the config of the next round; returns its epoch.
   uint64_t switch_config(const EngineConfig& config);
@@ -48,14 +50,18 @@ class Coordinator {
 
   void run_round();
   void emit_collective(const std::vector<std::string>& names);
-  void emit_mismatch(const LedgerEntry& entry);
+  void emit_error(const LedgerEntry& entry);
+  void emit_joined();
+  void choose_algorithm(Response& response, const Signature& signature, uint64_t bytes) const;
   ResponseTensor response_tensor(const LedgerEntry& entry);
   bool publish();
 
   void watch_stalls(int64_t now_ns);
   void watch_departures();
+  void fail_if_departed(const std::vector<int>& missing, const std::string& what);
 
   Transport& transport_;
+  const Layout& layout_;
   CoordinatorLimits limits_;
   const Log& log_;
 

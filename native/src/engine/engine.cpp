@@ -2,6 +2,9 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -11,6 +14,7 @@ namespace ringtune {
 namespace {
 
 constexpr size_t kMaxNameBytes = 4096;
+constexpr size_t kMaxGroupBytes = 256;
 constexpr size_t kMaxDimensions = 64;
 
 uint64_t tensor_hash(const Signature& signature) {
@@ -20,110 +24,206 @@ uint64_t tensor_hash(const Signature& signature) {
 }
 
 Status check_algorithm(const std::string& name) {
-  if (name == kAutoAlgorithm || find_allreduce_algorithm(name) >= 0) {
-    return Status::ok_status();
-  }
   std::string known = kAutoAlgorithm;
-  for (const AllreduceAlgorithm& algorithm : allreduce_algorithms()) {
-    known += ", " + std::string(algorithm.name);
+  for (const std::string_view configurable : configurable_allreduce_algorithms()) {
+    known += ", " + std::string(configurable);
+    if (name == configurable) {
+      return Status::ok_status();
+    }
+  }
+  if (name == kAutoAlgorithm) {
+    return Status::ok_status();
   }
   return {StatusCode::kConfigError, "allreduce_algorithm='" + name + "' is unknown; known are " + known};
 }
 
-Status check_tensor(const TensorArguments& tensor) {
-  if (tensor.name.empty() || tensor.name.size() > kMaxNameBytes) {
+Status check_submission(const Submission& submission) {
+  const Signature& signature = submission.signature;
+  if (submission.name.empty() || submission.name.size() > kMaxNameBytes || signature.group.size() > kMaxGroupBytes) {
     return {StatusCode::kMismatchError, "a tensor's name must have 1 ... " + std::to_string(kMaxNameBytes) +
-                                            " bytes, not " + std::to_string(tensor.name.size())};
+                                            " bytes, not " + std::to_string(submission.name.size()) +
+                                            ", and its group's at most " + std::to_string(kMaxGroupBytes)};
   }
-  const bool is_shape_legal =
-      tensor.shape.size() <= kMaxDimensions &&
-      std::all_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t extent) { return extent >= 0; });
+  const std::vector<int64_t>& shape = signature.shape;
+  const bool is_shape_legal = shape.size() <= kMaxDimensions && submission.rows >= 0 &&
+                              std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 0; });
   if (!is_shape_legal) {
-    return {StatusCode::kMismatchError, "the shape of tensor '" + tensor.name +
+    return {StatusCode::kMismatchError, "the shape of tensor '" + submission.name +
                                             "' has a negative extent or more than " + std::to_string(kMaxDimensions) +
                                             " dimensions"};
   }
   return Status::ok_status();
 }
 
+Status check_reduction(const TensorArguments& tensor, const ReduceArguments& reduce) {
+  if (!is_supported(reduce.op, tensor.dtype)) {
+    return {StatusCode::kMismatchError, "'" + tensor.name +
+                                            "' cannot be reduced: " + std::string(reduce_op_name(reduce.op)) + " of " +
+                                            std::string(dtype_name(tensor.dtype)) + " is not supported"};
+  }
+  if (!std::isfinite(reduce.prescale) || !std::isfinite(reduce.postscale)) {
+    return {StatusCode::kMismatchError, "the scales of '" + tensor.name + "' are " + std::to_string(reduce.prescale) +
+                                            " and " + std::to_string(reduce.postscale) + "; both must be finite"};
+  }
+  return Status::ok_status();
+}
+
+Status check_splits(const TensorArguments& tensor, const std::vector<int64_t>& splits, int world_size) {
+  const bool is_one_per_rank = splits.size() == static_cast<size_t>(world_size);
+  const bool has_negative = std::any_of(splits.begin(), splits.end(), [](int64_t rows) { return rows < 0; });
+  const int64_t rows = std::accumulate(splits.begin(), splits.end(), int64_t{0});
+  if (is_one_per_rank && !has_negative && !tensor.shape.empty() && rows == tensor.shape.front()) {
+    return Status::ok_status();
+  }
+  return {StatusCode::kMismatchError, "the splits of '" + tensor.name + "' must be " + std::to_string(world_size) +
+                                          " numbers of rows, not negative, with the sum of the first dimension (" +
+                                          std::to_string(tensor.shape.empty() ? 0 : tensor.shape.front()) +
+                                          "); they are " + std::to_string(splits.size()) + " with the sum " +
+                                          std::to_string(rows)};
+}
+
+// A submission with all but its handle. The signature of a ragged kind has the shape of a row.
+Submission make_submission(OpKind kind, const TensorArguments& tensor, const ReduceArguments& reduce = {}) {
+  Submission submission;
+  submission.name = tensor.name;
+  submission.input = static_cast<const std::byte*>(tensor.input);
+  submission.output = static_cast<std::byte*>(tensor.output);
+  submission.signature = {kind,         tensor.dtype, reduce.op,        0, reduce.prescale, reduce.postscale,
+                          tensor.shape, tensor.group, tensor.group_size};
+  std::vector<int64_t>& shape = submission.signature.shape;
+  if (is_ragged(kind) && !shape.empty()) {
+    submission.rows = shape.front();
+    shape.erase(shape.begin());
+  }
+  return submission;
+}
+
+Status check_hosts(const EngineOptions& options) {
+  int hosts = 0;
+  for (const int host : options.hosts) {
+    if (host < 0 || host > hosts) {
+      return {StatusCode::kConfigError, "hosts must be numbered from 0 in the order of their first ranks"};
+    }
+    hosts = std::max(hosts, host + 1);
+  }
+  const TransportOptions& transport = options.transport;
+  if ((!transport.pidfds.empty() && transport.pidfds.size() != options.hosts.size()) ||
+      (hosts > 1 && transport.control_fds.size() != options.hosts.size())) {
+    return {StatusCode::kConfigError, "pidfds and control_fds must have one entry per rank or none"};
+  }
+  if (hosts > 1 && !options.make_links) {
+    return {StatusCode::kConfigError, "a world of several hosts needs a network for its data"};
+  }
+  return Status::ok_status();
+}
+
+Status check_config(const EngineConfig& config, const Layout& layout) {
+  if ((config.hierarchical_allreduce || config.hierarchical_allgather) && layout.host_count() == 1) {
+    return {StatusCode::kConfigError, "hierarchical collectives need more than one host; this world has one"};
+  }
+  if (Status s = check_algorithm(config.allreduce_algorithm); !s.ok()) return s;
+  return validate(config);
+}
+
 }  // namespace
 
 Status Engine::check_options(const EngineOptions& options) {
-  if (options.rank < 0 || options.rank >= options.world_size) {
+  const auto world_size = static_cast<int>(options.hosts.size());
+  if (options.rank < 0 || options.rank >= world_size) {
     return {StatusCode::kConfigError,
-            "rank " + std::to_string(options.rank) + " is outside 0 ... " + std::to_string(options.world_size - 1)};
+            "rank " + std::to_string(options.rank) + " is outside 0 ... " + std::to_string(world_size - 1)};
   }
-  if (!options.pidfds.empty() && options.pidfds.size() != static_cast<size_t>(options.world_size)) {
-    return {StatusCode::kConfigError, "pidfds must have one entry per rank or none"};
-  }
+  if (Status s = check_hosts(options); !s.ok()) return s;
   if (!(options.stall_warn_s > 0) || !(options.timeout_s > 0)) {
     return {StatusCode::kConfigError, "stall_warn_s and timeout_s must be positive"};
   }
-  if (Status s = check_algorithm(options.config.allreduce_algorithm); !s.ok()) return s;
-  return validate(options.config);
+  return check_config(options.config, Layout(options.rank, options.hosts));
 }
 
 Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
     : options_(std::move(options)),
+      layout_(options_.rank, options_.hosts),
       log_(options_.log_level, options_.rank),
-      transport_(segment, options_.rank, options_.pidfds, options_.pids),
+      timeline_(log_, options_.rank),
+      transport_(segment, layout_, options_.transport),
+      links_(layout_.host_count() > 1 ? options_.make_links(transport_, layout_) : nullptr),
       coordinator_(options_.rank != kCoordinator
                        ? nullptr
                        : std::make_unique<Coordinator>(
-                             transport_, options_.config,
+                             transport_, layout_, options_.config,
                              CoordinatorLimits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)},
                              log_)),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, coordinator_.get(),
-                Executor(Stage(segment, options_.rank, seconds_to_ns(options_.timeout_s)), counters_), queue_, handles_,
-                active_, counters_, seconds_to_ns(options_.timeout_s)),
+                Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s)), links_.get(), counters_),
+                queue_, handles_, active_, counters_, timeline_, seconds_to_ns(options_.timeout_s)),
       communication_thread_([this] { progress_.run(); }) {}
 
 Engine::~Engine() { shutdown(); }
 
-Status Engine::allreduce_async(const TensorArguments& tensor, ReduceOp op, bool is_gradient, Handle& handle) {
-  if (!is_reducible(tensor.dtype)) {
-    return {StatusCode::kMismatchError, "allreduce of '" + tensor.name + "' has dtype " +
-                                            std::string(dtype_name(tensor.dtype)) +
-                                            "; supported are float32, float64, int32, int64"};
-  }
-  Signature signature{OpKind::kAllreduce, tensor.dtype, op, 0, tensor.shape};
+Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                               Handle& handle) {
+  if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
+  Submission submission = make_submission(OpKind::kAllreduce, tensor, reduce);
   if (is_gradient) {
-    steps_.add_gradient(tensor_hash(signature), signature.bytes());
+    steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
   }
-  return submit(tensor, std::move(signature), handle);
+  return submit(std::move(submission), handle);
+}
+
+Status Engine::reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle) {
+  if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
+  if (reduce.op == ReduceOp::kAdasum || tensor.shape.empty()) {
+    return {StatusCode::kMismatchError,
+            "reducescatter of '" + tensor.name + "' needs another operation than Adasum, and at least one dimension"};
+  }
+  return submit(make_submission(OpKind::kReducescatter, tensor, reduce), handle);
 }
 
 Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle) {
-  if (root_rank < 0 || root_rank >= options_.world_size) {
+  if (root_rank < 0 || root_rank >= world_size()) {
     return {StatusCode::kMismatchError, "broadcast of '" + tensor.name + "' names root rank " +
                                             std::to_string(root_rank) + ", outside 0 ... " +
-                                            std::to_string(options_.world_size - 1)};
+                                            std::to_string(world_size() - 1)};
   }
-  return submit(tensor, {OpKind::kBroadcast, tensor.dtype, ReduceOp::kSum, root_rank, tensor.shape}, handle);
+  Submission submission = make_submission(OpKind::kBroadcast, tensor);
+  submission.signature.root_rank = root_rank;
+  return submit(std::move(submission), handle);
 }
 
 Status Engine::allgather_async(const TensorArguments& tensor, Handle& handle) {
-  return submit(tensor, {OpKind::kAllgather, tensor.dtype, ReduceOp::kSum, 0, tensor.shape}, handle);
+  return submit(make_submission(OpKind::kAllgather, tensor), handle);
+}
+
+Status Engine::alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle) {
+  if (Status s = check_splits(tensor, splits, world_size()); !s.ok()) return s;
+  Submission submission = make_submission(OpKind::kAlltoall, tensor);
+  submission.splits = std::move(splits);
+  return submit(std::move(submission), handle);
 }
 
 Status Engine::barrier_async(Handle& handle) {
   TensorArguments nothing;
   nothing.name = "barrier." + std::to_string(barriers_.fetch_add(1));
-  return submit(nothing, {OpKind::kBarrier, DataType::kUInt8, ReduceOp::kSum, 0, {}}, handle);
+  nothing.dtype = DataType::kUInt8;
+  return submit(make_submission(OpKind::kBarrier, nothing), handle);
 }
 
-Status Engine::submit(const TensorArguments& tensor, Signature signature, Handle& handle) {
-  if (Status s = check_tensor(tensor); !s.ok()) return s;
-  handle = handles_.open();
-  const Submission submission{handle, tensor.name, std::move(signature), static_cast<const std::byte*>(tensor.input),
-                              static_cast<std::byte*>(tensor.output)};
+Status Engine::join_async(Handle& handle) {
+  TensorArguments nothing;
+  nothing.name = kJoinName;
+  nothing.dtype = DataType::kUInt8;
+  return submit(make_submission(OpKind::kJoin, nothing), handle);
+}
+
+Status Engine::submit(Submission submission, Handle& handle) {
+  if (Status s = check_submission(submission); !s.ok()) return s;
+  handle = submission.handle = handles_.open();
   bool is_wake_needed = false;
-  const Status status = queue_.push(submission, is_wake_needed);
+  const Status status = queue_.push(std::move(submission), is_wake_needed);
   if (!status.ok()) {
-    handles_.complete({&submission, 1}, status);
-    [[maybe_unused]] const std::optional<Status> forgotten = wait(handle, 0);
+    handles_.forget(handle);
     return status;
   }
   if (is_wake_needed) {
@@ -132,7 +232,7 @@ Status Engine::submit(const TensorArguments& tensor, Signature signature, Handle
   return Status::ok_status();
 }
 
-std::optional<Status> Engine::wait(Handle handle, int64_t timeout_ns) { return handles_.take(handle, timeout_ns); }
+std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns) { return handles_.take(handle, timeout_ns); }
 
 void Engine::press() {
   if (queue_.press()) {
@@ -150,8 +250,7 @@ Status Engine::apply_config(const EngineConfig& config, uint64_t& epoch) {
   if (coordinator_ == nullptr) {
     return {StatusCode::kConfigError, "rank " + std::to_string(options_.rank) + " cannot apply a config: rank 0 does"};
   }
-  if (Status s = check_algorithm(config.allreduce_algorithm); !s.ok()) return s;
-  if (Status s = validate(config); !s.ok()) return s;
+  if (Status s = check_config(config, layout_); !s.ok()) return s;
   epoch = coordinator_->switch_config(config);
   return Status::ok_status();
 }
@@ -174,12 +273,17 @@ void Engine::shutdown() {
   }
   progress_.stop();
   communication_thread_.join();
+  timeline_.stop();
   transport_.depart();
 }
 
 void Engine::abandon_after_fork() {
   communication_thread_.detach();
+  timeline_.abandon_after_fork();
   transport_.abandon_after_fork();
+  if (links_) {
+    links_->abandon_after_fork();
+  }
 }
 
 }  // namespace ringtune

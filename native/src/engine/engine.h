@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,33 +20,47 @@
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
 #include "telemetry/step_recorder.h"
-#include "transport/shm/shm_transport.h"
+#include "telemetry/timeline.h"
+#include "transport/cluster_transport.h"
+#include "transport/layout.h"
+#include "transport/links.h"
 
 namespace ringtune {
 
 struct EngineOptions {
   int rank = 0;
-  int world_size = 1;
-  std::vector<int> pidfds;  // taken over
-  std::vector<int> pids;
+  std::vector<int> hosts{0};  // of each rank; see Layout
+  TransportOptions transport;
+  // Where the world has several hosts: the network for their data.
+  std::function<std::unique_ptr<Links>(Transport&, const Layout&)> make_links;
   EngineConfig config;
   double stall_warn_s = 60;
   double timeout_s = 600;
   LogLevel log_level = LogLevel::kWarning;
 };
 
-// A tensor to be allreduced, broadcast or gathered; buffers must live until the handle is done.
+// A tensor to be moved or reduced; buffers must live until the handle is done.
 struct TensorArguments {
   std::string name;
   const void* input = nullptr;
   void* output = nullptr;
   std::vector<int64_t> shape;
   DataType dtype = DataType::kFloat32;
+  // Tensors of one group go together once all of them are ready, or fail together; empty: none.
+  std::string group = {};
+  uint32_t group_size = 0;
+};
+
+// postscale * op(prescale * x)
+struct ReduceArguments {
+  ReduceOp op = ReduceOp::kSum;
+  double prescale = 1;
+  double postscale = 1;
 };
 
 class Engine {
  public:
-  // The options and the segment are valid; see `check_options`.
+  // The options are valid (`check_options`); the segment has the ranks of this host.
   Engine(std::shared_ptr<Segment> segment, EngineOptions options);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -54,17 +69,25 @@ class Engine {
   static Status check_options(const EngineOptions& options);
 
   int rank() const { return options_.rank; }
-  int world_size() const { return options_.world_size; }
+  int world_size() const { return layout_.world_size(); }
 
   // Any thread. On success `handle` must be waited for once.
-  Status allreduce_async(const TensorArguments& tensor, ReduceOp op, bool is_gradient, Handle& handle);
+  Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                         Handle& handle);
+  // The output takes this rank's rows: an even share, one more on the first ranks.
+  Status reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle);
   Status broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle);
+  // Ranks may bring different numbers of rows (first dimension); the outcome's result has all of them.
   Status allgather_async(const TensorArguments& tensor, Handle& handle);
+  // Sends `splits[r]` rows to every rank r; the outcome's result has the rows received.
+  Status alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle);
   Status barrier_async(Handle& handle);
+  // This rank has no more data: it takes part in sums with zeros until all ranks have joined.
+  Status join_async(Handle& handle);
 
   bool poll(Handle handle) const { return handles_.is_done(handle); }
   // Waits up to `timeout_ns`; nothing if the handle is still pending then.
-  std::optional<Status> wait(Handle handle, int64_t timeout_ns);
+  std::optional<Outcome> wait(Handle handle, int64_t timeout_ns);
   // A caller is about to wait: what it submitted shall not wait for others.
   void press();
 
@@ -77,6 +100,8 @@ class Engine {
   uint64_t config_epoch() const { return active_.epoch(); }
 
   StepRecorder& steps() { return steps_; }
+  // What happens, for people to look at.
+  Timeline& timeline() { return timeline_; }
   std::vector<std::pair<std::string, uint64_t>> counters() const;
 
   // Idempotent. Waits for the collective that is running, fails what is pending.
@@ -85,13 +110,16 @@ class Engine {
   void abandon_after_fork();
 
  private:
-  Status submit(const TensorArguments& tensor, Signature signature, Handle& handle);
+  Status submit(Submission submission, Handle& handle);
 
   EngineOptions options_;
+  Layout layout_;
   Log log_;
   Counters counters_;
   StepRecorder steps_;
-  ShmTransport transport_;
+  Timeline timeline_;
+  ClusterTransport transport_;
+  std::unique_ptr<Links> links_;              // where the world has several hosts
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   SubmissionQueue queue_;
   HandleTable handles_;

@@ -3,43 +3,92 @@
 
 #include <string>
 
+#include "collectives/adasum.h"
+#include "collectives/allgather.h"
 #include "collectives/allreduce.h"
-#include "collectives/data_movement.h"
+#include "collectives/alltoall.h"
+#include "collectives/barrier.h"
+#include "collectives/broadcast.h"
 #include "collectives/gather_list.h"
+#include "collectives/reduce_kernels.h"
+#include "collectives/reducescatter.h"
 
 namespace ringtune {
+namespace {
 
-Status Executor::run(const Response& response, const std::vector<Submission>& tensors) {
+Reduction reduction_of(const Signature& signature, int ranks) {
+  return {signature.dtype, signature.op, signature.prescale, signature.postscale, ranks};
+}
+
+int64_t rows_of(const Signature& signature) { return signature.shape.front(); }
+
+size_t row_elements_of(const Signature& signature) {
+  size_t elements = 1;
+  for (size_t i = 1; i < signature.shape.size(); ++i) {
+    elements *= static_cast<size_t>(signature.shape[i]);
+  }
+  return elements;
+}
+
+}  // namespace
+
+Status Executor::run(const Response& response, std::vector<Submission>& tensors) {
   counters_.add(Counter::kResponses);
   counters_.add(Counter::kTensors, tensors.size());
-  return tensors.front().signature.kind == OpKind::kAllreduce ? allreduce(response, tensors)
-                                                              : move(response, tensors.front());
+  const Signature& signature = tensors.front().signature;
+  if (signature.kind == OpKind::kAllreduce && signature.op != ReduceOp::kAdasum) {
+    return allreduce(response, tensors);
+  }
+  counters_.add(Counter::kChunks, chunk_count(tensors.front().bytes(), response.chunk_bytes));
+  return run_alone(response, tensors.front());
 }
 
 Status Executor::allreduce(const Response& response, const std::vector<Submission>& tensors) {
-  if (response.algorithm >= allreduce_algorithms().size()) {
+  const auto algorithms = allreduce_algorithms();
+  if (response.algorithm >= algorithms.size() || !can_run(algorithms[response.algorithm], layout_)) {
     return {StatusCode::kConfigError, "allreduce algorithm number " + std::to_string(response.algorithm) +
                                           " is unknown here; all ranks must run one version"};
   }
   GatherList data;
   for (const Submission& tensor : tensors) {
-    data.add(tensor.input, tensor.output, tensor.signature.bytes());
+    data.add(tensor.input, tensor.output, tensor.bytes());
   }
-  const Signature& signature = tensors.front().signature;
   counters_.add(Counter::kBytesReduced, data.bytes());
   counters_.add(Counter::kChunks, chunk_count(data.bytes(), response.chunk_bytes));
   counters_.add_algorithm_use(response.algorithm);
-  return allreduce_algorithms()[response.algorithm].run(
-      {data, signature.dtype, signature.op, response.chunk_bytes, stage_});
+  const Reduction reduction = reduction_of(tensors.front().signature, layout_.world_size());
+  Communicator comm{layout_, stage_, links_};
+  return algorithms[response.algorithm].run({comm, data, reduction, response.chunk_bytes});
 }
 
-Status Executor::move(const Response& response, const Submission& tensor) {
-  if (tensor.signature.kind == OpKind::kBarrier) {
-    return barrier(stage_, response.chunk_bytes);
+Status Executor::run_alone(const Response& response, Submission& tensor) {
+  Communicator comm{layout_, stage_, links_};
+  const Signature& signature = tensor.signature;
+  const Reduction reduction = reduction_of(signature, layout_.world_size());
+  const size_t chunk_bytes = response.chunk_bytes;
+  switch (signature.kind) {
+    case OpKind::kAllreduce:
+      counters_.add(Counter::kBytesReduced, tensor.bytes());
+      return adasum({comm, reduction, tensor.input, tensor.output, signature.elements(), chunk_bytes});
+    case OpKind::kReducescatter:
+      counters_.add(Counter::kBytesReduced, tensor.bytes());
+      return reducescatter(
+          {comm, reduction, tensor.input, tensor.output, rows_of(signature), row_elements_of(signature), chunk_bytes});
+    case OpKind::kBroadcast:
+      return broadcast({comm, tensor.output, tensor.bytes(), signature.root_rank, chunk_bytes});
+    case OpKind::kAllgather:
+      counters_.add(Counter::kAllgathers);
+      tensor.result = std::make_shared<Gathered>();
+      return allgather({comm, tensor.input, tensor.rows, signature.bytes(), response.algorithm != 0, chunk_bytes},
+                       *tensor.result);
+    case OpKind::kAlltoall:
+      tensor.result = std::make_shared<Gathered>();
+      return alltoall({comm, tensor.input, tensor.splits, signature.bytes(), chunk_bytes}, *tensor.result);
+    case OpKind::kBarrier:
+    case OpKind::kJoin:  // has a response of its own
+      break;
   }
-  const MovementTask task{tensor.input, tensor.output, tensor.signature.bytes(), response.chunk_bytes, stage_};
-  counters_.add(Counter::kChunks, chunk_count(task.bytes, task.chunk_bytes));
-  return tensor.signature.kind == OpKind::kBroadcast ? broadcast(task, tensor.signature.root_rank) : allgather(task);
+  return barrier(comm, chunk_bytes);
 }
 
 }  // namespace ringtune

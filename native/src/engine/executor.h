@@ -2,28 +2,34 @@
 // Runs one negotiated collective on this rank's tensors.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "collectives/communicator.h"
 #include "engine/submission.h"
 #include "telemetry/counters.h"
-#include "transport/shm/stage.h"
 #include "wire/messages.h"
 
 namespace ringtune {
 
 class Executor {
  public:
-  Executor(Stage stage, Counters& counters) : stage_(std::move(stage)), counters_(counters) {}
+  // `links` is null in a world of one host.
+  Executor(const Layout& layout, Stage stage, Links* links, Counters& counters)
+      : layout_(layout), stage_(std::move(stage)), links_(links), counters_(counters) {}
 
-  // The tensors of the response, in its order; their signatures' kind, dtype and operation are equal.
-  Status run(const Response& response, const std::vector<Submission>& tensors);
+  // The tensors of the response, in its order; their signatures are equal but for their shapes. Where the caller has no
+  // output buffer, the submission gets its result.
+  Status run(const Response& response, std::vector<Submission>& tensors);
 
  private:
   Status allreduce(const Response& response, const std::vector<Submission>& tensors);
-  Status move(const Response& response, const Submission& tensor);
+  Status run_alone(const Response& response, Submission& tensor);
 
+  const Layout& layout_;
   Stage stage_;
+  Links* links_;
   Counters& counters_;
 };
 

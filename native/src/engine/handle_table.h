@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -14,22 +15,31 @@
 
 namespace ringtune {
 
+// How an operation ended, and what it returned where the caller gave no output buffer.
+struct Outcome {
+  Status status;
+  std::shared_ptr<Gathered> result;
+};
+
 class HandleTable {
  public:
   Handle open();
   // All at once: a waiting caller is woken once per fusion, not once per tensor.
   void complete(std::span<const Submission> done, const Status& status);
 
+  // An operation that was never submitted.
+  void forget(Handle handle);
+
   // True for handles that are done, failed or unknown: `take` would not wait.
   bool is_done(Handle handle) const;
-  // Waits up to `timeout_ns`; the status of a finished handle, which is forgotten then, or nothing.
-  std::optional<Status> take(Handle handle, int64_t timeout_ns);
+  // Waits up to `timeout_ns`; the outcome of a finished handle, which is forgotten then, or nothing.
+  std::optional<Outcome> take(Handle handle, int64_t timeout_ns);
 
  private:
   // Guards outcomes_. Held for look-ups only; never while another lock is taken.
   mutable std::mutex mutex_;
   std::condition_variable has_completed_;
-  std::unordered_map<Handle, std::optional<Status>> outcomes_;  // nothing: pending
+  std::unordered_map<Handle, std::optional<Outcome>> outcomes_;  // nothing: pending
   Handle next_ = 1;
 };
 

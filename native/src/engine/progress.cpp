@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "collectives/allreduce.h"
 
 namespace ringtune {
 namespace {
@@ -35,7 +36,8 @@ EngineConfig ActiveConfig::get() const {
 }
 
 Progress::Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
-                   HandleTable& handles, ActiveConfig& active, Counters& counters, int64_t timeout_ns)
+                   HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline,
+                   int64_t timeout_ns)
     : transport_(transport),
       coordinator_(coordinator),
       executor_(std::move(executor)),
@@ -43,6 +45,7 @@ Progress::Progress(Transport& transport, Coordinator* coordinator, Executor exec
       handles_(handles),
       active_(active),
       counters_(counters),
+      timeline_(timeline),
       timeout_ns_(timeout_ns) {}
 
 void Progress::run() {
@@ -104,11 +107,13 @@ int64_t Progress::wait_limit_ns() const {
 }
 
 void Progress::collect_submissions() {
-  std::vector<Submission> batch = queue_.take_if_due(now_ns());
+  const int64_t now = now_ns();
+  std::vector<Submission> batch = queue_.take_if_due(now);
   std::vector<RequestItem> items;
   items.reserve(batch.size());
   for (Submission& submission : batch) {
     items.push_back(request_item(submission));
+    submission.track = timeline_.negotiate(submission.name, submission.bytes(), now);
     std::string name = submission.name;
     pending_.emplace(std::move(name), std::move(submission));
   }
@@ -162,11 +167,12 @@ bool Progress::execute_responses() {
 
 void Progress::execute(const Response& response) {
   counters_.set(Counter::kCycles, response.cycle);
+  if (timeline_.is_on()) {
+    timeline_.cycle(response.cycle, now_ns());
+  }
   switch (response.type) {
     case Response::Type::kConfigSwitch:
-      active_.set(response.config, response.config_epoch);
-      queue_.set_limits(queue_limits(response.config));
-      counters_.add(Counter::kConfigSwitches);
+      switch_config(response);
       return;
     case Response::Type::kError:
       fail_tensors(response);
@@ -174,34 +180,121 @@ void Progress::execute(const Response& response) {
     case Response::Type::kCollective:
       run_collective(response);
       return;
+    case Response::Type::kJoined:
+      finish_join(response.last_joined_rank);
+      return;
+  }
+}
+
+void Progress::switch_config(const Response& response) {
+  active_.set(response.config, response.config_epoch);
+  queue_.set_limits(queue_limits(response.config));
+  counters_.add(Counter::kConfigSwitches);
+  if (timeline_.is_on()) {
+    timeline_.instant("config_switch",
+                      "epoch " + std::to_string(response.config_epoch) + ": " + describe(response.config));
+  }
+}
+
+void Progress::trace_begin(const Response& response, const std::vector<Submission>& tensors) {
+  if (!timeline_.is_on()) {
+    return;
+  }
+  const OpKind kind = tensors.front().signature.kind;
+  uint64_t bytes = 0;
+  for (const Submission& tensor : tensors) {
+    bytes += tensor.bytes();
+  }
+  const std::string_view algorithm = kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()
+                                         ? allreduce_algorithms()[response.algorithm].name
+                                         : std::string_view();
+  const int64_t now = now_ns();
+  for (const Submission& tensor : tensors) {
+    timeline_.begin(tensor.track, {op_kind_name(kind), algorithm, static_cast<uint32_t>(tensors.size()), bytes}, now);
+  }
+}
+
+void Progress::trace_end(const std::vector<Submission>& tensors) {
+  if (!timeline_.is_on()) {
+    return;
+  }
+  const int64_t now = now_ns();
+  for (const Submission& tensor : tensors) {
+    timeline_.end(tensor.track, now);
   }
 }
 
 void Progress::run_collective(const Response& response) {
   std::vector<Submission> tensors;
   tensors.reserve(response.tensors.size());
+  std::vector<Bytes> zeros;  // what this rank gives once it has joined
   for (const ResponseTensor& tensor : response.tensors) {
-    const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
-    const std::string& name = tensor.name.empty() && entry != nullptr ? entry->name : tensor.name;
-    auto found = pending_.find(name);
-    const bool is_known = found != pending_.end();
-    const bool is_learned = !is_known || tensor.name.empty() || tensor.cache_id == kNoCacheId ||
-                            cache_.learn(tensor.cache_id, name, found->second.signature);
-    if (!is_known || !is_learned) {
+    std::optional<Submission> submission = take_submission(tensor, zeros);
+    if (!submission) {
+      const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
       transport_.fail({StatusCode::kPeerLostError, transport_.rank(),
-                       "rank " + std::to_string(transport_.rank()) + " got a response for '" + name +
+                       "rank " + std::to_string(transport_.rank()) + " got a response for '" +
+                           (tensor.name.empty() && entry != nullptr ? entry->name : tensor.name) +
                            "' that it cannot place; this is a defect of ringtune, please report"});
       return;
     }
-    tensors.push_back(std::move(found->second));
-    pending_.erase(found);
+    tensors.push_back(std::move(*submission));
   }
-  finish(tensors, executor_.run(response, tensors));
+  trace_begin(response, tensors);
+  const Status status = executor_.run(response, tensors);
+  if (!status.ok() && !transport_.failure()) {
+    // The other ranks wait in the collective for a part that will not come.
+    transport_.fail({status.code(), transport_.rank(),
+                     "rank " + std::to_string(transport_.rank()) + " could not go on with '" + tensors.front().name +
+                         "': " + status.message()});
+  }
+  trace_end(tensors);
+  std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });
+  finish(tensors, status);
+}
+
+const Signature* Progress::signature_of(const ResponseTensor& tensor) const {
+  const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
+  if (tensor.signature) {
+    return &*tensor.signature;
+  }
+  return entry == nullptr ? nullptr : &entry->signature;
+}
+
+// The submission that a response's tensor stands for, with what there is to learn of it learned; zeros where this rank
+// has joined and has none.
+std::optional<Submission> Progress::take_submission(const ResponseTensor& tensor, std::vector<Bytes>& zeros) {
+  const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
+  const std::string& name = tensor.name.empty() && entry != nullptr ? entry->name : tensor.name;
+  Submission submission;
+  if (auto found = pending_.extract(name); !found.empty()) {
+    submission = std::move(found.mapped());
+  } else if (const Signature* signature = signature_of(tensor); pending_.contains(kJoinName) && signature != nullptr) {
+    submission.name = name;
+    submission.signature = *signature;
+    zeros.emplace_back(submission.bytes());
+    submission.input = submission.output = zeros.back().data();
+  } else {
+    return std::nullopt;
+  }
+  const bool is_new = !tensor.name.empty() && tensor.cache_id != kNoCacheId;
+  const bool is_placed = !is_new || cache_.learn(tensor.cache_id, name, submission.signature);
+  return is_placed ? std::optional(std::move(submission)) : std::nullopt;
+}
+
+void Progress::finish_join(int last_joined_rank) {
+  if (auto found = pending_.extract(kJoinName); !found.empty()) {
+    Submission& join = found.mapped();
+    join.result = std::make_shared<Gathered>();
+    join.result->rows = {last_joined_rank};
+    finish({&join, 1}, Status::ok_status());
+  }
 }
 
 void Progress::fail_tensors(const Response& response) {
   for (const ResponseTensor& tensor : response.tensors) {
     if (auto found = pending_.extract(tensor.name); !found.empty()) {
+      timeline_.end(found.mapped().track, now_ns());
       finish({&found.mapped(), 1}, {response.error_code, response.error_text});
     }
   }
@@ -218,18 +311,21 @@ void Progress::watch_coordinator(int64_t now_ns) {
     waiting_since_ns_ = 0;
     return;
   }
-  if (waiting_since_ns_ == 0) {
-    waiting_since_ns_ = now_ns;
-  }
-  const std::string& name = pending_.begin()->first;
   if (transport_.rank() != kCoordinator && transport_.has_departed(kCoordinator) && !execute_responses()) {
     transport_.fail({StatusCode::kPeerLostError, kCoordinator,
                      "rank 0 left the job (shutdown) while rank " + std::to_string(transport_.rank()) + " waits for '" +
-                         name + "'; all ranks must run the same number of steps"});
+                         pending_.begin()->first + "'; all ranks must run the same number of steps"});
+    return;
+  }
+  const auto waiting = std::find_if(pending_.begin(), pending_.end(), [](const auto& item) {
+    return item.first != kJoinName;  // a rank that has joined waits for as long as others have data
+  });
+  if (waiting == pending_.end() || waiting_since_ns_ == 0) {
+    waiting_since_ns_ = waiting == pending_.end() ? 0 : now_ns;
   } else if (now_ns - waiting_since_ns_ > timeout_ns_ + kCoordinatorGraceNs) {
     transport_.fail({StatusCode::kCollectiveTimeout, kCoordinator,
                      "rank 0 has not answered for " + format_seconds(now_ns - waiting_since_ns_) + " while rank " +
-                         std::to_string(transport_.rank()) + " waits for '" + name + "' (limit " +
+                         std::to_string(transport_.rank()) + " waits for '" + waiting->first + "' (limit " +
                          format_seconds(timeout_ns_) + "); see whether it is stopped, or raise RINGTUNE_TIMEOUT_S"});
   }
 }

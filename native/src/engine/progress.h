@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/config.h"
@@ -19,6 +21,7 @@
 #include "engine/response_cache.h"
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
+#include "telemetry/timeline.h"
 #include "transport/transport.h"
 
 namespace ringtune {
@@ -50,7 +53,7 @@ class Progress {
  public:
   // `coordinator` is null except on rank 0.
   Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
-           HandleTable& handles, ActiveConfig& active, Counters& counters, int64_t timeout_ns);
+           HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, int64_t timeout_ns);
 
   // Until `stop`, then fails what is pending with `kShutDown`.
   void run();
@@ -67,6 +70,12 @@ class Progress {
   bool execute_responses();
   void execute(const Response& response);
   void run_collective(const Response& response);
+  std::optional<Submission> take_submission(const ResponseTensor& tensor, std::vector<Bytes>& zeros);
+  const Signature* signature_of(const ResponseTensor& tensor) const;
+  void finish_join(int last_joined_rank);
+  void switch_config(const Response& response);
+  void trace_begin(const Response& response, const std::vector<Submission>& tensors);
+  void trace_end(const std::vector<Submission>& tensors);
   void fail_tensors(const Response& response);
   void finish(std::span<const Submission> done, const Status& status);
 
@@ -80,6 +89,7 @@ class Progress {
   HandleTable& handles_;
   ActiveConfig& active_;
   Counters& counters_;
+  Timeline& timeline_;
   int64_t timeout_ns_;
 
   std::unordered_map<std::string, Submission> pending_;

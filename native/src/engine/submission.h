@@ -4,20 +4,37 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "collectives/gathered.h"
+#include "telemetry/trace_record.h"
 #include "wire/messages.h"
 
 namespace ringtune {
 
 using Handle = uint64_t;
+inline constexpr Handle kNoHandle = 0;
+
+// The one name that a rank's join goes by.
+inline constexpr const char* kJoinName = "join";
 
 struct Submission {
-  Handle handle = 0;
+  Handle handle = kNoHandle;
   std::string name;
   Signature signature;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  int64_t rows = 1;                  // of this rank, where the kind is ragged
+  std::vector<int64_t> splits;       // alltoall: rows for each rank
+  std::shared_ptr<Gathered> result;  // made where the caller has no output buffer
+  TrackId track = kNoTrack;          // its row in the timeline
+
+  // What this rank gives.
+  uint64_t bytes() const {
+    return is_ragged(signature.kind) ? static_cast<uint64_t>(rows) * signature.bytes() : signature.bytes();
+  }
 };
 
 }  // namespace ringtune

@@ -21,7 +21,7 @@ Status SubmissionQueue::push(Submission submission, bool& is_wake_needed) {
   if (is_first) {
     first_ns_ = now_ns();
   }
-  batch_bytes_ += submission.signature.bytes();
+  batch_bytes_ += submission.bytes();
   batch_.push_back(std::move(submission));
   ++pushed_in_step_;
   const bool is_step_complete = tensors_per_step_ > 0 && pushed_in_step_ >= tensors_per_step_;

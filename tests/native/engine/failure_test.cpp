@@ -97,14 +97,14 @@ TEST(Failure, WhatIsPendingAtShutdownFailsWithItsName) {
     }
     std::vector<float> values(4, 1);
     Handle handle = 0;
-    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), ReduceOp::kSum, false, handle).ok());
+    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), {ReduceOp::kSum}, false, handle).ok());
 
     engine.shutdown();
 
-    const std::optional<Status> status = engine.wait(handle, testing::kDeadlineNs);
-    ASSERT_TRUE(status.has_value());
-    EXPECT_EQ(StatusCode::kShutDown, status->code());
-    EXPECT_NE(std::string::npos, status->message().find("'x'"));
+    const std::optional<Outcome> outcome = engine.wait(handle, testing::kDeadlineNs);
+    ASSERT_TRUE(outcome.has_value());
+    EXPECT_EQ(StatusCode::kShutDown, outcome->status.code());
+    EXPECT_NE(std::string::npos, outcome->status.message().find("'x'"));
     EXPECT_FALSE(allreduce(engine, "y", values).ok());
   });
 }
@@ -113,7 +113,7 @@ TEST(Failure, AHandleIsGoodForOneWait) {
   run_world(1, [](Engine& engine) {
     std::vector<float> values(4, 1);
     Handle handle = 0;
-    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), ReduceOp::kSum, false, handle).ok());
+    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), {ReduceOp::kSum}, false, handle).ok());
     ASSERT_TRUE(finish(engine, handle).ok());
 
     EXPECT_EQ(StatusCode::kConfigError, finish(engine, handle).code());

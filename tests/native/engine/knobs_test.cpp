@@ -20,11 +20,11 @@ void reduce_step(Engine& engine, int tensors, size_t count) {
   for (int i = 0; i < tensors; ++i) {
     const auto at = static_cast<size_t>(i);
     const auto arguments = testing::tensor("t" + std::to_string(i), values[at], values[at]);
-    ASSERT_TRUE(engine.allreduce_async(arguments, ReduceOp::kSum, true, handles[at]).ok());
+    ASSERT_TRUE(engine.allreduce_async(arguments, {ReduceOp::kSum}, true, handles[at]).ok());
   }
   for (const Handle handle : handles) {
-    const std::optional<Status> status = engine.wait(handle, testing::kDeadlineNs);
-    ASSERT_TRUE(status && status->ok());
+    const std::optional<Outcome> outcome = engine.wait(handle, testing::kDeadlineNs);
+    ASSERT_TRUE(outcome && outcome->status.ok());
   }
   engine.mark_step();
 }

@@ -20,7 +20,7 @@ TEST(Negotiation, RanksMaySubmitInAnyOrder) {
     for (int i = 0; i < kTensors; ++i) {
       const int which = (i * 7 + engine.rank() * 11) % kTensors;
       const auto arguments = testing::tensor("t" + std::to_string(which), values[which], values[which]);
-      ASSERT_TRUE(engine.allreduce_async(arguments, ReduceOp::kSum, false, handles[which]).ok());
+      ASSERT_TRUE(engine.allreduce_async(arguments, {ReduceOp::kSum}, false, handles[which]).ok());
     }
     for (const Handle handle : handles) {
       ASSERT_TRUE(finish(engine, handle).ok());
@@ -47,7 +47,7 @@ class MismatchTest : public ::testing::TestWithParam<std::string> {
       status = engine.broadcast_async(arguments, 0, handle);
     } else {
       const ReduceOp op = is_odd && what == "operation" ? ReduceOp::kAverage : ReduceOp::kSum;
-      status = engine.allreduce_async(arguments, op, false, handle);
+      status = engine.allreduce_async(arguments, {op}, false, handle);
     }
     return status.ok() ? finish(engine, handle) : status;
   }
@@ -77,10 +77,10 @@ TEST(Negotiation, ANameInFlightIsRefusedAtOnce) {
     Handle handle = 0;
     Handle refused = 0;
     if (engine.rank() == 0) {
-      ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", first, first), ReduceOp::kSum, false, handle).ok());
+      ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", first, first), {ReduceOp::kSum}, false, handle).ok());
 
       const Status status =
-          engine.allreduce_async(testing::tensor("x", second, second), ReduceOp::kSum, false, refused);
+          engine.allreduce_async(testing::tensor("x", second, second), {ReduceOp::kSum}, false, refused);
 
       EXPECT_EQ(StatusCode::kMismatchError, status.code());
     }
@@ -113,14 +113,15 @@ TEST(Negotiation, IllegalTensorsAreRefusedLocally) {
     Handle handle = 0;
 
     arguments.dtype = DataType::kBool;
-    EXPECT_EQ(StatusCode::kMismatchError, engine.allreduce_async(arguments, ReduceOp::kSum, false, handle).code());
+    EXPECT_EQ(StatusCode::kMismatchError,
+              engine.allreduce_async(arguments, {ReduceOp::kAverage}, false, handle).code());
     arguments.dtype = DataType::kFloat32;
     arguments.shape = {-1};
-    EXPECT_EQ(StatusCode::kMismatchError, engine.allreduce_async(arguments, ReduceOp::kSum, false, handle).code());
+    EXPECT_EQ(StatusCode::kMismatchError, engine.allreduce_async(arguments, {ReduceOp::kSum}, false, handle).code());
     arguments.shape = {4};
     EXPECT_EQ(StatusCode::kMismatchError, engine.broadcast_async(arguments, 1, handle).code());
     arguments.name = "";
-    EXPECT_EQ(StatusCode::kMismatchError, engine.allreduce_async(arguments, ReduceOp::kSum, false, handle).code());
+    EXPECT_EQ(StatusCode::kMismatchError, engine.allreduce_async(arguments, {ReduceOp::kSum}, false, handle).code());
   });
 }
 

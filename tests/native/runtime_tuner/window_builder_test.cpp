@@ -141,7 +141,7 @@ TEST(RuntimeTuner, MeasuresTheRunningJobUnderTheEpochAskedFor) {
       std::vector<int32_t> votes(16, is_measured ? 1 : 0);
       Handle handle = 0;
       const auto arguments = testing::tensor("gradient", votes, votes);
-      ASSERT_TRUE(engine.allreduce_async(arguments, ReduceOp::kSum, true, handle).ok());
+      ASSERT_TRUE(engine.allreduce_async(arguments, {ReduceOp::kSum}, true, handle).ok());
       ASSERT_TRUE(testing::finish(engine, handle).ok());
       engine.mark_step();
       is_through = votes[0] > 0;

@@ -8,7 +8,7 @@ from .config import Config, Value
 from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, make_designer
 from .log import TuningLog, open_log
 from .log_reader import LogContents, find_unfinished, read_log
-from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space
+from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space, tunable_names
 from .readable import readable_size, readable_value
 from .reporting import Observer, Progress, Result, SilentObserver
 from .run import TuningRun
@@ -58,4 +58,5 @@ __all__ = [
     "readable_size",
     "readable_value",
     "search_space",
+    "tunable_names",
 ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine's parameters: the one table of names, ranges and defaults, for the settings and the tuner alike."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from .config import Config, Value
 from .kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SpaceError
@@ -15,6 +15,9 @@ AUTO = "auto"
 
 TUNED_ON_ONE_HOST = ("fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes")
 """What can act when all ranks share a host: the hierarchical switches need several hosts."""
+
+HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
+"""What can act where there are several hosts and one of them has several ranks."""
 
 
 def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]:
@@ -40,6 +43,36 @@ ENGINE_PARAMETERS: tuple[Parameter, ...] = engine_parameters()
 def default_config() -> Config:
     """Return the config of a job that sets nothing."""
     return Config({parameter.name: parameter.default for parameter in ENGINE_PARAMETERS})
+
+
+def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:
+    return len(ranks_per_host) > 1 and max(ranks_per_host) > 1
+
+
+def pinned_by_layout(ranks_per_host: Sequence[int]) -> dict[str, Value]:
+    """Return the knobs that cannot act in a layout, with the value that they have there.
+
+    Args:
+        ranks_per_host: Number of ranks on each host.
+    """
+    pinned: dict[str, Value] = {}
+    if not _has_hierarchy(ranks_per_host):
+        pinned.update(dict.fromkeys(HIERARCHICAL, False))
+    if len(ranks_per_host) > 1:
+        pinned["allreduce_algorithm"] = AUTO  # the registry's rows are for the ranks of one host
+    return pinned
+
+
+def tunable_names(ranks_per_host: Sequence[int], *, has_allgathers: bool) -> tuple[str, ...]:
+    """Return the names of the parameters that may be worth tuning in a layout.
+
+    Args:
+        ranks_per_host: Number of ranks on each host.
+        has_allgathers: Whether the job's steps contain allgathers.
+    """
+    if not _has_hierarchy(ranks_per_host):
+        return TUNED_ON_ONE_HOST
+    return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]))
 
 
 def search_space(

@@ -109,12 +109,12 @@ def test_a_small_dev_shm_is_enough() -> None:
 
 def test_settings_without_effect_are_said_once() -> None:
     """Several ranks, one line per variable that does nothing or is misspelt."""
-    environ = {"RINGTUNE_TIMELINE": "t.json", "RINGTUNE_FUSION_BITES": "1"}
+    environ = {"RINGTUNE_METRICS_PORT": "9100", "RINGTUNE_FUSION_BITES": "1"}
 
     finished = run_job(ranks(2, "tuned", "1", "0", "marked"), environ)
 
     assert 0 == finished.code, finished.text
-    assert 1 == finished.stderr.count("RINGTUNE_TIMELINE=t.json has no effect"), finished.text
+    assert 1 == finished.stderr.count("RINGTUNE_METRICS_PORT=9100 has no effect"), finished.text
     assert 1 == finished.stderr.count("RINGTUNE_FUSION_BITES is not a variable"), finished.text
 
 

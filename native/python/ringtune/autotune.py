@@ -26,12 +26,14 @@ from ringtune.tuner import (
     make_designer,
     open_log,
     search_space,
+    tunable_names,
 )
 
 from .engine_target import EngineTarget
-from .fingerprints import study_key
+from .fingerprints import hardware_facts, hardware_fingerprint, study_key
 from .progress import TuningDisplay
 from .settings import Settings
+from .tuning_trace import TracedTuning
 from .world import World
 
 MARKER_LIMIT_S = 30.0
@@ -156,18 +158,29 @@ class _TuningJob:
         settings = self._world.settings
         with closing(TuningDisplay(settings.autotune_log)) as display:
             try:
-                space = search_space(settings.fixed, settings.baseline, algorithms=_engine.allreduce_algorithms())
+                space = self._space()
             except SpaceError as error:
                 display.warned(f"the tuner stays off: {error}")
                 return
+            observer = TracedTuning(display, self._world.engine)
             target = EngineTarget(self._world.engine, space, settings.baseline, self._closing)
             designer = make_designer(DEFAULT_DESIGNER, space, settings.seed)
-            TuningRun(target, designer, _run_settings(self._world, space), self._log, display).run()
+            TuningRun(target, designer, _run_settings(self._world, space), self._log, observer).run()
+
+    def _space(self) -> SearchSpace:
+        """Return what may be tuned in this world, for the steps seen so far."""
+        world = self._world
+        has_allgathers = world.engine.counters().get("allgathers", 0) > 0
+        tuned = tunable_names(world.layout.ranks_per_host, has_allgathers=has_allgathers)
+        algorithms = _engine.allreduce_algorithms()
+        return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
 
 
 def _run_settings(world: World, space: SearchSpace) -> RunSettings:
     settings = world.settings
-    key = study_key(world.gradient_set.counts(), [world.local_size], settings.hardware)
+    ranks_per_host = world.layout.ranks_per_host
+    hardware = hardware_fingerprint(hardware_facts(world.machines, world.carrier), settings.hardware)
+    key = study_key(world.gradient_set.counts(), ranks_per_host, hardware)
     prior: tuple[Trial, ...] = ()
     if settings.autotune_log is not None and Path(settings.autotune_log).is_file():  # a device has no end
         prior = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed)
@@ -178,7 +191,7 @@ def _run_settings(world: World, space: SearchSpace) -> RunSettings:
         seed=settings.seed,
         key=key,
         model_name=settings.autotune_model,
-        layout={"ranks_per_host": [world.local_size]},
+        layout={"ranks_per_host": list(ranks_per_host)},
         versions={"ringtune": __version__},
         prior_trials=prior,
     )

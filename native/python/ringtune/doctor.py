@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from ringtune import __version__
 from ringtune.errors import ConfigError
 
-from .fingerprints import hardware_facts, hardware_fingerprint
+from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts
+from .rendezvous.interfaces import own_networks
 
 Findings = list[tuple[str, str]]
 
-FRAMEWORKS = ("torch", "tensorflow", "jax")
+PACKAGES = ("torch", "tensorflow", "jax", "mpi4py")
 COMPILERS = ("c++", "g++", "clang++")
 SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (its size is a finding; nothing is written there)
-LAUNCHERS = ("mpirun", "mpiexec", "torchrun")
+LAUNCHERS = ("mpirun", "mpiexec", "torchrun", "srun", "ssh")
 
 
 def examine() -> Findings:
@@ -29,23 +30,25 @@ def examine() -> Findings:
         ("engine", _engine()),
         ("cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"),
         (SHARED_MEMORY_FOLDER, _shared_memory()),
-        ("transports", "shm (all ranks on one host)"),
-        *[(name, _version(name)) for name in FRAMEWORKS],
+        ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)"),
+        ("networks", ", ".join(own_networks()) or "none but loopback"),
+        *[(name, _version(name)) for name in PACKAGES],
         *[(name, shutil.which(name) or "not found") for name in (*COMPILERS, *LAUNCHERS)],
     ]
 
 
 def fingerprint_report(environ: Mapping[str, str]) -> Findings:
-    """Return the hardware facts and the key made of them.
+    """Return the facts of this machine and the key of a job that runs on it alone.
 
     Args:
         environ: For `RINGTUNE_HARDWARE`, which overrides the facts.
     """
     override = environ.get("RINGTUNE_HARDWARE")
-    facts = [(name, str(value)) for name, value in hardware_facts().items()]
+    hardware = hardware_facts([machine_facts()], "shm")
+    facts = [(name, str(value)) for name, value in hardware[0].items()]
     if override is not None:
         facts = [("RINGTUNE_HARDWARE", override)]
-    return [*facts, ("hardware", hardware_fingerprint(override))]
+    return [*facts, ("hardware", hardware_fingerprint(hardware, override))]
 
 
 def _engine() -> str:

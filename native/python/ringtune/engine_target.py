@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ringtune import _engine
 from ringtune.errors import EngineError, RingtuneError
-from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec
+from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec, readable_value
 
 from .engine_config import engine_config
 from .fingerprints import TARGET_NAME
@@ -19,6 +19,9 @@ class TunableEngine(Protocol):
     """What of `_engine.Engine` the target uses."""
 
     def apply_config(self, config: _engine.EngineConfig) -> int:
+        """See `_engine.Engine`."""
+
+    def timeline_event(self, name: str, detail: str) -> None:
         """See `_engine.Engine`."""
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
@@ -66,9 +69,11 @@ class EngineTarget:
         """
         self._check_open()
         try:
-            return self._engine.apply_config(engine_config(config))
+            epoch = self._engine.apply_config(engine_config(config))
+            self._engine.timeline_event("tuner_asks", f"epoch {epoch}: {_described(config)}")
         except RingtuneError as error:
             raise self._translated(error) from error
+        return epoch
 
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
         """Yield windows under `spec`, each once it is complete; only the first is preceded by settling steps.
@@ -101,6 +106,10 @@ class EngineTarget:
         if self._closing.is_set() or isinstance(error, EngineError):
             return TargetClosed(str(error))
         return error
+
+
+def _described(config: Config) -> str:
+    return ", ".join(f"{knob} {readable_value(knob, value)}" for knob, value in config.items())
 
 
 def _translated_window(window: _engine.Window) -> Window:

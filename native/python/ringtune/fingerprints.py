@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,43 +26,58 @@ def model_fingerprint(counts: Mapping[Signature, int]) -> str:
     return _digest(sorted([dtype, list(shape), count] for (dtype, shape), count in counts.items()))
 
 
-def hardware_facts() -> dict[str, Any]:
-    """Return this host's declared facts: CPU model, cores, NUMA nodes, GPUs, and the link between ranks."""
+def machine_facts() -> dict[str, Any]:
+    """Return what this machine declares: CPU model, cores, NUMA nodes and GPUs."""
     return {
         "cpu_model": _cpu_model(),
         "cores": os.cpu_count() or 1,
         "numa_nodes": max(1, len(list(_NODE_FOLDER.glob("node[0-9]*")))),
         "gpus": [],  # this version's engine works in CPU memory alone
-        "link": {"kind": "shm", "bits_per_s": None},
     }
 
 
-def hardware_fingerprint(override: str | None) -> str:
-    """Return the SHA-256, in hex, over the hosts' facts.
+def hardware_facts(machines: Sequence[Mapping[str, Any]], carrier: str) -> list[dict[str, Any]]:
+    """Return the facts of a job's machines, sorted, each with the link that joins its ranks to the others.
 
     Args:
+        machines: Each machine's `machine_facts`, with `link_bits_per_s` as its network interface declares it.
+        carrier: What carries the data: `shm`, `tcp` or `mpi`.
+    """
+    found = []
+    for machine in machines:
+        facts = {name: value for name, value in machine.items() if name != "link_bits_per_s"}
+        speed = None if carrier == "shm" else machine.get("link_bits_per_s")
+        found.append({**facts, "link": {"kind": carrier, "bits_per_s": speed}})
+    return sorted(found, key=_canonical)
+
+
+def hardware_fingerprint(hardware: Sequence[Mapping[str, Any]], override: str | None) -> str:
+    """Return the SHA-256, in hex, over the machines' facts.
+
+    Args:
+        hardware: From `hardware_facts`.
         override: `RINGTUNE_HARDWARE`: hashed in place of the facts.
     """
-    return _digest([hardware_facts()] if override is None else [override])
+    return _digest(list(hardware) if override is None else [override])
 
 
-def layout_of(local_sizes: list[int]) -> list[int]:
+def layout_of(ranks_per_host: Sequence[int]) -> list[int]:
     """Return the layout: the ranks per host, sorted."""
-    return sorted(local_sizes)
+    return sorted(ranks_per_host)
 
 
-def study_key(counts: Mapping[Signature, int], local_sizes: list[int], hardware: str | None) -> dict[str, Any]:
+def study_key(counts: Mapping[Signature, int], ranks_per_host: Sequence[int], hardware: str) -> dict[str, Any]:
     """Return the key of a study.
 
     Args:
         counts: The gradients of a step.
-        local_sizes: Ranks per host.
-        hardware: `RINGTUNE_HARDWARE`, or None.
+        ranks_per_host: Number of ranks on each host.
+        hardware: From `hardware_fingerprint`.
     """
     return {
-        "hardware": hardware_fingerprint(hardware),
+        "hardware": hardware,
         "model": model_fingerprint(counts),
-        "layout": layout_of(local_sizes),
+        "layout": layout_of(ranks_per_host),
         "target": TARGET_NAME,
         "surface_version": SURFACE_VERSION,
     }
@@ -80,4 +95,8 @@ def _cpu_model() -> str:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_canonical(value).encode()).hexdigest()
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

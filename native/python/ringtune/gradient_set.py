@@ -13,12 +13,23 @@ class GradientSet:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _by_name
         self._by_name: dict[str, Signature] = {}
+        self._bucket_bytes: dict[str, tuple[int, ...]] = {}  # replaced whole, needs no lock
 
     def add(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
         """Note a gradient; a name seen before with another shape is replaced."""
         signature = (dtype.removeprefix("torch."), shape)
         with self._lock:
             self._by_name[name] = signature
+
+    def note_buckets(self, name: str, sizes: tuple[int, ...]) -> None:
+        """Note that a model's gradients come in buckets of DDP's, in bytes, in their order; the last call holds."""
+        if self._bucket_bytes.get(name) != sizes:
+            self._bucket_bytes = {**self._bucket_bytes, name: sizes}
+
+    @property
+    def bucket_bytes(self) -> tuple[int, ...]:
+        """Bytes of the buckets of a step, under the DDP hook; empty where gradients come one by one."""
+        return tuple(size for sizes in self._bucket_bytes.values() for size in sizes)
 
     def counts(self) -> Counter[Signature]:
         """Return how many gradients there are of each (dtype, shape)."""

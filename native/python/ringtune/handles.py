@@ -1,58 +1,172 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an asynchronous operation keeps alive until it is synchronized, and names for operations that have none."""
+"""Operations in flight: what they keep alive until they are synchronized, and names for those that have none.
+
+A handle is an object that knows its engine, so that handles of different worlds are never taken for each other. The
+table of its world holds it until the engine has let go of its buffers, whatever the caller does with it.
+"""
 
 import threading
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ringtune import _engine
+from ringtune.errors import ConfigError, RingtuneError
+
+Finish = Callable[[_engine.Result | None], Any]
+"""Called with the engine's result once an operation is done; returns what `synchronize` returns."""
 
 
-@dataclass(frozen=True)
-class Pending:
-    """An operation in flight.
+class WaitingEngine(Protocol):
+    """What of `_engine.Engine` a handle uses."""
 
-    Attributes:
-        buffers: What the engine reads and writes; must live until the handle is done.
-        finish: Called once the engine is done; returns what `synchronize` returns.
-    """
+    def poll(self, handle: int) -> bool:
+        """See `_engine.Engine`."""
 
-    buffers: tuple[Any, ...]
-    finish: Callable[[], Any]
+    def wait(self, handle: int) -> _engine.Result | None:
+        """See `_engine.Engine`."""
+
+
+class Handle:
+    """What `poll` and `synchronize` take: something in flight."""
+
+    __slots__ = ()
+
+    def poll(self) -> bool:
+        """Return whether `wait` would return, or raise, at once.
+
+        Raises:
+            ConfigError: If it was synchronized before.
+        """
+        raise NotImplementedError
+
+    def wait(self) -> Any:
+        """Wait for the end and return the result.
+
+        Raises:
+            ConfigError: If it was synchronized before, or its world was left.
+            MismatchError: If ranks submitted different shapes, dtypes or operations.
+            EngineError: If the world is lost.
+        """
+        raise NotImplementedError
+
+
+class Operation(Handle):
+    """One operation of the engine."""
+
+    __slots__ = ("_buffers", "_engine", "_finish", "_number", "_table")
+
+    def __init__(self, engine: WaitingEngine, table: "HandleTable", number: int, buffers: Any, finish: Finish) -> None:
+        """Stand for a submitted operation.
+
+        Args:
+            engine: To which it was submitted.
+            table: Of the same world; holds the operation until the engine is done with it.
+            number: The engine's handle.
+            buffers: What owns the memory that the engine reads and writes.
+            finish: What makes the result.
+        """
+        self._engine = engine
+        self._table = table
+        self._number = number
+        self._buffers = buffers
+        self._finish = finish
+        table.add(number, self)
+
+    def poll(self) -> bool:
+        """See `Handle`."""
+        self._check_in_flight()
+        return self._engine.poll(self._number)
+
+    def wait(self) -> Any:
+        """See `Handle`."""
+        self._check_in_flight()
+        try:
+            result = self._engine.wait(self._number)
+        except RingtuneError:  # the engine has let go of the buffers; Ctrl-C, in contrast, leaves all as it is
+            self._table.forget(self._number)
+            raise
+        self._table.forget(self._number)
+        return self._finish(result)
+
+    def _check_in_flight(self) -> None:
+        if self._table.get(self._number) is not self:
+            raise ConfigError(
+                f"there is no operation with handle {self._number}; it was synchronized before, or shutdown() ended it"
+            )
+
+
+class HandleGroup(Handle):
+    """Several operations that are waited for together; the result is made of theirs."""
+
+    __slots__ = ("_finish", "_handles")
+
+    def __init__(self, handles: Sequence[Handle], finish: Callable[[list[Any]], Any]) -> None:
+        """Join handles.
+
+        Args:
+            handles: In the order in which `finish` takes their results.
+            finish: Makes the result.
+        """
+        self._handles = tuple(handles)
+        self._finish = finish
+
+    def poll(self) -> bool:
+        """See `Handle`."""
+        return all(handle.poll() for handle in self._handles)
+
+    def wait(self) -> Any:
+        """See `Handle`; the first error is raised once all operations have ended."""
+        return self._finish(wait_for_all(self._handles))
+
+    def __call__(self) -> Any:
+        """Wait: Horovod's handle of a sparse allreduce is called for its result."""
+        return self.wait()
+
+
+def wait_for_all(handles: Sequence[Handle]) -> list[Any]:
+    """Wait for all operations and return their results in order; raise the first error once all have ended."""
+    outcomes = [_outcome(handle) for handle in handles]
+    for _, error in outcomes:
+        if error is not None:
+            raise error
+    return [result for result, _ in outcomes]
+
+
+def _outcome(handle: Handle) -> tuple[Any, RingtuneError | None]:
+    try:
+        return handle.wait(), None
+    except RingtuneError as error:
+        return None, error
 
 
 class HandleTable:
-    """The operations of one rank that nobody has synchronized yet. Thread-safe."""
+    """The operations of one world that nobody has synchronized yet. Thread-safe, for gradient hooks have threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # guards both; gradient hooks run in other threads
-        self._pending: dict[int, Pending] = {}
+        self._in_flight: dict[int, Handle] = {}  # needs no lock: each change is one operation of the interpreter
+        self._lock = threading.Lock()  # guards _name_counts
         self._name_counts: Counter[str] = Counter()
 
-    def add(self, handle: int, pending: Pending) -> None:
-        """Keep an operation's buffers alive."""
-        with self._lock:
-            self._pending[handle] = pending
+    def add(self, number: int, handle: Handle) -> None:
+        """Hold an operation, and thereby its buffers."""
+        self._in_flight[number] = handle
 
-    def get(self, handle: int) -> Pending | None:
-        """Return an operation; None when the handle is unknown or was forgotten."""
-        with self._lock:
-            return self._pending.get(handle)
+    def get(self, number: int) -> Handle | None:
+        """Return an operation; None when the number is unknown or was forgotten."""
+        return self._in_flight.get(number)
 
-    def forget(self, handle: int) -> None:
-        """Let go of an operation's buffers, once the engine no longer touches them."""
-        with self._lock:
-            self._pending.pop(handle, None)
+    def forget(self, number: int) -> None:
+        """Let go of an operation, once the engine no longer touches its buffers."""
+        self._in_flight.pop(number, None)
 
     def __len__(self) -> int:
         """Return how many operations are in flight."""
-        with self._lock:
-            return len(self._pending)
+        return len(self._in_flight)
 
     def clear(self) -> None:
         """Forget every operation, once the engine no longer touches their buffers."""
-        with self._lock:
-            self._pending.clear()
+        self._in_flight.clear()
 
     def name_for(self, operation: str, name: str | None) -> str:
         """Return `name` under its operation, or the next automatic name, equal on ranks that call in one order."""

@@ -44,7 +44,9 @@ def translate(environ: Mapping[str, str]) -> Translation:
         try:
             value, note = read(text)
         except ValueError as error:
-            raise ConfigError(f"{horovod_name}={text!r} cannot be read; use the form that Horovod documents") from error
+            raise ConfigError(
+                f"{horovod_name}={environ[horovod_name]!r} cannot be read; use the form that Horovod documents"
+            ) from error
         if note:
             notes.append(f"{horovod_name}={text}: {note}")
         if value is not None:
@@ -119,10 +121,6 @@ def _read_text(text: str) -> tuple[Any, str]:
     return text, ""
 
 
-def _read_timeline(text: str) -> tuple[Any, str]:
-    return text, "has no effect in this version"
-
-
 _READERS = {
     "HOROVOD_FUSION_THRESHOLD": (knob_variable("fusion_bytes"), _read_fusion_bytes),
     "HOROVOD_CYCLE_TIME": (knob_variable("cycle_ms"), _read_cycle_ms),
@@ -133,7 +131,7 @@ _READERS = {
     "HOROVOD_AUTOTUNE_LOG": ("AUTOTUNE_LOG", _read_text),
     "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": ("AUTOTUNE_MAX_SAMPLES", _read_samples),
     "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": ("AUTOTUNE_STEPS_PER_SAMPLE", _read_samples),
-    "HOROVOD_TIMELINE": ("RINGTUNE_TIMELINE", _read_timeline),
+    "HOROVOD_TIMELINE": ("RINGTUNE_TIMELINE", _read_text),
     "HOROVOD_STALL_CHECK_DISABLE": ("RINGTUNE_STALL_WARN_S", _read_stall_disable),
     "HOROVOD_STALL_CHECK_TIME_SECONDS": ("RINGTUNE_STALL_WARN_S", _read_warn_seconds),
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("RINGTUNE_TIMEOUT_S", _read_seconds),

@@ -6,19 +6,27 @@
 
 import atexit
 import os
+from collections.abc import Sequence
 
 from ringtune.errors import ConfigError, ForkedProcessError
 
 from .autotune import Autotune
 from .bootstrap import environment
+from .set_registry import ProcessSet, SetRegistry
 from .world import World, join_world
 
 
 class Session:
-    """Holds the world between `init()` and `shutdown()`. Changed from the main thread; reading is safe anywhere."""
+    """Holds the world between `init()` and `shutdown()`. Changed from the main thread; reading is safe anywhere.
+
+    Attributes:
+        global_process_set: The set of all ranks; usable while there is a world.
+    """
 
     def __init__(self) -> None:
+        self.global_process_set = ProcessSet()
         self._world: World | None = None
+        self._sets: SetRegistry | None = None
         self._autotune: Autotune | None = None
         self._generation = 0
         self._pid = os.getpid()
@@ -40,12 +48,25 @@ class Session:
             raise ConfigError("ringtune is not initialized; call init() first")
         return self._world
 
-    def init(self) -> None:
+    def require_sets(self) -> SetRegistry:
+        """Return the process sets of the world.
+
+        Raises:
+            ConfigError: If `init()` was not called.
+        """
+        if self._sets is None:
+            raise ConfigError("ringtune is not initialized; call init() first")
+        return self._sets
+
+    def init(self, process_sets: Sequence[ProcessSet | Sequence[int]] = ()) -> None:
         """Join the world; does nothing while there is one.
+
+        Args:
+            process_sets: Sets to add at once, or their global ranks; the same on all ranks.
 
         Raises:
             ForkedProcessError: In a forked child of a process that has a world.
-            ConfigError: See `join_world`.
+            ConfigError: See `join_world` and `SetRegistry.add`.
             CollectiveTimeout: See `join_world`.
             PeerLostError: See `join_world`.
         """
@@ -65,7 +86,17 @@ class Session:
             autotune.stop()
             raise
         self._world, self._autotune = world, autotune
+        self._sets = SetRegistry(world, self.global_process_set)
+        try:
+            for process_set in process_sets:
+                self._sets.add(process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set))
+        except BaseException:
+            self.shutdown()
+            raise
         autotune.start(world)
+        # Exit handlers run in the opposite order: the world must be left before an MPI that it has loaded ends.
+        atexit.unregister(self.shutdown)
+        atexit.register(self.shutdown)
 
     @property
     def is_tuning_finished(self) -> bool:
@@ -74,17 +105,20 @@ class Session:
 
     def shutdown(self) -> None:
         """Leave the world; does nothing where there is none, and in a forked child."""
-        world, autotune = self._world, self._autotune
+        world, autotune, sets = self._world, self._autotune, self._sets
         if world is None or autotune is None or os.getpid() != self._pid:
             return
-        self._world = self._autotune = None
+        self._world = self._autotune = self._sets = None
         autotune.stop()
+        if sets is not None:
+            sets.close()
         world.shutdown()
 
     def _after_fork_in_child(self) -> None:
-        """Close the engine's descriptors in the child, so that the parent's death is seen although children live."""
-        if self._world is not None:
-            self._world.engine.abandon_after_fork()
+        """Close the engines' descriptors in the child, so that the parent's death is seen although children live."""
+        parts = [] if self._sets is None else self._sets.worlds()
+        for world in (*parts, *([] if self._world is None else [self._world])):
+            world.engine.abandon_after_fork()
 
 
 SESSION = Session()

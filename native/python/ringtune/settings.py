@@ -6,16 +6,16 @@ build the same settings from them. What tells ranks apart (rank, rendezvous, job
 """
 
 import difflib
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ringtune.errors import ConfigError
 from ringtune.tuner.config import Config, Value
-from ringtune.tuner.parameters import default_config
+from ringtune.tuner.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
-from .variables import ACTING_TRANSPORTS, BOOTSTRAP_NAMES, Variable, job_variables, knob_variable
+from .variables import BOOTSTRAP_NAMES, Variable, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 
@@ -34,6 +34,8 @@ class Settings:
         steps_per_sample: Steps in a window, or None for "by the step time".
         seed: Seed of everything random in the tuner.
         log_level: `debug`, `info`, `warning` or `error`.
+        transport: `auto`, `shm`, `tcp` or `mpi`.
+        timeline: Path of the trace; ranks other than 0 add their number to it; or None.
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
         timeout_s: Seconds after which the job ends.
         hardware: Overrides the hardware fingerprint, or None.
@@ -50,6 +52,8 @@ class Settings:
     steps_per_sample: int | None
     seed: int
     log_level: str
+    transport: str
+    timeline: str | None
     stall_warn_s: float
     timeout_s: float
     hardware: str | None
@@ -75,6 +79,8 @@ class Settings:
             steps_per_sample=value("AUTOTUNE_STEPS_PER_SAMPLE"),
             seed=value("AUTOTUNE_SEED"),
             log_level=value("RINGTUNE_LOG_LEVEL"),
+            transport=value("RINGTUNE_TRANSPORT"),
+            timeline=value("RINGTUNE_TIMELINE"),
             stall_warn_s=value("RINGTUNE_STALL_WARN_S"),
             timeout_s=value("RINGTUNE_TIMEOUT_S"),
             hardware=value("RINGTUNE_HARDWARE"),
@@ -95,9 +101,27 @@ class Settings:
                 the value and what is allowed.
         """
         given = _read_given(environ, algorithms)
-        _merge_horovod(given, horovod_names.translate(environ))
+        _merge_horovod(given, environ)
         _check_together(given)
         return cls.from_given(given)
+
+    def fitted(self, ranks_per_host: Sequence[int]) -> tuple["Settings", tuple[str, ...]]:
+        """Return the settings without knobs that cannot act in a layout, so that one job runs unchanged at any size.
+
+        Args:
+            ranks_per_host: Number of ranks on each host.
+
+        Returns:
+            The settings, and what the user should know, a sentence each.
+        """
+        pinned = pinned_by_layout(ranks_per_host)
+        ignored = {knob: pinned[knob] for knob in pinned if self.baseline[knob] != pinned[knob]}
+        notes = tuple(
+            f"{knob}={self.baseline[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"
+            for knob, value in ignored.items()
+        )
+        fixed = {knob: pinned.get(knob, value) for knob, value in self.fixed.items()}
+        return replace(self, fixed=fixed, baseline=self.baseline.replace(ignored)), notes
 
     def effective(self) -> dict[str, Any]:
         """Return every job-wide variable's value by name, defaults included; knobs are those of the baseline."""
@@ -130,8 +154,6 @@ def _is_ours(name: str) -> bool:
 
 
 def _acts(variable: Variable, text: str) -> bool:
-    if variable.name == "RINGTUNE_TRANSPORT":
-        return variable.reader.parse(text) in ACTING_TRANSPORTS
     is_turned_off = variable.name == "AUTOTUNE_CACHE" and text == "0"
     return variable.acts or is_turned_off
 
@@ -150,13 +172,14 @@ def _read_given(environ: Mapping[str, str], algorithms: Collection[str]) -> dict
     return given
 
 
-def _merge_horovod(given: dict[str, Any], translation: horovod_names.Translation) -> None:
+def _merge_horovod(given: dict[str, Any], environ: Mapping[str, str]) -> None:
     """Add Horovod's spelling of a setting; where both are there they must agree."""
+    translation = horovod_names.translate(environ)
     for name, value in translation.values.items():
         if given.setdefault(name, value) != value:
             raise ConfigError(
-                f"{name}={given[name]!r} and {translation.origins[name]} (which means {value!r} here) disagree; "
-                "set one of them"
+                f"{name}={given[name]!r} and {translation.origins[name]}={environ[translation.origins[name]]!r}, which "
+                f"means {value!r} here, disagree; set one of them"
             )
 
 

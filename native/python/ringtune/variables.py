@@ -20,7 +20,6 @@ from .parsing import (
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
-ACTING_TRANSPORTS = ("auto", "shm")
 
 BOOTSTRAP_NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS", "RINGTUNE_JOB_KEY")
 """Read in `bootstrap`: they differ from rank to rank, or are secret."""
@@ -66,13 +65,13 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE_BASELINE", KnobListReader(knobs), default=None),
         Variable("RINGTUNE_LOG_LEVEL", ChoiceReader(LOG_LEVELS), default="warning"),
         Variable("RINGTUNE_TRANSPORT", ChoiceReader(TRANSPORTS), default="auto"),
+        Variable("RINGTUNE_TIMELINE", TextReader(), default=None),
         Variable("RINGTUNE_STALL_WARN_S", SecondsReader(0.1, 86_400.0), default=60.0),
         Variable("RINGTUNE_TIMEOUT_S", SecondsReader(0.1, 604_800.0), default=600.0),
         Variable("RINGTUNE_HARDWARE", TextReader(), default=None),
         Variable("AUTOTUNE_CACHE", TextReader(), default=None, acts=False),
         Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None, acts=False),
         Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None, acts=False),
-        Variable("RINGTUNE_TIMELINE", TextReader(), default=None, acts=False),
         Variable("RINGTUNE_METRICS_PORT", IntegerReader(1, 65_535), default=None, acts=False),
         *(Variable(knob_variable(name), reader, default=None) for name, reader in knobs.items()),
     )

@@ -4,8 +4,11 @@
 `join_world` is the whole way in: find the place, read the settings, meet the other ranks, start the engine.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import errno
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
@@ -13,9 +16,11 @@ from ringtune.errors import ConfigError, RingtuneError
 from .bootstrap import find_place
 from .console import Console
 from .engine_config import engine_config
+from .fingerprints import machine_facts
 from .gradient_set import GradientSet
 from .handles import HandleTable
-from .rendezvous import Agreement, Meeting, Offer, Place, open_meeting
+from .mpi_transport import find_plugin, open_communicator
+from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .settings import Settings, find_notes
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter
@@ -24,31 +29,76 @@ _FALLBACK_LIMIT_S = 10.0  # for a rank whose settings cannot be read, so that it
 Prepare = Callable[[Settings], None]
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A world's ranks inside the world that the launcher started, which is also MPI's where there is one."""
+
+    ranks: tuple[int, ...]
+    size_of_whole: int
+
+
 @dataclass
 class World:
     """This rank's membership. Engine calls are thread-safe; `shutdown` belongs to the main thread.
 
     Attributes:
         engine: The native engine.
-        settings: What holds for all ranks.
-        rank: This process.
-        size: Number of ranks.
-        local_rank: This process among the ranks of its host.
-        local_size: Number of ranks on this host.
-        handles: What asynchronous operations of this rank must keep alive.
+        settings: What holds for all ranks, fitted to the layout.
+        layout: Which rank is on which host.
         console: Where warnings go.
+        job_key: Secret of the ranks; empty in a world of one.
+        interface: This host's address towards rank 0.
+        machines: On rank 0, what each machine declares about itself; empty elsewhere.
+        handles: What asynchronous operations of this rank must keep alive.
         gradient_set: The gradients that a step submits.
     """
 
     engine: _engine.Engine
     settings: Settings
-    rank: int
-    size: int
-    local_rank: int
-    local_size: int
+    layout: Layout
     console: Console
+    job_key: bytes = field(default=b"", repr=False)
+    interface: str = ""
+    machines: tuple[Mapping[str, Any], ...] = ()
     handles: HandleTable = field(default_factory=HandleTable)
     gradient_set: GradientSet = field(default_factory=GradientSet)
+
+    @property
+    def rank(self) -> int:
+        """This process."""
+        return self.layout.rank
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return self.layout.world_size
+
+    @property
+    def local_rank(self) -> int:
+        """This process among the ranks of its host."""
+        return self.layout.local_rank
+
+    @property
+    def local_size(self) -> int:
+        """Number of ranks on this host."""
+        return self.layout.local_size
+
+    @property
+    def cross_rank(self) -> int:
+        """This host among the hosts."""
+        return self.layout.host
+
+    @property
+    def cross_size(self) -> int:
+        """Number of hosts."""
+        return self.layout.host_count
+
+    @property
+    def carrier(self) -> str:
+        """What carries data between the ranks that are farthest apart: `shm`, `tcp` or `mpi`."""
+        if self.layout.host_count == 1:
+            return "shm"
+        return "mpi" if self.settings.transport == "mpi" else "tcp"
 
     def shutdown(self) -> None:
         """Leave the world; idempotent. Peers that still need this rank get `PeerLostError`."""
@@ -77,37 +127,73 @@ def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) ->
     except ConfigError as error:  # the other ranks must hear of it before it is raised
         failure = error
     limit_s = _FALLBACK_LIMIT_S if settings is None else min(INIT_LIMIT_S, settings.timeout_s)
-    try:
-        place = find_place(environ, generation, limit_s)
-    except RingtuneError:
-        if failure is not None:
-            raise failure from None
-        raise
-    if settings is not None and place.rank == 0:
-        failure = _prepare(prepare, settings)
-        for note in find_notes(environ, algorithms):
-            Console(place.rank, settings.log_level).warning(note)
-    offer = Offer({}, {}, failure) if settings is None else Offer(settings.given, settings.effective(), failure)
-    meeting = open_meeting(place, offer, limit_s, _engine.create_segment)
-    try:
-        return _meet(meeting, place)
-    finally:
-        meeting.close()
+    with _shortage_explained():
+        try:
+            place = find_place(environ, generation, limit_s)
+        except RingtuneError:
+            if failure is not None:
+                raise failure from None
+            raise
+        if settings is not None:
+            failure = _prepare(prepare, settings, place)
+            for note in find_notes(environ, algorithms) if place.rank == 0 else ():
+                Console(place.rank, settings.log_level).warning(note)
+        offer = Offer({}, {}, failure=failure) if settings is None else replace(_offer(settings), failure=failure)
+        return _meet(place, offer, limit_s)
 
 
-def _prepare(prepare: Prepare, settings: Settings) -> RingtuneError | None:
+def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
+    """Join a world of some of the ranks of another one, under the same settings but without a tuner.
+
+    Args:
+        world: That other one.
+        place: This rank's, in the new world.
+        ranks: The new world's, as the other world numbers them.
+
+    Raises:
+        ConfigError: If the ranks could not meet, here or elsewhere.
+        CollectiveTimeout: If a rank did not come in time.
+        PeerLostError: If a rank ended meanwhile.
+    """
+    part = _Part(tuple(ranks), world.size)
+    with _shortage_explained():
+        return _meet(place, _offer(world.settings), min(INIT_LIMIT_S, world.settings.timeout_s), part)
+
+
+def _offer(settings: Settings) -> Offer:
+    return Offer(settings.given, settings.effective(), settings.transport, machine_facts())
+
+
+def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneError | None:
+    """Return what keeps this rank from starting, so that the others hear of it."""
     try:
-        prepare(settings)
+        if place.rank == 0:
+            prepare(settings)
+        if settings.transport == "mpi":
+            find_plugin(place.rank, place.world_size)
     except RingtuneError as error:
         return error
     return None
 
 
-def _meet(meeting: Meeting, place: Place) -> World:
-    agreement = meeting.agree()
-    settings = Settings.from_given(agreement.given)
+def _meet(place: Place, offer: Offer, limit_s: float, part: _Part | None = None) -> World:
+    meeting = open_meeting(place, offer, limit_s, _engine.create_segment)
     try:
-        engine = _start_engine(place, settings, agreement)
+        return _join_meeting(meeting, place, part)
+    finally:
+        meeting.close()
+
+
+def _join_meeting(meeting: Meeting, place: Place, part: _Part | None) -> World:
+    agreement = meeting.agree()
+    layout = Layout(place.rank, agreement.hosts)
+    settings, notes = Settings.from_given(agreement.given).fitted(layout.ranks_per_host)
+    console = Console(place.rank, settings.log_level)
+    try:
+        whole = _Part(tuple(range(place.world_size)), place.world_size)
+        engine = _start_engine(layout, settings, agreement, part or whole)
+        if part is None:
+            _start_timeline(engine, settings)
     except RingtuneError as error:
         meeting.conclude(error)
         raise
@@ -116,27 +202,72 @@ def _meet(meeting: Meeting, place: Place) -> World:
     except BaseException:
         engine.shutdown()
         raise
-    console = Console(place.rank, settings.log_level)
+    if place.rank == 0 and part is None:
+        for note in (*agreement.notes, *notes):
+            console.warning(note)
     return World(
         engine=engine,
         settings=settings,
-        rank=place.rank,
-        size=place.world_size,
-        local_rank=place.rank,  # all ranks share one host
-        local_size=place.world_size,
+        layout=layout,
         console=console,
+        job_key=place.job_key,
+        interface=agreement.interface,
+        machines=agreement.host_facts,
     )
 
 
-def _start_engine(place: Place, settings: Settings, agreement: Agreement) -> _engine.Engine:
+def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part: _Part) -> _engine.Engine:
+    try:
+        mpi_plugin, mpi_communicator = _mpi_data_plane(layout, settings, part)
+    except BaseException:
+        agreement.close()
+        raise
     return _engine.Engine(
-        rank=place.rank,
-        world_size=place.world_size,
+        rank=layout.rank,
+        world_size=layout.world_size,
+        hosts=list(layout.hosts),
         segment_fd=agreement.segment_fd,
         pidfds=list(agreement.pidfds),
         pids=list(agreement.pids),
+        control_fds=list(agreement.control_fds),
+        data_fds=list(agreement.data_fds),
+        mpi_plugin=mpi_plugin,
+        mpi_communicator=mpi_communicator,
         config=engine_config(settings.baseline),
         stall_warn_s=settings.stall_warn_s,
         timeout_s=settings.timeout_s,
         log_level=settings.log_level,
     )
+
+
+def _mpi_data_plane(layout: Layout, settings: Settings, part: _Part) -> tuple[str, int]:
+    """Return the MPI transport's library and the handle of a communicator of these ranks; ("", 0) without MPI."""
+    if settings.transport != "mpi" or layout.host_count == 1:
+        return "", 0
+    plugin = find_plugin(part.ranks[layout.rank], part.size_of_whole)
+    return plugin, open_communicator(part.ranks, min(INIT_LIMIT_S, settings.timeout_s))
+
+
+def _start_timeline(engine: _engine.Engine, settings: Settings) -> None:
+    """Begin this rank's trace; the engine puts the rank into the file's name."""
+    if settings.timeline is None:
+        return
+    try:
+        engine.start_timeline(settings.timeline, mark_cycles=False)
+    except RingtuneError:
+        engine.shutdown()
+        raise
+
+
+@contextmanager
+def _shortage_explained() -> Iterator[None]:
+    """Turn the lack of file descriptors, wherever it shows, into what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.EMFILE, errno.ENFILE}:
+            raise
+        raise ConfigError(
+            f"no file descriptor is left for the connections to the other ranks ({error.strerror}); raise the limit of "
+            "open files (ulimit -n)"
+        ) from error

@@ -86,7 +86,7 @@ def check_refusals() -> None:
     """What the engine cannot take is refused with a typed error, and costs nothing."""
     refused = (
         torch.zeros(2, dtype=torch.complex64),
-        torch.zeros(2, dtype=torch.float16),
+        torch.zeros(2, dtype=torch.int16),
         torch.zeros(2).to_sparse(),
         torch.zeros(2, device="meta"),
         [1.0, 2.0],

@@ -31,7 +31,7 @@ expect_mismatch(
 )
 expect_mismatch("op", lambda: hvd.allreduce(torch.zeros(3), name="op", op=hvd.Sum if rank else hvd.Average))
 expect_mismatch("root", lambda: hvd.broadcast(torch.zeros(3), rank, name="root"))
-expect_mismatch("gathered", lambda: hvd.allgather(torch.zeros(2 + rank), name="gathered"))
+expect_mismatch("gathered", lambda: hvd.allgather(torch.zeros(2, 3 + rank), name="gathered"))
 image = torch.zeros(1, 3, 3, 3)
 image = image.to(memory_format=torch.channels_last) if rank else image
 expect_mismatch("format", lambda: hvd.allreduce(image + 0, name="format"))

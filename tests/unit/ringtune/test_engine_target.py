@@ -35,12 +35,17 @@ class ScriptedEngine:
     script: list[Any] = field(default_factory=list)
     begun: list[tuple[Any, ...]] = field(default_factory=list)
     applied: list[Any] = field(default_factory=list)
+    events: list[tuple[str, str]] = field(default_factory=list)
 
     def apply_config(self, config: Any) -> int:
         """Note the config; its epoch counts up."""
         self._play_error()
         self.applied.append(config)
         return len(self.applied)
+
+    def timeline_event(self, name: str, detail: str) -> None:
+        """Note the event."""
+        self.events.append((name, detail))
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
         """Note the order."""
@@ -101,6 +106,9 @@ def test_a_config_reaches_the_engine_field_by_field() -> None:
     (applied,) = engine.applied
     assert (65536, 2.5, False) == (applied.fusion_bytes, applied.cycle_ms, applied.response_cache)
     assert (0, "auto") == (applied.chunk_bytes, applied.allreduce_algorithm)
+    ((name, detail),) = engine.events
+    assert "tuner_asks" == name
+    assert detail.startswith("epoch 1: fusion_bytes 64 KiB, cycle_ms 2.5 ms")
 
 
 def test_different_configs_have_different_hashes() -> None:

@@ -2,8 +2,16 @@
 """Keys of what was learned."""
 
 import hashlib
+from typing import Any
 
-from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_of, model_fingerprint, study_key
+from ringtune.fingerprints import (
+    hardware_facts,
+    hardware_fingerprint,
+    layout_of,
+    machine_facts,
+    model_fingerprint,
+    study_key,
+)
 from ringtune.gradient_set import Signature
 
 COUNTS = {("float32", (10, 64)): 1, ("float32", (10,)): 2}
@@ -26,14 +34,41 @@ def test_another_shape_dtype_or_count_is_another_model() -> None:
 
 def test_hardware_is_what_the_machine_declares() -> None:
     """Two looks at one machine agree; an override replaces the facts."""
-    assert hardware_facts() == hardware_facts()
-    assert hardware_fingerprint(None) == hardware_fingerprint(None)
-    assert hardware_fingerprint("lab") != hardware_fingerprint(None)
+    hardware = hardware_facts([machine_facts()], "shm")
+
+    assert hardware == hardware_facts([machine_facts()], "shm")
+    assert hardware_fingerprint(hardware, "lab") != hardware_fingerprint(hardware, None)
+    assert hardware_fingerprint(hardware, "lab") == hardware_fingerprint([], "lab")
+
+
+def test_hardware_is_a_multiset_of_machines() -> None:
+    """Their order does not count, their number and links do."""
+    small: dict[str, Any] = {"cores": 2, "link_bits_per_s": 10**9}
+    large: dict[str, Any] = {"cores": 64, "link_bits_per_s": 10**9}
+    jobs = [
+        hardware_facts([small, large], "tcp"),
+        hardware_facts([large, small], "tcp"),
+        hardware_facts([small, large, large], "tcp"),
+        hardware_facts([small, {**large, "link_bits_per_s": 10**10}], "tcp"),
+        hardware_facts([small, large], "mpi"),
+    ]
+
+    keys = [hardware_fingerprint(job, None) for job in jobs]
+
+    assert keys[0] == keys[1]
+    assert 4 == len(set(keys))
+
+
+def test_a_network_that_is_not_used_does_not_count() -> None:
+    """A job on one machine has the same key with and without a network card."""
+    with_card = hardware_facts([{**machine_facts(), "link_bits_per_s": 10**9}], "shm")
+
+    assert hardware_facts([machine_facts()], "shm") == with_card
 
 
 def test_a_study_key_has_the_contracts_parts() -> None:
     """Hardware, model, layout, target and surface version."""
-    key = study_key(COUNTS, [2], "lab")
+    key = study_key(COUNTS, [2], hardware_fingerprint([], "lab"))
 
     assert {"hardware", "model", "layout", "target", "surface_version"} == set(key)
     assert [2] == key["layout"]

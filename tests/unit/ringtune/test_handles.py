@@ -1,32 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps buffers alive, and names for operations without one."""
+"""What keeps buffers alive, waits, and names operations without a name."""
 
 import gc
 import weakref
 
+import pytest
+
+from ringtune import _engine
+from ringtune.errors import ConfigError, MismatchError
 from ringtune.gradient_set import GradientSet
-from ringtune.handles import HandleTable, Pending
+from ringtune.handles import Handle, HandleGroup, HandleTable, Operation, wait_for_all
 
 
 class Buffer:
     """Stands for a tensor."""
 
 
-def test_buffers_live_until_their_handle_is_forgotten() -> None:
-    """An operation's buffers outlive all other references to them."""
-    table, buffer = HandleTable(), Buffer()
+class ScriptedEngine:
+    """Has operations that end as told: with success, or with a mismatch."""
+
+    def __init__(self, failing: frozenset[int] = frozenset()) -> None:
+        self.waited: list[int] = []
+        self._failing = failing
+
+    def poll(self, handle: int) -> bool:
+        """Return whether it was waited for."""
+        return handle in self.waited
+
+    def wait(self, handle: int) -> _engine.Result | None:
+        """End at once."""
+        self.waited.append(handle)
+        if handle in self._failing:
+            raise MismatchError(f"operation {handle}")
+        return None
+
+
+def operation(engine: ScriptedEngine, table: HandleTable, number: int, result: object = None) -> Operation:
+    """Return an operation in flight."""
+    return Operation(engine, table, number, Buffer(), lambda _: result)
+
+
+def test_buffers_live_until_their_operation_was_waited_for() -> None:
+    """An operation's buffers outlive the caller's handle, until the engine is done with them."""
+    engine, table, buffer = ScriptedEngine(), HandleTable(), Buffer()
     alive = weakref.ref(buffer)
-    table.add(5, Pending((buffer,), lambda: None))
+    Operation(engine, table, 5, buffer, lambda _: None)
 
     del buffer
     gc.collect()
     is_alive_while_pending = alive() is not None
-    table.forget(5)
+    handle = table.get(5)
+    assert handle is not None
+    handle.wait()
+    del handle
     gc.collect()
 
     assert is_alive_while_pending
     assert alive() is None
-    assert table.get(5) is None
+    assert 0 == len(table)
+
+
+def test_an_operation_is_waited_for_once() -> None:
+    """The second wait, and a poll after it, are errors."""
+    handle = operation(ScriptedEngine(), HandleTable(), 3, "result")
+
+    assert not handle.poll()
+    assert "result" == handle.wait()
+
+    for again in (handle.wait, handle.poll):
+        with pytest.raises(ConfigError, match="handle 3"):
+            again()
+
+
+def test_equal_numbers_of_two_worlds_are_two_operations() -> None:
+    """A handle belongs to its own engine, whatever its number."""
+    engines = ScriptedEngine(), ScriptedEngine()
+    first, second = (operation(engine, HandleTable(), 1, engine) for engine in engines)
+
+    results = [second.wait(), first.wait()]
+
+    assert [engines[1], engines[0]] == results
+    assert [[1], [1]] == [engine.waited for engine in engines]
+
+
+def test_operations_of_a_world_that_was_left_are_errors() -> None:
+    """After shutdown, which clears the table, nothing is waited for."""
+    table = HandleTable()
+    handle = operation(ScriptedEngine(), table, 1)
+
+    table.clear()
+
+    with pytest.raises(ConfigError, match="shutdown"):
+        handle.wait()
+
+
+def test_all_operations_are_waited_for_before_an_error_is_raised() -> None:
+    """Buffers of the others may be in use until then; the first error is the one that is raised."""
+    engine, table = ScriptedEngine(frozenset({2, 3})), HandleTable()
+    handles = [operation(engine, table, number) for number in (1, 2, 3, 4)]
+
+    with pytest.raises(MismatchError, match="operation 2"):
+        wait_for_all(handles)
+
+    assert [1, 2, 3, 4] == engine.waited
+    assert 0 == len(table)
+
+
+def test_a_group_makes_one_result_of_many() -> None:
+    """A group is done when all of its operations are, and can be called for its result."""
+    engine, table = ScriptedEngine(), HandleTable()
+    members: list[Handle] = [operation(engine, table, number, number) for number in (1, 2)]
+    group = HandleGroup(members, sum)
+
+    assert not group.poll()
+    assert 3 == group()
 
 
 def test_automatic_names_count_per_operation() -> None:
@@ -47,3 +134,15 @@ def test_the_gradient_set_counts_each_name_once() -> None:
         gradients.add("other", "torch.float32", (2, 3))
 
     assert {("float32", (2, 3)): 2} == dict(gradients.counts())
+
+
+def test_the_gradient_set_knows_the_buckets_of_the_last_step() -> None:
+    """Rebuilt buckets replace those of the same model; models are told apart."""
+    gradients = GradientSet()
+    assert () == gradients.bucket_bytes
+
+    gradients.note_buckets("first", (300,))
+    gradients.note_buckets("second", (50,))
+    gradients.note_buckets("first", (100, 200))
+
+    assert [50, 100, 200] == sorted(gradients.bucket_bytes)

@@ -103,10 +103,8 @@ def test_secrets_are_not_repeated() -> None:
     ("variable", "value"),
     [
         ("AUTOTUNE_SERVICE_URL", "http://tuner:8000"),
-        ("RINGTUNE_TIMELINE", "trace.json"),
         ("RINGTUNE_METRICS_PORT", "9000"),
         ("AUTOTUNE_CACHE", "cache.json"),
-        ("RINGTUNE_TRANSPORT", "tcp"),
     ],
 )
 def test_a_variable_without_effect_is_noted(variable: str, value: str) -> None:
@@ -117,9 +115,9 @@ def test_a_variable_without_effect_is_noted(variable: str, value: str) -> None:
     assert "no effect in this version" in note
 
 
-@pytest.mark.parametrize(("variable", "value"), [("AUTOTUNE_CACHE", "0"), ("RINGTUNE_TRANSPORT", "shm")])
-def test_asking_for_what_happens_anyway_is_not_noted(variable: str, value: str) -> None:
-    """Turning off what this version does not have is in order."""
+@pytest.mark.parametrize(("variable", "value"), [("AUTOTUNE_CACHE", "0"), ("RINGTUNE_TRANSPORT", "mpi")])
+def test_what_acts_is_not_noted(variable: str, value: str) -> None:
+    """Nor is turning off what this version does not have."""
     assert () == find_notes({variable: value})
 
 
@@ -129,3 +127,34 @@ def test_an_unknown_variable_is_noted_with_the_nearest_name() -> None:
 
     assert "RINGTUNE_FUSION_BITES" in note
     assert "RINGTUNE_FUSION_BYTES" in note
+
+
+@pytest.mark.parametrize(
+    ("environ", "ranks_per_host", "knob", "value"),
+    [
+        ({"RINGTUNE_HIERARCHICAL_ALLREDUCE": "1"}, [4], "hierarchical_allreduce", False),
+        ({"RINGTUNE_HIERARCHICAL_ALLGATHER": "1"}, [1, 1], "hierarchical_allgather", False),
+        ({"AUTOTUNE_BASELINE": "hierarchical_allreduce=1"}, [1], "hierarchical_allreduce", False),
+        ({"RINGTUNE_ALLREDUCE_ALGORITHM": "direct"}, [2, 2], "allreduce_algorithm", "auto"),
+    ],
+)
+def test_a_knob_that_cannot_act_is_ignored_and_noted_once(
+    environ: dict[str, str], ranks_per_host: list[int], knob: str, value: object
+) -> None:
+    """One job runs unchanged at any size."""
+    settings = Settings.from_environment(environ, ["direct"])
+
+    fitted, notes = settings.fitted(ranks_per_host)
+
+    assert value == fitted.baseline[knob]
+    assert value == fitted.fixed.get(knob, value)
+    (note,) = notes
+    assert knob in note
+
+
+@pytest.mark.parametrize("ranks_per_host", [[2, 2], [1, 3]])
+def test_a_knob_that_can_act_is_left_alone(ranks_per_host: list[int]) -> None:
+    """Several hosts, one of them with several ranks, are what the hierarchical switches are for."""
+    settings = Settings.from_environment({"RINGTUNE_HIERARCHICAL_ALLREDUCE": "1"})
+
+    assert (settings, ()) == settings.fitted(ranks_per_host)

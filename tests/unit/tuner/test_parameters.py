@@ -3,7 +3,8 @@
 
 import pytest
 
-from ringtune.tuner import ENGINE_PARAMETERS, SpaceError, default_config, search_space
+from ringtune.tuner import ENGINE_PARAMETERS, SpaceError, default_config, search_space, tunable_names
+from ringtune.tuner.parameters import pinned_by_layout
 from ringtune.tuner.testing import poor_baseline
 
 
@@ -70,3 +71,34 @@ def test_a_baseline_that_contradicts_a_fixed_value_is_refused() -> None:
     """Both values are named."""
     with pytest.raises(SpaceError, match="fusion_bytes=67108864 is not allowed; it is fixed to 0"):
         search_space({"fusion_bytes": 0}, default_config())
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "has_allgathers", "switches"),
+    [
+        ([4], True, set()),
+        ([1, 1, 1], True, set()),
+        ([2, 2], False, {"hierarchical_allreduce"}),
+        ([1, 2], True, {"hierarchical_allreduce", "hierarchical_allgather"}),
+    ],
+)
+def test_hierarchical_switches_are_tuned_where_they_can_act(
+    ranks_per_host: list[int], has_allgathers: bool, switches: set[str]
+) -> None:
+    """With several hosts of which one has several ranks; the one for allgathers where there are any."""
+    names = set(tunable_names(ranks_per_host, has_allgathers=has_allgathers))
+
+    assert {"fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes"} | switches == names
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "pinned"),
+    [
+        ([4], {"hierarchical_allreduce": False, "hierarchical_allgather": False}),
+        ([1, 1], {"hierarchical_allreduce": False, "hierarchical_allgather": False, "allreduce_algorithm": "auto"}),
+        ([2, 1], {"allreduce_algorithm": "auto"}),
+    ],
+)
+def test_knobs_that_cannot_act_are_pinned(ranks_per_host: list[int], pinned: dict[str, object]) -> None:
+    """The registry's algorithms are for one host, the hierarchical switches for several."""
+    assert pinned == pinned_by_layout(ranks_per_host)

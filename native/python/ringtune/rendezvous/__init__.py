@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The meeting of the ranks at init: who is there, whose settings hold, and the shared memory for each.
+"""The meeting of the ranks at init: who is there, whose settings hold, and how each is connected to the others.
 
-Rank 0 listens on an abstract socket, which leaves no file; the others connect. Both ends prove that they hold the
-job key; then each rank says what it is and what was set on it, rank 0 creates the segment and hands it out with a
-pidfd per rank, and all start their engines. Every socket is closed before training begins.
+Rank 0 listens and the others call it, over an abstract unix socket or TCP. Both ends prove that they hold the job key;
+then each rank says where it runs and what was set on it. Rank 0 plans which ranks share a host; on each host the
+lowest rank makes the shared memory and hands it to the others; between hosts the ranks connect to each other. All
+start their engines, which take the connections over; every other socket is closed before training begins.
 """
 
 import os
@@ -13,10 +14,11 @@ from typing import Any, Protocol
 from ringtune.errors import RingtuneError
 
 from .coordinator import Coordinator
+from .layout import Layout
 from .member import Member
 from .place import Agreement, Offer, Place
 
-__all__ = ["Agreement", "Meeting", "Offer", "Place", "open_meeting"]
+__all__ = ["Agreement", "Layout", "Meeting", "Offer", "Place", "open_meeting"]
 
 
 class Meeting(Protocol):
@@ -37,6 +39,7 @@ class _Alone:
 
     def __init__(self, offer: Offer, create_segment: Callable[[int], int]) -> None:
         self._given: Mapping[str, Any] = offer.given
+        self._facts = offer.facts
         self._failure = offer.failure
         self._create_segment = create_segment
 
@@ -44,7 +47,8 @@ class _Alone:
         if self._failure is not None:
             raise self._failure
         pid = os.getpid()
-        return Agreement(self._given, self._create_segment(1), (os.pidfd_open(pid),), (pid,))
+        facts = ({**self._facts, "link_bits_per_s": None},)
+        return Agreement(self._given, (0,), self._create_segment(1), (os.pidfd_open(pid),), (pid,), host_facts=facts)
 
     def conclude(self, failure: RingtuneError | None) -> None:
         if failure is not None:
@@ -58,16 +62,16 @@ def open_meeting(place: Place, offer: Offer, limit_s: float, create_segment: Cal
     """Return this rank's side of the meeting.
 
     Args:
-        place: This rank's place.
+        place: This rank's place; its listener, where it has one, is the meeting's from now on.
         offer: What it brings.
         limit_s: How long the meeting may take.
-        create_segment: Makes the shared memory for a world size and returns its descriptor; rank 0 calls it.
+        create_segment: Makes the shared memory for a number of ranks and returns its descriptor; raises `ConfigError`
+            where it cannot be had. The lowest rank of each host calls it.
 
     Raises:
         ConfigError: If rank 0 cannot listen.
     """
     if place.world_size == 1:
         return _Alone(offer, create_segment)
-    if place.rank == 0:
-        return Coordinator(place, offer, limit_s, create_segment)
-    return Member(place, offer, limit_s)
+    role = Coordinator if place.rank == 0 else Member
+    return role(place, offer, limit_s, create_segment)

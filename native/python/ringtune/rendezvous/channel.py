@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Length-framed JSON messages, with file descriptors, over a local stream socket.
+"""Length-framed JSON messages over a stream socket, with file descriptors where the socket is a local one.
 
 A frame is four bytes of length (big endian) and that many bytes of UTF-8 JSON: one object with a string `type`.
-The module knows nothing of what the messages mean, and trusts no byte of them.
+The module knows nothing of what the messages mean, and trusts no byte of them. It never reads past the message that
+it waits for, so that a socket can be handed on between two messages.
 """
 
 import array
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -18,15 +20,18 @@ from typing import Any
 
 Message = dict[str, Any]
 
-MAX_FRAME_BYTES = 1 << 20  # the largest honest message, all settings of all ranks, is under 64 KiB
+MAX_FRAME_BYTES = 1 << 20  # the largest honest message, the plan of a world of 1,000 ranks, is under 256 KiB
 MAX_DESCRIPTORS = 253  # the kernel's SCM_MAX_FD
 SEND_LIMIT_S = 5.0  # a peer that does not read for so long is given up
 _LENGTH = struct.Struct(">I")
-_READ_BYTES = 65536
 
 
 class ChannelError(Exception):
     """The peer closed the channel or broke the framing; the channel is of no further use."""
+
+
+class Interrupted(Exception):  # noqa: N818  (nothing is wrong: something else became more important)
+    """Another channel has something to say, which goes before what was waited for."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +71,21 @@ def encode_frame(message: Mapping[str, Any]) -> bytes:
 
 
 class FrameDecoder:
-    """Turns a stream of bytes, however it was cut, into messages."""
+    """Turns a stream of bytes, however it was cut, into messages.
 
-    def __init__(self) -> None:
+    Attributes:
+        limit_bytes: The longest frame that is taken; may be changed between frames.
+    """
+
+    def __init__(self, limit_bytes: int = MAX_FRAME_BYTES) -> None:
+        self.limit_bytes = limit_bytes
         self._pending = bytearray()
+
+    def wanted_bytes(self) -> int:
+        """Return how many more bytes are needed to know the frame's length, or to have it whole; at least one."""
+        if len(self._pending) < _LENGTH.size:
+            return _LENGTH.size - len(self._pending)
+        return _LENGTH.size + self._frame_bytes() - len(self._pending)
 
     def feed(self, data: bytes) -> list[Message]:
         """Take bytes in and return the messages that are complete with them.
@@ -80,15 +96,19 @@ class FrameDecoder:
         self._pending += data
         messages: list[Message] = []
         while len(self._pending) >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(self._pending)
-            if length > MAX_FRAME_BYTES:
-                raise ChannelError(f"a frame of {length} bytes is over the limit of {MAX_FRAME_BYTES}")
+            length = self._frame_bytes()
+            if not 0 < length <= self.limit_bytes:
+                raise ChannelError(f"a frame of {length} bytes is empty, or over the limit of {self.limit_bytes}")
             end = _LENGTH.size + length
             if len(self._pending) < end:
                 break
             messages.append(_decode_body(bytes(self._pending[_LENGTH.size : end])))
             del self._pending[:end]
         return messages
+
+    def _frame_bytes(self) -> int:
+        (length,) = _LENGTH.unpack_from(self._pending)
+        return int(length)
 
 
 def _decode_body(body: bytes) -> Message:
@@ -102,24 +122,42 @@ def _decode_body(body: bytes) -> Message:
 
 
 class Channel:
-    """One connection of the meeting. Not thread-safe; owns the socket and descriptors not yet taken."""
+    """One connection of the rendezvous. Not thread-safe; owns the socket and descriptors not yet taken.
 
-    def __init__(self, connection: socket.socket) -> None:
-        connection.settimeout(SEND_LIMIT_S)
+    Attributes:
+        is_local: Whether this is a unix socket.
+    """
+
+    def __init__(self, connection: socket.socket, limit_bytes: int = MAX_FRAME_BYTES) -> None:
+        connection.setblocking(False)
         self._socket = connection
-        self._decoder = FrameDecoder()
+        self.is_local = connection.family == socket.AF_UNIX
+        self._decoder = FrameDecoder(limit_bytes)
         self._inbox: deque[Message] = deque()
         self._descriptors: list[int] = []
 
     def fileno(self) -> int:
-        """Return the socket's descriptor, for a selector."""
+        """Return the socket's descriptor, for a selector; -1 once it is closed."""
         return self._socket.fileno()
 
+    def set_frame_limit(self, limit_bytes: int) -> None:
+        """Say how long a frame the peer may send from now on."""
+        self._decoder.limit_bytes = limit_bytes
+
     def peer(self) -> tuple[int, int]:
-        """Return (pid, uid) of the process at the other end, as the kernel saw it connect."""
+        """Return (pid, uid) of the process at the other end of a unix socket, as the kernel saw it connect."""
         size = struct.calcsize("3i")
         pid, uid, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
         return pid, uid
+
+    def hasten(self) -> None:
+        """Send short messages over TCP at once, without waiting for more to go with them."""
+        if not self.is_local:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def own_host(self) -> str:
+        """Return the address of this end of a TCP connection, without its port."""
+        return str(self._socket.getsockname()[0])
 
     def send(self, message: Mapping[str, Any], descriptors: Iterable[int] = ()) -> None:
         """Send a message and copies of the descriptors with it.
@@ -127,57 +165,70 @@ class Channel:
         Raises:
             ChannelError: If the peer is gone or did not read within `SEND_LIMIT_S`.
         """
-        frame = encode_frame(message)
+        rest = memoryview(encode_frame(message))
         sent_descriptors = list(descriptors)
+        deadline = Deadline.after(SEND_LIMIT_S)
         try:
-            sent = socket.send_fds(self._socket, [frame], sent_descriptors) if sent_descriptors else 0
-            self._socket.sendall(frame[sent:])
+            while rest:
+                try:
+                    if sent_descriptors:
+                        sent = socket.send_fds(self._socket, [rest], sent_descriptors)
+                    else:
+                        sent = self._socket.send(rest)
+                except BlockingIOError:
+                    self._wait_writable(deadline)
+                    continue
+                rest, sent_descriptors = rest[sent:], []
         except OSError as error:
             raise ChannelError(f"the peer is gone: {error}") from error
 
     def pump(self) -> None:
-        """Read once, as a selector said that there is something; messages go to the inbox.
+        """Read what is there, up to the end of the message under way, which goes to the inbox; never waits.
 
         Raises:
             ChannelError: If the peer closed the connection or broke the framing.
         """
-        ancillary_bytes = socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
-        try:
-            data, ancillary, _, _ = self._socket.recvmsg(_READ_BYTES, ancillary_bytes, socket.MSG_CMSG_CLOEXEC)
-        except OSError as error:
-            raise ChannelError(f"the peer is gone: {error}") from error
-        for level, kind, payload in ancillary:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                received = array.array("i")
-                received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
-                self._descriptors.extend(received)
-        if not data:
-            raise ChannelError("the peer closed the connection")
-        self._inbox.extend(self._decoder.feed(data))
+        has_message = False
+        while not has_message:
+            try:
+                data = self._read(self._decoder.wanted_bytes())
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise ChannelError(f"the peer is gone: {error}") from error
+            if not data:
+                raise ChannelError("the peer closed the connection")
+            messages = self._decoder.feed(data)
+            has_message = bool(messages)
+            self._inbox.extend(messages)
+
+    def has_news(self) -> bool:
+        """Return whether a message, or the end of the connection, can be had without waiting."""
+        return bool(self._inbox) or _first_readable([self.fileno()], 0.0) is not None
 
     def next_message(self) -> Message | None:
         """Return the oldest message of the inbox, or None."""
         return self._inbox.popleft() if self._inbox else None
 
-    def receive(self, deadline: Deadline) -> Message:
+    def receive(self, deadline: Deadline, interrupt: "Channel | None" = None) -> Message:
         """Wait for a message.
+
+        Args:
+            deadline: How long.
+            interrupt: A channel whose news go before this one's.
 
         Raises:
             ChannelError: If the peer closed the connection or broke the framing.
-            TimeoutError: If none came in time.
+            Interrupted: If `interrupt` has news.
+            TimeoutError: If no message came in time.
         """
+        watched = [self.fileno()] if interrupt is None else [interrupt.fileno(), self.fileno()]
         while not self._inbox:
-            if deadline.has_passed():
+            if interrupt is not None and interrupt.has_news():
+                raise Interrupted
+            if _first_readable(watched, deadline.remaining_s()) is None and deadline.has_passed():
                 raise TimeoutError
-            self._socket.settimeout(max(deadline.remaining_s(), 0.001))
-            try:
-                self.pump()
-            except ChannelError as error:
-                if isinstance(error.__cause__, TimeoutError):
-                    continue
-                raise
-            finally:
-                self._socket.settimeout(SEND_LIMIT_S)
+            self.pump()
         return self._inbox.popleft()
 
     def take_descriptors(self) -> list[int]:
@@ -185,8 +236,41 @@ class Channel:
         taken, self._descriptors = self._descriptors, []
         return taken
 
+    def detach(self) -> int:
+        """Hand the socket's descriptor to the caller, between two messages; the channel is closed."""
+        descriptor = self._socket.detach()
+        self.close()
+        return descriptor
+
     def close(self) -> None:
         """Close the socket and every descriptor that nobody took."""
         for descriptor in self.take_descriptors():
             os.close(descriptor)
         self._socket.close()
+
+    def _read(self, size: int) -> bytes:
+        if not self.is_local:
+            return self._socket.recv(size)
+        ancillary_bytes = socket.CMSG_SPACE(MAX_DESCRIPTORS * 4)
+        data, ancillary, _, _ = self._socket.recvmsg(size, ancillary_bytes, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                received = array.array("i")
+                received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
+                self._descriptors.extend(received)
+        return data
+
+    def _wait_writable(self, deadline: Deadline) -> None:
+        writable = select.poll()
+        writable.register(self._socket, select.POLLOUT)
+        if not writable.poll(deadline.remaining_s() * 1000):
+            raise TimeoutError(f"nothing was read for {deadline.limit_s:.0f} s")
+
+
+def _first_readable(descriptors: list[int], limit_s: float) -> int | None:
+    """Return a descriptor that can be read, or is at its end; None after the limit."""
+    readable = select.poll()
+    for descriptor in descriptors:
+        readable.register(descriptor, select.POLLIN)
+    ready = readable.poll(limit_s * 1000)
+    return ready[0][0] if ready else None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a rank says when it joins, and why rank 0 may refuse: pure functions over plain values."""
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,41 +22,46 @@ def failure_from(message: Message) -> RingtuneError:
     return error_from_name(str(message.get("error")), str(message.get("text")))
 
 
-def join_message(place: Place, offer: Offer, host: str, proof: str) -> Message:
-    """Return what a rank says about itself once rank 0 has proved that it holds the job key."""
+def failure_of(rank: int, message: Message) -> RingtuneError:
+    """Return the error that a rank described, with the rank's name before its text."""
+    error = failure_from(message)
+    return error_from_name(type(error).__name__, f"rank {rank}: {error}")
+
+
+def join_message(place: Place, offer: Offer, host: str) -> Message:
+    """Return what a rank says about itself once both sides have proved that they hold the job key."""
     return {
-        "type": "join",
-        "proof": proof,
         "world_size": place.world_size,
         "version": __version__,
         "host": host,
+        "pid": os.getpid(),
         "given": dict(offer.given),
+        "facts": dict(offer.facts),
         "failure": None if offer.failure is None else describe_failure(offer.failure),
     }
 
 
-def find_conflict(place: Place, offer: Offer, host: str, rank: int, join: Message) -> RingtuneError | None:
+def find_conflict(place: Place, offer: Offer, rank: int, join: Message) -> RingtuneError | None:
     """Return why rank 0 cannot start with what a rank said, or None.
 
     Args:
         place: Rank 0's place.
         offer: Rank 0's offer; its effective values hold for all.
-        host: Rank 0's host identity.
         rank: The rank that joined.
         join: What it said, authenticated but not validated.
     """
     failure = join.get("failure")
     if isinstance(failure, dict):
-        error = failure_from(failure)
-        return error_from_name(type(error).__name__, f"rank {rank}: {error}")
+        return failure_of(rank, failure)
     expected = (
         ("world_size", place.world_size, "start all ranks with one world size"),
         ("version", __version__, "install one version of ringtune for all ranks"),
-        ("host", host, "all ranks must run on one host, in one process-id namespace, in this version"),
     )
     for key, ours, advice in expected:
         if join.get(key) != ours:
             return ConfigError(f"rank {rank} has {key} {join.get(key)!r} but rank 0 has {ours!r}; {advice}")
+    if not isinstance(join.get("host"), str) or not isinstance(join.get("facts"), dict):
+        return ConfigError(f"rank {rank} did not say where it runs; install one version of ringtune for all ranks")
     return _settings_conflict(offer, rank, join.get("given"))
 
 

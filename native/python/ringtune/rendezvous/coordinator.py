@@ -1,40 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rank 0's side of the meeting: admit every rank, agree on the settings, hand out the shared memory.
+"""Rank 0's side of the meeting: admit every rank, agree on the settings, plan who is where, and let all go.
 
 A stranger (another user, a wrong key, garbage) is dropped and does not disturb the meeting. A rank of the job that
 cannot start, says something else than rank 0, or ends, stops the job: everybody is told at once, latecomers too.
 """
 
-import errno
-import os
-import selectors
-import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError, error_from_name
+from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
 
+from .address import LOOPBACK, Address, bound_address, listen
+from .arrival import Arrival
 from .channel import Channel, ChannelError, Deadline, Message
-from .conflicts import describe_failure, failure_from, find_conflict, missing_ranks
+from .conflicts import describe_failure, failure_of, find_conflict, join_message, missing_ranks
+from .door import Door, Guest
+from .host_group import NoSharedMemory
+from .interfaces import link_bits_per_s
+from .layout import Layout, assign_hosts
+from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
-from .proof import PROTOCOL_VERSION, Transcript, is_nonce, new_nonce
+from .plan import Plan, mesh_addresses, mesh_message
 
-GREETING_LIMIT_S = 2.0  # a connection that has not proved itself by then is dropped
 ABORT_LINGER_S = 5.0  # how long latecomers are still told that the meeting failed
-
-
-@dataclass
-class _Guest:
-    """One accepted connection; `transcript` is set by its hello, `is_member` by its proof."""
-
-    channel: Channel
-    greeting: Deadline
-    transcript: Transcript | None = None
-    is_member: bool = False
-
-    @property
-    def rank(self) -> int:
-        return -1 if self.transcript is None else self.transcript.rank
 
 
 class Coordinator:
@@ -45,35 +33,37 @@ class Coordinator:
         self._offer = offer
         self._deadline = Deadline.after(limit_s)
         self._create_segment = create_segment
-        self._host = host_identity()
-        self._selector = selectors.DefaultSelector()
-        self._guests: dict[int, _Guest] = {}
-        self._members: dict[int, _Guest] = {}
-        self._rejected: list[_Guest] = []  # of the job, but not of this world; they have been told
+        self._joins: dict[int, Message] = {0: join_message(place, offer, host_identity())}
+        self._members: dict[int, Channel] = {}
+        self._rejected: list[Channel] = []  # of the job, but not of this world; they have been told
+        self._reports: dict[int, Message] = {}
+        self._seats: dict[int, Message] = {}
         self._verdict: RingtuneError | None = offer.failure
-        self._refused = 0
-        self._listener = _listen(place)
-        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._arrival: Arrival | None = None
+        self._loop = Loop()
+        self._waiting = Waiting(self._loop, self._deadline, self._check)
+        listener = place.listener or listen(place.require_address())
+        address = bound_address(listener)
+        self._interface = LOOPBACK if address.scheme == "unix" else address.host
+        self._door = Door(self._loop, listener, place.membership, ("meeting",), self._admit)
 
     def agree(self) -> Agreement:
-        """Wait for every rank and give each its share.
+        """Wait for every rank and lead all into the world.
 
         Raises:
             ConfigError: If ranks disagree, or one of them cannot start.
             CollectiveTimeout: If a rank is missing at the deadline.
             PeerLostError: If a rank ended meanwhile.
         """
-        while self._verdict is None and len(self._members) < self._place.world_size - 1:
-            self._turn(self._deadline)
-            if self._deadline.has_passed():
-                self._verdict = self._missing_error()
-        if self._verdict is None:
-            try:
-                return self._hand_out()
-            except RingtuneError as error:
-                self._verdict = error
-        self._abort(self._verdict)
-        raise self._verdict
+        try:
+            self._waiting.until(self._is_complete, self._describe_missing)
+            self._door.close()  # strangers who still knock cost no more time
+            arrival, notes = self._seat_all()
+            self._connect_all(arrival)
+            return arrival.agreement(self._host_facts(), notes)
+        except RingtuneError as error:
+            self._abort(error)
+            raise
 
     def conclude(self, failure: RingtuneError | None) -> None:
         """Wait until every rank has started its engine, and let all go.
@@ -84,186 +74,212 @@ class Coordinator:
         Raises:
             RingtuneError: The first failure of any rank.
         """
-        verdict = failure
-        for rank, guest in sorted(self._members.items()):
-            if verdict is None:
-                verdict = self._wait_ready(rank, guest)
-        if verdict is not None:
-            self._abort(verdict)
-            raise verdict
-        lost = [rank for rank, guest in self._members.items() if not _could_tell(guest, {"type": "go"})]
-        if lost:
-            raise PeerLostError(f"rank {lost[0]} ended during init")
+        try:
+            if failure is not None:
+                raise failure
+            self._wait_for_reports("ready", "start its engine")
+        except RingtuneError as error:
+            self._abort(error)
+            raise
+        self._send_all({"type": "go"})
 
     def close(self) -> None:
         """Close every socket of the meeting; idempotent."""
-        self._selector.close()
-        self._listener.close()
-        for guest in (*self._guests.values(), *self._members.values(), *self._rejected):
-            guest.channel.close()
-        self._guests.clear()
+        if self._arrival is not None:
+            self._arrival.close()
+            self._arrival = None
+        self._door.close()
+        for channel in (*self._rejected, *self._members.values()):
+            channel.close()
         self._members.clear()
+        self._loop.close()
 
-    def _turn(self, deadline: Deadline) -> None:
-        """Serve whatever is ready, for at most a moment, and drop strangers who take too long."""
-        for key, _ in self._selector.select(min(deadline.remaining_s(), 0.25)):
-            if key.fileobj is self._listener:
-                self._accept()
-            else:
-                self._advance(key.data)
-        for guest in [guest for guest in self._guests.values() if guest.greeting.has_passed()]:
-            self._drop(guest)
+    # --- who is there
 
-    def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:  # the peer left before it was accepted
-            return
-        guest = _Guest(Channel(connection), Deadline.after(GREETING_LIMIT_S))
-        if guest.channel.peer()[1] != os.getuid():
-            guest.channel.close()
-            return
-        self._guests[guest.channel.fileno()] = guest
-        self._selector.register(guest.channel, selectors.EVENT_READ, guest)
+    def _check(self) -> None:
+        if self._verdict is not None:
+            raise self._verdict
 
-    def _advance(self, guest: _Guest) -> None:
-        """Read from a connection and answer; end of file from a member of the world ends the meeting."""
-        try:
-            guest.channel.pump()
-            while (message := guest.channel.next_message()) is not None:
-                self._answer(guest, message)
-        except ChannelError as error:
-            if guest.is_member and self._verdict is None:
-                self._verdict = PeerLostError(f"rank {guest.rank} ended during init: {error}")
-            self._drop(guest)
+    def _is_complete(self) -> bool:
+        return len(self._members) == self._place.world_size - 1
 
-    def _answer(self, guest: _Guest, message: Message) -> None:
-        if message["type"] == "hello" and guest.transcript is None:
-            guest.transcript = self._transcript_from(message)
-            challenge = guest.transcript.proof(self._place.job_key, "coordinator")
-            nonce = guest.transcript.coordinator_nonce
-            guest.channel.send({"type": "challenge", "nonce": nonce, "proof": challenge})
-        elif message["type"] == "join" and guest.transcript is not None and not guest.is_member:
-            if not guest.transcript.is_proof(self._place.job_key, "member", message.get("proof")):
-                raise ChannelError("the proof is wrong")
-            self._admit(guest, message)
-        else:
-            raise ChannelError(f"unexpected message {message['type']!r}")
-
-    def _transcript_from(self, hello: Message) -> Transcript:
-        rank, nonce = hello.get("rank"), hello.get("nonce")
-        has_form = type(rank) is int and 1 <= rank <= 10**6 and is_nonce(nonce)
-        if not has_form or hello.get("protocol") != PROTOCOL_VERSION:
-            raise ChannelError("the hello is malformed")
-        return Transcript(int(rank or 0), self._place.generation, str(nonce), new_nonce())
-
-    def _admit(self, guest: _Guest, join: Message) -> None:
-        """Take an authenticated rank in, or find why the meeting must end; tell it if that is known already."""
-        guest.is_member = True
-        self._guests.pop(guest.channel.fileno())
-        if guest.rank >= self._place.world_size:
-            self._rejected.append(guest)
+    def _admit(self, guest: Guest, join: Message) -> None:
+        """Take a proved rank in, or find why the meeting must end; tell it if that is known already."""
+        rank = guest.rank
+        if rank >= self._place.world_size:
+            self._rejected.append(guest.channel)
             conflict: RingtuneError | None = ConfigError(
-                f"a process joined as rank {guest.rank} but the world size is {self._place.world_size}"
+                f"a process joined as rank {rank} but the world size is {self._place.world_size}"
             )
-        elif guest.rank in self._members:
-            self._rejected.append(guest)
-            pids = [self._members[guest.rank].channel.peer()[0], guest.channel.peer()[0]]
-            conflict = ConfigError(f"two processes joined as rank {guest.rank} (pids {pids[0]} and {pids[1]})")
+        elif rank in self._joins:
+            self._rejected.append(guest.channel)
+            pids = [self._joins[rank].get("pid"), join.get("pid")]
+            conflict = ConfigError(f"two processes joined as rank {rank} (pids {pids[0]} and {pids[1]})")
         else:
-            self._members[guest.rank] = guest
-            conflict = find_conflict(self._place, self._offer, self._host, guest.rank, join)
+            self._joins[rank] = join
+            self._members[rank] = guest.channel
+            self._loop.add(guest.channel, lambda: self._hear(rank))
+            conflict = find_conflict(self._place, self._offer, rank, join)
         self._verdict = self._verdict or conflict
         if self._verdict is not None:
-            guest.channel.send({"type": "abort", **describe_failure(self._verdict)})
+            _could_tell(guest.channel, {"type": "abort", **describe_failure(self._verdict)})
 
-    def _drop(self, guest: _Guest) -> None:
-        descriptor = guest.channel.fileno()
-        if descriptor < 0:
+    def _hear(self, rank: int) -> None:
+        """Take in what a rank of the world says; its end, or its failure, ends the meeting."""
+        channel = self._members[rank]
+        try:
+            channel.pump()
+            message = channel.next_message()
+        except ChannelError as error:
+            self._verdict = self._verdict or PeerLostError(f"rank {rank} ended during init: {error}")
+            self._loop.remove(channel)
             return
-        self._selector.unregister(guest.channel)
-        if self._guests.pop(descriptor, None) is not None:
-            self._refused += 1
-        guest.channel.close()
+        if message is None:
+            return
+        if message["type"] == "failed":
+            self._verdict = self._verdict or failure_of(rank, message)
+        self._reports[rank] = message
 
-    def _hand_out(self) -> Agreement:
-        ranks = sorted(self._members)
-        pids = (os.getpid(), *(self._members[rank].channel.peer()[0] for rank in ranks))
-        agreement = Agreement(self._offer.given, self._create_segment(self._place.world_size), _open_pidfds(pids), pids)
-        welcome = {"type": "welcome", "given": dict(agreement.given), "pids": list(pids)}
+    # --- who is where
+
+    def _seat_all(self) -> tuple[Arrival, tuple[str, ...]]:
+        """Plan, and plan again without shared memory for the ranks that cannot have it.
+
+        Returns:
+            Rank 0's own arrival, seated, and what the user should know.
+        """
+        identities = [str(self._joins[rank]["host"]) for rank in range(self._place.world_size)]
+        separated: set[int] = set()
+        notes: tuple[str, ...] = ()
+        for round_number in range(2):
+            hosts = assign_hosts(identities, self._offer.transport, separated)
+            if self._offer.transport == "shm" and max(hosts) > 0:
+                raise ConfigError(
+                    f"RINGTUNE_TRANSPORT=shm is not possible: the ranks run on {max(hosts) + 1} hosts (ranks' hosts: "
+                    f"{list(hosts)}); use auto, tcp or mpi"
+                )
+            arrival, lacking = self._seat_once(round_number, hosts)
+            if not lacking:
+                return arrival, notes
+            ranks = [rank for rank, host in enumerate(hosts) if host in lacking]
+            text = next(iter(lacking.values()))
+            if self._offer.transport != "auto" or len(lacking) == len(ranks):  # alone already
+                raise ConfigError(f"ranks {ranks} have no shared memory: {text}")
+            separated |= set(ranks)
+            notes += (f"ranks {ranks} use TCP among themselves, which is slower than shared memory: {text}",)
+        raise ConfigError(notes[-1])
+
+    def _seat_once(self, round_number: int, hosts: tuple[int, ...]) -> tuple[Arrival, dict[int, str]]:
+        """Send a plan and wait until every rank has its seat, or its host has said that there is no memory for it.
+
+        Returns:
+            Rank 0's arrival, and by host why it has no shared memory.
+        """
+        self._reports.clear()
+        groups = [Address.fresh_unix() for _ in range(max(hosts) + 1)]
+        plan = self._plan(0, round_number, hosts, groups)
+        if self._arrival is not None:
+            self._arrival.close()
+        self._arrival = arrival = Arrival(plan, self._place.membership, self._interface, self._waiting)
+        for rank in self._members:
+            self._send(rank, self._plan(rank, round_number, hosts, groups).to_message())
+        lacking: dict[int, str] = {}
         try:
-            for rank in ranks:
-                self._members[rank].channel.send(welcome, (agreement.segment_fd, *agreement.pidfds))
+            arrival.sit(self._create_segment)
+        except NoSharedMemory as error:
+            lacking[0] = str(error)
+
+        def have_all_answered() -> bool:
+            answers = {rank: self._answer(rank, round_number) for rank in self._members}
+            for rank, answer in answers.items():
+                if answer is not None and answer["type"] == "no_memory":
+                    lacking[hosts[rank]] = str(answer.get("text"))
+            return all(answer is not None or hosts[rank] in lacking for rank, answer in answers.items())
+
+        self._waiting.until(have_all_answered, lambda: self._describe_silent("take its seat"))
+        return arrival, lacking
+
+    def _answer(self, rank: int, round_number: int) -> Message | None:
+        report = self._reports.get(rank)
+        return report if report is not None and report.get("round") == round_number else None
+
+    def _plan(self, rank: int, round_number: int, hosts: tuple[int, ...], groups: list[Address]) -> Plan:
+        return Plan(
+            round=round_number,
+            given=self._offer.given,
+            layout=Layout(rank, hosts),
+            pids=tuple(int(self._joins[other]["pid"]) for other in range(self._place.world_size)),
+            group=groups[hosts[rank]],
+            carries_data=self._offer.transport != "mpi",
+        )
+
+    def _connect_all(self, arrival: Arrival) -> None:
+        addresses: list[Address | None] = []
+        if arrival.address is not None:
+            texts = [self._reports[rank].get("address") for rank in sorted(self._members)]
+            addresses = [arrival.address, *mesh_addresses({"type": "seat", "addresses": texts})]
+        message = mesh_message(addresses)
+        self._seats, self._reports = self._reports, {}
+        self._send_all(message)
+        arrival.connect(mesh_addresses(message))
+
+    def _host_facts(self) -> tuple[Mapping[str, Any], ...]:
+        """Return every machine's facts, told by its lowest rank."""
+        facts: dict[str, Mapping[str, Any]] = {}
+        for rank in range(self._place.world_size):
+            speed = link_bits_per_s(self._interface) if rank == 0 else self._seats[rank].get("link_bits_per_s")
+            join = self._joins[rank]
+            facts.setdefault(str(join["host"]), {**join["facts"], "link_bits_per_s": speed})
+        return tuple(facts.values())
+
+    # --- talking to all
+
+    def _wait_for_reports(self, kind: str, what: str) -> None:
+        def have_all_reported() -> bool:
+            return all(self._reports.get(rank, {}).get("type") == kind for rank in self._members)
+
+        self._waiting.until(have_all_reported, lambda: self._describe_silent(what))
+
+    def _send_all(self, message: Message) -> None:
+        lost = [rank for rank, channel in self._members.items() if not _could_tell(channel, message)]
+        if lost:
+            raise PeerLostError(f"rank {lost[0]} ended during init")
+
+    def _send(self, rank: int, message: Message) -> None:
+        try:
+            self._members[rank].send(message)
         except ChannelError as error:
-            agreement.close()
             raise PeerLostError(f"rank {rank} ended during init: {error}") from error
-        return agreement
-
-    def _wait_ready(self, rank: int, guest: _Guest) -> RingtuneError | None:
-        try:
-            message = guest.channel.receive(self._deadline)
-        except ChannelError as error:
-            return PeerLostError(f"rank {rank} ended during init: {error}")
-        except TimeoutError:
-            return CollectiveTimeout(f"rank {rank} did not start its engine within {self._deadline.limit_s:.0f} s")
-        if message["type"] == "ready":
-            return None
-        failure = failure_from(message)
-        return error_from_name(type(failure).__name__, f"rank {rank}: {failure}")
 
     def _abort(self, verdict: RingtuneError) -> None:
         """Tell everybody why; wait a little for ranks that have not come yet, so that they learn it as well."""
         told = {"type": "abort", **describe_failure(verdict)}
-        for guest in self._members.values():
-            _could_tell(guest, told)
+        for channel in self._members.values():
+            _could_tell(channel, told)
         self._verdict = verdict
         if isinstance(verdict, CollectiveTimeout):
             return
         linger = Deadline.after(ABORT_LINGER_S)
-        while len(self._members) < self._place.world_size - 1 and not linger.has_passed():
-            self._turn(linger)
+        while not self._is_complete() and not linger.has_passed():
+            self._loop.turn(linger.remaining_s())
 
-    def _missing_error(self) -> CollectiveTimeout:
+    def _describe_missing(self) -> str:
         missing = missing_ranks(self._place.world_size, self._members)
-        refused = f" ({self._refused} connections were refused for a wrong job key)" if self._refused else ""
-        return CollectiveTimeout(
+        refused = f" ({self._door.refused} connections were refused for a wrong job key)" if self._door.refused else ""
+        return (
             f"ranks {missing} of {self._place.world_size} did not join within {self._deadline.limit_s:.0f} s{refused}; "
-            "check their logs and that all ranks run on one host, or raise RINGTUNE_TIMEOUT_S"
+            f"check their logs and that their hosts reach {self._place.address}, or raise RINGTUNE_TIMEOUT_S"
         )
 
+    def _describe_silent(self, what: str) -> str:
+        silent = [rank for rank in sorted(self._members) if rank not in self._reports]
+        return f"ranks {silent} did not {what} within {self._deadline.limit_s:.0f} s; check their logs"
 
-def _could_tell(guest: _Guest, message: Message) -> bool:
+
+def _could_tell(channel: Channel, message: Message) -> bool:
     """Send a message to a rank that may be gone; return whether it was still there."""
     try:
-        guest.channel.send(message)
+        channel.send(message)
     except ChannelError:
         return False
     return True
-
-
-def _listen(place: Place) -> socket.socket:
-    """Open the abstract socket: it has no file, and the kernel forgets the name with the last descriptor."""
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    try:
-        listener.bind(f"\0{place.address}")
-        listener.listen(1024)
-    except OSError as error:
-        listener.close()
-        reason = "another process has it" if error.errno == errno.EADDRINUSE else str(error)
-        raise ConfigError(
-            f"rank 0 cannot listen on the abstract socket @{place.address}: {reason}; is rank 0 started twice? "
-            "Otherwise choose another name in RINGTUNE_RENDEZVOUS"
-        ) from error
-    listener.setblocking(False)
-    return listener
-
-
-def _open_pidfds(pids: tuple[int, ...]) -> tuple[int, ...]:
-    opened: list[int] = []
-    try:
-        opened.extend(os.pidfd_open(pid) for pid in pids)
-    except OSError as error:
-        for descriptor in opened:
-            os.close(descriptor)
-        raise PeerLostError(f"rank {len(opened)} (pid {pids[len(opened)]}) ended during init: {error}") from error
-    return tuple(opened)

@@ -1,48 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every other rank's side of the meeting."""
 
-import os
-import socket
-import time
+from collections.abc import Callable
 
-from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
+from ringtune.errors import CollectiveTimeout, PeerLostError, RingtuneError
 
-from .channel import Channel, ChannelError, Deadline, Message
+from .address import LOOPBACK
+from .arrival import Arrival
+from .caller import Call, place_call
+from .channel import Channel, ChannelError, Deadline, Interrupted, Message
 from .conflicts import describe_failure, failure_from, join_message
+from .host_group import NoSharedMemory
+from .interfaces import link_bits_per_s
+from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
-from .proof import PROTOCOL_VERSION, Transcript, is_nonce, new_nonce
+from .plan import Plan, malformed, mesh_addresses
 
-RETRY_S = 0.02  # rank 0's socket has no event to wait for before it exists
 TELL_LIMIT_S = 10.0  # how long a rank that cannot start tries to say so
+PATIENCE_S = 2.0  # how much longer than rank 0 the others wait, so that it is rank 0 who says whom it misses
 
 
 class Member:
     """The meeting as a rank other than 0 sees it: `agree()`, then `conclude()`, then `close()`. Not thread-safe."""
 
-    def __init__(self, place: Place, offer: Offer, limit_s: float) -> None:
+    def __init__(self, place: Place, offer: Offer, limit_s: float, create_segment: Callable[[int], int]) -> None:
         self._place = place
         self._offer = offer
         self._deadline = Deadline.after(limit_s if offer.failure is None else min(limit_s, TELL_LIMIT_S))
+        self._create_segment = create_segment
         self._host = host_identity()
+        self._loop = Loop()
         self._channel: Channel | None = None
+        self._arrival: Arrival | None = None
 
     def agree(self) -> Agreement:
         """Join rank 0 and take this rank's share.
 
         Raises:
             ConfigError: If ranks disagree, one of them cannot start, or rank 0 does not hold the job key.
-            CollectiveTimeout: If rank 0 did not answer by the deadline.
-            PeerLostError: If rank 0 ended meanwhile.
+            CollectiveTimeout: If a rank did not answer by the deadline.
+            PeerLostError: If a rank ended meanwhile.
         """
+        call = Call(self._place.require_address(), 0, "meeting")
+        join = join_message(self._place, self._offer, self._host)
         try:
-            self._channel = self._connect()
-            self._introduce(self._channel)
-            welcome = self._receive(self._channel)
+            self._channel = place_call(call, self._place.membership, join, self._deadline)
+            self._deadline = Deadline.after(self._deadline.limit_s + PATIENCE_S)
+            self._loop.add(self._channel, _leave_for_later)
+            return self._follow(self._channel)
         except RingtuneError:
             if self._offer.failure is not None:
                 raise self._offer.failure from None
             raise
-        return self._agreement_from(self._channel, welcome)
 
     def conclude(self, failure: RingtuneError | None) -> None:
         """Say that this rank's engine has started, or why not, and wait until all have.
@@ -50,66 +59,82 @@ class Member:
         Raises:
             RingtuneError: The first failure of any rank.
         """
-        if self._channel is None:
-            raise PeerLostError("the meeting was left before it was concluded")
-        described = {"type": "ready"} if failure is None else {"type": "failed", **describe_failure(failure)}
-        self._send(self._channel, described)
+        channel = self._require_channel()
         if failure is not None:
+            self._send(channel, {"type": "failed", **describe_failure(failure)})
             raise failure
-        self._receive(self._channel)
+        self._send(channel, {"type": "ready"})
+        self._receive(channel)
 
     def close(self) -> None:
-        """Close the socket; idempotent."""
+        """Close every socket; idempotent."""
+        if self._arrival is not None:
+            self._arrival.close()
+            self._arrival = None
         if self._channel is not None:
             self._channel.close()
             self._channel = None
+        self._loop.close()
 
-    def _connect(self) -> Channel:
-        while True:
-            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-            try:
-                connection.connect(f"\0{self._place.address}")
-                break
-            except OSError as error:
-                connection.close()
-                if self._deadline.has_passed():
-                    raise CollectiveTimeout(self._late(f"nobody listens on @{self._place.address}: {error}")) from error
-                time.sleep(RETRY_S)
-        channel = Channel(connection)
-        if channel.peer()[1] != os.getuid():
-            channel.close()
-            raise ConfigError(f"@{self._place.address} belongs to another user; choose another RINGTUNE_RENDEZVOUS")
-        return channel
+    def _follow(self, channel: Channel) -> Agreement:
+        """Do what rank 0 plans, as often as it plans, and then connect to the other ranks."""
+        message = self._receive(channel)
+        while message["type"] == "plan":
+            self._take_part(channel, Plan.from_message(message, self._place.rank))
+            message = self._receive(channel)
+        if self._arrival is None:
+            raise malformed("answer", ValueError(message["type"]))
+        try:
+            self._arrival.connect(mesh_addresses(message))
+        except Interrupted:
+            pass
+        except RingtuneError as error:
+            self._tell(channel, {"type": "failed", **describe_failure(error)})
+            raise
+        else:
+            return self._arrival.agreement()
+        news = self._receive(channel)  # raises what has happened elsewhere, for there is no other news
+        raise malformed("answer", ValueError(news["type"]))
 
-    def _introduce(self, channel: Channel) -> None:
-        nonce = new_nonce()
-        hello = {"type": "hello", "protocol": PROTOCOL_VERSION, "rank": self._place.rank, "nonce": nonce}
-        self._send(channel, hello)
-        challenge = self._receive(channel)
-        if not is_nonce(challenge.get("nonce")):
-            raise ConfigError(
-                "rank 0 answered with a malformed challenge; install one version of ringtune for all ranks"
-            )
-        transcript = Transcript(self._place.rank, self._place.generation, nonce, challenge["nonce"])
-        if not transcript.is_proof(self._place.job_key, "coordinator", challenge.get("proof")):
-            raise ConfigError(
-                f"rank {self._place.rank} and the process that listens on @{self._place.address} hold different job "
-                "keys, or have called init() a different number of times; give all ranks one RINGTUNE_JOB_KEY"
-            )
-        proof = transcript.proof(self._place.job_key, "member")
-        self._send(channel, join_message(self._place, self._offer, self._host, proof))
+    def _take_part(self, channel: Channel, plan: Plan) -> None:
+        """Take this rank's seat and say so; news of rank 0 end the attempt and go before it."""
+        if self._arrival is not None:
+            self._arrival.close()
+            self._arrival = None
+        interface = LOOPBACK if channel.is_local else channel.own_host()
+        try:
+            self._arrival = Arrival(plan, self._place.membership, interface, self._waiting(channel))
+            self._arrival.sit(self._create_segment)
+        except Interrupted:
+            return
+        except NoSharedMemory as error:
+            self._send(channel, {"type": "no_memory", "round": plan.round, "text": str(error)})
+            return
+        except RingtuneError as error:
+            self._tell(channel, {"type": "failed", **describe_failure(error)})
+            raise
+        address = self._arrival.address
+        seated = {"type": "seated", "round": plan.round, "link_bits_per_s": link_bits_per_s(interface)}
+        self._send(channel, {**seated, "address": None if address is None else str(address)})
 
-    def _agreement_from(self, channel: Channel, welcome: Message) -> Agreement:
-        descriptors = channel.take_descriptors()
-        given, pids = welcome.get("given"), welcome.get("pids")
-        if not isinstance(given, dict) or not isinstance(pids, list) or len(descriptors) != len(pids) + 1:
-            for descriptor in descriptors:
-                os.close(descriptor)
-            raise ConfigError(
-                f"rank 0 sent {len(descriptors)} descriptors for {self._place.world_size} ranks; is the limit of open "
-                "files (ulimit -n) too low?"
-            )
-        return Agreement(given, descriptors[0], tuple(descriptors[1:]), tuple(int(pid) for pid in pids))
+    def _waiting(self, channel: Channel) -> Waiting:
+        def check() -> None:
+            if channel.has_news():
+                raise Interrupted
+
+        return Waiting(self._loop, self._deadline, check, channel)
+
+    def _require_channel(self) -> Channel:
+        if self._channel is None:
+            raise PeerLostError("the meeting was left before it was concluded")
+        return self._channel
+
+    def _tell(self, channel: Channel, message: Message) -> None:
+        """Send a failure that is raised here anyway; rank 0 may be its very reason."""
+        try:
+            channel.send(message)
+        except ChannelError:
+            return
 
     def _send(self, channel: Channel, message: Message) -> None:
         try:
@@ -127,14 +152,14 @@ class Member:
                 "see rank 0's own error"
             ) from error
         except TimeoutError as error:
-            raise CollectiveTimeout(self._late("rank 0 waits for other ranks")) from error
+            raise CollectiveTimeout(
+                f"rank {self._place.rank} of {self._place.world_size} met rank 0, but the meeting was not over within "
+                f"{self._deadline.limit_s:.0f} s; check that all ranks were started, or raise RINGTUNE_TIMEOUT_S"
+            ) from error
         if message["type"] == "abort":
             raise failure_from(message)
         return message
 
-    def _late(self, why: str) -> str:
-        return (
-            f"rank {self._place.rank} of {self._place.world_size} could not meet rank 0 within "
-            f"{self._deadline.limit_s:.0f} s ({why}); check that all ranks were started, on one host, or raise "
-            "RINGTUNE_TIMEOUT_S"
-        )
+
+def _leave_for_later() -> None:
+    """Serve nothing: that there is something to read ends the loop's turn, which is all that is wanted."""

@@ -2,12 +2,16 @@
 """Where a process stands in the world, and what it brings to the meeting of the ranks."""
 
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ringtune.errors import ConfigError, RingtuneError
+
+from .address import Address
+from .proof import Membership
 
 
 @dataclass(frozen=True)
@@ -17,18 +21,31 @@ class Place:
     Attributes:
         rank: This process.
         world_size: Number of ranks.
-        address: Name of rank 0's abstract socket, without the leading NUL; empty in a world of one.
-        job_key: Secret that all ranks of the job share; empty in a world of one.
         generation: How often this process has called `init()` before.
-        source: Who told, for messages: `RINGTUNE_RANK`, `torch.distributed`, `torchrun` or `alone`.
+        source: Who told, for messages: `RINGTUNE_RANK`, `torch.distributed`, `torchrun`, `MPI`, `srun` or `alone`.
+        address: Where rank 0 is met; None in a world of one.
+        job_key: Secret that all ranks of the job share; empty in a world of one.
+        listener: On rank 0, the socket that listens on the address, where it is open already; the meeting takes it.
     """
 
     rank: int
     world_size: int
     generation: int
     source: str
-    address: str = ""
+    address: Address | None = None
     job_key: bytes = field(default=b"", repr=False)
+    listener: socket.socket | None = None
+
+    @property
+    def membership(self) -> Membership:
+        """What makes this process a rank of the job, to the others."""
+        return Membership(self.rank, self.generation, self.job_key)
+
+    def require_address(self) -> Address:
+        """Return the address; ConfigError where nobody told it."""
+        if self.address is None:
+            raise ConfigError(f"{self.source} told no address of rank 0 for a world of {self.world_size} ranks")
+        return self.address
 
 
 @dataclass(frozen=True)
@@ -38,11 +55,15 @@ class Offer:
     Attributes:
         given: Job-wide variables that are set on this rank, parsed: JSON values by variable name.
         effective: Every job-wide variable's value on this rank, defaults included.
+        transport: `RINGTUNE_TRANSPORT`; rank 0's holds.
+        facts: What this host declares about itself; JSON.
         failure: Why this rank cannot start; the others are told and raise it as well.
     """
 
     given: Mapping[str, Any]
     effective: Mapping[str, Any]
+    transport: str = "auto"
+    facts: Mapping[str, Any] = field(default_factory=dict)
     failure: RingtuneError | None = None
 
 
@@ -52,21 +73,39 @@ class Agreement:
 
     Attributes:
         given: Rank 0's given variables, which hold for all.
-        segment_fd: The shared-memory segment.
-        pidfds: One pidfd per rank.
-        pids: One process id per rank.
+        hosts: Each rank's host; numbered from 0 in the order of the hosts' first ranks.
+        segment_fd: The shared-memory segment of this host.
+        pidfds: One pidfd per rank; -1 for ranks of other hosts.
+        pids: One process id per rank, each as its own host counts.
+        control_fds: Sockets between rank 0 and the ranks of other hosts, one entry per rank, -1 for none; empty in a
+            world of one host.
+        data_fds: Sockets to all other ranks; empty in a world of one host and where an MPI carries the data.
+        interface: This host's address towards rank 0; loopback where the ranks met over a unix socket.
+        host_facts: On rank 0, every machine's facts, with `link_bits_per_s`; empty elsewhere.
+        notes: On rank 0, what the user should know, a sentence each.
     """
 
     given: Mapping[str, Any]
+    hosts: tuple[int, ...]
     segment_fd: int
     pidfds: tuple[int, ...]
     pids: tuple[int, ...]
+    control_fds: tuple[int, ...] = ()
+    data_fds: tuple[int, ...] = ()
+    interface: str = ""
+    host_facts: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def close(self) -> None:
         """Close the descriptors, where nobody took them over."""
-        for descriptor in (self.segment_fd, *self.pidfds):
-            if descriptor >= 0:
-                os.close(descriptor)
+        close_descriptors((self.segment_fd, *self.pidfds, *self.control_fds, *self.data_fds))
+
+
+def close_descriptors(descriptors: Iterable[int]) -> None:
+    """Close those that are descriptors; -1 stands for none."""
+    for descriptor in descriptors:
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def host_identity() -> str:
@@ -75,9 +114,27 @@ def host_identity() -> str:
     Raises:
         ConfigError: If `/proc` is not mounted.
     """
+    return f"{_boot_id()}/{_namespace('pid')}"
+
+
+def network_identity() -> str:
+    """Return what two processes share exactly if they have the same network interfaces.
+
+    Raises:
+        ConfigError: If `/proc` is not mounted.
+    """
+    return f"{_boot_id()}/{_namespace('net')}"
+
+
+def _boot_id() -> str:
     try:
-        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        pid_namespace = Path("/proc/self/ns/pid").stat().st_ino
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError as error:
         raise ConfigError(f"/proc cannot be read ({error}); ringtune needs it to tell hosts apart") from error
-    return f"{boot_id}/{pid_namespace}"
+
+
+def _namespace(kind: str) -> int:
+    try:
+        return Path(f"/proc/self/ns/{kind}").stat().st_ino
+    except OSError as error:
+        raise ConfigError(f"/proc cannot be read ({error}); ringtune needs it to tell hosts apart") from error

@@ -2,38 +2,67 @@
 """Mutual proof that both ends of a connection hold the job key, without showing it.
 
 Both sides send a fresh nonce; each proves by HMAC-SHA256 over its role and everything that was said so far. A proof
-made for one role, rank, generation or connection is worth nothing in another.
+made for one role, purpose, pair of ranks, generation or connection is worth nothing in another.
 """
 
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 NONCE_BYTES = 32
 MIN_KEY_BYTES = 16
+NO_RANK = -1  # who answers is no rank, but a launcher
+
+
+@dataclass(frozen=True)
+class Membership:
+    """What makes a process a rank of a job, to the others.
+
+    Attributes:
+        rank: This process, or `NO_RANK`.
+        generation: How often the job has initialised before; None for who answers to any.
+        job_key: Secret that all ranks of the job share.
+    """
+
+    rank: int
+    generation: int | None
+    job_key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """What both ends of a connection have said when they prove themselves."""
+    """What both ends of a connection have said when they prove themselves.
 
-    rank: int
+    Attributes:
+        purpose: What the connection is for.
+        generation: Of the caller.
+        caller: The rank that connected.
+        callee: The rank that listens, or `NO_RANK`.
+        caller_nonce: Fresh, of the caller.
+        callee_nonce: Fresh, of the callee.
+    """
+
+    purpose: str
     generation: int
-    member_nonce: str
-    coordinator_nonce: str
+    caller: int
+    callee: int
+    caller_nonce: str
+    callee_nonce: str
 
     def proof(self, job_key: bytes, role: str) -> str:
-        """Return the proof of `role`, `member` or `coordinator`, in hex."""
+        """Return the proof of `role`, `caller` or `callee`, in hex."""
         fields = (
-            "ringtune-meeting",
+            "ringtune",
             str(PROTOCOL_VERSION),
             role,
-            str(self.rank),
+            self.purpose,
             str(self.generation),
-            self.member_nonce,
-            self.coordinator_nonce,
+            str(self.caller),
+            str(self.callee),
+            self.caller_nonce,
+            self.callee_nonce,
         )
         return hmac.new(job_key, "\n".join(fields).encode(), sha256).hexdigest()
 
@@ -42,6 +71,11 @@ class Transcript:
         return isinstance(claimed, str) and hmac.compare_digest(
             self.proof(job_key, role).encode(), claimed.encode("utf-8", "replace")
         )
+
+
+def derived_key(job_key: bytes, label: str) -> bytes:
+    """Return a key for a part of the job: who learns it learns nothing of the job's."""
+    return hmac.new(job_key, f"ringtune\n{label}".encode(), sha256).digest()
 
 
 def new_nonce() -> str:

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the launcher is to start."""
 
+import os
+from pathlib import Path
+
 import pytest
 
+from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 from ringtune.launch.plan import make_plan
 
@@ -50,6 +54,65 @@ def test_threads_are_shared_out_unless_chosen() -> None:
     assert int(shared["OMP_NUM_THREADS"]) >= 1
     assert "7" == chosen["OMP_NUM_THREADS"]
     assert {"1"} == {e["OMP_NUM_THREADS"] for e in make_plan(["true"], 250, {}, ENVIRON).environments}
+
+
+def test_hosts_are_filled_and_their_cores_shared_by_their_own_ranks() -> None:
+    """Who runs where is part of the plan, and threads are shared out host by host."""
+    plan = make_plan(["true"], 3, {}, ENVIRON, hosts="a:2,b")
+
+    assert [("a", (0, 1)), ("b", (2,))] == [(share.host, share.ranks) for share in plan.shares]
+    assert ["a", "a", "b"] == [plan.host_of(rank) for rank in range(3)]
+    assert str(len(os.sched_getaffinity(0))) == plan.environments[2]["OMP_NUM_THREADS"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "prefix_output", "is_captured", "is_prefixed"),
+    [
+        (None, None, False, False),
+        (None, True, True, True),
+        (None, False, False, False),
+        ("a:2", None, True, True),
+        ("a:2", False, True, False),
+    ],
+)
+def test_lines_are_prefixed_where_hosts_are_named(
+    hosts: str | None, prefix_output: bool | None, is_captured: bool, is_prefixed: bool
+) -> None:
+    """Ranks keep the launcher's streams on one machine, unless asked for; captured Python does not hold lines back."""
+    plan = make_plan(["true"], 2, {}, ENVIRON, hosts=hosts, prefix_output=prefix_output)
+
+    assert (is_captured, is_prefixed) == (plan.is_captured, plan.is_prefixed)
+    assert is_captured == ("PYTHONUNBUFFERED" in plan.environments[0])
+
+
+def test_the_working_directory_keeps_the_name_that_the_shell_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link to the folder is more likely to be there on other hosts; a stale name is not believed."""
+    (tmp_path / "actual").mkdir()
+    (tmp_path / "link").symlink_to("actual")
+    monkeypatch.chdir(tmp_path / "actual")
+
+    by_link = make_plan(["true"], 1, {}, {**ENVIRON, "PWD": str(tmp_path / "link")})
+    by_stale = make_plan(["true"], 1, {}, {**ENVIRON, "PWD": str(tmp_path)})
+
+    assert str(tmp_path / "link") == by_link.directory
+    assert str(tmp_path / "actual") == by_stale.directory
+
+
+@pytest.mark.parametrize(
+    ("ranks", "hosts", "word"),
+    [
+        (3, "a:2", "-np 3 is more"),
+        (0, "a:2", "-np 0 is not"),
+        (MAX_WORLD_SIZE + 1, "a:250", "-np"),
+        (1, "a:x", "'a:x'"),
+    ],
+)
+def test_hosts_that_do_not_fit_are_an_error(ranks: int, hosts: str, word: str) -> None:
+    """Wrong usage of hosts is found before any is called."""
+    with pytest.raises(ConfigError, match=word):
+        make_plan(["true"], ranks, {}, ENVIRON, hosts=hosts)
 
 
 @pytest.mark.parametrize(

@@ -16,19 +16,19 @@ OFFER = Offer(given={"AUTOTUNE": True}, effective={"AUTOTUNE": True, "RINGTUNE_C
 
 def join(**changes: Any) -> dict[str, Any]:
     """Return what an agreeing rank 1 says, with changes."""
-    message = join_message(PLACE, Offer({}, {}), HOST, "proof")
+    message = join_message(PLACE, Offer({}, {}), HOST)
     return {**message, **changes}
 
 
 def test_a_rank_that_sets_nothing_agrees() -> None:
     """Rank 0's settings hold for ranks that say nothing."""
-    assert find_conflict(PLACE, OFFER, HOST, 1, join()) is None
+    assert find_conflict(PLACE, OFFER, 1, join()) is None
 
 
 @pytest.mark.parametrize("given", [{"AUTOTUNE": True}, {"RINGTUNE_CYCLE_MS": 1.0}, {"RINGTUNE_CYCLE_MS": 1}])
 def test_a_rank_that_sets_the_same_agrees(given: dict[str, Any]) -> None:
     """Saying what holds anyway, as a default or as rank 0 set it, is in order."""
-    assert find_conflict(PLACE, OFFER, HOST, 1, join(given=given)) is None
+    assert find_conflict(PLACE, OFFER, 1, join(given=given)) is None
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_rank_that_sets_the_same_agrees(given: dict[str, Any]) -> None:
 )
 def test_a_rank_that_sets_another_value_is_an_error(given: dict[str, Any], words: list[str]) -> None:
     """The error names the variable and both values."""
-    conflict = find_conflict(PLACE, OFFER, HOST, 1, join(given=given))
+    conflict = find_conflict(PLACE, OFFER, 1, join(given=given))
 
     assert isinstance(conflict, ConfigError)
     assert all(word in str(conflict) for word in words)
@@ -48,11 +48,11 @@ def test_a_rank_that_sets_another_value_is_an_error(given: dict[str, Any], words
 
 @pytest.mark.parametrize(
     ("changes", "word"),
-    [({"world_size": 3}, "world_size"), ({"version": "9"}, "version"), ({"host": "boot/2"}, "one host")],
+    [({"world_size": 3}, "world_size"), ({"version": "9"}, "version"), ({"host": 3}, "where it runs")],
 )
 def test_a_rank_of_another_world_is_an_error(changes: dict[str, Any], word: str) -> None:
-    """Another world size, version or host cannot take part."""
-    conflict = find_conflict(PLACE, OFFER, HOST, 1, join(**changes))
+    """Another world size or version cannot take part, nor who does not say where it is."""
+    conflict = find_conflict(PLACE, OFFER, 1, join(**changes))
 
     assert isinstance(conflict, ConfigError)
     assert word in str(conflict)
@@ -61,17 +61,22 @@ def test_a_rank_of_another_world_is_an_error(changes: dict[str, Any], word: str)
 @pytest.mark.parametrize("given", [None, [], "x", 3])
 def test_nonsense_in_place_of_settings_is_an_error(given: object) -> None:
     """Settings of another type are refused, not read."""
-    assert isinstance(find_conflict(PLACE, OFFER, HOST, 1, join(given=given)), ConfigError)
+    assert isinstance(find_conflict(PLACE, OFFER, 1, join(given=given)), ConfigError)
 
 
 def test_a_failing_rank_stops_the_job_with_its_own_words() -> None:
     """The others raise the same class and hear which rank it was."""
-    failing = join_message(PLACE, Offer({}, {}, ConfigError("AUTOTUNE='x' is not allowed")), HOST, "proof")
+    failing = join_message(PLACE, Offer({}, {}, failure=ConfigError("AUTOTUNE='x' is not allowed")), HOST)
 
-    conflict = find_conflict(PLACE, OFFER, HOST, 1, failing)
+    conflict = find_conflict(PLACE, OFFER, 1, failing)
 
     assert isinstance(conflict, ConfigError)
     assert "rank 1: AUTOTUNE='x' is not allowed" == str(conflict)
+
+
+def test_a_rank_of_another_host_agrees() -> None:
+    """Where ranks run is no conflict: rank 0 plans with it."""
+    assert find_conflict(PLACE, OFFER, 1, join(host="boot/2")) is None
 
 
 def test_missing_ranks_are_named_in_order() -> None:

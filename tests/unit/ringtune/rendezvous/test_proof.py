@@ -5,40 +5,42 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.rendezvous.proof import Transcript, is_nonce, new_nonce
+from ringtune.rendezvous.proof import Transcript, derived_key, is_nonce, new_nonce
 
 KEY = b"k" * 32
-TRANSCRIPT = Transcript(rank=1, generation=0, member_nonce="a" * 64, coordinator_nonce="b" * 64)
+TRANSCRIPT = Transcript("meeting", generation=0, caller=2, callee=0, caller_nonce="a" * 64, callee_nonce="b" * 64)
 
 
 def test_a_proof_convinces_who_holds_the_key() -> None:
     """Equal keys and transcripts agree."""
-    assert TRANSCRIPT.is_proof(KEY, "member", TRANSCRIPT.proof(KEY, "member"))
+    assert TRANSCRIPT.is_proof(KEY, "caller", TRANSCRIPT.proof(KEY, "caller"))
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        replace(TRANSCRIPT, rank=2),
+        replace(TRANSCRIPT, purpose="data"),
+        replace(TRANSCRIPT, caller=3),
+        replace(TRANSCRIPT, callee=1),
         replace(TRANSCRIPT, generation=1),
-        replace(TRANSCRIPT, member_nonce="c" * 64),
-        replace(TRANSCRIPT, coordinator_nonce="c" * 64),
+        replace(TRANSCRIPT, caller_nonce="c" * 64),
+        replace(TRANSCRIPT, callee_nonce="c" * 64),
     ],
 )
 def test_a_proof_is_worth_nothing_elsewhere(other: Transcript) -> None:
-    """A proof of another rank, generation or connection does not convince."""
-    assert not TRANSCRIPT.is_proof(KEY, "member", other.proof(KEY, "member"))
+    """A proof of another purpose, rank, generation or connection does not convince."""
+    assert not TRANSCRIPT.is_proof(KEY, "caller", other.proof(KEY, "caller"))
 
 
 def test_a_proof_cannot_be_reflected() -> None:
-    """The coordinator's own proof, sent back, does not make a member."""
-    assert not TRANSCRIPT.is_proof(KEY, "member", TRANSCRIPT.proof(KEY, "coordinator"))
+    """The callee's own proof, sent back, does not let the caller in."""
+    assert not TRANSCRIPT.is_proof(KEY, "caller", TRANSCRIPT.proof(KEY, "callee"))
 
 
 @pytest.mark.parametrize("claimed", [None, 1, "", "x" * 64, [], {"a": 1}, "\ud800"])
 def test_nonsense_is_no_proof(claimed: object) -> None:
     """Whatever JSON can carry in place of a proof is refused without an error."""
-    assert not TRANSCRIPT.is_proof(KEY, "member", claimed)
+    assert not TRANSCRIPT.is_proof(KEY, "caller", claimed)
 
 
 def test_nonces_are_fresh_and_have_their_form() -> None:
@@ -47,3 +49,11 @@ def test_nonces_are_fresh_and_have_their_form() -> None:
     assert is_nonce(new_nonce())
     assert not is_nonce("zz")
     assert not is_nonce(None)
+
+
+def test_a_derived_key_is_of_its_label_alone() -> None:
+    """Other labels and other jobs have other keys; none is the job's own."""
+    keys = {KEY, derived_key(KEY, "a"), derived_key(KEY, "b"), derived_key(b"x" * 32, "a")}
+
+    assert 4 == len(keys)
+    assert derived_key(KEY, "a") == derived_key(KEY, "a")

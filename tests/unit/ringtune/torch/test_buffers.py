@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from ringtune.errors import ConfigError
 from ringtune.torch.buffers import (
     ENGINE_DTYPES,
-    REDUCIBLE_DTYPES,
     buffer_of,
     check_tensor,
     check_writable,
     dtype_number,
+    rows_of,
 )
 
 
@@ -77,22 +77,37 @@ def test_any_strides_keep_their_elements(shape: list[int], seed: int, data: st.D
         (torch.zeros(2).to_sparse(), "dense"),
         (torch.zeros(2, device="meta"), "CPU memory"),
         (torch.zeros(2, dtype=torch.complex64), "complex64"),
-        (torch.zeros(2, dtype=torch.float16), "it supports float32, float64, int32, int64"),
-        (torch.zeros(2, dtype=torch.uint8), "uint8"),
+        (torch.zeros(2, dtype=torch.int16), "it supports uint8, int8, int32, int64, float16, bfloat16, float32"),
     ],
 )
-def test_what_cannot_be_reduced_is_refused(tensor: object, word: str) -> None:
+def test_what_the_engine_cannot_take_is_refused(tensor: object, word: str) -> None:
     """The error says what was given and what is supported."""
     with pytest.raises(ConfigError, match=word):
-        check_tensor("allreduce", tensor, REDUCIBLE_DTYPES)
+        check_tensor("allreduce", tensor)
 
 
 @pytest.mark.parametrize("dtype", ENGINE_DTYPES)
-def test_every_engine_dtype_can_be_moved(dtype: torch.dtype) -> None:
-    """Broadcast and allgather take all dtypes."""
+def test_every_engine_dtype_is_taken(dtype: torch.dtype) -> None:
+    """All nine dtypes go into the engine, under the numbers of the binding."""
     tensor = torch.zeros(2, dtype=dtype)
 
-    assert tensor is check_tensor("broadcast", tensor)
+    taken = check_tensor("broadcast", tensor)
+
+    assert tensor is taken
+    assert dtype_number(dtype) == buffer_of(taken).operand().dtype
+
+
+def test_rows_are_dense_whatever_the_strides() -> None:
+    """What is cut into rows is laid out row after row, and a tensor without rows is refused."""
+    tensor = torch.arange(12.0).reshape(3, 4).t()
+
+    operand = rows_of("alltoall", tensor)
+
+    assert (4, 3) == operand.shape
+    assert torch.equal(tensor, operand.owner)
+    assert operand.owner.is_contiguous()
+    with pytest.raises(ConfigError, match="one dimension"):
+        rows_of("alltoall", torch.tensor(1.0))
 
 
 def test_negated_and_conjugated_views_are_refused() -> None:

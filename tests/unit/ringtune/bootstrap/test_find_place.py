@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finding this process's place from the environment alone."""
+"""Finding this process's place from the environment alone: what applies, in which order, and what is refused."""
 
 import pytest
 
 from ringtune.bootstrap import find_place
-from ringtune.errors import ConfigError
+from ringtune.errors import CollectiveTimeout, ConfigError
+from ringtune.rendezvous.address import Address, bound_address, listen
 
 EXPLICIT = {
     "RINGTUNE_RANK": "1",
@@ -16,14 +17,16 @@ EXPLICIT = {
 
 def test_an_empty_environment_is_a_world_of_one() -> None:
     """A script that nobody launched trains alone."""
-    place = find_place({}, generation=0, limit_s=1.0)
+    place = find_place({}, 0, 1.0)
 
     assert (0, 1) == (place.rank, place.world_size)
 
 
 def test_explicit_variables_come_first() -> None:
-    """They hold even where a launcher has left its own."""
-    place = find_place({**EXPLICIT, "WORLD_SIZE": "8", "PMI_SIZE": "8"}, generation=0, limit_s=1.0)
+    """They hold even where launchers have left their own."""
+    leftovers = {"WORLD_SIZE": "8", "PMI_SIZE": "8", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_NTASKS": "8"}
+
+    place = find_place({**EXPLICIT, **leftovers}, 0, 1.0)
 
     assert (1, 2) == (place.rank, place.world_size)
     assert b"\xab" * 32 == place.job_key
@@ -31,14 +34,21 @@ def test_explicit_variables_come_first() -> None:
 
 def test_each_generation_meets_elsewhere() -> None:
     """A repeated init cannot run into the sockets of the one before."""
-    addresses = {find_place(EXPLICIT, generation, limit_s=1.0).address for generation in range(3)}
+    addresses = {find_place(EXPLICIT, generation, 1.0).address for generation in range(3)}
 
     assert 3 == len(addresses)
 
 
+def test_a_tcp_address_is_taken_as_it_is() -> None:
+    """The port is the user's choice; generations are told apart when ranks greet each other."""
+    place = find_place({**EXPLICIT, "RINGTUNE_RENDEZVOUS": "tcp://10.77.0.1:4000"}, 1, 1.0)
+
+    assert Address("tcp", "10.77.0.1", 4000) == place.address
+
+
 def test_the_key_is_not_shown() -> None:
     """A place that is printed by accident does not tell the key."""
-    place = find_place(EXPLICIT, generation=0, limit_s=1.0)
+    place = find_place(EXPLICIT, 0, 1.0)
 
     assert "abab" not in repr(place)
     assert "\\xab" not in repr(place)
@@ -52,7 +62,8 @@ def test_the_key_is_not_shown() -> None:
         ({"RINGTUNE_RANK": "one"}, "RINGTUNE_RANK='one'"),
         ({"RINGTUNE_WORLD_SIZE": "0"}, "RINGTUNE_WORLD_SIZE='0'"),
         ({"RINGTUNE_WORLD_SIZE": "100000"}, "RINGTUNE_WORLD_SIZE='100000'"),
-        ({"RINGTUNE_RENDEZVOUS": "tcp://host:1"}, "RINGTUNE_RENDEZVOUS='tcp://host:1'"),
+        ({"RINGTUNE_RENDEZVOUS": "http://host:1"}, "RINGTUNE_RENDEZVOUS='http://host:1'"),
+        ({"RINGTUNE_RENDEZVOUS": "tcp://host:0"}, "RINGTUNE_RENDEZVOUS='tcp://host:0'"),
         ({"RINGTUNE_RENDEZVOUS": "unix:@" + "x" * 200}, "RINGTUNE_RENDEZVOUS"),
         ({"RINGTUNE_JOB_KEY": "secret"}, "RINGTUNE_JOB_KEY is not allowed"),
         ({"RINGTUNE_JOB_KEY": "ab"}, "at least 32 hexadecimal digits"),
@@ -61,7 +72,7 @@ def test_the_key_is_not_shown() -> None:
 def test_a_bad_variable_is_named_with_its_range(changes: dict[str, str], word: str) -> None:
     """Each explicit variable is checked before anything is opened."""
     with pytest.raises(ConfigError) as caught:
-        find_place({**EXPLICIT, **changes}, generation=0, limit_s=1.0)
+        find_place({**EXPLICIT, **changes}, 0, 1.0)
 
     assert word in str(caught.value)
     assert "allowed" in str(caught.value)
@@ -70,17 +81,19 @@ def test_a_bad_variable_is_named_with_its_range(changes: dict[str, str], word: s
 def test_a_missing_variable_is_named() -> None:
     """Half of the explicit variables are not enough."""
     with pytest.raises(ConfigError, match=r"RINGTUNE_WORLD_SIZE=\(not set\)"):
-        find_place({"RINGTUNE_RANK": "0"}, generation=0, limit_s=1.0)
-
-
-@pytest.mark.parametrize("name", ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"])
-def test_an_mpi_launch_is_refused(name: str) -> None:
-    """Ranks under mpirun would otherwise each train alone, unnoticed."""
-    with pytest.raises(ConfigError, match="MPI.*torchrun"):
-        find_place({name: "2"}, generation=0, limit_s=1.0)
+        find_place({"RINGTUNE_RANK": "0"}, 0, 1.0)
 
 
 def test_an_unknown_launch_of_several_ranks_is_refused() -> None:
     """WORLD_SIZE without a way to meet is an error and not a world of one."""
-    with pytest.raises(ConfigError, match="WORLD_SIZE=4"):
-        find_place({"RANK": "0", "WORLD_SIZE": "4"}, generation=0, limit_s=1.0)
+    with pytest.raises(ConfigError, match="WORLD_SIZE='4'"):
+        find_place({"RANK": "0", "WORLD_SIZE": "4"}, 0, 1.0)
+
+
+def test_an_address_book_that_nobody_serves_is_an_error_at_the_limit() -> None:
+    """A rank whose launcher is gone does not wait for ever."""
+    with listen(Address("tcp", "127.0.0.1")) as listener:
+        port = bound_address(listener).port
+
+    with pytest.raises(CollectiveTimeout, match="address book"):
+        find_place({**EXPLICIT, "RINGTUNE_RENDEZVOUS": f"book://127.0.0.1:{port}"}, 0, 0.2)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place that was told by our own variables, as `ringtune run` and people who start ranks by hand set them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ringtune.errors import ConfigError
+from ringtune.rendezvous.address import ALLOWED, Address, bound_address, listen
+from ringtune.rendezvous.address_book import ask_address, post_address
+from ringtune.rendezvous.interfaces import route_address
+from ringtune.rendezvous.place import Place
+from ringtune.rendezvous.proof import MIN_KEY_BYTES
+
+from .integers import MAX_WORLD_SIZE, read_integer
+
+NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS")
+_ADVICE = ", set together with RINGTUNE_RANK, RINGTUNE_WORLD_SIZE, RINGTUNE_RENDEZVOUS and RINGTUNE_JOB_KEY"
+
+
+def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
+    """Return the place that our variables tell, or None where none of them is set; see `find_place`."""
+    if not any(name in environ for name in NAMES):
+        return None
+    world_size = read_integer(environ, "RINGTUNE_WORLD_SIZE", low=1, high=MAX_WORLD_SIZE, advice=_ADVICE)
+    rank = read_integer(environ, "RINGTUNE_RANK", low=0, high=world_size - 1, advice=_ADVICE)
+    place = Place(rank, world_size, generation, "RINGTUNE_RANK")
+    if world_size == 1:
+        return place
+    address = _read_address(environ)
+    place = replace(place, job_key=read_job_key(environ.get("RINGTUNE_JOB_KEY", "")), address=address)
+    if address.scheme == "unix":  # an init after another one cannot run into the sockets of the one before
+        return replace(place, address=Address("unix", f"{address.host}.{generation}"))
+    return _looked_up(place, address, limit_s) if address.scheme == "book" else place
+
+
+def read_job_key(text: str) -> bytes:
+    """Return the job key that a hexadecimal text holds.
+
+    Raises:
+        ConfigError: If it is not hexadecimal, or too short to be a secret.
+    """
+    try:
+        key = bytes.fromhex(text)
+    except ValueError:
+        key = b""
+    if len(key) < MIN_KEY_BYTES:
+        raise ConfigError(
+            f"RINGTUNE_JOB_KEY is not allowed; allowed: at least {2 * MIN_KEY_BYTES} hexadecimal digits, random, the "
+            "same on all ranks (its value is not shown)"
+        )
+    return key
+
+
+def _read_address(environ: Mapping[str, str]) -> Address:
+    text = environ.get("RINGTUNE_RENDEZVOUS", "")
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"RINGTUNE_RENDEZVOUS={text!r} is not allowed; allowed: {ALLOWED}, the same on all ranks"
+        ) from error
+
+
+def _looked_up(place: Place, book: Address, limit_s: float) -> Place:
+    """Complete a place by the launcher's address book."""
+    if place.rank != 0:
+        return replace(place, address=ask_address(book, place.membership, limit_s))
+    listener = listen(Address("tcp", route_address(book.host)))
+    try:
+        address = bound_address(listener)
+        post_address(book, place.membership, address, limit_s)
+    except BaseException:
+        listener.close()
+        raise
+    return replace(place, address=address, listener=listener)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A place that torch tells: an initialised process group's, or the one of torchrun's agent; both by way of a store."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from ringtune.errors import CollectiveTimeout, ConfigError
+from ringtune.rendezvous.channel import Deadline
+from ringtune.rendezvous.place import Place
+
+from .exchange import arrange
+from .integers import MAX_WORLD_SIZE, read_integer
+
+
+class StoreExchange:
+    """Implements `Exchange` by a store of torch's, which is then what is trusted."""
+
+    def __init__(self, store: Any, place: Place, limit_s: float) -> None:
+        """Wrap a store.
+
+        Args:
+            store: With torch's `set(key, text)`, `wait(keys, timeout)` and `get(key)`; the keys are this meeting's.
+            place: Of this rank.
+            limit_s: How long to wait for the other ranks.
+        """
+        self._store = store
+        self._place = place
+        self._deadline = Deadline.after(limit_s)
+
+    def gather(self, text: str) -> Sequence[str]:
+        """See `Exchange`; raises `CollectiveTimeout` if a rank did not come in time."""
+        self._store.set(f"site/{self._place.rank}", text)
+        if self._place.rank != 0:
+            return ()
+        return [self._get(f"site/{rank}", rank) for rank in range(self._place.world_size)]
+
+    def spread(self, text: str) -> str:
+        """See `Exchange`; raises `CollectiveTimeout` if rank 0 did not come in time."""
+        if self._place.rank != 0:
+            return self._get("answer", 0)
+        self._store.set("answer", text)
+        return text
+
+    def _get(self, key: str, rank: int) -> str:
+        try:
+            self._store.wait([key], timedelta(seconds=max(self._deadline.remaining_s(), 0.001)))
+        except RuntimeError as error:  # torch's DistStoreError, for a passed deadline and a lost store alike
+            raise CollectiveTimeout(
+                f"rank {rank} did not come to the meeting in torch's store within {self._deadline.limit_s:.0f} s "
+                f"({error}); check that it calls init(), or raise RINGTUNE_TIMEOUT_S"
+            ) from error
+        return bytes(self._store.get(key)).decode()
+
+
+def find_in_process_group(_environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
+    """Return the place in torch's process group, or None where the job has initialised none; does not import torch."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    place = Place(distributed.get_rank(), distributed.get_world_size(), generation, "torch.distributed")
+    if place.world_size == 1:
+        return place
+    store = distributed.group.WORLD.get_group_store()
+    return arrange(place, StoreExchange(distributed.PrefixStore(f"ringtune/{generation}", store), place, limit_s))
+
+
+def find_in_agent_store(environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
+    """Return the place that torchrun tells, or None where it did not start this process.
+
+    Its agent's store is used as a client: the port is the agent's and is never bound here.
+    """
+    if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return None
+    world_size = read_integer(environ, "WORLD_SIZE", low=1, high=MAX_WORLD_SIZE)
+    place = Place(read_integer(environ, "RANK", low=0, high=world_size - 1), world_size, generation, "torchrun")
+    if world_size == 1:
+        return place
+    host, port = environ.get("MASTER_ADDR", ""), read_integer(environ, "MASTER_PORT", low=1, high=65_535)
+    run_id, restarts = environ.get("TORCHELASTIC_RUN_ID", ""), environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    prefix = f"ringtune/{run_id}/{restarts}/{generation}"
+    return arrange(place, StoreExchange(_agent_store(host, port, prefix, limit_s), place, limit_s), towards=host)
+
+
+def _agent_store(host: str, port: int, prefix: str, limit_s: float) -> Any:
+    import torch.distributed  # noqa: PLC0415  (only a job under torchrun pays for it)
+
+    distributed: Any = torch.distributed
+    try:
+        store = distributed.TCPStore(
+            host, port, is_master=False, timeout=timedelta(seconds=limit_s), wait_for_workers=False
+        )
+    except distributed.DistError as error:
+        raise ConfigError(
+            f"torchrun's store at {host}:{port} (MASTER_ADDR, MASTER_PORT) cannot be reached: {error}"
+        ) from error
+    return distributed.PrefixStore(prefix, store)

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls a door: connects, proves that this rank holds the job key, and has the same proved to it.
+
+What may pass is waited for until the deadline: a door that does not stand yet, is crowded, or whose rank is still in
+an earlier `init()`. What cannot pass, such as another job key, is an error at once.
+"""
+
+import errno
+import os
+import time
+from dataclasses import dataclass
+
+from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
+
+from .address import Address, connect
+from .channel import Channel, ChannelError, Deadline, Interrupted, Message
+from .proof import NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
+
+FIRST_RETRY_S = 0.002  # a socket has no event to wait for before it exists
+LONGEST_RETRY_S = 0.05
+ANSWER_LIMIT_S = 10.0  # a door that is silent for so long is called again
+
+
+@dataclass(frozen=True)
+class Call:
+    """Whom a rank calls, and what for.
+
+    Attributes:
+        address: Where.
+        callee: The rank that listens there, or `NO_RANK` for a launcher.
+        purpose: What the connection is for.
+    """
+
+    address: Address
+    callee: int
+    purpose: str
+
+    @property
+    def whom(self) -> str:
+        """The callee in words."""
+        return "the launcher's address book" if self.callee == NO_RANK else f"rank {self.callee}"
+
+
+class _Repeat(Exception):  # noqa: N818  (internal: says why the call must be repeated)
+    """This rank was not let in, for a reason that may pass.
+
+    Attributes:
+        is_absent: Whether nobody answered at all.
+        is_refused: Whether the kernel said that nobody listens.
+    """
+
+    def __init__(self, why: str, *, is_absent: bool = False, is_refused: bool = False) -> None:
+        super().__init__(why)
+        self.is_absent = is_absent
+        self.is_refused = is_refused
+
+
+@dataclass(frozen=True)
+class _Patience:
+    """How long to try, and what ends the attempt before."""
+
+    deadline: Deadline
+    interrupt: Channel | None
+
+    def check(self, call: Call, membership: Membership, why: str) -> None:
+        """Raise what ends the attempt, or return if the call is to be repeated."""
+        if self.interrupt is not None and self.interrupt.has_news():
+            raise Interrupted
+        if self.deadline.has_passed():
+            raise CollectiveTimeout(
+                f"rank {membership.rank} could not meet {call.whom} within {self.deadline.limit_s:.0f} s ({why}); "
+                "check that all ranks were started and that no firewall stands between their hosts, or raise "
+                "RINGTUNE_TIMEOUT_S"
+            )
+
+
+def place_call(
+    call: Call, membership: Membership, join: Message, deadline: Deadline, interrupt: Channel | None = None
+) -> Channel:
+    """Return a connection that is proved on both sides.
+
+    Args:
+        call: Whom to call.
+        membership: Of this process.
+        join: What this rank joins with, without type and proof.
+        deadline: How long to try.
+        interrupt: A channel whose news end the attempt: where there is one, who is lost is heard there.
+
+    Raises:
+        ConfigError: If the callee holds another job key, is of another version or user, or has initialised more often.
+        CollectiveTimeout: If it could not be met in time.
+        PeerLostError: If it was there and is there no more, and there is no `interrupt`.
+        Interrupted: If `interrupt` has news.
+    """
+    patience = _Patience(deadline, interrupt)
+    has_met, pause_s, why = False, FIRST_RETRY_S, ""
+    while True:
+        try:
+            return _attempt(call, membership, join, patience)
+        except _Repeat as reason:
+            if not (why and deadline.has_passed()):  # an attempt that was cut short knows less than one before
+                why = str(reason)
+            if has_met and interrupt is None and reason.is_refused:
+                raise PeerLostError(f"{call.whom} ended during init: {call.address} refuses connections") from reason
+            has_met = has_met or not reason.is_absent
+        patience.check(call, membership, why)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, LONGEST_RETRY_S)
+
+
+def _attempt(call: Call, membership: Membership, join: Message, patience: _Patience) -> Channel:
+    """Call once; raises `_Repeat` for what may pass."""
+    try:
+        connection = connect(call.address, Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S)))
+    except OSError as error:
+        if error.errno in {errno.EMFILE, errno.ENFILE}:
+            raise
+        is_refused = isinstance(error, ConnectionRefusedError)
+        why = f"nobody listens on {call.address}: {error}"
+        raise _Repeat(why, is_absent=True, is_refused=is_refused) from error
+    channel = Channel(connection)
+    try:
+        _prove(channel, call, membership, join, patience)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
+
+
+def _prove(channel: Channel, call: Call, membership: Membership, join: Message, patience: _Patience) -> None:
+    if channel.is_local and channel.peer()[1] != os.getuid():
+        raise ConfigError(f"{call.address} belongs to another user; choose another RINGTUNE_RENDEZVOUS")
+    answer_by = Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S))
+    generation, nonce = membership.generation or 0, new_nonce()
+    hello = {"protocol": PROTOCOL_VERSION, "generation": generation, "rank": membership.rank, "nonce": nonce}
+    try:
+        channel.send({"type": "hello", "purpose": call.purpose, **hello})
+        challenge = channel.receive(answer_by, patience.interrupt)
+        transcript = _checked_transcript(call, membership, nonce, challenge)
+        channel.send({**join, "type": "join", "proof": transcript.proof(membership.job_key, "caller")})
+        accepted = channel.receive(answer_by, patience.interrupt)
+    except ChannelError as error:
+        raise _Repeat(f"{call.whom} dropped the connection: {error}") from error
+    except TimeoutError as error:
+        raise _Repeat(f"{call.whom} does not answer") from error
+    if accepted["type"] != "accepted":
+        raise ConfigError(f"{call.whom} answered {accepted['type']!r}; install one version of ringtune for all ranks")
+
+
+def _checked_transcript(call: Call, membership: Membership, nonce: str, challenge: Message) -> Transcript:
+    if challenge["type"] == "elsewhere":
+        _explain_elsewhere(call, membership, challenge)
+    if not is_nonce(challenge.get("nonce")):
+        raise ConfigError(
+            f"{call.whom} answered with a malformed challenge; install one version of ringtune for all ranks"
+        )
+    transcript = Transcript(
+        call.purpose, membership.generation or 0, membership.rank, call.callee, nonce, challenge["nonce"]
+    )
+    if not transcript.is_proof(membership.job_key, "callee", challenge.get("proof")):
+        raise ConfigError(
+            f"rank {membership.rank} and the process that listens on {call.address} hold different job keys, or that "
+            f"process is not {call.whom}; give all ranks one RINGTUNE_JOB_KEY and the same RINGTUNE_RENDEZVOUS"
+        )
+    return transcript
+
+
+def _explain_elsewhere(call: Call, membership: Membership, answer: Message) -> None:
+    """Tell what may pass, a rank that is still to come to this `init()`, from what cannot."""
+    if answer.get("protocol") != PROTOCOL_VERSION:
+        raise ConfigError(
+            f"{call.whom} speaks version {answer.get('protocol')!r} of the rendezvous and rank {membership.rank} "
+            f"version {PROTOCOL_VERSION}; install one version of ringtune for all ranks"
+        )
+    theirs, ours = answer.get("generation"), membership.generation or 0
+    counts = (
+        f"{call.whom} calls init() for the {theirs!r}th time after the first, rank {membership.rank} for the {ours}th"
+    )
+    if isinstance(theirs, int) and theirs > ours:
+        raise ConfigError(f"{counts}; all ranks must call init() equally often")
+    raise _Repeat(counts)

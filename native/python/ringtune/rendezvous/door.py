@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accepts connections and lets in who proves that it holds the job key; strangers are dropped and disturb nobody.
+
+The caller says hello, the door answers with a challenge and its own proof, the caller proves itself and says what it
+joins with, the door accepts. Until then a connection may hold little memory, has little time, and is the first to go
+when there are many: an honest rank that loses its place that way calls again.
+"""
+
+import errno
+import os
+import socket
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from ringtune.errors import ConfigError
+
+from .channel import MAX_FRAME_BYTES, Channel, ChannelError, Deadline, Message
+from .loop import Loop
+from .proof import PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
+
+GREETING_LIMIT_S = 2.0  # a connection that has not proved itself by then is dropped
+MAX_UNPROVED = 512  # connections served at once; over that the oldest silent one goes
+HELLO_LIMIT_BYTES = 1 << 10
+JOIN_LIMIT_BYTES = 256 << 10
+SHORTAGE_LIMIT_S = 5.0  # strangers that hold descriptors are gone by then; what is still short is for good
+EXPIRY_S = 0.1  # how often old connections are looked for
+_ACCEPTS_PER_TURN = 64  # so that a flood does not keep those waiting who are inside
+_MAX_RANK = 10**6
+
+
+@dataclass
+class Guest:
+    """One accepted connection.
+
+    Attributes:
+        channel: The connection.
+        greeting: When it must have proved itself.
+        transcript: Set by its hello.
+        is_watched: Whether the loop serves it.
+    """
+
+    channel: Channel
+    greeting: Deadline
+    transcript: Transcript | None = None
+    is_watched: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Who it says it is, which is proved once it was admitted."""
+        return -1 if self.transcript is None else self.transcript.caller
+
+    @property
+    def purpose(self) -> str:
+        """What the connection is for."""
+        return "" if self.transcript is None else self.transcript.purpose
+
+    @property
+    def generation(self) -> int:
+        """How often the caller has initialised before."""
+        return -1 if self.transcript is None else self.transcript.generation
+
+
+Admit = Callable[[Guest, Message], None]
+
+
+class Door:
+    """A listening socket and the connections that have not proved themselves. Not thread-safe; owns both.
+
+    Attributes:
+        refused: How many connections left, or were dropped, before they had proved themselves.
+    """
+
+    def __init__(
+        self, loop: Loop, listener: socket.socket, membership: Membership, purposes: Collection[str], admit: Admit
+    ) -> None:
+        """Open the door.
+
+        Args:
+            loop: Serves it.
+            listener: Non-blocking; the door's from now on.
+            membership: Of this process.
+            purposes: What connections may be for.
+            admit: Takes a proved connection over, with the message that it joined with.
+        """
+        self.refused = 0
+        self._loop = loop
+        self._listener = listener
+        self._membership = membership
+        self._purposes = purposes
+        self._admit = admit
+        self._silent: dict[int, Guest] = {}  # by descriptor, oldest first
+        self._greeted: dict[int, Guest] = {}  # likewise; they have said hello
+        self._next_expiry_s = 0.0
+        self._short_since_s: float | None = None  # when the lack of descriptors began
+        loop.add(listener, self._accept)
+        loop.add_chore(self._expire)
+
+    def close(self) -> None:
+        """Stop listening and drop whoever stands in the door; idempotent."""
+        if self._listener.fileno() < 0:
+            return
+        self._loop.remove(self._listener)
+        self._loop.remove_chore(self._expire)
+        self._listener.close()
+        for guest in [*self._silent.values(), *self._greeted.values()]:
+            self._drop(guest)
+
+    def _expire(self) -> None:
+        now_s = time.monotonic()
+        if now_s < self._next_expiry_s:
+            return
+        self._next_expiry_s = now_s + EXPIRY_S
+        for guest in [*self._silent.values(), *self._greeted.values()]:
+            if guest.greeting.has_passed():
+                self._drop(guest)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                self._short_since_s = None
+                return
+            except OSError as error:
+                if error.errno not in {errno.EMFILE, errno.ENFILE}:
+                    continue  # the peer left before it was accepted
+                self._make_room(error)
+                return
+            self._welcome(connection)
+
+    def _make_room(self, error: OSError) -> None:
+        """Give up a connection for its descriptor, or the meeting where that has not helped for a while."""
+        now_s = time.monotonic()
+        self._short_since_s = now_s if self._short_since_s is None else self._short_since_s
+        is_lasting = now_s - self._short_since_s > SHORTAGE_LIMIT_S
+        if is_lasting or not (self._silent or self._greeted):
+            raise ConfigError(
+                f"no connection can be accepted: {error.strerror}; raise the limit of open files (ulimit -n)"
+            ) from error
+        self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        queue = self._silent or self._greeted
+        self._drop(next(iter(queue.values())))
+
+    def _welcome(self, connection: socket.socket) -> None:
+        """Take a connection in; what says garbage at once, as most strangers do, costs no more than reading it."""
+        channel = Channel(connection, HELLO_LIMIT_BYTES)
+        if channel.is_local and channel.peer()[1] != os.getuid():
+            channel.close()
+            return
+        guest = Guest(channel, Deadline.after(GREETING_LIMIT_S))
+        self._silent[channel.fileno()] = guest
+        self._advance(guest)
+        if channel.fileno() < 0:
+            return
+        self._loop.add(channel, lambda: self._advance(guest))
+        guest.is_watched = True
+        if len(self._silent) + len(self._greeted) > MAX_UNPROVED:
+            self._drop_oldest()
+
+    def _advance(self, guest: Guest) -> None:
+        try:
+            guest.channel.pump()
+            message = guest.channel.next_message()
+            if message is None:
+                return
+            if guest.transcript is None:
+                self._challenge(guest, message)
+                return
+            self._check_join(guest.transcript, message)
+            guest.channel.set_frame_limit(MAX_FRAME_BYTES)
+            guest.channel.send({"type": "accepted"})
+        except ChannelError:
+            self._drop(guest)
+            return
+        self._forget(guest)
+        self._admit(guest, message)
+
+    def _check_join(self, transcript: Transcript, message: Message) -> None:
+        is_join = message["type"] == "join"
+        if not is_join or not transcript.is_proof(self._membership.job_key, "caller", message.get("proof")):
+            raise ChannelError("no join, or its proof is wrong")
+
+    def _challenge(self, guest: Guest, hello: Message) -> None:
+        """Answer a hello with this door's proof; raises `ChannelError` where there is nobody to prove anything to."""
+        ours = self._membership
+        transcript = self._transcript_from(hello)
+        if hello.get("protocol") != PROTOCOL_VERSION or ours.generation not in {None, transcript.generation}:
+            generations = {} if ours.generation is None else {"generation": ours.generation}
+            guest.channel.send({"type": "elsewhere", "protocol": PROTOCOL_VERSION, **generations})
+            raise ChannelError("of another version or generation")
+        del self._silent[guest.channel.fileno()]
+        self._greeted[guest.channel.fileno()] = guest
+        guest.transcript = transcript
+        guest.channel.hasten()
+        guest.channel.set_frame_limit(JOIN_LIMIT_BYTES)
+        proof = transcript.proof(ours.job_key, "callee")
+        guest.channel.send({"type": "challenge", "nonce": transcript.callee_nonce, "proof": proof})
+
+    def _transcript_from(self, hello: Message) -> Transcript:
+        rank, generation, nonce = hello.get("rank"), hello.get("generation"), hello.get("nonce")
+        is_hello = hello["type"] == "hello" and hello.get("purpose") in self._purposes
+        if not is_hello or not _is_number(rank) or not _is_number(generation) or not is_nonce(nonce):
+            raise ChannelError("the hello is malformed")
+        caller_nonce, callee_nonce = str(nonce), new_nonce()
+        return Transcript(
+            str(hello["purpose"]),
+            int(str(generation)),
+            int(str(rank)),
+            self._membership.rank,
+            caller_nonce,
+            callee_nonce,
+        )
+
+    def _forget(self, guest: Guest) -> None:
+        descriptor = guest.channel.fileno()
+        if guest.is_watched:
+            self._loop.remove(guest.channel)
+            guest.is_watched = False
+        self._silent.pop(descriptor, None)
+        self._greeted.pop(descriptor, None)
+
+    def _drop(self, guest: Guest) -> None:
+        if guest.channel.fileno() < 0:
+            return
+        self.refused += 1
+        self._forget(guest)
+        guest.channel.close()
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_RANK

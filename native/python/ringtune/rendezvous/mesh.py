@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The TCP connections of a world of several hosts: control between rank 0 and other hosts, data between all ranks.
+
+Every rank listens on the interface that leads to rank 0, on a port that the kernel chooses; the higher rank of a pair
+calls the lower. Each connection is proved by the job key on both sides. What then goes through it is clear text.
+"""
+
+import os
+from collections.abc import Sequence
+
+from .address import Address, bound_address, listen
+from .caller import Call, place_call
+from .channel import Message
+from .door import Door, Guest
+from .layout import Layout
+from .loop import Waiting
+from .place import close_descriptors
+from .proof import Membership
+
+CONTROL = "control"
+DATA = "data"
+NO_SOCKET = -1
+
+Line = tuple[str, int]
+"""Purpose and peer of one connection."""
+
+
+class Mesh:
+    """One rank's connections to other hosts: `connect()`, then `take_sockets()`; `close()` in any case."""
+
+    def __init__(
+        self, layout: Layout, membership: Membership, interface: str, waiting: Waiting, *, carries_data: bool
+    ) -> None:
+        """Listen.
+
+        Args:
+            layout: The world's, of several hosts.
+            membership: Of this rank.
+            interface: This host's address towards rank 0.
+            waiting: How to wait.
+            carries_data: Whether there are data sockets.
+
+        Raises:
+            ConfigError: If the interface cannot be listened on.
+        """
+        self._layout = layout
+        self._membership = membership
+        self._waiting = waiting
+        self._sockets: dict[Line, int] = {}
+        self._calls = _calls(layout, carries_data=carries_data)
+        self._expects = _expected(layout, carries_data=carries_data)
+        self._carries_data = carries_data
+        listener = listen(Address("tcp", interface))
+        self.address = bound_address(listener)
+        self._door = Door(waiting.loop, listener, membership, (CONTROL, DATA), self._admit)
+
+    def connect(self, addresses: Sequence[Address]) -> None:
+        """Make every connection.
+
+        Args:
+            addresses: Where each rank listens.
+
+        Raises:
+            ConfigError: If a connection is not what it should be.
+            CollectiveTimeout: If a rank did not connect in time.
+            PeerLostError: If one ended meanwhile.
+            Interrupted: If rank 0 has news.
+        """
+        for purpose, peer in self._calls:
+            call = Call(addresses[peer], peer, purpose)
+            channel = place_call(call, self._membership, {}, self._waiting.deadline, self._waiting.interrupt)
+            self._sockets[purpose, peer] = channel.detach()
+        self._waiting.until(lambda: self._expects <= self._sockets.keys(), self._describe_missing)
+
+    def take_sockets(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Hand the control and the data sockets to the caller, who closes them: one entry per rank, -1 for none."""
+        taken, self._sockets = self._sockets, {}
+        control, data = (
+            tuple(taken.get((purpose, rank), NO_SOCKET) for rank in range(self._layout.world_size))
+            for purpose in (CONTROL, DATA)
+        )
+        return control, data if self._carries_data else ()
+
+    def close(self) -> None:
+        """Close every socket that nobody took; idempotent."""
+        self._door.close()
+        close_descriptors(self._sockets.values())
+        self._sockets.clear()
+
+    def _admit(self, guest: Guest, _join: Message) -> None:
+        line = (guest.purpose, guest.rank)
+        if line not in self._expects:
+            guest.channel.close()
+            return
+        previous = self._sockets.pop(line, NO_SOCKET)
+        if previous != NO_SOCKET:  # a rank that lost its connection calls again
+            os.close(previous)
+        self._sockets[line] = guest.channel.detach()
+
+    def _describe_missing(self) -> str:
+        missing = sorted({peer for _, peer in self._expects - self._sockets.keys()})
+        return (
+            f"ranks {missing} did not connect to rank {self._layout.rank} at {self.address} within "
+            f"{self._waiting.deadline.limit_s:.0f} s; check that no firewall stands between their hosts, or raise "
+            "RINGTUNE_TIMEOUT_S"
+        )
+
+
+def _calls(layout: Layout, *, carries_data: bool) -> list[Line]:
+    """Return which connections a rank makes: to rank 0, if that is on another host, and to all lower ranks."""
+    control = [] if layout.host == layout.hosts[0] else [(CONTROL, 0)]
+    return control + [(DATA, lower) for lower in range(layout.rank) if carries_data]
+
+
+def _expected(layout: Layout, *, carries_data: bool) -> set[Line]:
+    """Return which connections are made to a rank."""
+    higher = range(layout.rank + 1, layout.world_size)
+    control = {(CONTROL, rank) for rank in higher if layout.rank == 0 and layout.hosts[rank] != layout.host}
+    return control | {(DATA, rank) for rank in higher if carries_data}

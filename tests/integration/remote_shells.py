@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stand-ins for other hosts: a remote shell that stays on this machine, and real SSH servers on loopback.
+
+Names such as `one@127.0.0.1` are other logins, so that the launcher does not take them for this machine itself.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs import MARKER
+
+ONE, TWO = "one@127.0.0.1", "two@127.0.0.2"
+CALLS = "calls"
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+START_LIMIT_S = 10.0
+
+# Like a login: nothing of the caller's environment but what finds the job's processes again. Says who was called.
+_RSH = """#!/bin/sh
+host=$1
+echo "$host" >> "{folder}/calls"
+echo "Welcome to $host"
+case $host in
+  *unreachable*) echo "no route to $host" >&2; exit 255;;
+  *hanging*) exec sleep 600;;
+  *talkative*) exec yes;;
+  *old*) set -- "$host" '{python} -c "
+import ringtune
+ringtune.__version__ = \\"0.0.1\\"
+from ringtune.launch.agent import main
+main()"'; PYTHONPATH="{path}"; export PYTHONPATH;;
+esac
+exec env -i PATH=/usr/bin:/bin HOME="{folder}" LOGIN_NAME="$host" {marker}="${marker}" PYTHONPATH="$PYTHONPATH" \\
+  sh -c "cd \\"{folder}\\"; $2"
+"""
+
+
+def _missing_for_ssh() -> str:
+    """Return why there can be no SSH server here, or nothing."""
+    if not Path(SSHD).exists() or shutil.which("ssh") is None or shutil.which("ssh-keygen") is None:
+        return "OpenSSH is not installed; `make system-packages` does"
+    return "" if os.geteuid() == 0 else "the SSH server needs root"
+
+
+MISSING_FOR_SSH = _missing_for_ssh()
+needs_ssh = pytest.mark.skipif(bool(MISSING_FOR_SSH), reason=MISSING_FOR_SSH)
+
+
+def write_rsh(folder: Path) -> str:
+    """Write a remote shell into a folder and return its path; whom it was asked to call stands in `calls` there."""
+    script = folder / "rsh"
+    path = os.pathsep.join(filter(None, sys.path))
+    script.write_text(_RSH.format(folder=folder, marker=MARKER, python=sys.executable, path=path), encoding="utf-8")
+    script.chmod(0o755)
+    return str(script)
+
+
+@dataclass(frozen=True)
+class SshServer:
+    """A running SSH server and what its client needs.
+
+    Attributes:
+        port: On 127.0.0.1 and 127.0.0.2.
+        identity: File of the key that it accepts.
+        folder: Has an `ssh` to be found first: the real one, told where the server's own key stands.
+        login: A login that may enter.
+    """
+
+    port: int
+    identity: Path
+    folder: Path
+    login: str
+
+    def environ(self) -> dict[str, str]:
+        """Return the changes of the environment by which the launcher finds the right ssh."""
+        return {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
+
+    def options(self) -> list[str]:
+        """Return the launcher's options."""
+        return ["-p", str(self.port), "--ssh-identity", str(self.identity)]
+
+
+@contextmanager
+def ssh_server(folder: Path) -> Iterator[SshServer]:
+    """Run an SSH server with keys of its own until the end of the block."""
+    Path("/run/sshd").mkdir(exist_ok=True)  # the server insists on it
+    for name in ("host_key", "identity"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+    shutil.copy(folder / "identity.pub", folder / "authorized_keys")
+    host_key = (folder / "host_key.pub").read_text(encoding="utf-8").strip()
+    port, process = _start_server(folder)
+    try:
+        known = "".join(f"[{address}]:{port} {host_key}\n" for address in ("127.0.0.1", "127.0.0.2"))
+        (folder / "known_hosts").write_text(known, encoding="utf-8")
+        (folder / "config").write_text(
+            f"UserKnownHostsFile {folder}/known_hosts\nIdentitiesOnly yes\nSendEnv {MARKER}\n", encoding="utf-8"
+        )
+        ssh = folder / "ssh"
+        ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F "{folder}/config" "$@"\n', encoding="utf-8")
+        ssh.chmod(0o755)
+        yield SshServer(port, folder / "identity", folder, "root")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _start_server(folder: Path) -> tuple[int, subprocess.Popen[bytes]]:
+    """Return a server and its port, which was free a moment before."""
+    end_s = time.monotonic() + START_LIMIT_S
+    while time.monotonic() < end_s:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        configuration = folder / "sshd_config"
+        configuration.write_text(
+            f"ListenAddress 127.0.0.1:{port}\nListenAddress 127.0.0.2:{port}\nHostKey {folder}/host_key\n"
+            f"AuthorizedKeysFile {folder}/authorized_keys\nPasswordAuthentication no\nStrictModes no\nUsePAM no\n"
+            f"PermitRootLogin yes\nPidFile none\nAcceptEnv {MARKER}\n",
+            encoding="utf-8",
+        )
+        with (folder / "sshd.log").open("wb") as log:
+            process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(configuration)], stderr=log, start_new_session=True)
+        while process.poll() is None and time.monotonic() < end_s:
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", port)) == 0:
+                    return port, process
+            time.sleep(0.02)
+    raise AssertionError(f"no SSH server within {START_LIMIT_S:.0f} s: {(folder / 'sshd.log').read_text('utf-8')}")

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that are killed or stopped at random moments: every survivor raises in time, naming the culprit.
+
+The short form runs each case a few times; the long one as often as it takes to see a 99th percentile.
+"""
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import quantiles
+
+import pytest
+
+from tests.integration.jobs import ranks, started, wait_for_line
+
+RANKS = 4
+LOST_LIMIT_S = 2.0
+TIMEOUT_S = 2.0
+LATE_S = 1.0  # after the limit
+PROCESS_START_S = 0.5  # a survivor that has no processor cannot say anything; the long form asks for percentiles
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one survivor said, and how late."""
+
+    rank: int
+    error: str
+    text: str
+    late_s: float
+
+
+def strike(folder: Path, victim: int, number: signal.Signals, environ: Mapping[str, str], seed: int) -> list[Loss]:
+    """Run an endless job, send one rank a signal at a random moment, and return what the others said."""
+    chosen = random.Random(seed)
+    folder.mkdir()
+    with started(ranks(RANKS, "endless", str(folder)), environ) as job:
+        pids = [int(wait_for_line(folder / f"ready.{rank}")) for rank in range(RANKS)]
+        time.sleep(chosen.uniform(0.0, 0.2))
+        struck_s = time.monotonic()
+        os.kill(pids[victim], number)
+        finished = job.wait()
+    lines = [json.loads(line) for line in finished.stdout.splitlines() if line.startswith("{")]
+    losses = [Loss(line["rank"], line["error"], line["text"], line["monotonic_s"] - struck_s) for line in lines]
+    assert sorted(set(range(RANKS)) - {victim}) == sorted(loss.rank for loss in losses), finished.text
+    return losses
+
+
+def percentile_99(values: list[float]) -> float:
+    """Return the 99th percentile."""
+    return quantiles(values, n=100)[-1]
+
+
+def strike_often(tmp_path: Path, times: int, victims: range, transport: str) -> list[Loss]:
+    """Kill one rank of each of so many jobs."""
+    losses = []
+    for attempt in range(times):
+        victim = random.Random(attempt).choice(victims)
+        environ = {"RINGTUNE_TRANSPORT": transport}
+        struck = strike(tmp_path / str(attempt), victim, signal.SIGKILL, environ, attempt)
+        assert {"PeerLostError"} == {loss.error for loss in struck}, struck
+        assert all(f"rank {victim}" in loss.text for loss in struck), struck
+        losses += struck
+    return losses
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+@pytest.mark.parametrize("victims", [range(1), range(1, RANKS)], ids=["coordinator", "member"])
+def test_a_rank_killed_at_a_random_moment_is_an_error_on_all_survivors(
+    tmp_path: Path, victims: range, transport: str
+) -> None:
+    """Every survivor raises PeerLostError that names the rank, within two seconds; nothing is left behind."""
+    losses = strike_often(tmp_path, 2, victims, transport)
+
+    assert max(loss.late_s for loss in losses) < LOST_LIMIT_S + PROCESS_START_S
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+@pytest.mark.parametrize(("victims", "times"), [(range(1), 50), (range(1, RANKS), 100)], ids=["coordinator", "member"])
+def test_survivors_raise_within_two_seconds_at_the_99th_percentile(
+    tmp_path: Path, victims: range, times: int, transport: str, record_property: pytest.Function
+) -> None:
+    """The same 300 times: coordinator 100, other ranks 200."""
+    losses = strike_often(tmp_path, times, victims, transport)
+
+    late_s = percentile_99([loss.late_s for loss in losses])
+    record_property("late_s_99th_percentile", late_s)  # type: ignore[operator]
+    print(f"{transport}: {times} kills, 99th percentile {late_s:.2f} s, worst {max(x.late_s for x in losses):.2f} s")
+    assert late_s <= LOST_LIMIT_S
+
+
+def stop_one(folder: Path, transport: str, victim: int, seed: int) -> list[Loss]:
+    """Stop a rank; the others give up at the limit."""
+    environ = {"RINGTUNE_TRANSPORT": transport, "RINGTUNE_STALL_WARN_S": "1", "RINGTUNE_TIMEOUT_S": str(TIMEOUT_S)}
+    losses = strike(folder, victim, signal.SIGSTOP, environ, seed)
+    assert {"CollectiveTimeout"} == {loss.error for loss in losses}, losses
+    assert all(f"rank {victim}" in loss.text for loss in losses), losses
+    return losses
+
+
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_stopped_rank_is_an_error_at_the_limit_that_names_it(tmp_path: Path, victim: int, transport: str) -> None:
+    """Waiting ends at RINGTUNE_TIMEOUT_S, with room for a busy machine."""
+    losses = stop_one(tmp_path / "job", transport, victim, 0)
+
+    assert max(loss.late_s for loss in losses) < TIMEOUT_S + 3 * LATE_S
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("transport", ["shm", "tcp"])
+def test_stopped_ranks_are_errors_within_a_second_of_the_limit(tmp_path: Path, transport: str) -> None:
+    """Fifty stopped ranks, coordinator and others."""
+    losses = [
+        loss for attempt in range(25) for loss in stop_one(tmp_path / str(attempt), transport, attempt % RANKS, attempt)
+    ]
+
+    assert percentile_99([loss.late_s for loss in losses]) <= TIMEOUT_S + LATE_S

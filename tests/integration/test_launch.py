@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune run -H`: ranks on other hosts, reached by a remote shell that stays on this machine."""
+
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs import Finished, program, ringtune, run_job, started, wait_for_line
+from tests.integration.remote_shells import CALLS, ONE, TWO, write_rsh
+
+READY = 'echo $$ >"$0/ready.$RINGTUNE_RANK"; '
+WAIT = "sleep 600 & wait"
+
+
+def launch(folder: Path, hosts: str, ranks: int, script: str, *options: str) -> list[str]:
+    """Return the command of a job whose ranks run a shell script; `$0` is the folder."""
+    shell = ["sh", "-c", script, str(folder)]
+    return ringtune("run", "-np", str(ranks), "-H", hosts, "--rsh", write_rsh(folder), *options, *shell)
+
+
+def impatient(command: list[str]) -> list[str]:
+    """Return the command with a launcher and agents that wait for seconds where the real ones wait for many."""
+    assert ["-m", "ringtune.cli"] == command[1:3]
+    return [*program("impatient_launcher"), *command[3:]]
+
+
+def lines_of(rank: int, text: str) -> list[str]:
+    """Return the lines of a rank, without its number in front."""
+    return [line.removeprefix(f"[{rank}] ") for line in text.splitlines() if line.startswith(f"[{rank}] ")]
+
+
+def wait_until_ready(folder: Path, ranks: int) -> list[int]:
+    """Wait for all ranks and return their process ids."""
+    return [int(wait_for_line(folder / f"ready.{rank}")) for rank in range(ranks)]
+
+
+def test_ranks_run_where_they_belong(tmp_path: Path) -> None:
+    """Hosts are filled in order, each is called once, and this machine is not called at all."""
+    hosts = f"{ONE}:2,{TWO}:2,localhost:2"
+
+    finished = run_job(launch(tmp_path, hosts, 5, "echo ${LOGIN_NAME:-here} $RINGTUNE_RANK of $RINGTUNE_WORLD_SIZE"))
+
+    assert 0 == finished.code, finished.text
+    places = [ONE, ONE, TWO, TWO, "here"]
+    assert [[f"{place} {rank} of 5"] for rank, place in enumerate(places)] == [
+        lines_of(rank, finished.stdout) for rank in range(5)
+    ]
+    assert [ONE, TWO] == sorted((tmp_path / CALLS).read_text(encoding="utf-8").split())
+    assert "" == finished.stderr
+
+
+def test_a_host_without_ranks_is_not_called(tmp_path: Path) -> None:
+    """Slots that are not needed cost nothing."""
+    finished = run_job(launch(tmp_path, f"localhost:2,{TWO}", 2, "echo $RINGTUNE_RENDEZVOUS"))
+
+    assert 0 == finished.code, finished.text
+    assert lines_of(0, finished.stdout)[0].startswith("unix:@ringtune-")
+    assert not (tmp_path / CALLS).exists()
+
+
+def test_settings_travel_and_the_rest_is_the_logins(tmp_path: Path) -> None:
+    """What the job and its programs need is forwarded; all else is as the other host has it; one address for all."""
+    environ = {"AUTOTUNE_SEED": "7", "HOROVOD_CYCLE_TIME": "2", "RINGTUNE_STALL_WARN_S": "9", "LANG": "C.UTF-8"}
+    foreign = {"PRIVATE": "x", "HOME": "/elsewhere"}
+    script = 'env | sort; echo "directory $(pwd)"; cat; test -n "$RINGTUNE_JOB_KEY" && echo has a key'
+
+    finished = run_job(launch(tmp_path, f"{ONE},{TWO}", 2, script), {**environ, **foreign})
+
+    assert 0 == finished.code, finished.text
+    for rank in range(2):
+        lines = lines_of(rank, finished.stdout)
+        found = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z_]+=", line))
+        assert environ == {name: found[name] for name in environ}
+        assert (os.environ["PATH"], str(tmp_path)) == (found["PATH"], found["HOME"])
+        assert "PRIVATE" not in found
+        assert f"directory {Path.cwd()}" in lines
+        assert "has a key" in lines
+    assert 1 == len(set(re.findall(r"RINGTUNE_RENDEZVOUS=(book://\S+)", finished.stdout)))
+
+
+def test_the_job_key_is_on_no_command_line_and_with_no_agent(tmp_path: Path) -> None:
+    """Whoever lists processes does not learn the key; it reaches agents by standard input."""
+    script = (
+        'cat /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n" | grep -q "^$RINGTUNE_JOB_KEY" && echo on a command line; '
+        'tr "\\0" "\\n" </proc/$PPID/environ | grep -q "$RINGTUNE_JOB_KEY" && echo in the environment of an agent; '
+        'cat "$0/calls" "$0/rsh" | grep -q "$RINGTUNE_JOB_KEY" && echo in what the shell was told; echo looked'
+    )
+
+    finished = run_job(launch(tmp_path, f"{ONE}:2", 2, script))
+
+    assert (0, "[0] looked [1] looked") == (finished.code, " ".join(sorted(finished.stdout.splitlines())))
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "words"),
+    [("exit 7", 7, "exited with code 7"), ("kill -KILL $$", 137, "was killed by SIGKILL")],
+)
+def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, words: str) -> None:
+    """Its exit code is the job's; rank, host and process are named; the others are ended, on every host."""
+    script = f'{READY} test "$RINGTUNE_RANK" = 2 || {{ {WAIT}; }}; {ending}'
+
+    finished = run_job(launch(tmp_path, f"localhost,{ONE},{TWO}:2", 4, script))
+
+    (pid,) = [wait_for_line(tmp_path / "ready.2")]
+    assert code == finished.code, finished.text
+    assert f"rank 2 of 4 (host {TWO}, pid {pid}) {words}, the first to fail" in finished.stderr
+    assert "3 other ranks failed after it" in finished.stderr
+    assert finished.seconds < 15.0
+
+
+def test_ranks_that_do_not_heed_the_end_are_killed(tmp_path: Path) -> None:
+    """A rank that ignores SIGTERM, or is stopped, does not keep the job."""
+    stopped = "trap 'echo ended in order; exit 4' TERM; kill -STOP $$"
+    script = f'case $RINGTUNE_RANK in 0) exit 3;; 1) trap "" TERM; sleep 600;; 2) {stopped};; esac'
+
+    finished = run_job(impatient(launch(tmp_path, f"{ONE},{TWO}:2", 3, script)))
+
+    assert 3 == finished.code, finished.text
+    assert "2 other ranks failed after it" in finished.stderr
+    assert ["ended in order"] == lines_of(2, finished.stdout)
+
+
+def test_a_killed_agent_takes_its_ranks_with_it(tmp_path: Path) -> None:
+    """The host's ranks count as lost, the host is named, and nothing is left on any host."""
+    script = f'{READY} test "$RINGTUNE_RANK" = 2 && kill -KILL $PPID; exec sleep 600'
+
+    finished = run_job(launch(tmp_path, f"{ONE}:2,{TWO}:2", 4, script))
+
+    assert 128 + signal.SIGKILL == finished.code, finished.text
+    assert f"rank 2 of 4 (host {TWO}, pid " in finished.stderr
+    assert "was lost with its host (the connection ended; rsh " in finished.stderr
+
+
+def test_nothing_survives_a_killed_launcher(tmp_path: Path) -> None:
+    """The agents end their ranks, and what those have started, when the launcher is gone."""
+    with started(launch(tmp_path, f"{ONE}:2,{TWO}", 3, READY + WAIT)) as job:
+        wait_until_ready(tmp_path, 3)
+
+        os.kill(job.process.pid, signal.SIGKILL)
+        finished = job.wait()
+
+    assert -signal.SIGKILL == finished.code, finished.text
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_users_signal_reaches_every_host(tmp_path: Path, number: signal.Signals) -> None:
+    """Each rank may end in its own way; the code tells which signal it was."""
+    name = number.name.removeprefix("SIG")
+    script = f"trap 'echo got {name}; exit 0' {name}; {READY} {WAIT}"
+
+    with started(launch(tmp_path, f"localhost,{ONE},{TWO}", 3, script)) as job:
+        wait_until_ready(tmp_path, 3)
+        os.kill(job.process.pid, number)
+        finished = job.wait()
+
+    assert 128 + number == finished.code, finished.text
+    assert [[f"got {name}"]] * 3 == [lines_of(rank, finished.stdout) for rank in range(3)]
+    assert f"ended by {number.name}, which was passed on to all 3 ranks" in finished.stderr
+
+
+def test_the_second_signal_kills(tmp_path: Path) -> None:
+    """Ranks that ignore Ctrl-C cannot ignore impatience."""
+    script = f"trap 'touch $0/heard.$RINGTUNE_RANK' INT; {READY} while true; do {WAIT}; done"
+
+    with started(launch(tmp_path, f"localhost,{ONE}", 2, script)) as job:
+        wait_until_ready(tmp_path, 2)
+        os.kill(job.process.pid, signal.SIGINT)
+        wait_for_files(tmp_path, "heard.*", 2)
+        os.kill(job.process.pid, signal.SIGINT)
+        finished = job.wait()
+
+    assert 128 + signal.SIGINT == finished.code, finished.text
+    assert finished.seconds < 10.0  # far below the time that one signal leaves to ranks
+
+
+def wait_for_files(folder: Path, pattern: str, count: int) -> None:
+    """Wait until so many files are there; the job's deadline bounds it."""
+    while len(list(folder.glob(pattern))) < count:
+        time.sleep(0.02)
+
+
+def test_every_host_that_cannot_take_part_is_named_at_once(tmp_path: Path) -> None:
+    """One error lists unreachable, silent, talkative and different hosts, with what was said; no rank was started."""
+    bad = ["unreachable@127.0.0.3", "hanging@127.0.0.4", "old@127.0.0.5", "talkative@127.0.0.6"]
+    script = READY + "true"
+
+    finished = run_job(launch(tmp_path, ",".join([ONE, *bad]), 5, script, "--start-timeout", "4"))
+
+    assert 2 == finished.code, finished.text
+    assert "4 of 5 other hosts cannot take part, nothing was started" in finished.stderr
+    assert "unreachable@127.0.0.3: the connection ended; rsh exited with code 255, saying: no route" in finished.stderr
+    assert "hanging@127.0.0.4: no answer within 4 s" in finished.stderr
+    assert "old@127.0.0.5: has ringtune 0.0.1 where this machine has" in finished.stderr
+    assert "talkative@127.0.0.6: what it said cannot be understood" in finished.stderr
+    assert ONE not in finished.stderr
+    assert 1 == len(finished.stderr.strip().splitlines())
+    assert [] == list(tmp_path.glob("ready.*"))
+
+
+def test_a_signal_ends_the_wait_for_hosts(tmp_path: Path) -> None:
+    """Ctrl-C need not wait for a host that does not answer."""
+    with started(launch(tmp_path, "hanging@127.0.0.4", 1, "true", "--start-timeout", "60")) as job:
+        wait_for_line(tmp_path / CALLS)
+        os.kill(job.process.pid, signal.SIGINT)
+        finished = job.wait()
+
+    assert 128 + signal.SIGINT == finished.code, finished.text
+    assert finished.seconds < 20.0
+
+
+def test_a_working_directory_that_is_only_here_is_an_error(tmp_path: Path) -> None:
+    """The other host says that it has no such folder."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = launch(tmp_path, ONE, 1, "true")
+
+    finished = run_job(["sh", "-c", f'cd "{folder}" && rmdir "{folder}" && exec "$@"', "sh", *command])
+
+    assert 2 == finished.code, finished.text
+    assert f"{ONE}: the working directory '{folder}' cannot be entered there (No such file" in finished.stderr
+
+
+@pytest.mark.parametrize("side", ["launcher", "agent"])
+def test_silence_is_a_loss(tmp_path: Path, side: str) -> None:
+    """A host that hangs is given up; an agent whose launcher hangs ends its ranks. Nothing waits for ever."""
+    script = f"echo $PPID >$0/agent.$RINGTUNE_RANK; {READY} exec sleep 600"
+
+    with started(impatient(launch(tmp_path, f"{ONE},{TWO}", 2, script))) as job:
+        rank_pids = wait_until_ready(tmp_path, 2)
+        agents = [int(wait_for_line(tmp_path / f"agent.{rank}")) for rank in range(2)]
+        os.kill(agents[1] if side == "agent" else job.process.pid, signal.SIGSTOP)
+        if side == "launcher":
+            wait_for_end(rank_pids)
+            os.kill(job.process.pid, signal.SIGCONT)
+        else:
+            wait_for_line(tmp_path / CALLS)
+        finished = job.wait()
+
+    assert 128 + signal.SIGKILL == finished.code, finished.text
+    if side == "agent":
+        place = f"rank 1 of 2 (host {TWO}, pid {rank_pids[1]})"
+        assert f"{place} was lost with its host (nothing was heard from it for 2 s" in finished.stderr
+
+
+def wait_for_end(pids: list[int]) -> None:
+    """Wait until processes are gone; the test's limit bounds it."""
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        time.sleep(0.02)
+
+
+def test_a_stopped_terminal_job_goes_on(tmp_path: Path) -> None:
+    """Ctrl-Z stops the launcher and not the ranks: the agents know that its silence is no death."""
+    script = f"{READY} while ! test -e $0/go; do sleep 0.05; done; echo done"
+
+    with started(impatient(launch(tmp_path, ONE, 1, script))) as job:
+        wait_until_ready(tmp_path, 1)
+        os.kill(job.process.pid, signal.SIGTSTP)
+        os.waitid(os.P_PID, job.process.pid, os.WSTOPPED | os.WNOWAIT)
+        time.sleep(4.0)  # twice the silence that would mean death
+        os.kill(job.process.pid, signal.SIGCONT)
+        (tmp_path / "go").touch()
+        finished = job.wait()
+
+    assert (0, ["done"]) == (finished.code, lines_of(0, finished.stdout)), finished.text
+
+
+def write_lines(path: Path) -> list[str]:
+    """Return the command of a program that writes many lines to both streams in pieces of odd sizes."""
+    path.write_text(
+        "import os, sys\n"
+        "rank = os.environ['RINGTUNE_RANK']\n"
+        "for stream in (1, 2):\n"
+        "    data = b''.join(b'%d %s\\n' % (n, rank.encode() * 60) for n in range(3000))\n"
+        "    while data:\n"
+        "        data = data[os.write(stream, data[:977]):]\n"
+        "sys.stdout.write('the end')\n",
+        encoding="utf-8",
+    )
+    return [sys.executable, str(path)]
+
+
+def check_lines(finished: Finished, ranks: int) -> None:
+    """Check that every line of every rank is there, whole and in order, on the stream it was written to."""
+    assert 0 == finished.code, finished.text[-2000:]
+    for rank in range(ranks):
+        expected = [f"{number} {str(rank) * 60}" for number in range(3000)]
+        assert [*expected, "the end"] == lines_of(rank, finished.stdout)
+        assert expected == lines_of(rank, finished.stderr)
+
+
+def test_lines_of_many_ranks_stay_whole(tmp_path: Path) -> None:
+    """Not a byte is lost or mixed, local or remote."""
+    command = ringtune("run", "-np", "4", "-H", f"localhost:2,{ONE}:2", "--rsh", write_rsh(tmp_path))
+
+    check_lines(run_job([*command, *write_lines(tmp_path / "lines.py")]), 4)
+
+
+@pytest.mark.parametrize(("host", "ranks"), [("localhost", 1), (ONE, 8)])
+def test_what_a_rank_wrote_last_is_shown(tmp_path: Path, host: str, ranks: int) -> None:
+    """Ranks may leave more in their pipes than is read at once, and end: all of it comes through."""
+    script = "import fcntl, os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, b'x' * (1 << 20)); os._exit(0)"
+    options = ["-np", str(ranks), "-H", f"{host}:{ranks}", "--rsh", write_rsh(tmp_path)]
+
+    finished = run_job(ringtune("run", *options, sys.executable, "-c", script))
+
+    assert (0, ranks << 20) == (finished.code, finished.stdout.count("x"))
+
+
+@pytest.mark.parametrize("host", ["localhost", ONE])
+def test_a_slow_reader_holds_the_ranks_back_and_loses_nothing(tmp_path: Path, host: str) -> None:
+    """Nothing is collected in memory for a reader that pauses; the job goes on when the reader does."""
+    size = 12 << 20
+    script = f"head -c {size} /dev/zero | tr '\\0' x; touch $0/through"
+
+    with started(launch(tmp_path, host, 1, script, "--no-prefix-output")) as job:
+        time.sleep(2.0)
+        was_through = (tmp_path / "through").exists()
+        finished = job.wait()
+
+    assert not was_through
+    assert (0, "x" * size == finished.stdout) == (finished.code, True)
+
+
+def test_a_reader_that_goes_away_does_not_end_the_job(tmp_path: Path) -> None:
+    """`| head` gets its lines; training goes on."""
+    command = launch(
+        tmp_path, f"localhost,{ONE}", 2, "for n in 1 2 3; do seq 10000; done; touch $0/through.$RINGTUNE_RANK"
+    )
+
+    finished = run_job(["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", *command])
+
+    assert (0, 1) == (finished.code, len(finished.stdout.splitlines())), finished.text
+    assert 2 == len(list(tmp_path.glob("through.*")))
+
+
+def test_prefixes_are_a_choice() -> None:
+    """Purely local jobs keep the streams as they are, unless asked for; they need no remote shell."""
+    script = 'test "$RINGTUNE_RANK" = 0 && echo out && echo error >&2; exit 0'
+    command = ["sh", "-c", script]
+
+    plain = run_job(ringtune("run", "-np", "2", *command))
+    prefixed = run_job(ringtune("run", "-np", "2", "--prefix-output", *command))
+    hosts = run_job(ringtune("run", "-np", "2", "-H", "localhost:2", *command))
+    bare = run_job(ringtune("run", "-np", "2", "-H", "localhost:2", "--no-prefix-output", *command))
+
+    assert ("out\n", "error\n") == (plain.stdout, plain.stderr) == (bare.stdout, bare.stderr)
+    assert ("[0] out\n", "[0] error\n") == (prefixed.stdout, prefixed.stderr) == (hosts.stdout, hosts.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["-np", "3", "-H", "a:2"], "-np 3 is more than the 2 slots of -H (a: 2)"),
+        (["-np", "1", "-H", "a,a"], "names the host 'a' twice"),
+        (["-np", "1", "-H", "a:b"], "'a:b' is not a host"),
+        (["-np", "2", "-H", "localhost,127.0.0.1"], "localhost and 127.0.0.1 in -H are both this machine"),
+        (["-np", "1", "-p", "22"], "-p without -H"),
+        (["-np", "1", "--ssh-identity", "key"], "--ssh-identity without -H"),
+        (["-np", "1", "-H", "a", "--rsh", "no-such-shell"], "'no-such-shell' was not found"),
+        (["-np", "1", "-H", "a", "--rsh", "sh", "-p", "22"], "with --rsh"),
+        (["-np", "1", "-H", "a", "--start-timeout", "0"], "--start-timeout 0 is not possible"),
+        (["-np", "1", "-H", "a", "--start-timeout", "nan"], "--start-timeout nan is not possible"),
+        (["-np", "0", "-H", "a"], "-np 0 is not possible"),
+        (["-np", "2", "-H", "no-such-host.invalid,b.invalid", "--rsh", "sh"], "no-such-host.invalid"),
+    ],
+)
+def test_wrong_usage_of_hosts_is_code_two(arguments: list[str], word: str) -> None:
+    """The command line says what was wrong, in one paragraph, before any host is called."""
+    finished = run_job(ringtune("run", *arguments, "true"))
+
+    assert 2 == finished.code, finished.text
+    assert word in finished.stderr, finished.text
+    assert 1 == len(finished.stderr.strip().splitlines())

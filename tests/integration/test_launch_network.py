@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune run -H` over a network: hosts with addresses of their own, who must reach the launcher's meeting place."""
+
+import os
+import signal
+from pathlib import Path
+
+from tests.integration.hosts import Host, hosts, needs_hosts
+from tests.integration.jobs import program, ringtune, run_job, started, wait_for_line
+
+pytestmark = needs_hosts
+
+
+def write_rsh(folder: Path, *others: Host) -> str:
+    """Write a remote shell that enters one of the hosts by its address, and return its path."""
+    cases = "".join(f'  {host.address}) exec {" ".join(host.command("sh"))} -c "$2";;\n' for host in others)
+    script = folder / "rsh"
+    script.write_text(f'#!/bin/sh\ncase $1 in\n{cases}  *) echo "no host $1" >&2; exit 1;;\nesac\n', encoding="utf-8")
+    script.chmod(0o755)
+    return str(script)
+
+
+def from_host(host: Host, *command: str) -> list[str]:
+    """Return the command line that runs a command with a host's network, and with everybody's process ids."""
+    return ["ip", "netns", "exec", host.name, *command]
+
+
+def test_ranks_on_several_hosts_find_the_meeting_place(tmp_path: Path) -> None:
+    """The launcher's own host is known by its address, and its meeting place is reached from everywhere."""
+    with hosts(3) as (first, *others):
+        places = ",".join(f"{host.address}:2" for host in (first, *others))
+        options = ["-np", "5", "-H", places, "--rsh", write_rsh(tmp_path, *others)]
+        finished = run_job(from_host(first, *ringtune("run", *options, *program("reaches_meeting"))))
+
+    assert 0 == finished.code, finished.text
+    expected = [f"[{rank}] rank {rank} reached {first.address} from 10.77.0.{rank // 2 + 1}" for rank in range(5)]
+    assert expected == sorted(finished.stdout.splitlines())
+
+
+def test_a_host_that_cannot_reach_the_launcher_is_named(tmp_path: Path) -> None:
+    """It is noticed before any rank starts, with the address that was tried."""
+    with hosts(2) as (first, second):
+        second.set_link(is_up=False)  # the shell of this test needs no network; the ranks would
+        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", write_rsh(tmp_path, second)]
+        finished = run_job(from_host(first, *ringtune("run", *options, "true")))
+
+    assert 2 == finished.code, finished.text
+    assert f"{second.address}: the launcher cannot be reached from there at {first.address} port " in finished.stderr
+
+
+def test_a_job_on_several_hosts_is_right(tmp_path: Path) -> None:
+    """Ranks that were started on other hosts meet and combine what they have."""
+    with hosts(2) as (first, second):
+        options = ["-np", "4", "-H", f"{first.address}:2,{second.address}:2", "--rsh", write_rsh(tmp_path, second)]
+        finished = run_job(from_host(first, *ringtune("run", *options, *program("adds_up"))))
+
+    assert 0 == finished.code, finished.text
+    assert [f"[{rank}] rank {rank} of 4 has 6" for rank in range(4)] == sorted(finished.stdout.splitlines())
+
+
+def test_a_host_whose_link_is_cut_ends_the_job(tmp_path: Path) -> None:
+    """The launcher's own connection lives; the ranks beyond the cut link are ended like all others."""
+    environ = {"RINGTUNE_TIMEOUT_S": "4"}
+    with hosts(2) as (first, second):
+        options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", write_rsh(tmp_path, second)]
+        command = from_host(first, *ringtune("run", *options, *program("sleeper", str(tmp_path))))
+        with started(command, environ) as job:
+            for rank in range(2):
+                wait_for_line(tmp_path / f"ready.{rank}")
+            second.set_link(is_up=False)
+            os.kill(job.process.pid, signal.SIGTERM)
+            finished = job.wait()
+
+    assert 128 + signal.SIGTERM == finished.code, finished.text

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which variables the ranks get."""
+
+from ringtune.launch.environment import forwarded, rank_environment
+
+ENVIRON = {
+    "AUTOTUNE": "1",
+    "AUTOTUNE_SERVICE_TOKEN": "secret",
+    "RINGTUNE_CYCLE_MS": "2",
+    "RINGTUNE_JOB_KEY": "ab" * 32,
+    "HOROVOD_CYCLE_TIME": "2",
+    "PATH": "/usr/bin",
+    "PYTHONPATH": "x",
+    "LD_LIBRARY_PATH": "y",
+    "OMP_NUM_THREADS": "4",
+    "VIRTUAL_ENV": "z",
+    "LANG": "C.UTF-8",
+    "HOME": "/nowhere",
+    "SSH_AUTH_SOCK": "/nowhere/agent",
+    "XRINGTUNE_Y": "1",
+}
+
+
+def test_a_chosen_few_go_to_other_hosts() -> None:
+    """The job's settings and what programs need are forwarded; the login's own affairs and the job key are not."""
+    kept = set(ENVIRON) - {"HOME", "SSH_AUTH_SOCK", "XRINGTUNE_Y", "RINGTUNE_JOB_KEY"}
+
+    assert {name: ENVIRON[name] for name in kept} == forwarded(ENVIRON)
+
+
+def test_a_rank_has_its_number_and_a_share_of_the_cores() -> None:
+    """Ranks differ in their number; the user's number of threads holds; the key is in no environment."""
+    chosen = rank_environment(ENVIRON, 3, 2)
+    shared = rank_environment({}, 0, 10_000)
+
+    assert ("3", "4") == (chosen["RINGTUNE_RANK"], chosen["OMP_NUM_THREADS"])
+    assert "RINGTUNE_JOB_KEY" not in chosen
+    assert "1" == shared["OMP_NUM_THREADS"]

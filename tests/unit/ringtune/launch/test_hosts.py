@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`-H host[:slots],...`."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringtune.errors import ConfigError
+from ringtune.launch.hosts import MAX_SLOTS, HostShare, HostSlots, parse_hosts, share_out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", [("a", 1)]),
+        ("a:2,b", [("a", 2), ("b", 1)]),
+        ("a:1 , b.example.org:12", [("a", 1), ("b.example.org", 12)]),
+        ("10.0.0.1:2,[fd00::3]:4,[::1]", [("10.0.0.1", 2), ("fd00::3", 4), ("::1", 1)]),
+        ("ada@a:2", [("ada@a", 2)]),
+        (f"a:{MAX_SLOTS}", [("a", MAX_SLOTS)]),
+    ],
+)
+def test_hosts_are_read_in_their_order(text: str, expected: list[tuple[str, int]]) -> None:
+    """Slots default to one; addresses of either kind and logins are names too."""
+    assert expected == [(host.name, host.slots) for host in parse_hosts(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "'' is not a host"),
+        ("a,,b", "'' is not a host"),
+        ("a:", "'a:' is not a host"),
+        ("a:two", "'a:two' is not a host"),
+        ("a:-1", "'a:-1' is not a host"),
+        ("-oProxyCommand=x", "is not a host"),
+        ("x@-oProxyCommand=x", "is not a host"),
+        ("a b", "is not a host"),
+        ("a;reboot", "is not a host"),
+        ("fd00::3", "is not a host"),
+        ("[fd00::3", "is not a host"),
+        ("[fd00:::3]", "no IPv6 address"),
+        ("a:0", "0 slots are not possible"),
+        (f"a:{MAX_SLOTS + 1}", f"allowed: 1 to {MAX_SLOTS}"),
+        ("a:2,b,a", "names the host 'a' twice"),
+        ("a,A", "twice"),
+        ("a,ada@a", "twice"),
+        ("[::1],[0:0::1]", "twice"),
+    ],
+)
+def test_what_is_no_list_of_hosts_is_an_error(text: str, word: str) -> None:
+    """A malformed entry, a host named twice and what ssh would take for an option are refused with the entry."""
+    with pytest.raises(ConfigError, match=r"-H") as error:
+        parse_hosts(text)
+
+    assert word in str(error.value)
+
+
+def test_ranks_fill_the_hosts_in_order() -> None:
+    """The first host is full before the second gets a rank; hosts without ranks are left out."""
+    hosts = [HostSlots("a", 2), HostSlots("b", 3), HostSlots("c")]
+
+    assert (HostShare("a", (0, 1)), HostShare("b", (2, 3))) == share_out(hosts, 4)
+
+
+def test_more_ranks_than_slots_is_an_error_with_both() -> None:
+    """The error names what was asked for and what there is."""
+    with pytest.raises(ConfigError, match=r"-np 4 is more than the 3 slots of -H \(a: 2, b: 1\)"):
+        share_out([HostSlots("a", 2), HostSlots("b")], 4)
+
+
+@given(slots=st.lists(st.integers(1, 5), min_size=1, max_size=8), data=st.data())
+def test_every_rank_has_one_place(slots: list[int], data: st.DataObject) -> None:
+    """Shares are the ranks 0 to n-1 cut into consecutive pieces, none larger than its host."""
+    ranks = data.draw(st.integers(1, sum(slots)))
+
+    shares = share_out([HostSlots(f"h{number}", count) for number, count in enumerate(slots)], ranks)
+
+    assert list(range(ranks)) == [rank for share in shares for rank in share.ranks]
+    assert all(1 <= len(share.ranks) <= slots[int(share.host[1:])] for share in shares)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What many ranks write, shown as lines, on pipes and on a terminal."""
+
+import os
+import pty
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringtune.launch.byte_sink import ByteSink
+from ringtune.launch.event_loop import EventLoop
+from ringtune.launch.rank_output import MAX_LINE_BYTES, PARTIAL_LINE_S, RankOutput
+
+OUT, ERR = 0, 1
+
+
+class Shown:
+    """An output on two pipes, or twice on one terminal, and what came out of it."""
+
+    def __init__(self, writes: tuple[int, int], reads: tuple[int, int]) -> None:
+        self._loop = EventLoop()
+        first = ByteSink(self._loop, writes[0])
+        sinks = (first, first if writes[0] == writes[1] else ByteSink(self._loop, writes[1]))
+        self.output = RankOutput(sinks, prefix=lambda rank: b"[%d] " % rank)
+        self._reads = reads
+
+    def text(self, stream: int = OUT) -> bytes:
+        """Return what was shown since the last call."""
+        os.set_blocking(self._reads[stream], False)
+        found, is_over = b"", False
+        while not is_over:
+            self._loop.turn(0.0)
+            is_over = not self.output.pending_bytes
+            with suppress(BlockingIOError):
+                found += os.read(self._reads[stream], 1 << 20)
+        return found
+
+
+@contextmanager
+def on_pipes() -> Iterator[Shown]:
+    """Show on two pipes."""
+    (first_read, first_write), (second_read, second_write) = os.pipe(), os.pipe()
+    yield Shown((first_write, second_write), (first_read, second_read))
+    for descriptor in (first_read, first_write, second_read, second_write):
+        os.close(descriptor)
+
+
+@contextmanager
+def on_terminal() -> Iterator[Shown]:
+    """Show both streams on one terminal."""
+    read, write = pty.openpty()
+    tty.setraw(write)
+    yield Shown((write, write), (read, read))
+    os.close(write)
+    os.close(read)
+
+
+def test_every_line_has_its_rank_and_keeps_its_stream() -> None:
+    """Lines come whole, in order, with the rank in front, empty ones too."""
+    with on_pipes() as shown:
+        shown.output.take(1, OUT, b"one\n\nthree\r\n")
+        shown.output.take(0, ERR, b"four\n")
+
+        assert b"[1] one\n[1] \n[1] three\r\n" == shown.text(OUT)
+        assert b"[0] four\n" == shown.text(ERR)
+
+
+def test_pieces_of_lines_do_not_mix() -> None:
+    """A line that comes in pieces is shown when it is whole."""
+    with on_pipes() as shown:
+        shown.output.take(0, OUT, b"first ")
+        shown.output.take(1, OUT, b"second ")
+        shown.output.take(0, OUT, b"of 0\n")
+        shown.output.take(1, OUT, b"of 1\n")
+
+        assert b"[0] first of 0\n[1] second of 1\n" == shown.text()
+
+
+def test_an_unfinished_line_is_shown_after_a_moment() -> None:
+    """A prompt is seen; what follows continues it; another rank's line does not run into it."""
+    with on_pipes() as shown:
+        shown.output.take(0, OUT, b"loading... ")
+        left_s = shown.output.show_waiting()
+        assert left_s is not None
+        assert 0 < left_s <= PARTIAL_LINE_S
+        assert b"" == shown.text()
+
+        wait_for(shown.output.show_waiting)
+        assert b"[0] loading... " == shown.text()
+        shown.output.take(0, OUT, b"done\n")
+        assert b"done\n" == shown.text()
+
+        shown.output.take(0, OUT, b"again... ")
+        shown.output.show_all()
+        shown.output.take(1, OUT, b"hello\n")
+        shown.output.take(0, OUT, b"done\n")
+        assert b"[0] again... \n[1] hello\n[0] done\n" == shown.text()
+
+
+def test_a_live_line_is_wiped_for_another_ranks_line() -> None:
+    """On a terminal a progress bar makes room, and comes back with its next update."""
+    with on_terminal() as shown:
+        shown.output.take(0, ERR, b"\r10%")
+        shown.output.show_all()
+        shown.output.take(0, ERR, b"\r20%")
+        shown.output.show_all()
+        shown.output.take(1, OUT, b"hello\n")
+        shown.output.take(0, ERR, b"\r30%")
+        shown.output.show_all()
+        shown.output.take(0, ERR, b"\n")
+
+        assert b"[0] 10%\r[0] 20%\r\x1b[K[1] hello\n[0] 30%\n" == shown.text()
+
+
+def test_a_live_line_that_ends_in_its_return_is_wiped_too() -> None:
+    """The other habit: the return comes at the end of each update."""
+    with on_terminal() as shown:
+        for step in (b"10%\r", b"20%\r"):
+            shown.output.take(0, OUT, step)
+            shown.output.show_all()
+        shown.output.take(1, OUT, b"hi\n")
+
+        assert b"[0] 10%\r[0] 20%\r\r\x1b[K[1] hi\n" == shown.text()
+
+
+def test_the_launchers_own_line_begins_on_a_line() -> None:
+    """It does not run into what a rank left unfinished."""
+    with on_pipes() as shown:
+        shown.output.take(3, ERR, b"half")
+        shown.output.show_all()
+        shown.output.announce("over")
+
+        assert b"[3] half\nover\n" == shown.text(ERR)
+
+
+def test_a_line_without_end_is_not_collected() -> None:
+    """Megabytes without a line feed come through as they are."""
+    with on_pipes() as shown:
+        read = b""
+        for _ in range(20):
+            shown.output.take(0, OUT, b"\xff\x00" * (MAX_LINE_BYTES // 8))
+            read += shown.text()
+        shown.output.show_all()
+        read += shown.text()
+
+        assert b"[0] " + b"\xff\x00" * (MAX_LINE_BYTES // 8) * 20 == read
+
+
+@given(
+    writes=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from([b"a", b"bc", b"\n", b"\xc3\xa4", b"\x00", b"x\ny"])), max_size=30
+    )
+)
+def test_no_byte_is_lost(writes: list[tuple[int, bytes]]) -> None:
+    """Without returns, each rank's lines are what it wrote, however the writes of the ranks mix."""
+    with on_pipes() as shown:
+        for rank, data in writes:
+            shown.output.take(rank, OUT, data)
+        shown.output.show_all()
+        lines = shown.text().split(b"\n")
+
+    for rank in range(3):
+        written = b"".join(data for writer, data in writes if writer == rank)
+        prefix = b"[%d] " % rank
+        shown_lines = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
+        assert written.removesuffix(b"\n").split(b"\n") == (shown_lines or [b""])
+
+
+def wait_for(show_waiting: Callable[[], float | None]) -> None:
+    """Wait until no unfinished line waits."""
+    deadline_s = time.monotonic() + 10
+    while (left_s := show_waiting()) is not None:
+        assert time.monotonic() < deadline_s
+        time.sleep(left_s)
+
+
+@pytest.mark.parametrize("size", [1, 5000, 300_000])
+def test_a_sink_waits_for_its_reader(size: int) -> None:
+    """Bytes that a pipe does not take stay until it does; the descriptor stays blocking for all others."""
+    loop = EventLoop()
+    read, write = os.pipe()
+    sink = ByteSink(loop, write)
+    data = os.urandom(size)
+
+    sink.write(data)
+    found = b""
+    while sink.pending_bytes:
+        loop.turn(0.0)
+        if not sink.pending_bytes or size > 65_536:
+            found += os.read(read, 1 << 16)
+    os.close(write)
+    while rest := os.read(read, 1 << 16):
+        found += rest
+    os.close(read)
+
+    assert data == found
+
+
+def test_a_sink_without_reader_swallows_all() -> None:
+    """A closed reader costs its output and nothing else."""
+    loop = EventLoop()
+    read, write = os.pipe()
+    os.close(read)
+    sink = ByteSink(loop, write)
+
+    sink.write(b"x")
+    loop.turn(1.0)
+    sink.write(b"x" * (1 << 22))
+    os.close(write)
+
+    assert 0 == sink.pending_bytes
+    assert not sink.is_clogged

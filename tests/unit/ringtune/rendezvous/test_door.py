@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is let in, who is dropped, and what a flood of strangers costs."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
+from ringtune.rendezvous import door as door_module
+from ringtune.rendezvous.address import Address, bound_address, listen
+from ringtune.rendezvous.caller import Call, place_call
+from ringtune.rendezvous.channel import Channel, Deadline, Message, encode_frame
+from ringtune.rendezvous.door import GREETING_LIMIT_S, MAX_UNPROVED, Door, Guest
+from ringtune.rendezvous.loop import Loop
+from ringtune.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
+
+KEY = b"k" * 32
+
+
+class OpenDoor:
+    """A door of rank 0 in generation 3, served by a thread of its own."""
+
+    def __init__(self, address: Address) -> None:
+        self.loop = Loop()
+        self.admitted: list[tuple[Guest, Message]] = []
+        listener = listen(address)
+        self.address = bound_address(listener)
+        self.door = Door(self.loop, listener, Membership(0, 3, KEY), ("meeting", "data"), self._admit)
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _admit(self, guest: Guest, join: Message) -> None:
+        self.admitted.append((guest, join))
+
+    def _serve(self) -> None:
+        while not self._is_over.is_set():
+            self.loop.turn(0.02)
+
+    def close(self) -> None:
+        """End the thread and close everything."""
+        self._is_over.set()
+        self._thread.join()
+        self.door.close()
+        self.loop.close()
+        for guest, _ in self.admitted:
+            guest.channel.close()
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def open_door(request: pytest.FixtureRequest) -> Iterator[OpenDoor]:
+    """A door over either kind of socket."""
+    opened = OpenDoor(Address.fresh_unix() if request.param == "unix" else Address("tcp", "127.0.0.1"))
+    yield opened
+    opened.close()
+
+
+def call(
+    door: OpenDoor, *, purpose: str = "meeting", generation: int = 3, key: bytes = KEY, limit_s: float = 10
+) -> None:
+    """Call the door as rank 2 and hang up."""
+    deadline = Deadline.after(limit_s)
+    place_call(Call(door.address, 0, purpose), Membership(2, generation, key), {"word": "hi"}, deadline).close()
+
+
+def wait_until(is_so: object, limit_s: float = 10.0) -> None:
+    """Wait until a condition holds."""
+    end_s = time.monotonic() + limit_s
+    while not is_so():  # type: ignore[operator]
+        assert time.monotonic() < end_s, "it did not come to that"
+        time.sleep(0.005)
+
+
+def test_who_holds_the_key_is_let_in_with_what_it_says(open_door: OpenDoor) -> None:
+    """Rank, purpose and message reach whoever admits."""
+    call(open_door, purpose="data")
+
+    wait_until(lambda: open_door.admitted)
+    ((guest, join),) = open_door.admitted
+    assert (2, "data", 3, "hi") == (guest.rank, guest.purpose, guest.generation, join["word"])
+
+
+def test_another_key_is_an_error_for_the_caller(open_door: OpenDoor) -> None:
+    """The door proves itself first, so that it is the caller who notices."""
+    with pytest.raises(ConfigError, match="different job keys"):
+        call(open_door, key=b"x" * 32)
+
+    assert [] == open_door.admitted
+
+
+def test_who_has_initialised_less_often_is_told(open_door: OpenDoor) -> None:
+    """It cannot catch up by waiting."""
+    with pytest.raises(ConfigError, match="equally often"):
+        call(open_door, generation=2)
+
+
+def test_who_has_initialised_more_often_waits(open_door: OpenDoor) -> None:
+    """The door's rank may still come to that point; until then nobody is let in."""
+    with pytest.raises(CollectiveTimeout, match="3th time"):
+        call(open_door, generation=4, limit_s=0.3)
+
+    assert [] == open_door.admitted
+
+
+def test_another_purpose_is_not_served(open_door: OpenDoor) -> None:
+    """A data connection cannot be made at a door for something else."""
+    with pytest.raises(CollectiveTimeout, match="dropped the connection"):
+        call(open_door, purpose="book", limit_s=0.3)
+
+
+def test_an_answer_for_another_rank_does_not_convince(open_door: OpenDoor) -> None:
+    """A rank that calls rank 1 is not taken in by rank 0's proof."""
+    with pytest.raises(ConfigError, match="is not rank 1"):
+        place_call(Call(open_door.address, 1, "data"), Membership(2, 3, KEY), {}, Deadline.after(5))
+
+
+def test_nobody_there_is_waited_for() -> None:
+    """A door may be yet to come."""
+    with listen(Address("tcp", "127.0.0.1")) as listener:
+        address = bound_address(listener)
+
+    with pytest.raises(CollectiveTimeout, match=f"nobody listens on {address}"):
+        place_call(Call(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(0.1))
+
+
+def test_a_door_that_was_there_and_is_gone_is_a_lost_rank() -> None:
+    """Who has been connected before does not wait until the deadline."""
+    with listen(Address.fresh_unix()) as listener:
+        address = bound_address(listener)
+
+        def vanish() -> None:
+            listener.setblocking(True)
+            connection, _ = listener.accept()
+            listener.close()
+            connection.close()
+
+        thread = threading.Thread(target=vanish)
+        thread.start()
+        with pytest.raises(PeerLostError, match="rank 0 ended"):
+            place_call(Call(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(20))
+        thread.join()
+
+
+GARBAGE = (
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"\x00\x00\x00\x02{}",
+    b"\xff" * 9,
+    b"\x00\x00\x00\x00",
+    b'\x00\x00\x00\x10{"type":"hello"}',
+    encode_frame({"type": "join", "proof": "0" * 64}),
+    encode_frame({"type": "hello", "protocol": 1, "purpose": "data", "generation": 3, "rank": 1, "nonce": new_nonce()}),
+    encode_frame(
+        {"type": "hello", "protocol": 2, "purpose": "data", "generation": 3, "rank": -1, "nonce": new_nonce()}
+    ),
+    encode_frame({"type": "hello", "protocol": 2, "purpose": [], "generation": 3, "rank": 1, "nonce": new_nonce()}),
+)
+
+
+def stranger_at(address: Address) -> socket.socket:
+    """Return a connection that has said nothing yet; it waits without end."""
+    family = socket.AF_UNIX if address.scheme == "unix" else socket.AF_INET
+    stranger = socket.socket(family, socket.SOCK_STREAM)
+    stranger.settimeout(10)
+    stranger.connect(f"\0{address.host}" if address.scheme == "unix" else (address.host, address.port))
+    return stranger
+
+
+@pytest.mark.parametrize("garbage", GARBAGE)
+def test_garbage_is_dropped_at_once(open_door: OpenDoor, garbage: bytes) -> None:
+    """Nothing is waited for, nobody is disturbed, and the next rank is let in."""
+    with stranger_at(open_door.address) as stranger:
+        stranger.sendall(garbage)
+        start_s = time.monotonic()
+        with suppress(ConnectionResetError):
+            while stranger.recv(4096):
+                pass
+
+    assert time.monotonic() - start_s < GREETING_LIMIT_S
+    call(open_door)
+    wait_until(lambda: 1 == len(open_door.admitted))
+
+
+def test_a_silent_connection_has_little_time(open_door: OpenDoor) -> None:
+    """It is dropped when its time for the greeting is over, and counted."""
+    with stranger_at(open_door.address) as stranger:
+        start_s = time.monotonic()
+
+        assert b"" == stranger.recv(1)
+
+    assert GREETING_LIMIT_S - 0.2 < time.monotonic() - start_s < GREETING_LIMIT_S + 2
+    assert 1 == open_door.door.refused
+
+
+def test_who_has_said_hello_has_little_time_too(open_door: OpenDoor) -> None:
+    """A challenge that is not answered does not hold the place."""
+    hello = {"purpose": "data", "generation": 3, "rank": 1, "nonce": new_nonce()}
+    with stranger_at(open_door.address) as stranger:
+        stranger.sendall(encode_frame({"type": "hello", "protocol": PROTOCOL_VERSION, **hello}))
+        start_s = time.monotonic()
+
+        while stranger.recv(4096):
+            pass
+
+    assert time.monotonic() - start_s < GREETING_LIMIT_S + 2
+
+
+def test_the_oldest_silent_connections_make_room(open_door: OpenDoor) -> None:
+    """More connections than are served at once do not keep an honest rank out."""
+    with ExitStack() as stack:
+        strangers = [stack.enter_context(stranger_at(open_door.address)) for _ in range(MAX_UNPROVED + 20)]
+
+        call(open_door)
+
+        assert b"" == strangers[0].recv(1)
+        wait_until(lambda: 1 == len(open_door.admitted))
+        assert open_door.door.refused >= 20
+
+
+def test_a_rank_comes_through_a_flood(open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An honest rank that loses its place to strangers tries again until it is in."""
+    monkeypatch.setattr(door_module, "MAX_UNPROVED", 4)
+
+    def flood() -> None:
+        with ExitStack() as stack:
+            for _ in range(500):
+                with suppress(BlockingIOError):  # the kernel's queue is full: a flood it is
+                    stack.enter_context(stranger_at(open_door.address))
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    call(open_door, limit_s=30)
+    thread.join()
+
+    wait_until(lambda: 1 == len(open_door.admitted))
+
+
+def test_a_long_frame_of_a_stranger_is_not_kept(open_door: OpenDoor) -> None:
+    """Who has not proved itself cannot make the door hold memory: the frame's length alone is enough to go."""
+    with stranger_at(open_door.address) as stranger:
+        stranger.sendall((1 << 16).to_bytes(4, "big"))
+
+        assert b"" == stranger.recv(1)
+
+
+def test_a_proved_channel_is_left_alone_by_the_door() -> None:
+    """Neither time nor strangers concern a connection that was admitted."""
+    opened = OpenDoor(Address.fresh_unix())
+    deadline = Deadline.after(5)
+    channel: Channel = place_call(Call(opened.address, 0, "data"), Membership(2, 3, KEY), {}, deadline)
+    wait_until(lambda: opened.admitted)
+
+    opened.door.close()
+    opened.admitted[0][0].channel.send({"type": "still there"})
+
+    assert "still there" == channel.receive(deadline)["type"]
+    channel.close()
+    opened.close()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What front ends check before anything is submitted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringtune.errors import ConfigError
+from ringtune.submissions import (
+    DTYPES,
+    Adasum,
+    Average,
+    Max,
+    Min,
+    Product,
+    ReduceOp,
+    Reduction,
+    Sum,
+    check_reduction,
+    check_splits,
+    reduction_of,
+    scattered_rows,
+)
+
+
+def test_the_numbers_are_horovods() -> None:
+    """Programs may pass numbers they have stored."""
+    assert [0, 1, 2, 3, 4, 5] == [Average, Sum, Adasum, Min, Max, Product]
+
+
+@pytest.mark.parametrize(
+    ("average", "op", "expected"),
+    [(None, None, Average), (True, None, Average), (False, None, Sum), (None, Max, Max), (None, 5, Product)],
+)
+def test_both_spellings_of_the_operation_are_understood(
+    average: bool | None, op: int | None, expected: ReduceOp
+) -> None:
+    """`average` is the older spelling; a number is as good as the name."""
+    assert Reduction(expected, 2.0, 0.5) == reduction_of(average, op, 2, 0.5)
+
+
+@pytest.mark.parametrize(("average", "op", "word"), [(True, Sum, "not both"), (None, 6, "op=6"), (None, -1, "op=-1")])
+def test_an_operation_that_is_none_is_refused(average: bool | None, op: int, word: str) -> None:
+    """The error names what was given."""
+    with pytest.raises(ConfigError, match=word):
+        reduction_of(average, op)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("op", list(ReduceOp))
+def test_each_dtype_takes_the_operations_that_mean_something(name: str, op: ReduceOp) -> None:
+    """Adasum is for floats; bool has no average; all else goes."""
+    is_float = "float" in name
+    is_supported = is_float if op is Adasum else name != "bool" or op is not Average
+
+    if is_supported:
+        check_reduction("allreduce", DTYPES.index(name), Reduction(op))
+        return
+    with pytest.raises(ConfigError, match=f"{op.name.title()} does not support {name}"):
+        check_reduction("allreduce", DTYPES.index(name), Reduction(op))
+
+
+def test_bool_is_not_scaled() -> None:
+    """A factor of a truth value has no meaning."""
+    with pytest.raises(ConfigError, match="cannot scale bool"):
+        check_reduction("allreduce", DTYPES.index("bool"), Reduction(Sum, 2.0))
+
+
+def test_equal_splits_are_the_default() -> None:
+    """Without splits each rank gets as many rows."""
+    assert [2, 2, 2] == check_splits(None, 6, 3)
+    with pytest.raises(ConfigError, match="cannot split 7 rows"):
+        check_splits(None, 7, 3)
+
+
+@pytest.mark.parametrize("splits", [[1, 2], [1, 2, 3, 0], [1, 1, 1], [-1, 4, 3]])
+def test_splits_that_do_not_fit_are_refused(splits: list[int]) -> None:
+    """One number per rank, none negative, adding up to the rows."""
+    with pytest.raises(ConfigError, match="do not fit"):
+        check_splits(splits, 6, 3)
+
+
+@given(rows=st.integers(0, 1000), world_size=st.integers(1, 16))
+def test_scattered_rows_are_all_rows(rows: int, world_size: int) -> None:
+    """Each row is kept by one rank, and earlier ranks keep as many as later ones or one more."""
+    kept = [scattered_rows(rows, rank, world_size) for rank in range(world_size)]
+
+    assert rows == sum(kept)
+    assert sorted(kept, reverse=True) == kept
+    assert max(kept) - min(kept) <= 1

@@ -17,6 +17,8 @@ from ringtune.errors import ConfigError, RingtuneError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+START_TIMEOUT_S = 30.0
+MAX_START_TIMEOUT_S = 86_400.0
 
 app = typer.Typer(
     name="ringtune",
@@ -40,33 +42,48 @@ def run(
         list[str], typer.Argument(metavar="COMMAND...", help="Program and arguments; the same for every rank.")
     ],
     ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")],
-    hosts: Annotated[str | None, typer.Option("-H", help="Other hosts; not in this version.")] = None,
-    ssh_port: Annotated[int | None, typer.Option("-p", help="SSH port; not in this version.")] = None,
-    ssh_identity: Annotated[Path | None, typer.Option(help="SSH key; not in this version.")] = None,
-    rsh: Annotated[str | None, typer.Option(help="Remote shell; not in this version.")] = None,
+    hosts: Annotated[
+        str | None, typer.Option("-H", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default.")
+    ] = None,
+    ssh_port: Annotated[int | None, typer.Option("-p", metavar="PORT", help="Port of the SSH servers.")] = None,
+    ssh_identity: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key for ssh.")] = None,
+    rsh: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Instead of ssh; called as COMMAND HOST REMOTE_COMMAND.")
+    ] = None,
+    start_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long other hosts have to answer.")
+    ] = START_TIMEOUT_S,
+    prefix_output: Annotated[
+        bool | None,
+        typer.Option("--prefix-output/--no-prefix-output", help="Lines begin with their rank; the default with -H."),
+    ] = None,
     autotune: Annotated[bool, typer.Option("--autotune", help="Tune while training, as AUTOTUNE=1 does.")] = False,
     timeline: Annotated[Path | None, typer.Option(help="Timeline file, as RINGTUNE_TIMELINE.")] = None,
 ) -> int:
-    """Start a job of several ranks on this host.
+    """Start a job of several ranks, on this host or on those that -H names.
 
-    Example: ringtune run -np 2 --autotune python train.py
+    Example: ringtune run -np 4 -H a:2,b:2 --autotune python train.py
     """
     from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
-    from .launch import Launcher, make_plan  # noqa: PLC0415
+    from .launch import Launcher, Reach, make_plan, make_remote_shell  # noqa: PLC0415
     from .settings import Settings  # noqa: PLC0415
 
-    remote = {"-H": hosts, "-p": ssh_port, "--ssh-identity": ssh_identity, "--rsh": rsh}
+    remote = {"-p": ssh_port, "--ssh-identity": ssh_identity, "--rsh": rsh}
     given = [option for option, value in remote.items() if value is not None]
-    if given:
+    if given and hosts is None:
+        raise ConfigError(f"{', '.join(given)} without -H: there is no other host to reach; name hosts with -H")
+    if not 0 < start_timeout <= MAX_START_TIMEOUT_S:
         raise ConfigError(
-            f"{', '.join(given)}: other hosts are not in this version, all ranks run on this one; leave the option out"
+            f"--start-timeout {start_timeout:g} is not possible; allowed: over 0, up to {MAX_START_TIMEOUT_S:g} s"
         )
     extra = {"AUTOTUNE": "1"} if autotune else {}
     if timeline is not None:
         extra["RINGTUNE_TIMELINE"] = str(timeline)
-    plan = make_plan(command, ranks, extra, os.environ)
+    plan = make_plan(command, ranks, extra, os.environ, hosts=hosts, prefix_output=prefix_output)
     Settings.from_environment(plan.environments[0], allreduce_algorithms())  # once here, not a traceback per rank
-    return Launcher(plan).run()
+    if hosts is None:
+        return Launcher(plan).run()
+    return Launcher(plan, Reach(make_remote_shell(rsh, ssh_port, ssh_identity, start_timeout), start_timeout)).run()
 
 
 @app.command()

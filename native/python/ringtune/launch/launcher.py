@@ -1,139 +1,293 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ringtune run` on this host: start the ranks, watch them, and end them together.
+"""`ringtune run`: start the ranks, here and on other hosts, watch them, and end them together.
 
-The first rank that fails decides the exit code. The others get a moment to end by themselves, for the engine tells
-them within two seconds; then they are asked, then killed.
+One thread and one loop. The ranks of this machine are the launcher's children; those of another host are the children
+of an agent there, which is one connection of the remote shell. Who is blamed and when somebody is asked or killed is
+decided in `Ending`, for all hosts alike.
 """
 
 import os
-import selectors
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from ringtune.console import write_line
+from ringtune.console import STDERR_DESCRIPTOR, write_line
+from ringtune.errors import ConfigError
+from ringtune.rendezvous.address import Address
+from ringtune.rendezvous.address_book import AddressBook
+from ringtune.rendezvous.interfaces import route_address
 
+from .addresses import is_this_machine
+from .byte_sink import ByteSink
+from .ending import Ending
+from .environment import forwarded
+from .event_loop import EventLoop, signals_in
+from .host_check import HostCheck
+from .hosts import HostShare
+from .local_ranks import LocalRanks
 from .plan import LaunchPlan
-from .processes import RankExit, RankProcess, start_rank
+from .processes import RankCommand
+from .rank_output import WIPE_LINE, RankOutput
+from .remote_host import RemoteHost
+from .remote_hosts import RemoteHosts
+from .remote_shell import RemoteShell, agent_command
 
-SELF_END_S = 5.0  # survivors of a failed rank end by themselves: they get PeerLostError within 2 s
-TERM_S = 10.0  # from SIGTERM, or the user's signal, to SIGKILL
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LOCAL_DRAIN_S = 1.0  # for what ranks wrote last; a process that left its rank's group may hold a stream for ever
+REMOTE_END_S = 10.0  # for the agents to kill what is left and to pass on what was written last
+PAUSE_S = 1.0
+_TICK_S = 1.0  # of the line that says who is waited for
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How other hosts are reached.
+
+    Attributes:
+        shell: Runs commands on them.
+        limit_s: How long they have to answer before any rank starts.
+    """
+
+    shell: RemoteShell
+    limit_s: float
 
 
 class Launcher:
     """One job. `run()` is called once, from the main thread."""
 
-    def __init__(self, plan: LaunchPlan) -> None:
+    def __init__(self, plan: LaunchPlan, reach: Reach | None = None) -> None:
+        """Make the launcher; starts nothing.
+
+        Args:
+            plan: The job.
+            reach: How other hosts are reached; needed if the plan names any.
+        """
         self._plan = plan
-        self._ranks: list[RankProcess] = []
-        self._exits: dict[int, RankExit] = {}
-        self._first_failure: RankExit | None = None
-        self._received_signal = 0
-        self._kill_at_s = float("inf")
-        self._term_at_s = float("inf")
+        self._reach = reach
+        self._loop = EventLoop()
+        self._output = _make_output(self._loop, plan) if plan.is_captured else None
+        self._ending = Ending(plan.world_size)
+        self._local: LocalRanks | None = None
+        self._remote = RemoteHosts(self._loop)
+        self._book: AddressBook | None = None
 
     def run(self) -> int:
         """Start the ranks and return the job's exit code once none is left.
 
         Returns:
             0, or the code of the first rank that failed: 128 + the signal if it was killed.
+
+        Raises:
+            ConfigError: If a host cannot take part or a rank cannot be started; nothing is left running.
         """
-        with _signals_as_bytes() as signal_pipe, selectors.DefaultSelector() as selector:
-            selector.register(signal_pipe, selectors.EVENT_READ)
+        remote = [share for share in self._plan.shares if not self._is_local(share)]
+        stops = (signal.SIGTSTP,) if remote else ()  # Ctrl-Z: the agents must not take the launcher for dead
+        with signals_in(self._loop, self._on_signal, stops):
             try:
-                for rank in range(len(self._plan.environments)):
-                    self._ranks.append(start_rank(self._plan, rank))
-                    selector.register(self._ranks[rank].pidfd, selectors.EVENT_READ)
-                self._watch(selector, signal_pipe)
+                self._check_hosts(remote)
+                if not self._ending.received_signal:
+                    self._start()
+                    self._watch()
             finally:
-                for process in self._ranks:
-                    process.reap()
-        return self._exit_code()
+                self._clear_up()
+            self._explain()
+            self._flush()
+        self._loop.close()
+        return self._ending.exit_code()
 
-    def _watch(self, selector: selectors.BaseSelector, signal_pipe: int) -> None:
-        while len(self._exits) < len(self._ranks):
-            for key, _ in selector.select(self._seconds_to_deadline()):
-                if key.fd == signal_pipe:
-                    for number in os.read(signal_pipe, 64):
-                        self._forward(number)
-                else:
-                    selector.unregister(key.fd)
-            self._note_exits()
-            self._act_on_deadlines()
+    def _is_local(self, share: HostShare) -> bool:
+        return not self._plan.names_hosts or is_this_machine(share.host)
 
-    def _note_exits(self) -> None:
-        """Look at every rank, so that of those that ended together a killed one is blamed first."""
-        fresh = [process.peek_exit() for process in self._ranks if process.rank not in self._exits]
-        ended = sorted((rank_exit for rank_exit in fresh if rank_exit), key=lambda e: (not e.signal_number, e.rank))
-        for rank_exit in ended:
-            self._exits[rank_exit.rank] = rank_exit
-            if rank_exit.code != 0 and self._first_failure is None:
-                self._first_failure = rank_exit
-                self._term_at_s = min(self._term_at_s, time.monotonic() + SELF_END_S)
-
-    def _forward(self, number: int) -> None:
-        """Pass the user's signal on; the second one is taken for impatience."""
-        is_second = self._received_signal != 0
-        self._received_signal = self._received_signal or number
-        self._signal_living(signal.SIGKILL if is_second else number)
-        self._kill_at_s = min(self._kill_at_s, time.monotonic() + TERM_S)
-
-    def _act_on_deadlines(self) -> None:
-        now_s = time.monotonic()
-        if now_s >= self._term_at_s:
-            self._term_at_s = float("inf")
-            self._signal_living(signal.SIGTERM)
-            self._signal_living(signal.SIGCONT)  # a stopped rank would not see it otherwise
-            self._kill_at_s = min(self._kill_at_s, now_s + TERM_S)
-        if now_s >= self._kill_at_s:
-            self._kill_at_s = float("inf")
-            self._signal_living(signal.SIGKILL)
-
-    def _signal_living(self, number: int) -> None:
-        for process in self._ranks:
-            if process.rank not in self._exits:
-                process.signal_group(number)
-
-    def _seconds_to_deadline(self) -> float | None:
-        deadline_s = min(self._term_at_s, self._kill_at_s)
-        return None if deadline_s == float("inf") else max(0.0, deadline_s - time.monotonic())
-
-    def _exit_code(self) -> int:
-        if self._received_signal:
-            name = signal.Signals(self._received_signal).name
-            write_line(f"ringtune run: ended by {name}, which was passed on to all {len(self._ranks)} ranks.")
-            return 128 + self._received_signal
-        failure = self._first_failure
-        if failure is None:
-            return 0
-        pid = self._ranks[failure.rank].pid
-        others = sum(1 for rank_exit in self._exits.values() if rank_exit.code != 0) - 1
-        rest = f" {others} other ranks failed after it." if others else ""
-        write_line(
-            f"ringtune run: rank {failure.rank} of {len(self._ranks)} (pid {pid}) {failure.description}, the first to "
-            f"fail; the job was ended.{rest} Its own messages are above."
+    def _check_hosts(self, remote: list[HostShare]) -> None:
+        """Call the other hosts and return when all can take part, or the user has ended the job."""
+        local = [share.host for share in self._plan.shares if share not in remote]
+        if len(local) > 1:
+            raise ConfigError(
+                f"{' and '.join(local)} in -H are both this machine; name it once, with the sum of the slots"
+            )
+        if not remote:
+            return
+        assert self._reach is not None
+        assert self._output is not None
+        shell, agent = self._reach.shell, agent_command(self._plan.environment)
+        if len(self._plan.shares) > 1:
+            self._open_book(shell.address_of(remote[0].host))
+        called = self._remote.call(
+            remote, lambda host: shell.command_on(host, agent), self._check_fields(), self._output
         )
-        return failure.code
+        check = HostCheck.begin(called, self._reach.limit_s)
+        self._wait_for(check)
+        if not self._ending.received_signal:
+            check.conclude()
+
+    def _wait_for(self, check: HostCheck) -> None:
+        """Return when all hosts have answered or failed, the time is up, or the user has ended the job."""
+        is_watched, is_shown = os.isatty(STDERR_DESCRIPTOR), False
+        while not check.is_over() and not self._ending.received_signal:
+            self._turn(_TICK_S)
+            if is_watched and check.progress():
+                _write_live(check.progress())
+                is_shown = True
+        if is_shown:
+            _write_live("")
+
+    def _open_book(self, towards: str) -> None:
+        """Serve the meeting of ranks on several hosts, at the address that the others reach this machine by."""
+        self._book = AddressBook(bytes.fromhex(self._plan.job_key), route_address(towards))
+        environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": self._book.address}
+        self._plan = replace(self._plan, environment=environment)
+        self._loop.on_readable(self._book.fileno(), self._book.serve_ready)
+
+    def _check_fields(self) -> dict[str, object]:
+        meeting = None
+        if self._book is not None:
+            address = Address.parse(self._book.address)
+            meeting = [address.host, address.port]
+        path = self._plan.environment.get("PATH")
+        return {
+            "directory": self._plan.directory,
+            "program": self._plan.command[0],
+            "path": path,
+            "meeting": meeting,
+        }
+
+    def _start(self) -> None:
+        for host in self._remote:
+            host.start(
+                {
+                    "command": list(self._plan.command),
+                    "environment": forwarded(self._plan.environment),
+                    "job_key": self._plan.job_key,
+                }
+            )
+        remote_ranks = {rank for host in self._remote for rank in host.ranks}
+        environments = {
+            rank: environment for rank, environment in enumerate(self._plan.environments) if rank not in remote_ranks
+        }
+        command = RankCommand(self._plan.command, self._plan.job_key, self._plan.is_captured)
+        self._local = LocalRanks(self._loop, command, environments, self._output)
+        self._local.start()
+
+    def _watch(self) -> None:
+        assert self._local is not None
+        while not self._ending.is_complete:
+            self._turn(max(0.0, self._ending.next_deadline_s() - time.monotonic()))
+            self._remote.judge_silence()
+            now_s = time.monotonic()
+            self._ending.note_exits([e for group in self._groups() for e in group.take_exits()], now_s)
+            for number in self._ending.due_signals(now_s):
+                self._signal_ranks(number)
+            if self._ending.gives_up(now_s):
+                self._remote.leave_alone()
+
+    def _turn(self, limit_s: float) -> None:
+        """Wait for something to happen, no longer than the limit, and keep output and connections going."""
+        if self._output is not None:
+            limit_s = min(limit_s, self._output.show_waiting() or limit_s)
+        limit_s = min(limit_s, self._remote.seconds_to_beat())
+        self._loop.turn(None if limit_s == float("inf") else limit_s)
+        if self._output is not None:
+            for group in self._groups():
+                group.set_paused(self._output.is_clogged)
+        if self._remote.beat() and self._book is not None:
+            self._book.serve_ready()  # drops who has connected and says nothing
+
+    def _groups(self) -> list[LocalRanks | RemoteHost]:
+        return [*([self._local] if self._local is not None else []), *self._remote]
+
+    def _on_signal(self, number: int) -> None:
+        if number == signal.SIGTSTP:
+            self._stop_myself()
+            return
+        if self._ending.is_complete and self._output is not None:  # only output is left, and nobody wants it
+            self._output.discard()
+        to_send = self._ending.note_signal(number, time.monotonic())
+        if to_send == signal.SIGKILL and self._output is not None:
+            self._output.discard()
+        self._signal_ranks(to_send)
+
+    def _signal_ranks(self, number: int) -> None:
+        for group in self._groups():
+            group.signal(number)
+
+    def _stop_myself(self) -> None:
+        """Stop as the terminal asks; the ranks go on, and the agents are told that silence is no death."""
+        self._remote.announce_pause()
+        self._turn_until(lambda: not self._remote.have_orders, PAUSE_S)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._remote.resume()
+
+    def _clear_up(self) -> None:
+        """Leave nothing behind, on any host, and lose nothing that was written."""
+        if self._local is not None:
+            self._local.reap()
+        self._remote.finish()
+        local = self._local
+        if local is not None:
+            self._turn_until(lambda: local.is_drained, LOCAL_DRAIN_S)
+            local.close()
+        self._turn_until(lambda: self._remote.is_drained, REMOTE_END_S)
+        self._remote.leave_alone()
+        if self._book is not None:
+            self._loop.forget(self._book.fileno())
+            self._book.close()
+        if self._output is not None:
+            self._output.show_all()
+            self._flush()
+
+    def _turn_until(self, is_done: Callable[[], bool], limit_s: float) -> None:
+        """Go on until something is done or the limit has passed; time during which nobody takes output is free."""
+        end_s = time.monotonic() + limit_s
+        while not is_done() and time.monotonic() < end_s:
+            self._turn(max(0.0, end_s - time.monotonic()))
+            if self._output is not None and self._output.is_clogged:
+                end_s = time.monotonic() + limit_s
+
+    def _flush(self) -> None:
+        while self._output is not None and self._output.pending_bytes:
+            self._loop.turn(None)
+
+    def _explain(self) -> None:
+        """Say why the job has failed, if it has."""
+        size, failure = self._plan.world_size, self._ending.first_failure
+        if self._ending.received_signal:
+            name = signal.Signals(self._ending.received_signal).name
+            self._say(f"ringtune run: ended by {name}, which was passed on to all {size} ranks.")
+        elif failure is not None:
+            pid = next((group.pid_of(failure.rank) for group in self._groups() if failure.rank in group.ranks), 0)
+            others = self._ending.failures - 1
+            rest = f" {others} other rank{'s' if others > 1 else ''} failed after it." if others else ""
+            self._say(
+                f"ringtune run: rank {failure.rank} of {size} (host {self._plan.host_of(failure.rank)}, pid {pid}) "
+                f"{failure.description}, the first to fail; the job was ended.{rest} Its own messages are above."
+            )
+        for host in self._remote.left_alone:
+            self._say(f"ringtune run: host {host.name}: {host.loss}; look there for what may be left of the job.")
+
+    def _say(self, text: str) -> None:
+        if self._output is None:
+            write_line(text)
+        else:
+            self._output.announce(text)
 
 
-@contextmanager
-def _signals_as_bytes() -> Iterator[int]:
-    """Turn signals into bytes of a pipe while the job runs, so that one loop waits for everything."""
-    read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    heeded = [number for number in FORWARDED if signal.getsignal(number) is not signal.SIG_IGN]  # nohup stays nohup
-    old_handlers = {number: signal.signal(number, _ignore) for number in heeded}
-    old_descriptor = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+def _make_output(loop: EventLoop, plan: LaunchPlan) -> RankOutput:
+    """Return where the ranks' lines go: this process's streams, as one where they are the same file or terminal."""
+    out = ByteSink(loop, 1)
+    err = out if _is_same_file(1, STDERR_DESCRIPTOR) else ByteSink(loop, STDERR_DESCRIPTOR)
+    return RankOutput((out, err), prefix=lambda rank: f"[{rank}] ".encode() if plan.is_prefixed else b"")
+
+
+def _is_same_file(first: int, second: int) -> bool:
     try:
-        yield read_end
-    finally:
-        signal.set_wakeup_fd(old_descriptor)
-        for number, handler in old_handlers.items():
-            signal.signal(number, handler)
-        os.close(read_end)
-        os.close(write_end)
+        return os.path.sameopenfile(first, second)
+    except OSError:  # one is closed
+        return False
 
 
-def _ignore(_number: int, _frame: object) -> None:
-    """Do nothing: the number reaches the loop through the pipe."""
+def _write_live(text: str) -> None:
+    """Replace the line that says who is waited for."""
+    try:
+        os.write(STDERR_DESCRIPTOR, WIPE_LINE + text.encode("utf-8", "backslashreplace"))
+    except OSError:  # the terminal is gone; the line was for it alone
+        return

@@ -1,34 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher is to start: validated arguments and the environment of each rank. Starts nothing."""
+"""What the launcher is to start: validated arguments, who runs where, and the ranks' environment. Starts nothing."""
 
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 
-MAX_RANKS = 250
+from .environment import JOB_KEY_NAME, rank_environment
+from .hosts import MAX_SLOTS, HostShare, parse_hosts, share_out
+
+MAX_RANKS = MAX_SLOTS
 KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """A job of several ranks on this host.
+    """A job of several ranks.
 
     Attributes:
         command: Program and arguments; the same for every rank.
-        environments: One complete environment per rank.
+        shares: Who runs where: the ranks of each host, in ascending order.
+        environment: The launcher's, with what all ranks of this machine have on top.
+        directory: The working directory of every rank, on every host.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
+        names_hosts: Whether the user has named hosts; otherwise all ranks are on this machine.
+        is_captured: Whether what the ranks write passes through the launcher; otherwise they have its streams.
+        is_prefixed: Whether each captured line begins with its rank.
     """
 
     command: tuple[str, ...]
-    environments: tuple[Mapping[str, str], ...]
+    shares: tuple[HostShare, ...]
+    environment: Mapping[str, str]
+    directory: str
     job_key: str = field(repr=False)
+    names_hosts: bool = False
+    is_captured: bool = False
+    is_prefixed: bool = False
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks."""
+        return sum(len(share.ranks) for share in self.shares)
+
+    @property
+    def environments(self) -> tuple[Mapping[str, str], ...]:
+        """The environment of each rank, as it is where the rank runs on this machine."""
+        return tuple(
+            rank_environment(self.environment, rank, len(share.ranks)) for share in self.shares for rank in share.ranks
+        )
+
+    def host_of(self, rank: int) -> str:
+        """Return the host that a rank runs on, as the user named it."""
+        return next(share.host for share in self.shares if rank in share.ranks)
 
 
-def make_plan(command: Sequence[str], ranks: int, extra: Mapping[str, str], environ: Mapping[str, str]) -> LaunchPlan:
+def make_plan(
+    command: Sequence[str],
+    ranks: int,
+    extra: Mapping[str, str],
+    environ: Mapping[str, str],
+    *,
+    hosts: str | None = None,
+    prefix_output: bool | None = None,
+) -> LaunchPlan:
     """Return the plan for a job.
 
     Args:
@@ -36,21 +76,54 @@ def make_plan(command: Sequence[str], ranks: int, extra: Mapping[str, str], envi
         ranks: Number of ranks.
         extra: Variables that the launcher's options set.
         environ: The launcher's environment, which the ranks inherit.
+        hosts: The `-H` option; None runs all ranks on this machine.
+        prefix_output: Whether lines begin with their rank; None does so where the user has named hosts.
 
     Raises:
-        ConfigError: If there is no such program or the number of ranks is not possible.
+        ConfigError: If there is no such program or host, or the number of ranks is not possible.
     """
     if not command:
         raise ConfigError("no command was given; say for example: ringtune run -np 2 python train.py")
-    if not 1 <= ranks <= MAX_RANKS:
-        raise ConfigError(f"-np {ranks} is not possible; allowed: 1 to {MAX_RANKS} ranks on one host")
+    shares = _shares(ranks, hosts)
     if shutil.which(command[0], path=environ.get("PATH")) is None:
         raise ConfigError(
             f"the command {command[0]!r} was not found, or cannot be executed; check its spelling and PATH"
         )
     name = f"ringtune-{secrets.token_hex(16)}"
-    common = {**environ, **extra, "RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
-    common.pop("RINGTUNE_JOB_KEY", None)
-    common.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // ranks)))
-    environments = tuple({**common, "RINGTUNE_RANK": str(rank)} for rank in range(ranks))
-    return LaunchPlan(tuple(command), environments, secrets.token_hex(KEY_BYTES))
+    environment = {**environ, **extra, "RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
+    environment.pop(JOB_KEY_NAME, None)
+    is_prefixed = hosts is not None if prefix_output is None else prefix_output
+    is_captured = hosts is not None or is_prefixed
+    if is_captured:
+        environment.setdefault("PYTHONUNBUFFERED", "1")  # else a pipe would hold lines back until it is full
+    return LaunchPlan(
+        command=tuple(command),
+        shares=shares,
+        environment=environment,
+        directory=_working_directory(environ),
+        job_key=secrets.token_hex(KEY_BYTES),
+        names_hosts=hosts is not None,
+        is_captured=is_captured,
+        is_prefixed=is_prefixed,
+    )
+
+
+def _shares(ranks: int, hosts: str | None) -> tuple[HostShare, ...]:
+    if hosts is not None and not 1 <= ranks <= MAX_WORLD_SIZE:
+        raise ConfigError(f"-np {ranks} is not possible; allowed: 1 to {MAX_WORLD_SIZE} ranks")
+    if hosts is not None:
+        return share_out(parse_hosts(hosts), ranks)
+    if not 1 <= ranks <= MAX_RANKS:
+        raise ConfigError(f"-np {ranks} is not possible; allowed: 1 to {MAX_RANKS} ranks on one host")
+    return (HostShare(socket.gethostname(), tuple(range(ranks))),)
+
+
+def _working_directory(environ: Mapping[str, str]) -> str:
+    """Return the working directory, as the shell calls it: that name is more likely to be good on other hosts."""
+    try:
+        actual = Path.cwd()
+        named = environ.get("PWD", "")
+        is_same = bool(named) and Path(named).is_absolute() and Path(named).samefile(actual)
+    except OSError:
+        return environ.get("PWD") or os.sep
+    return named if is_same else str(actual)

@@ -10,13 +10,30 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ringtune.errors import ConfigError
+
 from . import child
-from .plan import LaunchPlan
 
 CHILD_PROGRAM = str(Path(child.__file__).resolve())  # run by path, isolated: nothing in the user's folder can shadow it
+
+
+@dataclass(frozen=True)
+class RankCommand:
+    """What every rank runs.
+
+    Attributes:
+        arguments: Program and arguments.
+        job_key: Secret of the job, in hex; goes to the ranks by standard input.
+        is_captured: Whether what the ranks write comes back by pipes; otherwise they have this process's streams.
+    """
+
+    arguments: tuple[str, ...]
+    job_key: str = field(repr=False)
+    is_captured: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,18 +44,22 @@ class RankExit:
         rank: Which.
         code: Its exit code, 128 + the signal if it was killed.
         signal_number: The signal that killed it, or 0.
+        loss: Why nobody knows how it ended, in words; empty where it is known. A lost rank counts as killed.
     """
 
     rank: int
     code: int
     signal_number: int
+    loss: str = ""
 
     @property
     def description(self) -> str:
         """How it ended, in words."""
+        if self.loss:
+            return f"was lost with its host ({self.loss})"
         if not self.signal_number:
             return f"exited with code {self.code}"
-        return f"was killed by {signal.Signals(self.signal_number).name}"
+        return f"was killed by {_signal_name(self.signal_number)}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +74,18 @@ class RankProcess:
     def pid(self) -> int:
         """The process id."""
         return self.process.pid
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """The read ends of its standard output and error, where they are captured; closed by whoever reads them."""
+        pipes = (self.process.stdout, self.process.stderr)
+        return tuple(pipe.fileno() for pipe in pipes if pipe is not None)
+
+    def close_output(self, stream: int) -> None:
+        """Close a captured stream: 0 for standard output, 1 for standard error."""
+        pipe = (self.process.stdout, self.process.stderr)[stream]
+        if pipe is not None:
+            pipe.close()
 
     def peek_exit(self) -> RankExit | None:
         """Return how the rank ended, or None while it runs; leaves it unreaped."""
@@ -75,18 +108,41 @@ class RankProcess:
         os.close(self.pidfd)
 
 
-def start_rank(plan: LaunchPlan, rank: int) -> RankProcess:
-    """Start one rank in a session of its own, with the launcher's output streams."""
+def start_rank(command: RankCommand, rank: int, environment: Mapping[str, str]) -> RankProcess:
+    """Start one rank in a session of its own, in this process's working directory.
+
+    Raises:
+        ConfigError: If the system starts no more processes, or the environment is too large for it.
+    """
+    stream = subprocess.PIPE if command.is_captured else None
     read_end, write_end = os.pipe()
+    process = None
     try:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *plan.command],
+            [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command.arguments],
             stdin=read_end,
-            env=plan.environments[rank],
+            stdout=stream,
+            stderr=stream,
+            env=environment,
             start_new_session=True,
+            bufsize=0,
         )
-        os.write(write_end, f"{plan.job_key}\n".encode())
+        os.write(write_end, f"{command.job_key}\n".encode())
+        return RankProcess(rank, process, os.pidfd_open(process.pid))
+    except OSError as error:
+        if process is not None:
+            process.kill()
+            process.wait()
+        raise ConfigError(
+            f"rank {rank} cannot be started ({error}); check the limits of processes, descriptors and memory"
+        ) from error
     finally:
         os.close(read_end)
         os.close(write_end)
-    return RankProcess(rank, process, os.pidfd_open(process.pid))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name of its own
+        return f"signal {number}"

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes to a descriptor that others share, without ever blocking the loop and without changing the descriptor.
+
+A descriptor that was inherited must not be made non-blocking: others write to it too. So it is asked whether it takes
+bytes, and given no more than a pipe takes at once when it says yes.
+"""
+
+import os
+import select
+
+from .event_loop import EventLoop
+
+CLOGGED_BYTES = 1 << 20  # from here on, whoever feeds the sink should stop to read what it would write
+_AT_ONCE_BYTES = select.PIPE_BUF
+_WRITES_PER_TURN = 64
+
+
+class ByteSink:
+    """Buffers bytes and writes them as the descriptor takes them. A descriptor that nobody reads swallows all."""
+
+    def __init__(self, loop: EventLoop, descriptor: int) -> None:
+        self._loop = loop
+        self._descriptor = descriptor
+        self._pending = bytearray()
+        self._is_watched = False
+        self._is_open = True
+        self._poll = select.poll()
+        self._poll.register(descriptor, select.POLLOUT)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person looks at what is written."""
+        return os.isatty(self._descriptor)
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes wait."""
+        return len(self._pending)
+
+    @property
+    def is_clogged(self) -> bool:
+        """Whether so much waits that nothing should be added."""
+        return len(self._pending) >= CLOGGED_BYTES
+
+    def write(self, data: bytes) -> None:
+        """Take bytes; they are written from within the loop."""
+        if self._is_open and data:
+            self._pending += data
+            if not self._is_watched:
+                self._loop.on_writable(self._descriptor, self._write_some)
+                self._is_watched = True
+
+    def discard(self) -> None:
+        """Drop what waits and all that comes."""
+        self._is_open = False
+        self._pending.clear()
+        self._unwatch()
+
+    def _write_some(self) -> None:
+        for _ in range(_WRITES_PER_TURN):
+            if not self._pending:
+                break
+            try:
+                written = os.write(self._descriptor, self._pending[:_AT_ONCE_BYTES])
+            except BlockingIOError:  # somebody has made it non-blocking
+                return
+            except OSError:  # nobody reads any more, or the disk is full
+                self.discard()
+                return
+            del self._pending[:written]
+            if not self._poll.poll(0):
+                return
+        if not self._pending:
+            self._unwatch()
+
+    def _unwatch(self) -> None:
+        if self._is_watched:
+            self._loop.forget(self._descriptor)
+            self._is_watched = False

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Before any rank starts: is every host reached, and does it have the same ringtune and Python? One error names all."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringtune.errors import ConfigError
+
+from . import agent_protocol
+from .agent_protocol import Message
+from .remote_host import RemoteHost
+
+_QUIET_S = 2.0  # hosts that answer within it need no line that says who is waited for
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """The hosts that must answer, and until when.
+
+    Attributes:
+        hosts: Every other host of the job.
+        limit_s: How long they have.
+        start_s: When they were called, on the monotonic clock.
+    """
+
+    hosts: Sequence[RemoteHost]
+    limit_s: float
+    start_s: float
+
+    @classmethod
+    def begin(cls, hosts: Sequence[RemoteHost], limit_s: float) -> "HostCheck":
+        """Return a check that begins now."""
+        return cls(hosts, limit_s, time.monotonic())
+
+    def waiting(self) -> list[str]:
+        """Return the names of the hosts that have neither answered nor failed."""
+        return [host.name for host in self.hosts if host.facts is None and not host.loss]
+
+    def is_over(self) -> bool:
+        """Return whether nobody is waited for any more, or the time is up."""
+        return not self.waiting() or time.monotonic() >= self.start_s + self.limit_s
+
+    def progress(self) -> str:
+        """Return a line that says who is waited for; empty at first, and when nobody is."""
+        elapsed_s = time.monotonic() - self.start_s
+        waiting = self.waiting()
+        if elapsed_s < _QUIET_S or not waiting:
+            return ""
+        return f"ringtune run: waiting for {', '.join(waiting)} ({elapsed_s:.0f} s of {self.limit_s:.0f})"
+
+    def conclude(self) -> None:
+        """Return if all hosts can take part.
+
+        Raises:
+            ConfigError: Naming every host that cannot, and why.
+        """
+        for host in self.hosts:
+            if host.facts is None:
+                host.abandon(f"no answer within {self.limit_s:.0f} s", limit_s=0)
+        problems = [f"{host.name}: {problem}" for host in self.hosts if (problem := _problem(host))]
+        if problems:
+            raise ConfigError(
+                f"{len(problems)} of {len(self.hosts)} other hosts cannot take part, nothing was started. "
+                f"{'; '.join(problems)}. Check each with: ssh HOST true, or with what --rsh names"
+            )
+
+
+def _problem(host: RemoteHost) -> str:
+    """Return what keeps a host from taking part; empty if nothing does."""
+    return host.loss or (_difference(host.facts) if host.facts is not None else "no answer")
+
+
+def _difference(facts: Message) -> str:
+    for name, ours in agent_protocol.identity().items():
+        if facts.get(name) != ours:
+            return f"has {name} {facts.get(name)} where this machine has {ours}; install the same on both"
+    return str(facts.get("objection", ""))

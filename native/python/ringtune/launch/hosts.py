@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`-H host[:slots],...`: the hosts of a job, and which ranks each gets. Pure: no host is resolved or reached here."""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringtune.errors import ConfigError
+
+MAX_SLOTS = 250  # the ranks of one host pass descriptors to each other in one message; the kernel's limit is 253
+_ENTRY = re.compile(
+    r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]"
+    r"|(?P<name>(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*))"  # host or user@host; never an option
+    r"(?::(?P<slots>[0-9]{1,9}))?"
+)
+_FORM = "host[:slots],... with an IPv6 address in brackets, for example -H a:2,b,[fd00::3]:4"
+
+
+@dataclass(frozen=True)
+class HostSlots:
+    """A host as the user named it.
+
+    Attributes:
+        name: Name or address, without brackets; may begin with `user@`.
+        slots: How many ranks it takes.
+    """
+
+    name: str
+    slots: int = 1
+
+
+@dataclass(frozen=True)
+class HostShare:
+    """The ranks that one host gets.
+
+    Attributes:
+        host: Name or address, as the user gave it.
+        ranks: Ascending and consecutive, at least one.
+    """
+
+    host: str
+    ranks: tuple[int, ...]
+
+
+def parse_hosts(text: str) -> tuple[HostSlots, ...]:
+    """Return the hosts of a `-H` option, in its order.
+
+    Args:
+        text: `host[:slots],...`; slots default to 1.
+
+    Raises:
+        ConfigError: If an entry is malformed or a host is named twice.
+    """
+    hosts = tuple(_parse_entry(entry.strip(), text) for entry in text.split(","))
+    seen: set[str] = set()
+    for host in hosts:
+        if _identity(host.name) in seen:
+            raise ConfigError(
+                f"-H {text!r} names the host {host.name!r} twice; name it once, with the sum of the slots"
+            )
+        seen.add(_identity(host.name))
+    return hosts
+
+
+def share_out(hosts: Sequence[HostSlots], ranks: int) -> tuple[HostShare, ...]:
+    """Fill the hosts with ranks, in their order; hosts that get none are left out.
+
+    Args:
+        hosts: As `parse_hosts` returns them.
+        ranks: Number of ranks, at least 1.
+
+    Raises:
+        ConfigError: If there are more ranks than slots.
+    """
+    slots = sum(host.slots for host in hosts)
+    if ranks > slots:
+        listed = ", ".join(f"{host.name}: {host.slots}" for host in hosts)
+        raise ConfigError(
+            f"-np {ranks} is more than the {slots} slots of -H ({listed}); give hosts more slots as host:slots, or "
+            "start fewer ranks"
+        )
+    shares, first = [], 0
+    for host in hosts:
+        count = min(host.slots, ranks - first)
+        if count:
+            shares.append(HostShare(host.name, tuple(range(first, first + count))))
+        first += count
+    return tuple(shares)
+
+
+def _parse_entry(entry: str, text: str) -> HostSlots:
+    match = _ENTRY.fullmatch(entry)
+    if match is None:
+        raise ConfigError(f"-H {text!r}: {entry!r} is not a host; allowed: {_FORM}")
+    slots = int(match["slots"] or 1)
+    if not 1 <= slots <= MAX_SLOTS:
+        raise ConfigError(f"-H {text!r}: {slots} slots are not possible; allowed: 1 to {MAX_SLOTS} on one host")
+    if match["ipv6"] is None:
+        return HostSlots(match["name"], slots)
+    try:
+        ipaddress.IPv6Address(match["ipv6"])
+    except ValueError as error:
+        raise ConfigError(f"-H {text!r}: {match['ipv6']!r} is no IPv6 address ({error}); allowed: {_FORM}") from error
+    return HostSlots(match["ipv6"], slots)
+
+
+def _identity(name: str) -> str:
+    """Return what two spellings of one host share, as far as the text tells."""
+    host = name.rpartition("@")[2].lower().rstrip(".")
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks of this machine, in one event loop: the launcher has them for its own, a host agent for its launcher's."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from typing import Protocol
+
+from .event_loop import EventLoop
+from .processes import RankCommand, RankExit, RankProcess, start_rank
+
+READ_BYTES = 1 << 16  # what a pipe holds
+
+
+class OutputTaker(Protocol):
+    """Takes what ranks write."""
+
+    def take(self, rank: int, stream: int, data: bytes) -> None:
+        """Take bytes of a rank's stream: 0 for standard output, 1 for standard error."""
+
+
+class LocalRanks:
+    """Started together, watched, signalled, and reaped together at the end."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        command: RankCommand,
+        environments: Mapping[int, Mapping[str, str]],
+        output: OutputTaker | None = None,
+    ) -> None:
+        """Make the ranks; starts nothing.
+
+        Args:
+            loop: Watches them.
+            command: What they run.
+            environments: The complete environment of each rank, by rank.
+            output: Takes what they write, if the command says that it is captured.
+        """
+        self._loop = loop
+        self._command = command
+        self._environments = environments
+        self._output = output
+        self._processes: dict[int, RankProcess] = {}
+        self._exits: dict[int, RankExit] = {}
+        self._is_paused = False
+        self._has_news = False
+        self._open: dict[int, tuple[int, int]] = {}  # descriptor -> rank, stream
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Which ranks these are."""
+        return tuple(self._environments)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether every stream was read to its end."""
+        return not self._open
+
+    def start(self) -> None:
+        """Start all ranks.
+
+        Raises:
+            ConfigError: If one cannot be started; those before it run.
+        """
+        for rank, environment in self._environments.items():
+            process = start_rank(self._command, rank, environment)
+            self._processes[rank] = process
+            self._loop.on_readable(process.pidfd, partial(self._note_end, process.pidfd))
+            for stream, descriptor in enumerate(process.outputs):
+                self._open[descriptor] = (rank, stream)
+                self._watch(descriptor)
+
+    def pid_of(self, rank: int) -> int:
+        """Return the process id of a rank, 0 if it was not started."""
+        return self._processes[rank].pid if rank in self._processes else 0
+
+    def take_exits(self) -> list[RankExit]:
+        """Return who has ended since the last call. One end makes it look at all: of several at once all are seen."""
+        if not self._has_news:
+            return []
+        self._has_news = False
+        fresh = [process.peek_exit() for rank, process in self._processes.items() if rank not in self._exits]
+        ended = [rank_exit for rank_exit in fresh if rank_exit is not None]
+        self._exits.update({rank_exit.rank: rank_exit for rank_exit in ended})
+        return ended
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the groups of the ranks that run."""
+        for rank, process in self._processes.items():
+            if rank not in self._exits:
+                process.signal_group(number)
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Stop to read what the ranks write, or go on: a full pipe holds them back."""
+        if is_paused != self._is_paused:
+            self._is_paused = is_paused
+            for descriptor in self._open:
+                if is_paused:
+                    self._loop.forget(descriptor)
+                else:
+                    self._watch(descriptor)
+
+    def reap(self) -> None:
+        """Kill whatever is left of every rank and let the kernel forget them; what they wrote can still be read."""
+        for process in self._processes.values():
+            self._loop.forget(process.pidfd)
+            process.reap()
+
+    def close(self) -> None:
+        """Give up the streams that are still open."""
+        for descriptor in list(self._open):
+            self._close(descriptor)
+
+    def _note_end(self, pidfd: int) -> None:
+        self._loop.forget(pidfd)
+        self._has_news = True
+
+    def _watch(self, descriptor: int) -> None:
+        self._loop.on_readable(descriptor, partial(self._read, descriptor))
+
+    def _read(self, descriptor: int) -> None:
+        rank, stream = self._open[descriptor]
+        data = os.read(descriptor, READ_BYTES)
+        if data and self._output is not None:
+            self._output.take(rank, stream, data)
+        elif not data:
+            self._close(descriptor)
+
+    def _close(self, descriptor: int) -> None:
+        rank, stream = self._open.pop(descriptor)
+        self._loop.forget(descriptor)
+        self._processes[rank].close_output(stream)

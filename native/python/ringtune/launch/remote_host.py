@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One other host of a job, as the launcher sees it: a connection to the host's agent through the remote shell."""
+
+import os
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import agent_protocol
+from .agent_protocol import Message, ProtocolError, Report, ReportDecoder
+from .byte_sink import ByteSink
+from .event_loop import EventLoop
+from .hosts import HostShare
+from .local_ranks import READ_BYTES, OutputTaker
+from .processes import RankExit
+from .remote_shell_process import END_S, RemoteShellProcess
+
+LOST_CODE = 128 + signal.SIGKILL  # the agent, or the kernel after it, kills the ranks of a lost host
+
+
+class RemoteHost:
+    """A host with its ranks, from the connection to its end. A host that talks nonsense is a lost one.
+
+    Attributes:
+        facts: What the agent said about its host, once it has.
+        loss: Why the connection ended before it should, in words; empty while it lives.
+    """
+
+    def __init__(self, loop: EventLoop, share: HostShare, command: Sequence[str], output: OutputTaker) -> None:
+        """Start the remote shell.
+
+        Args:
+            loop: Watches the connection.
+            share: The host's name and ranks.
+            command: Local command line that starts the agent there.
+            output: Takes what the ranks write.
+
+        Raises:
+            ConfigError: If the remote shell cannot be started.
+        """
+        self._loop = loop
+        self._share = share
+        self._output = output
+        self._decoder = ReportDecoder()
+        self._shell = RemoteShellProcess(command)
+        self._orders = ByteSink(loop, self._shell.orders)
+        self._pids: dict[int, int] = {}
+        self._running: set[int] = set()
+        self._fresh_exits: list[RankExit] = []
+        self._heard_s = time.monotonic()
+        self._is_paused = False
+        self._is_open = True
+        self._is_finishing = False
+        self.facts: Message | None = None
+        self.loss = ""
+        loop.on_readable(self._shell.reports, self._read_reports)
+        loop.on_readable(self._shell.complaints, self._read_complaints)
+
+    @property
+    def name(self) -> str:
+        """The host, as the user named it."""
+        return self._share.host
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """Its ranks."""
+        return self._share.ranks
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing more will come from it."""
+        return not self._is_open
+
+    @property
+    def has_orders(self) -> bool:
+        """Whether orders wait to be written."""
+        return bool(self._orders.pending_bytes)
+
+    def order(self, kind: str, **fields: Any) -> None:
+        """Send an order; nothing happens if the connection has ended."""
+        if self._is_open and not self._is_finishing:
+            self._orders.write(agent_protocol.encode_order({"type": kind, **fields}))
+
+    def start(self, fields: Mapping[str, Any]) -> None:
+        """Order the host to start its ranks.
+
+        Args:
+            fields: Of the start order, but for the ranks.
+        """
+        self._running = set(self.ranks)
+        self.order("start", ranks=list(self.ranks), **fields)
+        if not self._is_open:
+            self._lose_running()
+
+    def signal(self, number: int) -> None:
+        """Order a signal for the ranks that run."""
+        self.order("signal", number=number)
+
+    def pid_of(self, rank: int) -> int:
+        """Return the process id of a rank on its host, 0 if it is not known."""
+        return self._pids.get(rank, 0)
+
+    def take_exits(self) -> list[RankExit]:
+        """Return the ranks that have ended, or were lost, since the last call."""
+        fresh, self._fresh_exits = self._fresh_exits, []
+        return fresh
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Stop to read reports, or go on: what the ranks write is held back there."""
+        if is_paused == self._is_paused or not self._is_open:
+            return
+        self._is_paused = is_paused
+        if is_paused:
+            self._loop.forget(self._shell.reports)
+        else:
+            self.forgive_silence()
+            self._loop.on_readable(self._shell.reports, self._read_reports)
+
+    def forgive_silence(self) -> None:
+        """Count silence from now on: nobody has listened."""
+        self._heard_s = time.monotonic()
+
+    def judge_silence(self) -> None:
+        """Give the host up if nothing was heard from it for too long."""
+        is_silent = time.monotonic() - self._heard_s > agent_protocol.SILENCE_S
+        if self._is_open and is_silent and not self._is_paused:
+            self.abandon(f"nothing was heard from it for {agent_protocol.SILENCE_S:.0f} s")
+
+    def finish(self) -> None:
+        """Let the agent kill what is left of its ranks, say what they wrote last, and end."""
+        if self._is_open:
+            self._is_finishing = True
+            self._orders.discard()
+            self._shell.hang_up()
+
+    def abandon(self, reason: str, limit_s: float = END_S) -> None:
+        """End the connection, if it lives; ranks that have not reported their end are lost.
+
+        Args:
+            reason: Why, in words.
+            limit_s: How long the remote shell may take to end by itself.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._orders.discard()
+        self._loop.forget(self._shell.reports)
+        self._loop.forget(self._shell.complaints)
+        self.loss = f"{reason}; {self._shell.end(limit_s)}"
+        self._lose_running()
+
+    def _lose_running(self) -> None:
+        for rank in sorted(self._running):
+            self._fresh_exits.append(RankExit(rank, LOST_CODE, signal.SIGKILL, loss=self.loss))
+        self._running.clear()
+
+    def _read_complaints(self) -> None:
+        if not self._shell.read_complaints():
+            self._loop.forget(self._shell.complaints)
+
+    def _read_reports(self) -> None:
+        try:
+            data = os.read(self._shell.reports, READ_BYTES)
+        except BlockingIOError:
+            return
+        self._heard_s = time.monotonic()
+        if not data:
+            self.abandon("the connection ended")
+            return
+        try:
+            for report in self._decoder.feed(data):
+                self._note(report)
+        except (ProtocolError, KeyError, TypeError, ValueError) as error:
+            self.abandon(f"what it said cannot be understood ({error!r})", limit_s=0)
+
+    def _note(self, report: Report) -> None:
+        if report.kind == agent_protocol.MESSAGE:
+            self._note_message(report.message())
+        elif report.rank in self.ranks:
+            self._output.take(report.rank, int(report.kind == agent_protocol.STDERR), report.payload)
+        else:
+            raise ProtocolError(f"output of rank {report.rank}, which is elsewhere")
+
+    def _note_message(self, message: Message) -> None:
+        if message["type"] == "hello":
+            self.facts = message
+        elif message["type"] == "started":
+            self._pids = dict(zip(self.ranks, (int(pid) for pid in message["pids"]), strict=True))
+        elif message["type"] == "failed":
+            self.abandon(str(message["text"]))
+        elif message["type"] == "exit":
+            ended = RankExit(int(message["rank"]), int(message["code"]), int(message["signal"]))
+            if ended.rank not in self._running:
+                raise ProtocolError(f"the end of rank {ended.rank}, which does not run there")
+            self._running.discard(ended.rank)
+            self._fresh_exits.append(ended)

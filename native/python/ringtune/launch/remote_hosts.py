@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All other hosts of a job together: called at once, kept awake, and let go."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from . import agent_protocol
+from .event_loop import EventLoop
+from .hosts import HostShare
+from .local_ranks import OutputTaker
+from .remote_host import RemoteHost
+
+NEVER_S = float("inf")
+
+
+class RemoteHosts:
+    """The hosts, none at first. Iterating gives them in the order of their ranks."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+        self._hosts: list[RemoteHost] = []
+        self._next_beat_s = NEVER_S
+        self.left_alone: list[RemoteHost] = []
+
+    def __iter__(self) -> Iterator[RemoteHost]:
+        return iter(self._hosts)
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether nothing more will come from any."""
+        return all(host.is_drained for host in self._hosts)
+
+    @property
+    def have_orders(self) -> bool:
+        """Whether orders wait to be written."""
+        return any(host.has_orders for host in self._hosts)
+
+    def call(
+        self,
+        shares: Sequence[HostShare],
+        command_on: Callable[[str], Sequence[str]],
+        check: Mapping[str, Any],
+        output: OutputTaker,
+    ) -> list[RemoteHost]:
+        """Start an agent on each host and ask it for its facts.
+
+        Args:
+            shares: The hosts and their ranks.
+            command_on: Returns the local command line that starts the agent on a host.
+            check: The fields of the check order.
+            output: Takes what the ranks write.
+
+        Raises:
+            ConfigError: If the remote shell cannot be started.
+        """
+        limits = {"beat_s": agent_protocol.BEAT_S, "silence_s": agent_protocol.SILENCE_S}
+        self._next_beat_s = time.monotonic() + agent_protocol.BEAT_S
+        for share in shares:
+            host = RemoteHost(self._loop, share, command_on(share.host), output)
+            self._hosts.append(host)
+            host.order("check", **limits, **check)
+        return self._hosts
+
+    def seconds_to_beat(self) -> float:
+        """Return when `beat` is due; infinity where nobody listens."""
+        return max(0.0, self._next_beat_s - time.monotonic())
+
+    def beat(self) -> bool:
+        """Tell the agents that the launcher lives, if it is time; return whether it was."""
+        if self.seconds_to_beat() > 0.0:
+            return False
+        self._next_beat_s = time.monotonic() + agent_protocol.BEAT_S
+        for host in self._hosts:
+            host.order("beat")
+        return True
+
+    def announce_pause(self) -> None:
+        """Tell the agents that the launcher will be silent and yet live; no beat follows."""
+        self._next_beat_s = NEVER_S
+        for host in self._hosts:
+            host.order("pause")
+
+    def resume(self) -> None:
+        """Beat again at once, and blame no host for what was not heard meanwhile."""
+        self._next_beat_s = time.monotonic()
+        for host in self._hosts:
+            host.forgive_silence()
+
+    def judge_silence(self) -> None:
+        """Give up the hosts of which nothing was heard for too long."""
+        for host in self._hosts:
+            host.judge_silence()
+
+    def finish(self) -> None:
+        """Let the agents clear up and end; a host that has not answered is not waited for."""
+        for host in self._hosts:
+            if host.facts is None:  # an agent that comes up yet finds nobody, and ends
+                host.abandon("it was not waited for", limit_s=0)
+            host.finish()
+
+    def leave_alone(self) -> None:
+        """Wait no longer for hosts that have not confirmed their end; they are listed in `left_alone`."""
+        self.left_alone += [host for host in self._hosts if not host.is_drained]
+        for host in self._hosts:
+            host.abandon("it did not confirm that its ranks were killed", limit_s=0)

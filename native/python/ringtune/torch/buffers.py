@@ -1,34 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What of a torch tensor the engine sees: a pointer, a shape and a dtype; and which tensors it can take."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
+from ringtune import _engine
 from ringtune.errors import ConfigError
+from ringtune.submissions import DTYPES, Operand
 
-ENGINE_DTYPES = (
-    torch.uint8,
-    torch.int8,
-    torch.int32,
-    torch.int64,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.bool,
-)
-"""In the order of the engine's numbers; see `_engine.Engine`."""
-
-REDUCIBLE_DTYPES = (torch.float32, torch.float64, torch.int32, torch.int64)
+ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in DTYPES)
+"""In the order of the engine's numbers."""
 
 _NUMBERS = {dtype: number for number, dtype in enumerate(ENGINE_DTYPES)}
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-@dataclass(frozen=True)
-class Buffer:
+class Buffer(NamedTuple):
     """Flat memory that stands for a tensor.
 
     Attributes:
@@ -42,10 +30,9 @@ class Buffer:
     shape: tuple[int, ...]
     is_copy: bool
 
-    @property
-    def dtype_number(self) -> int:
-        """The engine's number for the dtype."""
-        return dtype_number(self.memory.dtype)
+    def operand(self) -> Operand:
+        """Return the memory as the engine takes it."""
+        return Operand(self.memory.data_ptr(), self.shape, _NUMBERS[self.memory.dtype], self.memory)
 
     def like(self, memory: torch.Tensor) -> "Buffer":
         """Return a buffer of the same shape over other memory."""
@@ -72,13 +59,41 @@ def buffer_of(tensor: torch.Tensor) -> Buffer:
     return Buffer(tensor.detach().contiguous(), tuple(tensor.shape), is_copy=True)
 
 
-def check_tensor(operation: str, tensor: object, dtypes: Collection[torch.dtype] = ENGINE_DTYPES) -> torch.Tensor:
+def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
+    """Return a checked tensor's memory, row after row.
+
+    Args:
+        operation: What was asked for, for the message.
+        tensor: At least one dimension; the first is the one that ranks cut or join.
+
+    Raises:
+        ConfigError: If the tensor has no dimension.
+    """
+    if tensor.dim() == 0:
+        raise ConfigError(f"{operation} works on rows and needs a tensor of one dimension at least; call reshape(1)")
+    memory = tensor.detach().contiguous()
+    return Operand(memory.data_ptr(), tuple(memory.shape), _NUMBERS[memory.dtype], memory)
+
+
+def tensor_of(result: _engine.Result | None, source: Operand) -> torch.Tensor:
+    """Return the rows that an operation brought, without a copy.
+
+    Args:
+        result: The engine's.
+        source: What this rank gave: the dtype and the shape of a row.
+    """
+    if result is None:
+        raise AssertionError("an operation whose output the engine owns has a result")
+    _, *row = source.shape
+    return torch.from_numpy(result.memory).view(ENGINE_DTYPES[source.dtype]).reshape(sum(result.rows), *row)
+
+
+def check_tensor(operation: str, tensor: object) -> torch.Tensor:
     """Return `tensor` if the engine can take it.
 
     Args:
         operation: What was asked for, for the message.
         tensor: What the caller gave.
-        dtypes: What the operation supports.
 
     Raises:
         ConfigError: If it is no dense tensor in CPU memory of a supported dtype.
@@ -92,9 +107,10 @@ def check_tensor(operation: str, tensor: object, dtypes: Collection[torch.dtype]
             f"{operation} needs a tensor in CPU memory, not on {tensor.device}; this version has no other transport: "
             "move it with .cpu() first"
         )
-    if tensor.dtype not in dtypes or tensor.is_conj() or tensor.is_neg():
-        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
-        raise ConfigError(f"{operation} does not support {tensor.dtype}; it supports {names}: convert the tensor first")
+    if tensor.dtype not in _NUMBERS or tensor.is_conj() or tensor.is_neg():
+        raise ConfigError(
+            f"{operation} does not support {tensor.dtype}; it supports {', '.join(DTYPES)}: convert the tensor first"
+        )
     return tensor
 
 

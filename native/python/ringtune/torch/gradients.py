@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Averages gradients over the ranks while backward still runs.
+"""Combines gradients over the ranks while backward still runs.
 
 A hook on every parameter submits its gradient as soon as autograd has accumulated it; `synchronize` submits what the
 backward pass left out and waits for all. The hook runs in autograd's threads, everything else in the main thread;
@@ -7,34 +7,83 @@ backward has returned before `synchronize` is called, so no lock is needed.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from ringtune.errors import ConfigError, RingtuneError
-from ringtune.session import SESSION
+from ringtune.handles import Finish, Handle
+from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.submissions import (
+    NO_GROUP,
+    PLAIN_AVERAGE,
+    Group,
+    Reduction,
+    start_allreduce,
+    world_of,
+)
 from ringtune.world import World
 
-from .operations import submit_gradient, synchronize_in
+from .buffers import buffer_of, check_tensor
+from .compression import Compression, CompressorClass
+from .sparse import sparse_allreduce_async
 
 NamedParameter = tuple[str, torch.nn.Parameter]
+
+
+@dataclass(frozen=True)
+class GradientPlan:
+    """How gradients are combined.
+
+    Attributes:
+        passes_per_step: Backward passes that are accumulated here before a gradient is submitted.
+        reduction: The operation and the scales.
+        compression: How gradients travel.
+        groups: By the parameter's `id`; parameters that are not here are reduced on their own.
+        is_sparse_as_dense: Whether sparse gradients travel as dense ones.
+        process_set: Over which ranks.
+    """
+
+    passes_per_step: int = 1
+    reduction: Reduction = PLAIN_AVERAGE
+    compression: CompressorClass = Compression.none
+    groups: Mapping[int, Group] = field(default_factory=dict)
+    is_sparse_as_dense: bool = False
+    process_set: ProcessSet = global_process_set
+
+
+class _Entry:
+    """One parameter, and how far its gradient has come in this step."""
+
+    __slots__ = ("group", "handle", "is_sparse", "name", "parameter", "passes")
+
+    def __init__(self, name: str, parameter: torch.nn.Parameter, group: Group) -> None:
+        self.name = name
+        self.parameter = parameter
+        self.group = group
+        self.is_sparse = False  # as the last gradient was
+        self.passes = 0
+        self.handle: Handle | None = None
 
 
 class GradientReducer:
     """Owns the hooks of one optimizer's parameters and the operations in flight."""
 
-    def __init__(self, named_parameters: Sequence[NamedParameter], passes_per_step: int) -> None:
+    def __init__(self, named_parameters: Sequence[NamedParameter], plan: GradientPlan) -> None:
         """Register a hook per parameter that needs a gradient.
 
         Args:
             named_parameters: Distinct names, the same on all ranks.
-            passes_per_step: Backward passes that are accumulated here before a gradient is submitted.
+            plan: How to combine.
         """
-        self._passes_per_step = passes_per_step
-        self._parameters: dict[int, NamedParameter] = {}
-        self._passes: dict[int, int] = {}
-        self._handles: dict[int, int] = {}
+        self._plan = plan
+        self._is_plain = plan.compression is Compression.none
+        self._process_set = plan.process_set
+        self._passes_per_step = plan.passes_per_step
+        self._entries: dict[int, _Entry] = {}
+        self._in_flight: list[_Entry] = []
         self._world: World | None = None
         self.add(named_parameters)
 
@@ -43,15 +92,28 @@ class GradientReducer:
         for name, parameter in named_parameters:
             if not parameter.requires_grad:
                 continue
-            self._parameters[id(parameter)] = (name, parameter)
-            self._passes[id(parameter)] = 0
+            group = self._plan.groups.get(id(parameter), NO_GROUP)
+            entry = self._entries[id(parameter)] = _Entry(f"gradient.{name}", parameter, group)
+            if self._world is not None:
+                self._world.gradient_set.add(entry.name, str(parameter.dtype), tuple(parameter.shape))
             untyped: Any = parameter  # torch leaves the method without annotations
             untyped.register_post_accumulate_grad_hook(_Hook(self))
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether gradients were submitted and not yet waited for."""
-        return bool(self._handles)
+        """Whether gradients were submitted, in the world that there is, and not yet waited for."""
+        return bool(self._in_flight) and self._process_set.included() is True and self._process_set.world is self._world
+
+    @property
+    def passes_per_step(self) -> int:
+        """Backward passes whose gradients are accumulated before they are submitted; may be changed between steps."""
+        return self._passes_per_step
+
+    @passes_per_step.setter
+    def passes_per_step(self, passes: int) -> None:
+        self._passes_per_step = passes
+        for entry in self._entries.values():
+            entry.passes = 0
 
     def gradient_ready(self, parameter: torch.Tensor) -> None:
         """Take note that autograd has accumulated a gradient; submit it if this was its last pass.
@@ -60,22 +122,26 @@ class GradientReducer:
             ConfigError: If the gradient was submitted before and not yet waited for, or cannot be taken.
             EngineError: If the world is lost.
         """
-        key = id(parameter)
-        if key not in self._parameters:  # a copy of the parameter, made with its hooks
+        entry = self._entries.get(id(parameter))
+        if entry is None:  # a copy of the parameter, made with its hooks
             return
-        if key in self._handles:
-            name = self._parameters[key][0]
+        world = self._world
+        if world is None or self._process_set.world is not world:
+            world = self._joined_world()
+            if world is None:  # this rank is not in the set
+                return
+        if entry.handle is not None:
             raise ConfigError(
-                f"the gradient of {name} was computed more than backward_passes_per_step={self._passes_per_step} "
-                "times before step(); raise backward_passes_per_step, or call step() after each backward pass. "
-                "The gradients are unusable now: call synchronize() and zero_grad()"
+                f"{entry.name} was computed more than backward_passes_per_step={self._passes_per_step} times before "
+                "step(); raise backward_passes_per_step, or call step() after each backward pass. The gradients are "
+                "unusable now: call synchronize() and zero_grad()"
             )
-        self._passes[key] += 1
-        if self._passes[key] >= self._passes_per_step:
-            self._submit(key)
+        entry.passes += 1
+        if entry.passes >= self._passes_per_step:
+            self._submit(world, entry)
 
     def synchronize(self) -> None:
-        """Submit gradients that the backward pass did not reach, and wait until all are averaged.
+        """Submit gradients that the backward pass did not reach, and wait until all are combined.
 
         A parameter without a gradient counts as zeros, for other ranks may have one.
 
@@ -83,40 +149,135 @@ class GradientReducer:
             EngineError: If a gradient differs between ranks or the world is lost; the first error, after all other
                 gradients were waited for.
         """
-        for key in self._parameters:
-            if key not in self._handles:
-                self._submit(key)
-        handles = list(self._handles.values())
-        world = self._world
-        self._handles.clear()
-        self._passes = dict.fromkeys(self._passes, 0)
-        if world is None:  # an optimizer without parameters that need gradients
+        world = self._joined_world()
+        if world is None:
             return
-        errors = [error for error in (_wait(world, handle) for handle in handles) if error is not None]
-        if errors:
-            raise errors[0]
+        try:
+            for entry in self._entries.values():
+                if entry.handle is None:
+                    self._submit(world, entry)
+        finally:
+            entries, self._in_flight = self._in_flight, []
+            error = _wait_for(entries)
+            for entry in self._entries.values():
+                entry.passes = 0
+        if error is not None:
+            raise error
 
-    def _submit(self, key: int) -> None:
-        name, parameter = self._parameters[key]
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        world = SESSION.require()
+    def _joined_world(self) -> World | None:
+        """Return the world of now, telling it once which gradients a step submits; None if this rank is not in it."""
+        if self._process_set.included() is False:
+            return None
+        world = world_of(self._process_set)
         if world is not self._world:
-            self._join(world)
-        self._handles[key] = submit_gradient(world, f"gradient.{name}", parameter.grad)
+            self._world = world
+            for entry in self._in_flight:  # of a world that is no more
+                entry.handle = None
+            self._in_flight = []
+            for entry in self._entries.values():
+                entry.passes = 0
+                world.gradient_set.add(entry.name, str(entry.parameter.dtype), tuple(entry.parameter.shape))
+        return world
 
-    def _join(self, world: World) -> None:
-        """Tell a world, once, which gradients a step submits."""
-        self._world = world
-        for name, parameter in self._parameters.values():
-            world.gradient_set.add(name, str(parameter.dtype), tuple(parameter.shape))
+    def _submit(self, world: World, entry: _Entry) -> None:
+        gradient = entry.parameter.grad
+        if gradient is None:
+            gradient = entry.parameter.grad = _zeros(entry)
+        if self._is_plain and gradient.layout is torch.strided:
+            entry.handle = self._start(world, entry, gradient, None)
+        else:
+            entry.handle = self._start_otherwise(world, entry, gradient)
+        self._in_flight.append(entry)
+
+    def _start(self, world: World, entry: _Entry, tensor: torch.Tensor, finish: Finish | None) -> Handle:
+        """Reduce a dense tensor in place."""
+        check_tensor(entry.name, tensor)
+        buffer = buffer_of(tensor)
+        operand = buffer.operand()
+        if buffer.is_copy:
+            finish = _copying(tensor, buffer.memory, finish)
+        return start_allreduce(
+            world,
+            entry.name,
+            (operand, operand),
+            self._plan.reduction,
+            finish or _nothing,
+            group=entry.group,
+            is_gradient=True,
+        )
+
+    def _start_otherwise(self, world: World, entry: _Entry, gradient: torch.Tensor) -> Handle:
+        """Reduce a sparse gradient, or one that travels compressed."""
+        parameter, plan = entry.parameter, self._plan
+        entry.is_sparse = gradient.is_sparse
+        if not gradient.is_sparse:
+            travelling, context = plan.compression.compress(gradient)
+
+            def finish(_: object) -> None:
+                gradient.copy_(plan.compression.decompress(travelling, context))
+
+            return self._start(world, entry, travelling, finish)
+        if plan.is_sparse_as_dense or entry.group is not NO_GROUP:  # a group has room for dense tensors alone
+            dense, context = plan.compression.compress(gradient.to_dense())
+            sparse_dimensions = gradient.sparse_dim()
+
+            def finish_sparse(_: object) -> None:
+                parameter.grad = plan.compression.decompress(dense, context).to_sparse(sparse_dimensions)
+
+            return self._start(world, entry, dense, finish_sparse)
+        return _Sparse(parameter, sparse_allreduce_async(gradient, entry.name, plan.reduction.op, self._process_set))
 
 
-def _wait(world: World, handle: int) -> RingtuneError | None:
-    try:
-        synchronize_in(world, handle)
-    except RingtuneError as error:
-        return error
+class _Sparse(Handle):
+    """A sparse allreduce whose result becomes the parameter's gradient."""
+
+    __slots__ = ("_handle", "_parameter")
+
+    def __init__(self, parameter: torch.nn.Parameter, handle: Handle) -> None:
+        self._parameter = parameter
+        self._handle = handle
+
+    def poll(self) -> bool:
+        return self._handle.poll()
+
+    def wait(self) -> None:
+        self._parameter.grad = self._handle.wait()
+
+
+def _zeros(entry: _Entry) -> torch.Tensor:
+    """Return the gradient of a parameter that took no part, in the layout that it had before."""
+    parameter = entry.parameter
+    if not entry.is_sparse:
+        return torch.zeros_like(parameter)
+    rows, *row = parameter.shape
+    indices = torch.empty((1, 0), dtype=torch.int64)
+    values = torch.empty((0, *row), dtype=parameter.dtype)
+    return torch.sparse_coo_tensor(indices, values, (rows, *row), is_coalesced=True, check_invariants=False)
+
+
+def _wait_for(entries: Sequence[_Entry]) -> RingtuneError | None:
+    """Wait for all gradients; return the first error."""
+    first: RingtuneError | None = None
+    for entry in entries:
+        handle, entry.handle = entry.handle, None
+        try:
+            if handle is not None:
+                handle.wait()
+        except RingtuneError as error:
+            first = first or error
+    return first
+
+
+def _copying(tensor: torch.Tensor, memory: torch.Tensor, finish: Finish | None) -> Finish:
+    def copy_and_finish(result: Any) -> None:
+        tensor.copy_(memory)
+        if finish is not None:
+            finish(result)
+
+    return copy_and_finish
+
+
+def _nothing(_: object) -> None:
     return None
 
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and groups of an optimizer's parameters, checked: ranks meet by them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import torch
+
+from ringtune.errors import ConfigError
+from ringtune.submissions import Group
+
+NamedParameter = tuple[str, torch.nn.Parameter]
+Groups = int | Sequence[Sequence[torch.Tensor]] | None
+
+
+def named_parameters_of(
+    optimizer: torch.optim.Optimizer, named_parameters: Iterable[NamedParameter] | None
+) -> Sequence[NamedParameter]:
+    """Return a distinct name for every parameter of the optimizer.
+
+    Args:
+        optimizer: Whose parameters.
+        named_parameters: What the caller named; without it, names are made from the position.
+
+    Raises:
+        ConfigError: If names repeat or are missing.
+    """
+    if named_parameters is None:
+        return positional_names(optimizer.param_groups, 0)
+    by_id = _names_by_id(list(named_parameters))
+    own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    nameless = sum(id(parameter) not in by_id for parameter in own)
+    if nameless:
+        raise ConfigError(
+            f"named_parameters lacks {nameless} of the optimizer's {len(own)} parameters; pass "
+            "model.named_parameters() of the whole model, or leave it out"
+        )
+    return [(by_id[id(parameter)], parameter) for parameter in own]
+
+
+def positional_names(param_groups: Sequence[dict[str, Any]], first_group: int) -> list[NamedParameter]:
+    """Return names made from the positions in an optimizer's parameter groups."""
+    return [
+        (f"noname.{first_group + group_number}.{position}", parameter)
+        for group_number, group in enumerate(param_groups)
+        for position, parameter in enumerate(group["params"])
+    ]
+
+
+def groups_of(groups: Groups, named: Sequence[NamedParameter]) -> Mapping[int, Group]:
+    """Return which parameters are reduced together, by the parameter's `id`.
+
+    Args:
+        groups: A number of groups of consecutive parameters, or lists of parameters; None for no groups.
+        named: The optimizer's parameters.
+
+    Raises:
+        ConfigError: If it is neither, or a parameter is in two lists.
+    """
+    if groups is None:
+        return {}
+    names = {id(parameter): name for name, parameter in named if parameter.requires_grad}
+    grouped = [members for members in _disjoint(groups, list(names)) if len(members) > 1]  # one is no group
+    return {member: Group(f"gradients.{names[members[0]]}", len(members)) for members in grouped for member in members}
+
+
+def _disjoint(groups: int | Sequence[Sequence[torch.Tensor]], parameters: list[int]) -> list[list[int]]:
+    """Return the groups without members that are not trained, checked."""
+    lists = [[member for member in members if member in parameters] for members in _lists(groups, parameters)]
+    if max(Counter(chain.from_iterable(lists)).values(), default=1) > 1:
+        raise ConfigError("a parameter is twice in the groups; groups must be disjoint")
+    return lists
+
+
+def _lists(groups: int | Sequence[Sequence[torch.Tensor]], parameters: list[int]) -> list[list[int]]:
+    """Return the groups as lists of the parameters' ids."""
+    if isinstance(groups, int) and not isinstance(groups, bool) and groups > 0:
+        size, larger = divmod(len(parameters), groups)
+        ends = [number * size + min(number, larger) for number in range(groups + 1)]
+        return [parameters[start:end] for start, end in pairwise(ends)]
+    if not isinstance(groups, list | tuple) or not all(map(_is_list_of_tensors, groups)):
+        raise ConfigError(f"groups={groups!r} is not possible; give a positive number, or lists of parameters")
+    return [[id(member) for member in group] for group in groups]
+
+
+def _is_list_of_tensors(group: object) -> bool:
+    return isinstance(group, list | tuple) and all(isinstance(member, torch.Tensor) for member in group)
+
+
+def _names_by_id(named: Sequence[NamedParameter]) -> dict[int, str]:
+    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in named):
+        raise ConfigError("named_parameters needs pairs of name and parameter, such as model.named_parameters()")
+    repeated = sorted(name for name, count in Counter(name for name, _ in named).items() if count > 1)
+    if repeated:
+        raise ConfigError(f"named_parameters repeats the names {', '.join(repeated)}; names must be distinct")
+    return {id(parameter): name for name, parameter in named}

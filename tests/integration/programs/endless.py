@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank that works until its world is lost, then says as JSON when and how it learned of it.
 
-Argument: a folder, for a file `ready.RANK` with the process id once work goes on. Allreduces of several sizes are in flight at any time, so that a signal hits every part of the engine.
+Argument: a folder, for a file `ready.RANK` with the process id once work goes on. Allreduces of several sizes are in
+flight at any time, so that a signal hits every part of the engine.
 """
 
 import json
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy
+import numpy as np
 
 from ringtune.errors import EngineError
 from tests.integration.plain_rank import join, say
@@ -42,7 +43,7 @@ def main() -> None:
     is_ready = False
     try:
         while True:
-            arrays = [numpy.ones(chosen.choice(SIZES), dtype=numpy.float32) for _ in range(4)]
+            arrays = [np.ones(chosen.choice(SIZES), dtype=np.float32) for _ in range(4)]
             work(world, arrays)
             if not is_ready:
                 is_ready = True

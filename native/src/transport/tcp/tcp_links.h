@@ -25,7 +25,7 @@ class TcpLinks final : public Links {
   Status exchange(int to, ByteSpan out, int from, MutableByteSpan in) override;
 
   // In a forked child: closes the descriptors.
-  void abandon_after_fork();
+  void abandon_after_fork() override;
 
  private:
   // One direction of an exchange: `out` or `in` is empty.

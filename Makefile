@@ -37,7 +37,7 @@ export CXX := $(CURDIR)/$(COMPILER)
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup setup-mpi demo test test-native test-python test-mpi test-long test-asan test-tsan lint format bench \
+.PHONY: help setup setup-mpi demo test test-native test-python test-mpi test-long test-fuzz test-asan test-tsan lint format bench \
         system-packages clean
 
 help: ## list the targets
@@ -140,6 +140,13 @@ test-mpi: setup-mpi ## the tests under mpirun, with each MPI
 test-long: setup ## all tests with full counts (an hour)
 	@RINGTUNE_TEST_STRESS_ROUNDS=100000 $(MAKE) --no-print-directory test-native
 	@$(BIN)/pytest
+
+FUZZ_S ?= 3600
+
+test-fuzz: setup ## the wire's decoders under libFuzzer for FUZZ_S seconds (an hour); needs clang and libclang-rt
+	@cmake -S native -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DRINGTUNE_FUZZ=ON -DRINGTUNE_BINDINGS=OFF
+	@cmake --build build/fuzz -j $(JOBS)
+	@build/fuzz/fuzz/ringtune_decoder_fuzz -max_total_time=$(FUZZ_S) -print_final_stats=1
 
 test-asan: setup ## the C++ tests under AddressSanitizer
 	$(call ctest,build/native-asan,-DRINGTUNE_SANITIZE=address)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time steps of many small gradients: together against one by one, and with two types mixed.
 
-Start it by `ringtune run -np 2 python benchmarks/small_tensors.py`. The ways take turns within each round of one launch;
-rank 0 prints medians over the rounds, and ratios, which are what holds on another machine.
+Start it by `ringtune run -np 2 python benchmarks/small_tensors.py`. The ways take turns within each round of one
+launch; rank 0 prints medians over the rounds, and ratios, which are what holds on another machine.
 
 - one by one: each tensor is waited for before the next is submitted, as a loop of blocking allreduces does;
 - together: all are submitted, then all are waited for, so that they fuse;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +47,23 @@ TEST(PeerWatch, EndsWhileAllPeersLive) {
 
   EXPECT_FALSE(is_reported);
   kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST(PeerWatch, EndsWhereNoDescriptorWasLeftToWakeIt) {
+  const pid_t child = start_sleeper();
+  const int pidfd = open_pidfd(child);
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit none{0, limit.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+
+  auto ended = std::async(std::launch::async, [pidfd] { const PeerWatch watch({pidfd}, [](int) {}); });
+  const bool has_ended = ended.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+
+  setrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_TRUE(has_ended);
+  kill(child, SIGKILL);  // ends the watch, too, where it has not
   waitpid(child, nullptr, 0);
 }
 

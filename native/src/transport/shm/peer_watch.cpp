@@ -10,6 +10,13 @@
 
 namespace ringtune {
 
+namespace {
+
+// Where the process had no descriptor left for the event that ends the thread.
+constexpr int kLookMs = 100;
+
+}  // namespace
+
 PeerWatch::PeerWatch(std::vector<int> pidfds, std::function<void(int)> on_death)
     : pidfds_(std::move(pidfds)),
       on_death_(std::move(on_death)),
@@ -18,6 +25,7 @@ PeerWatch::PeerWatch(std::vector<int> pidfds, std::function<void(int)> on_death)
 
 PeerWatch::~PeerWatch() {
   if (thread_.joinable()) {
+    is_stopping_.store(true);
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(stop_fd_, &one, sizeof(one));
     thread_.join();
@@ -37,11 +45,12 @@ void PeerWatch::run() {
   }
   polled.push_back({stop_fd_, POLLIN, 0});
   while (true) {
-    if (poll(polled.data(), polled.size(), -1) < 0) {
-      continue;  // EINTR
-    }
-    if (polled.back().revents != 0) {
+    const int ready = poll(polled.data(), polled.size(), stop_fd_ < 0 ? kLookMs : -1);
+    if (polled.back().revents != 0 || is_stopping_.load()) {
       return;
+    }
+    if (ready < 0) {
+      continue;  // EINTR
     }
     for (size_t rank = 0; rank + 1 < polled.size(); ++rank) {
       if (polled[rank].revents != 0) {

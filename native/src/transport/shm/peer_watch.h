@@ -5,6 +5,7 @@
 // descriptors do not hide its death, as they would that of a socket's owner.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -28,7 +29,8 @@ class PeerWatch {
 
   std::vector<int> pidfds_;
   std::function<void(int)> on_death_;
-  int stop_fd_;
+  int stop_fd_;  // -1 where the process had no descriptor left
+  std::atomic<bool> is_stopping_{false};
   std::thread thread_;
 };
 

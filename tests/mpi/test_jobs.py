@@ -3,7 +3,8 @@
 
 import pytest
 
-from tests.mpi.launching import BY_MPI, mpirun
+from tests.integration.jobs import run_job
+from tests.mpi.launching import BY_MPI, mpirun, rank_command
 
 
 def lines(text: str) -> list[str]:
@@ -50,6 +51,14 @@ def test_the_world_can_be_joined_again() -> None:
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("joined three times")
+
+
+def test_a_rank_that_is_alone_needs_no_mpi() -> None:
+    """The same command line serves for a try-out without mpirun."""
+    finished = run_job(rank_command("places"), BY_MPI)
+
+    assert 0 == finished.code, finished.text
+    assert ["rank 0 of 1, local 0 of 1, by shm"] == lines(finished.stdout)
 
 
 def test_a_job_may_use_mpi_itself() -> None:

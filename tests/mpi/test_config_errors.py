@@ -20,7 +20,7 @@ from ringtune.tuner.parameters import default_config
 from tests.integration.jobs import REPOSITORY, ringtune, run_job
 from tests.mpi.launching import BIN, BY_MPI, mpirun, put_aside, rank_command
 
-OTHER_MPIS = [folder for folder in sorted(REPOSITORY.glob(".venv-*")) if folder != BIN.parent]
+OTHER_MPIS = [folder for folder in sorted(REPOSITORY.glob(".venv-*mpi*")) if folder != BIN.parent]
 needs_another_mpi = pytest.mark.skipif(not OTHER_MPIS, reason="no environment of another MPI; `make setup-mpi` has two")
 
 

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What of a numpy array the engine sees: a pointer, a shape and a dtype; and which arrays it can take.
+
+bfloat16 is the ml_dtypes package's, which frameworks bring along; it is known by its name and never imported.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ringtune import _engine
+from ringtune.errors import ConfigError
+from ringtune.submissions import DTYPES, Operand
+
+Array = npt.NDArray[Any]
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and what lets TensorFlow take memory over without a copy."""
+
+_NUMBERS = {name: number for number, name in enumerate(DTYPES)}
+_BYTES = _NUMBERS["uint8"]
+
+
+def checked_array(operation: str, value: Any) -> Array:
+    """Return a value as an array whose memory is dense and in this machine's byte order.
+
+    Args:
+        operation: What was asked for, for the message.
+        value: An array, or what numpy makes one of.
+
+    Raises:
+        ConfigError: If its elements are Python objects.
+    """
+    array = np.asarray(value, order="C")
+    if array.dtype.hasobject:
+        raise ConfigError(f"{operation} needs an array of numbers, not of Python objects ({type(value).__name__})")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def number_operand(operation: str, array: Array) -> Operand:
+    """Return an array's memory for operations that compute with it.
+
+    Args:
+        operation: What was asked for, for the message.
+        array: From `checked_array`.
+
+    Raises:
+        ConfigError: If the engine does not compute with the dtype.
+    """
+    number = _NUMBERS.get(array.dtype.name)
+    if number is None:
+        raise ConfigError(
+            f"{operation} does not support {array.dtype.name}; it supports {', '.join(DTYPES)}: convert the array first"
+        )
+    return Operand(array.ctypes.data, array.shape, number, array)
+
+
+def any_operand(array: Array) -> Operand:
+    """Return an array's memory for operations that move it; dtypes that the engine does not know go as bytes."""
+    number = _NUMBERS.get(array.dtype.name)
+    if number is not None:
+        return Operand(array.ctypes.data, array.shape, number, array)
+    return Operand(array.ctypes.data, (*array.shape, array.dtype.itemsize), _BYTES, array)
+
+
+def checked_rows(operation: str, value: Any) -> Array:
+    """Return a value as an array of rows; see `checked_array`.
+
+    Raises:
+        ConfigError: If it has no dimension, or its elements are Python objects.
+    """
+    array = checked_array(operation, value)
+    if array.ndim == 0:
+        raise ConfigError(f"{operation} works on rows and needs an array of one dimension at least; call reshape(1)")
+    return array
+
+
+def empty_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Return new memory for a result, aligned to `ALIGNMENT`."""
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    array: Array = memory[start : start + size].view(dtype).reshape(shape)
+    return array
+
+
+def rows_of(result: _engine.Result | None, source: Array) -> Array:
+    """Return the rows that an operation brought, without a copy.
+
+    Args:
+        result: The engine's.
+        source: What this rank gave: the dtype and the shape of a row.
+    """
+    if result is None:
+        raise AssertionError("an operation whose output the engine owns has a result")
+    _, *row = source.shape
+    array: Array = result.memory.view(source.dtype).reshape(sum(result.rows), *row)
+    return array

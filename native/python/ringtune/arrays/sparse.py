@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Allreduce of row-sparse arrays, such as the gradients of embeddings: ranks gather each other's rows."""
+
+from typing import Any
+
+import numpy as np
+
+from ringtune.errors import ConfigError
+from ringtune.handles import HandleGroup
+from ringtune.submissions import Average, ReduceOp, Sum, reduction_of
+from ringtune.world import World
+
+from .buffers import Array
+from .movement import Gathered, submit_allgather
+
+Slices = tuple[Array, Array]
+"""Values, and the rows of the dense array that they belong to; a row that is named twice has the values' sum."""
+
+
+def submit_sparse_allreduce(world: World, name: str, values: Any, indices: Any, op: ReduceOp) -> HandleGroup:
+    """Start to combine row-sparse arrays under a name that is final.
+
+    Args:
+        world: Whose ranks.
+        name: Under which they meet.
+        values: Shape (rows, ...); as many rows as this rank has.
+        indices: Shape (rows,): where each of them stands.
+        op: `Average` or `Sum`.
+
+    Returns:
+        A handle whose result is `Slices`; rows that several ranks brought are in it several times.
+
+    Raises:
+        ConfigError: If `op` is neither, or an array cannot be taken.
+        EngineError: If the world is lost.
+    """
+    check_sparse_reduction(op)
+    parts = {"values": values, "indices": indices}
+    handles = [submit_allgather(world, f"{name}.{part}", array) for part, array in parts.items()]
+
+    def finish(results: list[Gathered]) -> Slices:
+        (all_values, _), (all_indices, _) = results
+        if op == Average:
+            return (all_values / np.asarray(world.size, all_values.dtype)).astype(all_values.dtype), all_indices
+        return all_values, all_indices
+
+    return HandleGroup(handles, finish)
+
+
+def check_sparse_reduction(op: ReduceOp) -> None:
+    """Refuse what has no meaning for sparse arrays; raises `ConfigError`."""
+    if op not in {Average, Sum}:
+        raise ConfigError(
+            f"op={reduction_of(op=op).op.name.title()} is not supported for sparse gradients; use Average or Sum, or "
+            "sparse_as_dense=True"
+        )

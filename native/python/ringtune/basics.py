@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joining and leaving the world, a rank's place in it, and what it runs on, with Horovod's names and meanings."""
+
+import importlib.util
+from collections.abc import Sequence
+
+from ringtune.errors import ConfigError
+from ringtune.mpi_transport import load_mpi
+from ringtune.process_sets import ProcessSet
+from ringtune.session import SESSION
+
+
+def init(comm: None = None, process_sets: Sequence[ProcessSet | Sequence[int]] | str | None = None) -> None:
+    """Join the world that the launcher or torch describes; does nothing when that was done before.
+
+    Args:
+        comm: Horovod's; not supported: make a process set instead.
+        process_sets: Sets to add at once, the same on all ranks; `"dynamic"` is accepted, for sets can always be added.
+
+    Raises:
+        ConfigError: If a setting or the launch is wrong, here or on another rank.
+        CollectiveTimeout: If a rank did not come in time.
+        PeerLostError: If a rank ended meanwhile.
+    """
+    if comm is not None:
+        raise ConfigError("init(comm=...) is not supported; use init(process_sets=[...]) for a part of the ranks")
+    if isinstance(process_sets, str) and process_sets != "dynamic":
+        raise ConfigError(f'process_sets={process_sets!r} is not possible; give process sets, or "dynamic"')
+    SESSION.init(() if process_sets is None or isinstance(process_sets, str) else process_sets)
+
+
+def shutdown() -> None:
+    """Leave the world; does nothing where there is none. `init()` may be called again, on all ranks."""
+    SESSION.shutdown()
+
+
+def is_initialized() -> bool:
+    """Return whether `init()` was called, and `shutdown()` not since."""
+    return SESSION.is_initialized
+
+
+def rank() -> int:
+    """Return this process's rank; raises `ConfigError` before `init()`."""
+    return SESSION.require().rank
+
+
+def size() -> int:
+    """Return the number of ranks; raises `ConfigError` before `init()`."""
+    return SESSION.require().size
+
+
+def local_rank() -> int:
+    """Return this process's number among the ranks of its host; raises `ConfigError` before `init()`."""
+    return SESSION.require().local_rank
+
+
+def local_size() -> int:
+    """Return the number of ranks on this host; raises `ConfigError` before `init()`."""
+    return SESSION.require().local_size
+
+
+def cross_rank() -> int:
+    """Return the number of this host among the hosts; raises `ConfigError` before `init()`."""
+    return SESSION.require().cross_rank
+
+
+def cross_size() -> int:
+    """Return the number of hosts; raises `ConfigError` before `init()`."""
+    return SESSION.require().cross_size
+
+
+def is_homogeneous() -> bool:
+    """Return whether every host has as many ranks; raises `ConfigError` before `init()`."""
+    return len(set(SESSION.require().layout.ranks_per_host)) == 1
+
+
+def tuning_finished() -> bool:
+    """Return whether the tuner has ended; true where it is off. Rank 0 knows: other ranks always say true."""
+    return SESSION.is_tuning_finished
+
+
+def mark_step() -> None:
+    """Mark the end of a training step, where no `DistributedOptimizer` does; raises `ConfigError` before `init()`."""
+    SESSION.require().engine.mark_step()
+
+
+def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # noqa: FBT002  (Horovod's signature)
+    """Begin to write a Chrome trace of the engine's operations; call it on every rank.
+
+    Args:
+        file_path: Of rank 0's trace; other ranks put their rank into the name.
+        mark_cycles: Whether the trace shows the engine's cycles.
+
+    Raises:
+        ConfigError: Before `init()`, if the file cannot be written, or while a trace is written.
+    """
+    SESSION.require().engine.start_timeline(str(file_path), mark_cycles)
+
+
+def stop_timeline() -> None:
+    """Finish the trace; does nothing where none is written; raises `ConfigError` before `init()`."""
+    SESSION.require().engine.stop_timeline()
+
+
+def mpi_enabled() -> bool:
+    """Return whether MPI carries this job's data; raises `ConfigError` before `init()`."""
+    return SESSION.require().carrier == "mpi"
+
+
+def mpi_built() -> bool:
+    """Return whether this installation can use MPI: whether mpi4py is here."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def mpi_threads_supported() -> bool:
+    """Return whether MPI may be called from several threads of this process; false where MPI carries no data.
+
+    Raises:
+        ConfigError: Before `init()`.
+    """
+    if not mpi_enabled():
+        return False
+    mpi = load_mpi()
+    return bool(mpi.Query_thread() == mpi.THREAD_MULTIPLE)
+
+
+def gloo_enabled() -> bool:
+    """Return False: data between hosts goes over this engine's own TCP, or MPI."""
+    return False
+
+
+def gloo_built() -> bool:
+    """Return False; see `gloo_enabled`."""
+    return False
+
+
+def nccl_built() -> int:
+    """Return 0, Horovod's number for "no NCCL": tensors are in CPU memory."""
+    return 0
+
+
+def ddl_built() -> bool:
+    """Return False: there is no IBM DDL."""
+    return False
+
+
+def ccl_built() -> bool:
+    """Return False: there is no oneCCL."""
+    return False
+
+
+def cuda_built() -> bool:
+    """Return False: tensors are in CPU memory."""
+    return False
+
+
+def rocm_built() -> bool:
+    """Return False: tensors are in CPU memory."""
+    return False

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data-parallel training for TensorFlow 2 with Horovod's names and meanings.
+
+```python
+import ringtune.tensorflow as hvd
+
+hvd.init()
+tape = hvd.DistributedGradientTape(tape)
+hvd.broadcast_variables(model.weights, root_rank=0)
+```
+"""
+
+from ringtune.basics import (
+    ccl_built,
+    cross_rank,
+    cross_size,
+    cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
+    init,
+    is_homogeneous,
+    is_initialized,
+    local_rank,
+    local_size,
+    mark_step,
+    mpi_built,
+    mpi_enabled,
+    mpi_threads_supported,
+    nccl_built,
+    rank,
+    rocm_built,
+    shutdown,
+    size,
+    start_timeline,
+    stop_timeline,
+    tuning_finished,
+)
+from ringtune.errors import (
+    CollectiveTimeout,
+    ConfigError,
+    EngineError,
+    ForkedProcessError,
+    HorovodInternalError,
+    MismatchError,
+    PeerLostError,
+    RingtuneError,
+)
+from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+
+from .compression import Compression, Compressor
+from .movement import allgather, alltoall, broadcast, grouped_allgather
+from .objects import allgather_object, broadcast_object
+from .optimizer import DistributedOptimizer
+from .reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
+from .tape import DistributedGradientTape
+from .variables import broadcast_, broadcast_global_variables, broadcast_variables
+from .waiting import barrier, join
+
+__all__ = [
+    "Adasum",
+    "Average",
+    "CollectiveTimeout",
+    "Compression",
+    "Compressor",
+    "ConfigError",
+    "DistributedGradientTape",
+    "DistributedOptimizer",
+    "EngineError",
+    "ForkedProcessError",
+    "HorovodInternalError",
+    "Max",
+    "Min",
+    "MismatchError",
+    "PeerLostError",
+    "ProcessSet",
+    "Product",
+    "ReduceOp",
+    "RingtuneError",
+    "Sum",
+    "add_process_set",
+    "allgather",
+    "allgather_object",
+    "allreduce",
+    "alltoall",
+    "barrier",
+    "broadcast",
+    "broadcast_",
+    "broadcast_global_variables",
+    "broadcast_object",
+    "broadcast_variables",
+    "ccl_built",
+    "cross_rank",
+    "cross_size",
+    "cuda_built",
+    "ddl_built",
+    "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
+    "grouped_allgather",
+    "grouped_allreduce",
+    "grouped_reducescatter",
+    "init",
+    "is_homogeneous",
+    "is_initialized",
+    "join",
+    "local_rank",
+    "local_size",
+    "mark_step",
+    "mpi_built",
+    "mpi_enabled",
+    "mpi_threads_supported",
+    "nccl_built",
+    "rank",
+    "reducescatter",
+    "remove_process_set",
+    "rocm_built",
+    "shutdown",
+    "size",
+    "start_timeline",
+    "stop_timeline",
+    "tuning_finished",
+]

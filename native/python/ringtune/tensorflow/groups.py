@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which gradients are reduced together, all or none: by number, or by lists of variables."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+from ringtune.errors import ConfigError
+
+Groups = int | Sequence[Sequence[Any]] | None
+"""A number of groups of consecutive variables, or lists of variables; None for no groups."""
+
+
+def checked_groups(num_groups: int, groups: Groups) -> Groups:
+    """Return the groups that Horovod's two arguments ask for.
+
+    Args:
+        num_groups: Horovod's older spelling of a number as `groups`; 0 for none.
+        groups: See `Groups`.
+
+    Raises:
+        ConfigError: If they are neither.
+    """
+    found: Groups = (num_groups or None) if groups is None else groups
+    is_number = isinstance(found, int) and not isinstance(found, bool) and found > 0
+    is_lists = isinstance(found, list | tuple) and all(isinstance(members, list | tuple) for members in found)
+    if found is not None and not is_number and not is_lists:
+        raise ConfigError(f"groups={found!r} is not possible; give a positive number, or lists of variables")
+    return found
+
+
+def grouped_positions(groups: Groups, variables: Sequence[Any]) -> list[list[int]]:
+    """Return the groups as lists of positions in `variables`.
+
+    Raises:
+        ConfigError: If a variable is in two groups.
+    """
+    if groups is None:
+        return []
+    if isinstance(groups, int):
+        size, larger = divmod(len(variables), groups)
+        ends = [number * size + min(number, larger) for number in range(groups + 1)]
+        return [list(range(start, end)) for start, end in pairwise(ends)]
+    positions = {_key(variable): position for position, variable in enumerate(variables)}
+    lists = [[positions[_key(member)] for member in members if _key(member) in positions] for members in groups]
+    if max(Counter(chain.from_iterable(lists)).values(), default=1) > 1:
+        raise ConfigError("a variable is twice in the groups; groups must be disjoint")
+    return lists
+
+
+def _key(variable: Any) -> int:
+    """Return what a Keras variable and the TensorFlow variable inside of it have in common."""
+    return id(getattr(variable, "value", variable)) if hasattr(variable, "path") else id(variable)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting: for one operation, for every rank, for the ranks that still have data. Horovod's names and meanings."""
+
+from typing import Any
+
+from ringtune import _engine
+from ringtune.errors import ConfigError
+from ringtune.handles import Handle
+from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.submissions import start_join, world_of
+
+
+def poll(handle: Handle) -> bool:
+    """Return whether `synchronize` would return, or raise, at once."""
+    return _checked(handle).poll()
+
+
+def synchronize(handle: Handle) -> Any:
+    """Wait for an asynchronous operation and return its result.
+
+    Args:
+        handle: From an operation that has not been synchronized yet.
+
+    Raises:
+        ConfigError: If there is no such handle.
+        MismatchError: If ranks submitted different shapes, dtypes or operations.
+        EngineError: If the world is lost.
+    """
+    return _checked(handle).wait()
+
+
+def barrier(process_set: ProcessSet = global_process_set) -> None:
+    """Return when every rank of the set has called it; raises `EngineError` if the world is lost."""
+    world_of(process_set).engine.barrier()
+
+
+def join(device: int = -1) -> int:
+    """Say that this rank has no more data, and wait until every rank says so.
+
+    Meanwhile this rank takes part in the others' allreduces with zeros; Min, Max and Product fail then, and so does
+    any other operation.
+
+    Args:
+        device: Horovod's; CPU memory, -1, is all that there is.
+
+    Returns:
+        The rank that joined last, the same on all ranks.
+
+    Raises:
+        ConfigError: If `device` is a GPU.
+        EngineError: If the world is lost.
+    """
+    if device != -1:
+        raise ConfigError(f"join(device={device}) is not supported; tensors are in CPU memory: leave it out")
+    last: int = start_join(world_of(global_process_set), _last_to_join).wait()
+    return last
+
+
+def _last_to_join(result: _engine.Result | None) -> int:
+    if result is None:
+        raise AssertionError("a join has a result")
+    return result.rows[0]
+
+
+def _checked(handle: object) -> Handle:
+    if not isinstance(handle, Handle):
+        raise ConfigError(f"there is no operation with handle {handle!r}; pass what an asynchronous operation returned")
+    return handle

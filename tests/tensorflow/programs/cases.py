@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs of this folder share: running cases by name, and requiring errors."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.integration.plain_rank import say
+
+
+def run_cases(members: Mapping[str, Any], chosen: list[str]) -> None:
+    """Run a module's `case_` functions, or those chosen, and say which were right."""
+    cases = {name.removeprefix("case_"): case for name, case in members.items() if name.startswith("case_")}
+    for name in chosen or cases:
+        say(f"{name}: begins")
+        cases[name]()
+        say(f"{name}: right")
+
+
+def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
+    """Make a call that must raise an error of a kind with some words."""
+    try:
+        call()
+    except kind as error:
+        text = str(error)
+    else:
+        raise AssertionError(f"no error: {words}")
+    assert words in text, text

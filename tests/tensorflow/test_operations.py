@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of the TensorFlow front end in real jobs."""
+
+import pytest
+
+from tests.tensorflow.launching import assert_all_right, run
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_every_operation_is_right(ranks: int) -> None:
+    """Eagerly and in graphs, results and gradients are those of a local reference."""
+    assert_all_right(run(ranks, "operations"), ranks)

@@ -11,33 +11,7 @@ hvd.broadcast_optimizer_state(optimizer, root_rank=0)
 ```
 """
 
-from ringtune.errors import (
-    CollectiveTimeout,
-    ConfigError,
-    EngineError,
-    ForkedProcessError,
-    HorovodInternalError,
-    MismatchError,
-    PeerLostError,
-    RingtuneError,
-)
-from ringtune.handles import Handle
-from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
-from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
-
-from .allgather import allgather, allgather_async, grouped_allgather, grouped_allgather_async
-from .allreduce import (
-    allreduce,
-    allreduce_,
-    allreduce_async,
-    allreduce_async_,
-    grouped_allreduce,
-    grouped_allreduce_,
-    grouped_allreduce_async,
-    grouped_allreduce_async_,
-)
-from .alltoall import alltoall, alltoall_async
-from .basics import (
+from ringtune.basics import (
     ccl_built,
     cross_rank,
     cross_size,
@@ -63,6 +37,33 @@ from .basics import (
     stop_timeline,
     tuning_finished,
 )
+from ringtune.errors import (
+    CollectiveTimeout,
+    ConfigError,
+    EngineError,
+    ForkedProcessError,
+    HorovodInternalError,
+    MismatchError,
+    PeerLostError,
+    RingtuneError,
+)
+from ringtune.handles import Handle
+from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
+from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
+from ringtune.waiting import barrier, join, poll, synchronize
+
+from .allgather import allgather, allgather_async, grouped_allgather, grouped_allgather_async
+from .allreduce import (
+    allreduce,
+    allreduce_,
+    allreduce_async,
+    allreduce_async_,
+    grouped_allreduce,
+    grouped_allreduce_,
+    grouped_allreduce_async,
+    grouped_allreduce_async_,
+)
+from .alltoall import alltoall, alltoall_async
 from .broadcast import broadcast, broadcast_, broadcast_async, broadcast_async_
 from .compression import Compression, Compressor
 from .ddp import DdpState, ddp_hook
@@ -77,7 +78,6 @@ from .reducescatter import (
 from .sparse import sparse_allreduce_async
 from .state import broadcast_optimizer_state, broadcast_parameters
 from .sync_batch_norm import SyncBatchNorm
-from .waiting import barrier, join, poll, synchronize
 
 __all__ = [
     "Adasum",

@@ -89,7 +89,7 @@ $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.c
 	@MPICH_CXX="$(CXX)" OMPI_CXX="$(CXX)" .venv-$*/bin/python -m ringtune.mpi_plugin
 	@touch $@
 
-setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: ringtune without torch, TensorFlow and Keras
+setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: TensorFlow and Keras, no torch
 
 $(TENSORFLOW)/.created:
 	$(PYTHON) -m venv $(TENSORFLOW)
@@ -126,11 +126,12 @@ endef
 
 test: setup ## all tests, C++ and Python, those with real processes included
 	@rm -rf $(RESULTS)
-	@native=0; python=0; mpi=0; \
+	@native=0; python=0; mpi=0; tensorflow=0; \
 	$(MAKE) --no-print-directory test-native || native=$$?; \
 	$(MAKE) --no-print-directory test-python || python=$$?; \
 	$(MAKE) --no-print-directory test-mpi || mpi=$$?; \
-	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native$$python$$mpi = 000 ]
+	$(MAKE) --no-print-directory test-tensorflow || tensorflow=$$?; \
+	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native$$python$$mpi$$tensorflow = 0000 ]
 
 test-native: setup ## the C++ tests alone
 ifeq ($(HAS_GTEST),yes)

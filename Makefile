@@ -39,7 +39,7 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-tensorflow demo test test-native test-python test-mpi test-tensorflow test-long \
-        test-fuzz test-asan test-tsan lint format bench system-packages clean
+        test-stress test-fuzz test-asan test-tsan lint format bench system-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,11 +116,15 @@ bench: setup ## controls of the tuner and of training accuracy; prints tables (a
 
 # --- test -----------------------------------------------------------------------------------------------------------
 
-define ctest # (build folder, CMake options): configure, build and run the C++ tests; results as JUnit XML
+define build_native # (build folder, CMake options): configure and build the C++ tests
 	@mkdir -p $(RESULTS)
 	@cmake -S native -B $(1) -G Ninja -DRINGTUNE_TESTS=ON -DRINGTUNE_BINDINGS=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 	  $(if $(CI),-DRINGTUNE_WERROR=ON) $(2) >$(RESULTS)/configure.log 2>&1 || { cat $(RESULTS)/configure.log; exit 1; }
 	@cmake --build $(1) -j $(JOBS) | tail -n 20; exit $${PIPESTATUS[0]}
+endef
+
+define ctest # (build folder, CMake options): configure, build and run the C++ tests; results as JUnit XML
+	$(call build_native,$(1),$(2))
 	@ctest --test-dir $(1) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(notdir $(1)).xml
 endef
 
@@ -154,9 +158,22 @@ test-tensorflow: setup-tensorflow ## the tests of the TensorFlow and Keras front
 	@mkdir -p $(RESULTS)
 	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
 
-test-long: setup ## all tests with full counts (an hour)
-	@RINGTUNE_TEST_STRESS_ROUNDS=100000 $(MAKE) --no-print-directory test-native
-	@$(BIN)/pytest
+STRESS_ROUNDS ?= 1000000
+
+test-long: setup setup-mpi setup-tensorflow ## all tests with full counts, and what they counted (two hours)
+	@rm -rf $(RESULTS)
+	@is_bad=0; \
+	$(MAKE) --no-print-directory test-native || is_bad=1; \
+	$(MAKE) --no-print-directory test-stress || is_bad=1; \
+	$(BIN)/pytest --junitxml=$(RESULTS)/python.xml || is_bad=1; \
+	$(MAKE) --no-print-directory test-mpi || is_bad=1; \
+	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
+	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]
+
+test-stress: setup ## STRESS_ROUNDS allreduces (a million) while parameters switch, on two hosts of two ranks
+	$(call build_native,build/native-tests,)
+	@RINGTUNE_TEST_STRESS_ROUNDS=$(STRESS_ROUNDS) build/native-tests/tests/ringtune_native_tests \
+	  --gtest_filter='*StressTest*/3' --gtest_output=xml:$(RESULTS)/stress.xml
 
 FUZZ_S ?= 3600
 

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Add up the JUnit files of one test run and print one line: passed, failed, not run.
 
-Duty: the last line of `make test`. It knows JUnit XML and the file `not-run.txt`, and nothing of the tests.
+Duty: the last line of `make test`; with `--recorded`, which `make test-long` gives, also what tests recorded. It knows
+JUnit XML and the file `not-run.txt`, and nothing of the tests.
 """
 
+import argparse
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -48,13 +51,9 @@ def summarize(results: Path, failed_parts: list[str], *, is_ci: bool) -> tuple[s
         is_ci: Whether a part that did not run is a failure.
     """
     total = Counts(failed=len(failed_parts))
-    not_run = []
-    for part in EXPECTED_PARTS:
-        path = results / f"{part}.xml"
-        if path.is_file():
-            total += read_junit(path)
-        else:
-            not_run.append(part)
+    for path in results.glob("*.xml"):
+        total += read_junit(path)
+    not_run = [part for part in EXPECTED_PARTS if not (results / f"{part}.xml").is_file()]
     announced = (results / "not-run.txt").is_file()
     if not_run and (is_ci or not announced):
         total += Counts(failed=len(not_run))
@@ -66,11 +65,26 @@ def summarize(results: Path, failed_parts: list[str], *, is_ci: bool) -> tuple[s
     return line, total.failed == 0
 
 
+def recorded_lines(results: Path) -> Iterator[str]:
+    """Yield a line for each test that recorded figures, of all parts in the folder."""
+    for path in sorted(results.glob("*.xml")):
+        for case in ET.parse(path).getroot().iter("testcase"):
+            figures = [f"{item.get('name')}={item.get('value')}" for item in case.iter("property")]
+            if figures:
+                yield f"{path.stem}: {case.get('name')}: {', '.join(figures)}"
+
+
 def main() -> int:
-    """Print the summary: `summary.py FOLDER [FAILED_PART...]`; 0 when nothing failed."""
+    """Print the summary; 0 when nothing failed."""
+    parser = argparse.ArgumentParser(description="Add up the results of one test run.")
+    parser.add_argument("results", type=Path, metavar="FOLDER", help="where the JUnit files are")
+    parser.add_argument("failed_parts", nargs="*", metavar="FAILED_PART", help="what failed outside of the tests")
+    parser.add_argument("--recorded", action="store_true", help="print the figures that tests recorded, too")
+    arguments = parser.parse_args()
     is_ci = os.environ.get("CI", "") not in {"", "0", "false"}
-    line, is_good = summarize(Path(sys.argv[1]), sys.argv[2:], is_ci=is_ci)
-    sys.stdout.write(line + "\n")
+    lines = list(recorded_lines(arguments.results)) if arguments.recorded else []
+    line, is_good = summarize(arguments.results, arguments.failed_parts, is_ci=is_ci)
+    sys.stdout.write("\n".join([*lines, line]) + "\n")
     return 0 if is_good else 1
 
 

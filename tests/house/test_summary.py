@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from tests.summary import summarize
+from tests.summary import recorded_lines, summarize
 
 PASSED = '<testcase name="a"/>'
 FAILED = '<testcase name="b"><failure/></testcase>'
@@ -57,3 +57,12 @@ def test_failures_besides_tests_are_counted(tmp_path: Path) -> None:
     line, is_good = summarize(results(tmp_path, PASSED, PASSED), ["lint"], is_ci=True)
 
     assert ("2 passed, 1 failed, 0 skipped, failed besides tests: lint", False) == (line, is_good)
+
+
+def test_what_tests_recorded_is_listed(tmp_path: Path) -> None:
+    """A line for each test with figures, of pytest's and GoogleTest's making."""
+    recorded = '<testcase name="kill"><properties><property name="worst_s" value="0.3"/></properties></testcase>'
+
+    lines = list(recorded_lines(results(tmp_path, recorded, PASSED + recorded)))
+
+    assert ["native-tests: kill: worst_s=0.3", "python: kill: worst_s=0.3"] == lines

@@ -208,6 +208,7 @@ TEST_P(StressTest, NoWrongElementWhileParametersSwitch) {
   });
 
   EXPECT_GT(switches, static_cast<uint64_t>(rounds) / 1000);
+  RecordProperty("allreduces", rounds);
   RecordProperty("config_switches", static_cast<int>(switches));
 }
 

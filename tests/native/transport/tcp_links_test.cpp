@@ -20,12 +20,19 @@ using testing::SocketKind;
 // Every rank is a host of its own: all bytes go through sockets.
 class LinkedWorld {
  public:
-  LinkedWorld(int world_size, SocketKind kind, int64_t timeout_ns = testing::kPatienceNs, int raw_rank = -1)
-      : cluster_(hosts(world_size), kind) {
+  // `raw_rank`: its data sockets are the test's. `silent_rank`: nobody serves any of its sockets.
+  LinkedWorld(int world_size, SocketKind kind, int64_t timeout_ns = testing::kPatienceNs, int raw_rank = -1,
+              int silent_rank = -1)
+      : cluster_(hosts(world_size), kind, silent_rank) {
     for (int rank = 0; rank < world_size; ++rank) {
       const std::vector<int> data_fds = cluster_.mesh().data_fds(rank);
       if (rank == raw_rank) {
         raw_fds_ = data_fds;
+        links_.push_back(nullptr);
+        continue;
+      }
+      if (rank == silent_rank) {
+        silent_fds_ = data_fds;
         links_.push_back(nullptr);
         continue;
       }
@@ -34,7 +41,10 @@ class LinkedWorld {
                                                   std::move(pids), data_fds, timeout_ns));
     }
   }
-  ~LinkedWorld() { close_raw(); }
+  ~LinkedWorld() {
+    close_raw();
+    testing::SocketMesh::close_all(silent_fds_);
+  }
 
   static std::vector<int> hosts(int world_size) {
     std::vector<int> hosts;
@@ -65,6 +75,7 @@ class LinkedWorld {
   Cluster cluster_;
   std::vector<std::unique_ptr<TcpLinks>> links_;
   std::vector<int> raw_fds_;
+  std::vector<int> silent_fds_;
 };
 
 class ExchangeTest : public ::testing::TestWithParam<std::tuple<int, SocketKind>> {
@@ -199,6 +210,20 @@ TEST_P(LostPeerTest, WhatIsKnownBetterElsewhereIsReportedInstead) {
   other.join();
 
   EXPECT_EQ("rank 1 was killed", status.message());
+}
+
+TEST(SilentRank, IsTheCulpritAndNotTheNeighbourThatGaveUpOnIt) {
+  LinkedWorld world(3, SocketKind::kSocketPair, testing::kPatienceNs, 1, 2);
+  ASSERT_TRUE(testing::eventually([&] { return world.cluster().transport(0).silent_rank() == 2; }));
+  world.close_raw();
+  Bytes in(4096);
+
+  const Status status = world.links(0).exchange(-1, {}, 1, in);
+
+  EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("rank 2 (host 2, pid 770000) has fallen silent, and rank 1"))
+      << status.message();
+  EXPECT_EQ(2, world.cluster().transport(0).failure()->culprit_rank);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sockets, LostPeerTest, ::testing::Values(SocketKind::kSocketPair, SocketKind::kLoopback));

@@ -143,6 +143,14 @@ Status TcpLinks::fail_lost(const Side& side, int error) {
   if (const std::optional<Failure> failure = await_better_news()) {
     return failure->status();
   }
+  // Where rank 0 itself is silent no news comes: the neighbour has given up on it, and left.
+  if (const int silent = transport_.silent_rank(); silent != kNoCulprit && silent != side.rank) {
+    return first_failure({StatusCode::kCollectiveTimeout, silent,
+                          peer_name(layout_, pids_, silent) + " has fallen silent, and " +
+                              peer_name(layout_, pids_, side.rank) + " ended its data connection (noticed by rank " +
+                              std::to_string(layout_.rank()) +
+                              "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
+  }
   return first_failure({StatusCode::kPeerLostError, side.rank,
                         peer_name(layout_, pids_, side.rank) + " is lost (noticed by rank " +
                             std::to_string(layout_.rank()) + "): its data connection ended in a running collective, " +

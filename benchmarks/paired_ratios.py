@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The median of paired ratios and its 95 % interval, for benchmarks that measure two ways in turn.
+
+The interval is that of the sign test: between two of the ratios themselves, exact for any distribution, however few or
+unlike each other they are. Fewer than six pairs have none.
+
+Source: Conover, Practical Nonparametric Statistics (1999), section 3.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from scipy.stats import binom
+
+CONFIDENCE = 0.95
+MIN_PAIRS = 6  # fewer heads or tails in a row are no rarity: 2 / 2**5 is above 1 - CONFIDENCE
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """What was found, with the ends of its interval."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """Return the interval's ends as a table shows them."""
+        return f"{self.low:.3f} to {self.high:.3f}"
+
+
+def paired_ratio(measured: Sequence[float], reference: Sequence[float]) -> Ratio:
+    """Return the median of `measured[i] / reference[i]` and its interval.
+
+    Args:
+        measured: One value per pair.
+        reference: What each is compared with, in the same unit.
+
+    Raises:
+        ValueError: If there are fewer than `MIN_PAIRS` pairs, or one side has more values than the other.
+    """
+    ratios = sorted(a / b for a, b in zip(measured, reference, strict=True))
+    if len(ratios) < MIN_PAIRS:
+        raise ValueError(f"{len(ratios)} pairs have no interval of {CONFIDENCE:.0%}; measure at least {MIN_PAIRS}")
+    outside = int(binom.ppf((1 - CONFIDENCE) / 2, len(ratios), 0.5))  # so many values from either end
+    return Ratio(median(ratios), ratios[outside - 1], ratios[-outside])

@@ -121,6 +121,17 @@ def _read_text(text: str) -> tuple[Any, str]:
     return text, ""
 
 
+def _read_timeline(text: str) -> tuple[Any, str]:
+    """Horovod's word for a trace that the program starts itself; any other text is a file."""
+    return (None if text.upper() == "DYNAMIC" else text), ""
+
+
+def _read_mark_cycles(text: str) -> tuple[Any, str]:
+    if BooleanReader().parse(text):
+        return None, "has no effect; call start_timeline(path, mark_cycles=True)"
+    return None, ""
+
+
 _READERS = {
     "HOROVOD_FUSION_THRESHOLD": (knob_variable("fusion_bytes"), _read_fusion_bytes),
     "HOROVOD_CYCLE_TIME": (knob_variable("cycle_ms"), _read_cycle_ms),
@@ -131,7 +142,8 @@ _READERS = {
     "HOROVOD_AUTOTUNE_LOG": ("AUTOTUNE_LOG", _read_text),
     "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": ("AUTOTUNE_MAX_SAMPLES", _read_samples),
     "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": ("AUTOTUNE_STEPS_PER_SAMPLE", _read_samples),
-    "HOROVOD_TIMELINE": ("RINGTUNE_TIMELINE", _read_text),
+    "HOROVOD_TIMELINE": ("RINGTUNE_TIMELINE", _read_timeline),
+    "HOROVOD_TIMELINE_MARK_CYCLES": ("RINGTUNE_TIMELINE", _read_mark_cycles),
     "HOROVOD_STALL_CHECK_DISABLE": ("RINGTUNE_STALL_WARN_S", _read_stall_disable),
     "HOROVOD_STALL_CHECK_TIME_SECONDS": ("RINGTUNE_STALL_WARN_S", _read_warn_seconds),
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("RINGTUNE_TIMEOUT_S", _read_seconds),

@@ -74,3 +74,19 @@ def test_the_tuners_variables_are_translated() -> None:
 
     assert settings.autotune
     assert "tune.csv" == settings.autotune_log
+
+
+def test_a_timeline_that_the_program_starts_is_no_file() -> None:
+    """Horovod's DYNAMIC leaves it to start_timeline(); another value is a path."""
+    assert Settings.from_environment({"HOROVOD_TIMELINE": "DYNAMIC"}).timeline is None
+    assert "trace.json" == Settings.from_environment({"HOROVOD_TIMELINE": "trace.json"}).timeline
+
+
+def test_marked_cycles_are_announced_as_without_effect() -> None:
+    """The note says what to call; switched off there is nothing to say."""
+    environ = {"HOROVOD_TIMELINE": "trace.json", "HOROVOD_TIMELINE_MARK_CYCLES": "1"}
+
+    assert "trace.json" == Settings.from_environment(environ).timeline
+    (note,) = find_notes(environ)
+    assert "mark_cycles=True" in note
+    assert () == find_notes({"HOROVOD_TIMELINE_MARK_CYCLES": "0"})

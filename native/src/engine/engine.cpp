@@ -156,7 +156,10 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, coordinator_.get(),
-                Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s)), links_.get(), counters_),
+                Executor(layout_,
+                         Stage(segment, layout_, seconds_to_ns(options_.timeout_s),
+                               [this] { return transport_.silent_rank(); }),
+                         links_.get(), counters_),
                 queue_, handles_, active_, counters_, timeline_, seconds_to_ns(options_.timeout_s)),
       communication_thread_([this] { progress_.run(); }) {}
 

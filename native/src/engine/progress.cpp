@@ -13,8 +13,8 @@ namespace {
 
 // While something is pending, limits and departures are looked at this often.
 constexpr int64_t kWatchNs = kNsPerS / 4;
-// The coordinator, which knows more, reports a limit first.
-constexpr int64_t kCoordinatorGraceNs = kNsPerS;
+// A coordinator that is there knows more, and reports a limit first.
+constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 // A peer that makes room in a ring does not say so.
 constexpr int64_t kRetryNs = kNsPerMs;
 constexpr int64_t kNoLimit = -1;
@@ -320,13 +320,15 @@ void Progress::watch_coordinator(int64_t now_ns) {
   const auto waiting = std::find_if(pending_.begin(), pending_.end(), [](const auto& item) {
     return item.first != kJoinName;  // a rank that has joined waits for as long as others have data
   });
+  const int64_t grace_ns = transport_.silent_rank() == kCoordinator ? 0 : kCoordinatorGraceNs;
   if (waiting == pending_.end() || waiting_since_ns_ == 0) {
     waiting_since_ns_ = waiting == pending_.end() ? 0 : now_ns;
-  } else if (now_ns - waiting_since_ns_ > timeout_ns_ + kCoordinatorGraceNs) {
+  } else if (now_ns - waiting_since_ns_ > timeout_ns_ + grace_ns) {
     transport_.fail({StatusCode::kCollectiveTimeout, kCoordinator,
                      "rank 0 has not answered for " + format_seconds(now_ns - waiting_since_ns_) + " while rank " +
                          std::to_string(transport_.rank()) + " waits for '" + waiting->first + "' (limit " +
-                         format_seconds(timeout_ns_) + "); see whether it is stopped, or raise RINGTUNE_TIMEOUT_S"});
+                         format_seconds(timeout_ns_) +
+                         "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
   }
 }
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "local_world.h"
@@ -64,6 +66,35 @@ TEST(Failure, ACoordinatorThatDoesNotAnswerIsNoticed) {
 
   EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
   EXPECT_NE(std::string::npos, status.message().find("rank 0 has not answered")) << status.message();
+}
+
+// How long rank 1 waits for a rank 0 of another host that says nothing at all, until its limit of 1.2 s ends the world.
+double seconds_until_silence_ends_the_world() {
+  testing::SocketMesh mesh({0, 1});  // keeps rank 0's ends open, and nobody serves them
+  EngineOptions options = testing::make_options(1, {0, 1});
+  options.timeout_s = 1.2;
+  options.transport.control_fds = mesh.control_fds(1);
+  options.make_links = [&mesh](Transport& transport, const Layout& own) {
+    return std::make_unique<TcpLinks>(transport, own, std::vector<int>{}, mesh.data_fds(1), 60 * kNsPerS);
+  };
+  Engine rank_1(testing::make_segment(1), options);
+  std::vector<float> values(4, 1);
+  const int64_t start_ns = now_ns();
+
+  const Status status = allreduce(rank_1, "x", values);
+
+  EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("rank 0 has not answered")) << status.message();
+  return ns_to_seconds(now_ns() - start_ns);
+}
+
+TEST(Failure, ACoordinatorThatHasFallenSilentHasNoGrace) {
+  double shortest_s = seconds_until_silence_ends_the_world();
+  for (int attempt = 0; attempt < 4 && shortest_s > 1.6; ++attempt) {  // a machine may be busy, but not always so
+    shortest_s = std::min(shortest_s, seconds_until_silence_ends_the_world());
+  }
+
+  EXPECT_LT(shortest_s, 1.2 + 0.5);  // a coordinator that is there has so much more
 }
 
 class DepartureTest : public ::testing::TestWithParam<int> {};

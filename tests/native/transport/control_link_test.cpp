@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/tcp/control_link.h"
 
+#include <cerrno>
+
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "transport/cluster.h"
@@ -87,6 +90,23 @@ TEST_P(ControlLinkTest, FramesBeforeTheEndAreReceivedWithIt) {
 
   ASSERT_EQ(1u, frames.size());
   EXPECT_EQ(bytes_of(10, 1), frames[0].payload);
+}
+
+TEST(ControlLink, WhatASendLearnsOfTheEndIsReportedWithIt) {
+  const auto [near_fd, far_fd] = connected_sockets(SocketKind::kLoopback);
+  ControlLink near(1, near_fd, 0);
+  const linger reset{1, 0};
+  ASSERT_EQ(0, setsockopt(far_fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)));
+  close(far_fd);
+  pollfd polled{near_fd, POLLIN, 0};
+  ASSERT_EQ(1, poll(&polled, 1, 10'000));
+  Bytes scratch(16);
+
+  near.send(encode_frame(FrameType::kHeartbeat, {}));  // the system tells an error once, to whoever asks first
+  const ControlLink::Received received = near.receive(scratch);
+
+  EXPECT_TRUE(received.is_lost);
+  EXPECT_EQ(ECONNRESET, received.error);
 }
 
 TEST_P(ControlLinkTest, MessagesThatNobodyTakesStopTheReading) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/shm/stage.h"
 
+#include <chrono>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -45,6 +46,32 @@ TEST(Stage, ATimeoutNamesTheRanksOfTheWorld) {
   EXPECT_NE(std::string::npos, status.message().find("rank 1 did not move on")) << status.message();
   EXPECT_NE(std::string::npos, status.message().find("noticed by rank 3")) << status.message();
   EXPECT_EQ(1, read_failure(*segment)->culprit_rank);
+}
+
+TEST(Stage, ATimeoutNamesARankOfAnotherHostThatHasFallenSilent) {
+  const std::shared_ptr<Segment> segment = segment_of(2);
+  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, [] { return 0; });
+  ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
+
+  const Status status = stage.wait_for(0, Phase::kReduced, 0);
+
+  EXPECT_EQ(0u, status.message().find("rank 0 (host 0) has fallen silent; rank 1 did not move")) << status.message();
+  EXPECT_EQ(0, read_failure(*segment)->culprit_rank);
+}
+
+TEST(Stage, WhatANeighbourKnowsBetterIsReportedInstead) {
+  const std::shared_ptr<Segment> segment = segment_of(2);
+  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, [] { return kNoCulprit; });
+  ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
+  std::thread neighbour([&segment] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));  // later than this rank's limit
+    record_failure(*segment, {StatusCode::kCollectiveTimeout, 2, "rank 2 sent nothing"});
+  });
+
+  const Status status = stage.wait_for(0, Phase::kReduced, 0);
+  neighbour.join();
+
+  EXPECT_EQ("rank 2 sent nothing", status.message());
 }
 
 TEST(Stage, ASlotIsOverwrittenOnlyWhenEveryRankHasReadIt) {

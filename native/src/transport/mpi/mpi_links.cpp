@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "transport/first_failure.h"
 #include "transport/peer_name.h"
 
 namespace ringtune {
@@ -21,10 +22,6 @@ constexpr int kSpins = 20;
 // on two cores from running: 16 MiB took 100 ms instead of 60.
 constexpr int64_t kYieldNs = 100'000;
 constexpr auto kSleep = std::chrono::microseconds(50);
-
-// A peer that died is named by those that watch it; what its neighbours see of it follows.
-constexpr int64_t kBetterNewsNs = 300 * kNsPerMs;
-constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
 
 // How long a transfer that was given up may take to end well.
 constexpr int64_t kGiveUpNs = 100 * kNsPerMs;
@@ -99,18 +96,15 @@ Status MpiLinks::pause(const Transfer& transfer, Quiet& quiet) {
 
 Status MpiLinks::fail_lost(const Transfer& transfer) {
   const std::string reason = session_->error();
-  const int64_t limit_ns = now_ns() + kBetterNewsNs;
-  while (now_ns() < limit_ns) {
-    if (const std::optional<Failure> failure = transport_.failure()) {
-      return failure->status();
-    }
-    std::this_thread::sleep_for(kBetterNewsLook);
+  if (const std::optional<Failure> failure = await_better_news(transport_)) {
+    return failure->status();
   }
   const int culprit = transfer.is_received() ? transfer.to : transfer.from;
-  return first_failure({StatusCode::kPeerLostError, culprit,
-                        peer_name(layout_, pids_, culprit) + " is lost (noticed by rank " +
-                            std::to_string(layout_.rank()) + "): MPI ended the transfer in a running collective: " +
-                            reason + "; see its output for the cause. Only shutdown() is usable now"});
+  return first_failure(
+      transport_, {StatusCode::kPeerLostError, culprit,
+                   peer_name(layout_, pids_, culprit) + " is lost (noticed by rank " + std::to_string(layout_.rank()) +
+                       "): MPI ended the transfer in a running collective: " + reason +
+                       "; see its output for the cause. Only shutdown() is usable now"});
 }
 
 Status MpiLinks::fail_after_timeout(const Transfer& transfer) {
@@ -118,17 +112,13 @@ Status MpiLinks::fail_after_timeout(const Transfer& transfer) {
   const int culprit = is_sender_stuck ? transfer.from : transfer.to;
   const uint64_t done = is_sender_stuck ? transfer.done.received_bytes : transfer.done.sent_bytes;
   const uint64_t wanted = is_sender_stuck ? transfer.in_bytes : transfer.out_bytes;
-  return first_failure({StatusCode::kCollectiveTimeout, culprit,
+  return first_failure(transport_,
+                       {StatusCode::kCollectiveTimeout, culprit,
                         peer_name(layout_, pids_, culprit) + (is_sender_stuck ? " sent" : " took") +
                             " nothing by MPI within a running collective for " + format_seconds(timeout_ns_) + " (" +
                             std::to_string(done) + " of " + std::to_string(wanted) +
                             " bytes were through; noticed by rank " + std::to_string(layout_.rank()) +
                             "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
-}
-
-Status MpiLinks::first_failure(const Failure& own) {
-  transport_.fail(own);
-  return transport_.failure().value_or(own).status();
 }
 
 void MpiLinks::give_up(Transfer& transfer) {

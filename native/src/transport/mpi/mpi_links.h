@@ -53,7 +53,6 @@ class MpiLinks final : public Links {
   Status pause(const Transfer& transfer, Quiet& quiet);
   Status fail_lost(const Transfer& transfer);
   Status fail_after_timeout(const Transfer& transfer);
-  Status first_failure(const Failure& own);
   void give_up(Transfer& transfer);
 
   Transport& transport_;

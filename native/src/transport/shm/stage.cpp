@@ -2,6 +2,8 @@
 #include "transport/shm/stage.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "transport/peer_name.h"
 #include "transport/shm/failure_record.h"
 
 namespace ringtune {
@@ -20,6 +23,10 @@ constexpr int kSpins = 200;
 constexpr int kYields = 50;
 // Bounds the time in which a timeout is noticed; wake-ups come by the doorbell.
 constexpr int64_t kSleepNs = 100 * kNsPerMs;
+
+// A neighbour that waits for another host reaches its limit at about the same time, and knows more.
+constexpr int64_t kBetterNewsNs = 300 * kNsPerMs;
+constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
 
 // More slots than the pipeline needs only push each other out of the caches.
 constexpr uint64_t kMaxDepth = 4;
@@ -47,8 +54,13 @@ bool poll_briefly(Condition is_done) {
 
 }  // namespace
 
-Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns)
-    : segment_(std::move(segment)), layout_(layout), rank_(layout.local_rank()), timeout_ns_(timeout_ns) {}
+Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns,
+             std::function<int()> silent_rank)
+    : segment_(std::move(segment)),
+      layout_(layout),
+      rank_(layout.local_rank()),
+      timeout_ns_(timeout_ns),
+      silent_rank_(std::move(silent_rank)) {}
 
 Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
   if (chunk_bytes != chunk_bytes_) {
@@ -141,11 +153,27 @@ Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t coun
       missing.push_back(layout_.local_ranks()[static_cast<size_t>(rank)]);
     }
   }
-  record_failure(*segment_, {StatusCode::kCollectiveTimeout, missing.empty() ? kNoCulprit : missing.front(),
-                             format_ranks(missing) + " did not move on within a running collective for " +
+  int culprit = missing.empty() ? kNoCulprit : missing.front();
+  std::string cause;
+  if (const int silent = silent_rank_ ? silent_rank_() : kNoCulprit; silent != kNoCulprit) {
+    culprit = silent;
+    cause = peer_name(layout_, {}, silent) + " has fallen silent; ";
+  } else if (layout_.host_count() > 1) {
+    await_better_news();
+  }
+  record_failure(*segment_, {StatusCode::kCollectiveTimeout, culprit,
+                             cause + format_ranks(missing) + " did not move on within a running collective for " +
                                  format_seconds(timeout_ns_) + " (noticed by rank " + std::to_string(layout_.rank()) +
-                                 "); see whether it is stopped or swapped out, or raise RINGTUNE_TIMEOUT_S"});
+                                 "); see whether it is stopped, swapped out or its network is down, or raise "
+                                 "RINGTUNE_TIMEOUT_S"});
   return read_failure(*segment_)->status();
+}
+
+void Stage::await_better_news() const {
+  const int64_t limit_ns = now_ns() + kBetterNewsNs;
+  while (!has_failure(*segment_) && now_ns() < limit_ns) {
+    std::this_thread::sleep_for(kBetterNewsLook);
+  }
 }
 
 }  // namespace ringtune

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "base/status.h"
@@ -21,7 +22,9 @@ enum class Phase : uint8_t { kStaged, kReduced, kDrained };
 
 class Stage {
  public:
-  Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns);
+  // `silent_rank` as in Transport; none where nobody could know of one.
+  Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns,
+        std::function<int()> silent_rank = nullptr);
 
   int local_rank() const { return rank_; }
   int local_size() const { return segment_->local_size(); }
@@ -49,11 +52,13 @@ class Stage {
   // Waits until the ranks [first, last) have counted to `count`.
   Status wait(int first, int last, Phase phase, uint64_t count);
   Status fail_after_timeout(int first, int last, Phase phase, uint64_t count);
+  void await_better_news() const;
 
   std::shared_ptr<Segment> segment_;
   Layout layout_;
   int rank_;
   int64_t timeout_ns_;
+  std::function<int()> silent_rank_;
   uint64_t base_ = 0;  // number of the operation's first chunk
   uint64_t chunks_ = 0;
   uint64_t chunk_bytes_ = 0;

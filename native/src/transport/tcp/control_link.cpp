@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/tcp/control_link.h"
 
+#include <cerrno>
 #include <utility>
 
 #include <unistd.h>
@@ -35,7 +36,7 @@ bool ControlLink::send(ByteSpan frame) {
   size_t sent = 0;
   if (output_.empty()) {
     // Straight from here: waking the link thread would cost more than the call.
-    sent = try_send(fd_, frame).bytes;
+    sent = send_some(frame);
   }
   output_.insert(output_.end(), frame.begin() + static_cast<std::ptrdiff_t>(sent), frame.end());
   return !output_.empty();
@@ -74,9 +75,18 @@ void ControlLink::flush() {
   if (output_.empty()) {
     return;
   }
-  // Whether a peer that takes no more is lost or has departed is for `receive` to find out.
-  const size_t sent = try_send(fd_, output_).bytes;
+  const size_t sent = send_some(output_);
   output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent));
+}
+
+// Whether a peer that takes no more is lost or has departed is for `receive` to find out. But the system tells an error
+// once, to whoever asks first; after that a connection that timed out looks like one that the peer has closed.
+size_t ControlLink::send_some(ByteSpan bytes) {
+  const Moved moved = try_send(fd_, bytes);
+  if (moved.is_lost && moved.error != EPIPE && send_error_ == 0) {
+    send_error_ = moved.error;
+  }
+  return moved.bytes;
 }
 
 ControlLink::Received ControlLink::receive(MutableByteSpan scratch) {
@@ -97,6 +107,10 @@ ControlLink::Received ControlLink::receive(MutableByteSpan scratch) {
     }
     received.is_broken = outcome == FrameDecoder::Outcome::kBroken;
     is_more = moved.bytes == scratch.size() && !received.is_broken;
+  }
+  if (received.is_lost && received.error == 0) {
+    const std::lock_guard lock(mutex_);
+    received.error = send_error_;
   }
   return received;
 }

@@ -49,7 +49,7 @@ class ControlLink {
     std::vector<Frame> frames;
     bool is_broken = false;  // after these frames comes something that is none
     bool is_lost = false;
-    int error = 0;
+    int error = 0;  // why, be it that a send has learned of it
   };
   pollfd watched() const;
   void flush();
@@ -66,6 +66,9 @@ class ControlLink {
   void abandon();
 
  private:
+  // Sends what the socket takes now; under the lock. Returns how many bytes.
+  size_t send_some(ByteSpan bytes);
+
   const int peer_rank_;
   int fd_;
   FrameDecoder decoder_;
@@ -74,6 +77,7 @@ class ControlLink {
   // Guards what follows. Held over system calls that do not block; no other lock is taken under it.
   mutable std::mutex mutex_;
   Bytes output_;
+  int send_error_ = 0;
   std::deque<Bytes> inbox_;
   size_t inbox_bytes_ = 0;
   bool has_goodbye_ = false;

@@ -2,10 +2,8 @@
 #include "transport/tcp/tcp_links.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <poll.h>
@@ -14,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "transport/first_failure.h"
 #include "transport/peer_name.h"
 #include "transport/tcp/socket.h"
 
@@ -32,10 +31,6 @@ constexpr int kBufferBytes = 4 << 20;
 constexpr int kYields = 20;
 // Between two looks at the world's failure.
 constexpr int64_t kPollNs = 100 * kNsPerMs;
-
-// A peer that died is named by those that watch it; what its neighbours see of it follows.
-constexpr int64_t kBetterNewsNs = 300 * kNsPerMs;
-constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
 
 template <typename Span>
 Span turn(Span bytes, size_t done_bytes) {
@@ -129,34 +124,26 @@ Status TcpLinks::pause(const Side& sending, const Side& receiving, Quiet& quiet)
   return Status::ok_status();
 }
 
-std::optional<Failure> TcpLinks::await_better_news() const {
-  const int64_t limit_ns = now_ns() + kBetterNewsNs;
-  std::optional<Failure> failure = transport_.failure();
-  while (!failure && now_ns() < limit_ns) {
-    std::this_thread::sleep_for(kBetterNewsLook);
-    failure = transport_.failure();
-  }
-  return failure;
-}
-
 Status TcpLinks::fail_lost(const Side& side, int error) {
-  if (const std::optional<Failure> failure = await_better_news()) {
+  if (const std::optional<Failure> failure = await_better_news(transport_)) {
     return failure->status();
   }
   // Where rank 0 itself is silent no news comes: the neighbour has given up on it, and left.
   if (const int silent = transport_.silent_rank(); silent != kNoCulprit && silent != side.rank) {
-    return first_failure({StatusCode::kCollectiveTimeout, silent,
-                          peer_name(layout_, pids_, silent) + " has fallen silent, and " +
-                              peer_name(layout_, pids_, side.rank) + " ended its data connection (noticed by rank " +
-                              std::to_string(layout_.rank()) +
-                              "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
+    return first_failure(
+        transport_,
+        {StatusCode::kCollectiveTimeout, silent,
+         peer_name(layout_, pids_, silent) + " has fallen silent, and " + peer_name(layout_, pids_, side.rank) +
+             " ended its data connection (noticed by rank " + std::to_string(layout_.rank()) +
+             "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
   }
-  return first_failure({StatusCode::kPeerLostError, side.rank,
-                        peer_name(layout_, pids_, side.rank) + " is lost (noticed by rank " +
-                            std::to_string(layout_.rank()) + "): its data connection ended in a running collective, " +
-                            "after " + std::to_string(side.done_bytes) + " of " + std::to_string(side.wanted_bytes()) +
-                            " bytes: " + describe_loss(error) +
-                            "; see its output and the network between the hosts. Only shutdown() is usable now"});
+  return first_failure(
+      transport_,
+      {StatusCode::kPeerLostError, side.rank,
+       peer_name(layout_, pids_, side.rank) + " is lost (noticed by rank " + std::to_string(layout_.rank()) +
+           "): its data connection ended in a running collective, " + "after " + std::to_string(side.done_bytes) +
+           " of " + std::to_string(side.wanted_bytes()) + " bytes: " + describe_loss(error) +
+           "; see its output and the network between the hosts. Only shutdown() is usable now"});
 }
 
 Status TcpLinks::fail_after_timeout(const Side& sending, const Side& receiving) {
@@ -165,23 +152,19 @@ Status TcpLinks::fail_after_timeout(const Side& sending, const Side& receiving) 
   // The neighbour may itself wait for another. Who knows of a silent rank says so at once, the others wait for that.
   const int silent = transport_.silent_rank();
   if (silent == kNoCulprit) {
-    if (const std::optional<Failure> failure = await_better_news()) {
+    if (const std::optional<Failure> failure = await_better_news(transport_)) {
       return failure->status();
     }
   }
   const std::string cause =
       silent == kNoCulprit || silent == stuck.rank ? "" : peer_name(layout_, pids_, silent) + " has fallen silent; ";
-  return first_failure({StatusCode::kCollectiveTimeout, silent == kNoCulprit ? stuck.rank : silent,
+  return first_failure(transport_,
+                       {StatusCode::kCollectiveTimeout, silent == kNoCulprit ? stuck.rank : silent,
                         cause + peer_name(layout_, pids_, stuck.rank) + (is_sender_stuck ? " sent" : " took") +
                             " nothing within a running collective for " + format_seconds(timeout_ns_) + " (" +
                             std::to_string(stuck.done_bytes) + " of " + std::to_string(stuck.wanted_bytes()) +
                             " bytes were through; noticed by rank " + std::to_string(layout_.rank()) +
                             "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
-}
-
-Status TcpLinks::first_failure(const Failure& own) {
-  transport_.fail(own);
-  return transport_.failure().value_or(own).status();
 }
 
 }  // namespace ringtune

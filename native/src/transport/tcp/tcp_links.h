@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "transport/layout.h"
@@ -48,10 +47,8 @@ class TcpLinks final : public Links {
   int fd_of(int rank, size_t bytes) const { return bytes == 0 ? -1 : fds_[static_cast<size_t>(rank)]; }
   Status advance(Side& side, Quiet& quiet);
   Status pause(const Side& sending, const Side& receiving, Quiet& quiet);
-  std::optional<Failure> await_better_news() const;
   Status fail_lost(const Side& side, int error);
   Status fail_after_timeout(const Side& sending, const Side& receiving);
-  Status first_failure(const Failure& own);
 
   Transport& transport_;
   const Layout layout_;

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who failed first: a rank that sees its neighbour gone or stuck lets those speak first that may know more.
+//
+// A rank that died is named by those that watch it, and one that is silent by those that listen to it; what its
+// neighbours see of that follows, and would name the wrong rank.
+#pragma once
+
+#include <optional>
+
+#include "base/status.h"
+#include "transport/failure.h"
+#include "transport/transport.h"
+
+namespace ringtune {
+
+// Waits for what another rank reports, a moment at most.
+std::optional<Failure> await_better_news(const Transport& transport);
+
+// Ends the world with what this rank has seen. Returns the failure that came first, which may be another.
+Status first_failure(Transport& transport, const Failure& own);
+
+}  // namespace ringtune

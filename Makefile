@@ -89,7 +89,7 @@ $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.c
 	@MPICH_CXX="$(CXX)" OMPI_CXX="$(CXX)" .venv-$*/bin/python -m ringtune.mpi_plugin
 	@touch $@
 
-setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: TensorFlow and Keras, no torch
+setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: TensorFlow and Keras, no torch; the operations for graphs
 
 $(TENSORFLOW)/.created:
 	$(PYTHON) -m venv $(TENSORFLOW)
@@ -98,6 +98,11 @@ $(TENSORFLOW)/.created:
 $(TENSORFLOW)/.ringtune: build/wheels/.built | $(TENSORFLOW)/.created
 	$(TENSORFLOW)/bin/pip install -qq "$$(echo build/wheels/*.whl)[test-tensorflow]"
 	@$(TENSORFLOW)/bin/pip install -qq --force-reinstall --no-deps build/wheels/*.whl  # the same version, other contents
+ifeq ($(HAS_CXX20),yes)
+	@TF_CPP_MIN_LOG_LEVEL=3 $(TENSORFLOW)/bin/python -m ringtune.tensorflow_op --compiler "$(CXX)"
+else
+	@echo "numpy functions alone: the ziglang wheel's C++ library is not TensorFlow's; with g++ the operations are built"
+endif
 	@touch $@
 
 system-packages: ## Debian packages that some tests need (root); does nothing when they are there

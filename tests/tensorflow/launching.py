@@ -6,10 +6,20 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from ringtune import tensorflow_op
 from tests.integration.jobs import Finished, ringtune, run_job
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "TF_NUM_INTRAOP_THREADS": "1"}
+
+needs_operations = pytest.mark.skipif(
+    not any(any(folder.glob("*.so")) for folder in tensorflow_op._folders()),
+    reason="the graph's operations are not built: python -m ringtune.tensorflow_op",
+)
+WAYS = ["numpy", pytest.param("operations", marks=needs_operations)]
+"""How gradients travel in graphs."""
 
 
 def run(ranks: int, program: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:

@@ -9,7 +9,7 @@ import pytest
 from job import Job
 from ringtune.tuner.review import review_log
 from tests.integration.jobs import run_job
-from tests.tensorflow.launching import QUIET, assert_all_right, run
+from tests.tensorflow.launching import QUIET, WAYS, assert_all_right, run
 
 BUDGET = {
     "AUTOTUNE": "1",
@@ -19,15 +19,17 @@ BUDGET = {
 }
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
-def test_ranks_train_as_one_process_on_the_joined_batch(ranks: int) -> None:
+def test_ranks_train_as_one_process_on_the_joined_batch(ranks: int, way: str) -> None:
     """With every option, in graphs and eagerly, by optimizer and by tape."""
-    assert_all_right(run(ranks, "training"), ranks)
+    assert_all_right(run(ranks, "training", way), ranks)
 
 
-def test_a_rank_that_is_left_alone_says_so() -> None:
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rank_that_is_left_alone_says_so(way: str) -> None:
     """An error inside fit is TensorFlow's, with the name and the text of ours."""
-    finished = run(2, "left_alone")
+    finished = run(2, "left_alone", way)
 
     assert 0 == finished.code, finished.text
     assert "UnknownError: " in finished.stdout, finished.text

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+SUBMISSION_VERSION: int
+"""Of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
+
 class EngineConfig:
     """A value for every knob; `chunk_bytes=0` and `allreduce_algorithm="auto"` mean the engine's table."""
 
@@ -198,6 +201,12 @@ class Engine:
 
     def mark_step(self) -> None:
         """Record the end of an optimizer step."""
+
+    def submission_door(self) -> int:
+        """Return the address through which a front end's compiled part submits tensors; see `submission_abi.h`.
+
+        It stays valid until the process ends; once the engine was shut down, what is submitted there fails.
+        """
 
     def apply_config(self, config: EngineConfig) -> int:
         """Rank 0: switch all ranks; return the config's epoch at once, before it is in force."""

@@ -6,6 +6,9 @@
 namespace ringtune {
 
 EngineHandle::~EngineHandle() {
+  if (door_ != nullptr && !is_forked_.load()) {
+    door_->close();
+  }
   if (is_forked_.load()) {
     // Its threads and its shared memory exist in the parent only: nothing here may be destroyed.
     [[maybe_unused]] Engine* left_to_the_parent = engine_.release();
@@ -27,6 +30,12 @@ RuntimeTuner& EngineHandle::tuner() {
     throw StatusException({StatusCode::kShutDown, "the engine was shut down"});
   }
   return tuner_;
+}
+
+RingtuneDoor* EngineHandle::door() {
+  engine();
+  std::call_once(is_door_made_, [this] { door_ = new SubmissionDoor(*this); });
+  return door_->address();
 }
 
 void EngineHandle::shutdown() {

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bindings/submission_door.h"
 #include "engine/engine.h"
 #include "runtime_tuner/runtime_tuner.h"
 
@@ -26,6 +28,8 @@ class EngineHandle {
   Engine& engine();
   // Throws after shutdown too.
   RuntimeTuner& tuner();
+  // The way in for compiled front ends.
+  RingtuneDoor* door();
 
   void shutdown();
   void abandon_after_fork();
@@ -35,6 +39,8 @@ class EngineHandle {
   RuntimeTuner tuner_;
   std::atomic<bool> is_shut_down_{false};
   std::atomic<bool> is_forked_{false};
+  std::once_flag is_door_made_;
+  SubmissionDoor* door_ = nullptr;  // left behind on purpose; see there
 };
 
 }  // namespace ringtune

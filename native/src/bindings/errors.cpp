@@ -4,9 +4,8 @@
 namespace nb = nanobind;
 
 namespace ringtune {
-namespace {
 
-const char* class_name(StatusCode code) {
+const char* error_class_name(StatusCode code) {
   switch (code) {
     case StatusCode::kConfigError:
       return "ConfigError";
@@ -25,11 +24,13 @@ const char* class_name(StatusCode code) {
   return "RingtuneError";
 }
 
+namespace {
+
 void translate(const std::exception_ptr& exception, void* /*payload*/) {
   try {
     std::rethrow_exception(exception);
   } catch (const StatusException& error) {
-    const nb::object type = nb::module_::import_("ringtune.errors").attr(class_name(error.status().code()));
+    const nb::object type = nb::module_::import_("ringtune.errors").attr(error_class_name(error.status().code()));
     PyErr_SetString(type.ptr(), error.what());
   }
 }

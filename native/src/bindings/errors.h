@@ -21,6 +21,9 @@ class StatusException : public std::exception {
   Status status_;
 };
 
+// The class of ringtune.errors that stands for a code.
+const char* error_class_name(StatusCode code);
+
 inline void raise_unless_ok(const Status& status) {
   if (!status.ok()) {
     throw StatusException(status);

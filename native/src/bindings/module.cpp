@@ -292,6 +292,7 @@ void bind_engine(nb::module_& module) {
           "poll", [](EngineHandle& self, Handle handle) { return self.engine().poll(handle); }, "handle"_a)
       .def("wait", &wait, "handle"_a)
       .def("mark_step", [](EngineHandle& self) { self.engine().mark_step(); })
+      .def("submission_door", [](EngineHandle& self) { return reinterpret_cast<uintptr_t>(self.door()); })
       .def("apply_config", &apply_config, "config"_a)
       .def("config", [](EngineHandle& self) { return self.engine().config(); })
       .def("config_epoch", [](EngineHandle& self) { return self.engine().config_epoch(); })
@@ -346,6 +347,7 @@ NB_MODULE(_engine, module) {
     }
     return names;
   });
+  module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_values(module);
   ringtune::bind_engine(module);
 }

@@ -165,14 +165,29 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
 
 Engine::~Engine() { shutdown(); }
 
-Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
-                               Handle& handle) {
+Status Engine::prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                                 Submission& submission) {
   if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
-  Submission submission = make_submission(OpKind::kAllreduce, tensor, reduce);
+  submission = make_submission(OpKind::kAllreduce, tensor, reduce);
   if (is_gradient) {
     steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
   }
+  return Status::ok_status();
+}
+
+Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                               Handle& handle) {
+  Submission submission;
+  if (Status s = prepare_allreduce(tensor, reduce, is_gradient, submission); !s.ok()) return s;
   return submit(std::move(submission), handle);
+}
+
+Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                               OnEnd on_end) {
+  Submission submission;
+  if (Status s = prepare_allreduce(tensor, reduce, is_gradient, submission); !s.ok()) return s;
+  Handle forgotten_at_the_end = kNoHandle;
+  return submit(std::move(submission), forgotten_at_the_end, std::move(on_end));
 }
 
 Status Engine::reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle) {
@@ -220,9 +235,9 @@ Status Engine::join_async(Handle& handle) {
   return submit(make_submission(OpKind::kJoin, nothing), handle);
 }
 
-Status Engine::submit(Submission submission, Handle& handle) {
+Status Engine::submit(Submission submission, Handle& handle, OnEnd on_end) {
   if (Status s = check_submission(submission); !s.ok()) return s;
-  handle = submission.handle = handles_.open();
+  handle = submission.handle = handles_.open(std::move(on_end));
   bool is_wake_needed = false;
   const Status status = queue_.push(std::move(submission), is_wake_needed);
   if (!status.ok()) {

@@ -74,6 +74,8 @@ class Engine {
   // Any thread. On success `handle` must be waited for once.
   Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
                          Handle& handle);
+  // The same without a handle: where it returns ok, `on_end` is called once.
+  Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient, OnEnd on_end);
   // The output takes this rank's rows: an even share, one more on the first ranks.
   Status reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle);
   Status broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle);
@@ -110,7 +112,10 @@ class Engine {
   void abandon_after_fork();
 
  private:
-  Status submit(Submission submission, Handle& handle);
+  // The submission of an allreduce that can be made.
+  Status prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                           Submission& submission);
+  Status submit(Submission submission, Handle& handle, OnEnd on_end = {});
 
   EngineOptions options_;
   Layout layout_;

@@ -4,51 +4,62 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ringtune {
 
-Handle HandleTable::open() {
+Handle HandleTable::open(OnEnd on_end) {
   const std::lock_guard lock(mutex_);
-  outcomes_.emplace(next_, std::nullopt);
+  operations_.emplace(next_, Operation{std::nullopt, std::move(on_end)});
   return next_++;
 }
 
 void HandleTable::complete(std::span<const Submission> done, const Status& status) {
+  std::vector<OnEnd> told;
   {
     const std::lock_guard lock(mutex_);
     for (const Submission& submission : done) {
-      outcomes_[submission.handle] = Outcome{status, submission.result};
+      Operation& operation = operations_[submission.handle];
+      if (operation.on_end) {
+        told.push_back(std::move(operation.on_end));
+        operations_.erase(submission.handle);
+      } else {
+        operation.outcome = Outcome{status, submission.result};
+      }
     }
   }
   has_completed_.notify_all();
+  for (const OnEnd& tell : told) {
+    tell(status);
+  }
 }
 
 void HandleTable::forget(Handle handle) {
   const std::lock_guard lock(mutex_);
-  outcomes_.erase(handle);
+  operations_.erase(handle);
 }
 
 bool HandleTable::is_done(Handle handle) const {
   const std::lock_guard lock(mutex_);
-  const auto found = outcomes_.find(handle);
-  return found == outcomes_.end() || found->second.has_value();
+  const auto found = operations_.find(handle);
+  return found == operations_.end() || found->second.outcome.has_value();
 }
 
 std::optional<Outcome> HandleTable::take(Handle handle, int64_t timeout_ns) {
   std::unique_lock lock(mutex_);
-  const auto found = outcomes_.find(handle);
-  if (found == outcomes_.end()) {
+  const auto found = operations_.find(handle);
+  if (found == operations_.end()) {
     return Outcome{{StatusCode::kConfigError,
                     "handle " + std::to_string(handle) + " is unknown: it was synchronized before, or never given out"},
                    nullptr};
   }
   // Elements of an unordered_map stay where they are; only this caller may erase this one.
-  std::optional<Outcome>& outcome = found->second;
+  std::optional<Outcome>& outcome = found->second.outcome;
   if (!has_completed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return outcome.has_value(); })) {
     return std::nullopt;
   }
   Outcome taken = std::move(*outcome);
-  outcomes_.erase(handle);
+  operations_.erase(handle);
   return taken;
 }
 

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,9 +22,14 @@ struct Outcome {
   std::shared_ptr<Gathered> result;
 };
 
+// Told how an operation ended, instead of a caller who waits. Runs on the communication thread: it returns at once and
+// calls no engine.
+using OnEnd = std::function<void(const Status&)>;
+
 class HandleTable {
  public:
-  Handle open();
+  // With `on_end` there is nothing to take: the handle is forgotten at the end.
+  Handle open(OnEnd on_end = {});
   // All at once: a waiting caller is woken once per fusion, not once per tensor.
   void complete(std::span<const Submission> done, const Status& status);
 
@@ -36,10 +42,15 @@ class HandleTable {
   std::optional<Outcome> take(Handle handle, int64_t timeout_ns);
 
  private:
-  // Guards outcomes_. Held for look-ups only; never while another lock is taken.
+  struct Operation {
+    std::optional<Outcome> outcome;  // nothing: pending
+    OnEnd on_end;
+  };
+
+  // Guards operations_. Held for look-ups only; never while another lock is taken or somebody is told.
   mutable std::mutex mutex_;
   std::condition_variable has_completed_;
-  std::unordered_map<Handle, std::optional<Outcome>> outcomes_;  // nothing: pending
+  std::unordered_map<Handle, Operation> operations_;
   Handle next_ = 1;
 };
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of this folder share: running cases by name, and requiring errors."""
+"""What the programs of this folder share: running cases by name, requiring errors, and how gradients travel."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ringtune import tensorflow_op
 from tests.integration.plain_rank import say
 
 
@@ -25,3 +26,14 @@ def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) 
     else:
         raise AssertionError(f"no error: {words}")
     assert words in text, text
+
+
+def choose_way(way: str, rank: int) -> None:
+    """Make this rank's gradients go a way where graphs are made.
+
+    Args:
+        way: `operations`, `numpy`, or `mixed` for operations on even ranks and numpy functions on odd ones.
+        rank: This rank.
+    """
+    if way == "numpy" or (way == "mixed" and rank % 2):
+        tensorflow_op._folders = lambda: iter(())  # nothing was built

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains on two ranks, of which the second leaves in the middle of the first epoch."""
+"""Trains on two ranks, of which the second leaves in the middle of the first epoch. Argument: the way of gradients."""
 
+import sys
 from typing import Any
 
 import keras
@@ -8,6 +9,7 @@ import numpy as np
 
 import ringtune.keras as hvd
 from tests.integration.plain_rank import say
+from tests.tensorflow.programs.cases import choose_way
 
 
 def leave(batch: int, logs: dict[str, Any]) -> None:
@@ -21,6 +23,7 @@ def leave(batch: int, logs: dict[str, Any]) -> None:
 def main() -> None:
     """Train until the other rank is missed."""
     hvd.init()
+    choose_way(sys.argv[1], hvd.rank())
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD()), loss="mse")
     spy = keras.callbacks.LambdaCallback(on_train_batch_end=leave)

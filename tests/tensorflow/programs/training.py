@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains with Keras and with tapes on several ranks, and alone on the joined batches. Arguments: cases, or all."""
+"""Trains with Keras and with tapes on several ranks, and alone on the joined batches.
+
+Arguments: the way of gradients, as `choose_way` takes it, and cases, or all.
+"""
 
 import sys
 import tempfile
@@ -13,7 +16,7 @@ import tensorflow as tf
 import ringtune.keras as hvd
 import ringtune.tensorflow.keras as horovods_name
 from ringtune.session import SESSION
-from tests.tensorflow.programs.cases import expect_error, run_cases
+from tests.tensorflow.programs.cases import choose_way, expect_error, run_cases
 
 ROWS = 4  # of a batch on each rank
 STEPS = 3
@@ -364,5 +367,6 @@ def case_rejoined() -> None:
 
 if __name__ == "__main__":
     hvd.init()
-    run_cases(globals(), sys.argv[1:])
+    choose_way(sys.argv[1], hvd.rank())
+    run_cases(globals(), sys.argv[2:])
     hvd.shutdown()

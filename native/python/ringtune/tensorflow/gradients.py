@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combines a step's gradients over the ranks, all in one call to the host, so that the engine can fuse them.
+"""Combines a step's gradients over the ranks, and marks the end of the step for the tuner.
 
-The call submits every gradient, waits for all, and marks the end of the step for the tuner.
+In a graph each dense gradient is submitted as soon as it is computed, where the operations for it have been built.
+Otherwise one call to the host submits all of them together, so that the engine can fuse them, and waits for all.
 """
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, Literal
 
 import tensorflow as tf
 
@@ -30,6 +32,7 @@ from ringtune.submissions import (
 from ringtune.world import World
 
 from .compression import Compression, CompressorClass
+from .graph_operations import GraphOperations, can_take, graph_operations, warn_once
 from .groups import Groups, grouped_positions
 from .host import call_host, rows_like, spec_like
 from .variables import leaf_name
@@ -103,17 +106,47 @@ class GradientReducer:
         if self.plan.process_set.included() is False:
             return list(gradients)
         step = _Step(self.plan, gradients, variables)
+        operations = None if tf.executing_eagerly() else graph_operations()
+        if operations is not None and operations.module is not None:
+            return step.unpack(self._reduce_in_graph(step, operations))
+        complaint = "" if operations is None else operations.complaint
 
         def run(inputs: list[Array]) -> Sequence[Array]:
-            world = world_of(self.plan.process_set)
-            if world is not self._known_world or self._known_step != step.digest:
-                self._known_world, self._known_step = world, step.digest
-                step.tell(world)
-            results = wait_for_all(step.start(world, iter(inputs)))
+            world = self._enter(step)
+            if complaint:
+                warn_once(world.console, complaint)
+            results = _run_on_host(world, step.entries, inputs)
             world.engine.mark_step()
-            return [array for result in results for array in (result if isinstance(result, tuple) else (result,))]
+            return results
 
-        return step.unpack(call_host(run, step.tensors(), step.specs()))
+        return step.unpack(call_host(run, _tensors(step.entries), _specs(step.entries)))
+
+    def _reduce_in_graph(self, step: "_Step", operations: GraphOperations) -> list[Any]:
+        """Return the results of a step's gradients, in order: those of the operations and those of the host."""
+        door = operations.open_door(lambda: self._enter(step))
+        others = [entry for entry in step.entries if not entry.can_go_in_graph]
+
+        def run(inputs: list[Array]) -> Sequence[Array]:
+            return _run_on_host(world_of(self.plan.process_set), others, inputs)
+
+        from_host = iter(call_host(run, _tensors(others), _specs(others)) if others else ())
+        results: list[Any] = []
+        for entry in step.entries:
+            if entry.can_go_in_graph:
+                results.append(entry.allreduce(operations, door))
+            else:
+                results += islice(from_host, len(entry.specs))
+        operations.mark_step(door, results)
+        return results
+
+    def _enter(self, step: "_Step") -> World:
+        """Return the world that a step begins in, once it knows which gradients the step submits."""
+        world = world_of(self.plan.process_set)
+        if world is not self._known_world or self._known_step != step.digest:
+            self._known_world, self._known_step = world, step.digest
+            for entry in step.entries:
+                world.gradient_set.add(entry.name, entry.dtype, entry.shape)
+        return world
 
 
 class _Step:
@@ -125,38 +158,25 @@ class _Step:
         self.digest = zlib.crc32(repr(signature).encode())
         names = [f"gradient.{self.digest:08x}.{position}.{leaf}" for position, (leaf, _, _) in enumerate(signature)]
         groups = _groups(plan, gradients, variables, names)
+        self._positions: list[int] = []
         self._count = len(gradients)
-        self._entries: dict[int, _Dense | _Sparse] = {}
+        self.entries: list[_Dense | _Sparse] = []
         for position, (name, gradient) in enumerate(zip(names, gradients, strict=True)):
             if gradient is None:
                 continue
+            self._positions.append(position)
             if isinstance(gradient, tf.IndexedSlices) and not plan.is_sparse_as_dense and position not in groups:
-                self._entries[position] = _Sparse(name, gradient, plan)
+                self.entries.append(_Sparse(name, gradient, plan))
             else:
-                self._entries[position] = _Dense(name, gradient, plan, groups.get(position, NO_GROUP))
-
-    def tensors(self) -> list[Any]:
-        """Return what goes to the host."""
-        return [tensor for entry in self._entries.values() for tensor in entry.tensors]
-
-    def specs(self) -> list[tf.TensorSpec]:
-        """Return what comes back."""
-        return [spec for entry in self._entries.values() for spec in entry.specs]
-
-    def tell(self, world: World) -> None:
-        """Tell a world which gradients a step submits."""
-        for entry in self._entries.values():
-            world.gradient_set.add(entry.name, entry.dtype, entry.shape)
-
-    def start(self, world: World, inputs: Iterator[Array]) -> list[Handle]:
-        """Submit all gradients."""
-        return [entry.start(world, inputs) for entry in self._entries.values()]
+                self.entries.append(_Dense(name, gradient, plan, groups.get(position, NO_GROUP)))
 
     def unpack(self, results: Sequence[Any]) -> list[Any]:
-        """Return the gradients as the caller gave them, from what came back."""
+        """Return the gradients as the caller gave them, from the results of the entries in order."""
         rest = iter(results)
-        found = {position: entry.unpack(rest) for position, entry in self._entries.items()}
-        return [found.get(position) for position in range(self._count)]
+        found: list[Any] = [None] * self._count
+        for position, entry in zip(self._positions, self.entries, strict=True):
+            found[position] = entry.unpack(rest)
+        return found
 
 
 class _Dense:
@@ -169,8 +189,13 @@ class _Dense:
         self.dtype, self.shape = tensor.dtype.name, tuple(tensor.shape)
         self.tensors = [travelling]
         self.specs = [spec_like(travelling)]
+        self.can_go_in_graph = can_take(travelling.dtype)
         self._plan = plan
         self._group = group
+
+    def allreduce(self, operations: GraphOperations, door: Any) -> Any:
+        """Return the result as a node of the graph."""
+        return operations.allreduce_gradient(door, self.name, self.tensors[0], self._plan.reduction, self._group)
 
     def start(self, world: World, inputs: Iterator[Array]) -> Handle:
         """Submit it."""
@@ -184,6 +209,8 @@ class _Dense:
 
 class _Sparse:
     """A gradient of some rows, such as an embedding's; ranks gather each other's."""
+
+    can_go_in_graph: Literal[False] = False
 
     def __init__(self, name: str, gradient: tf.IndexedSlices, plan: GradientPlan) -> None:
         check_sparse_reduction(plan.reduction.op)
@@ -201,6 +228,23 @@ class _Sparse:
     def unpack(self, results: Iterator[Any]) -> Any:
         """Return the combined gradient."""
         return tf.IndexedSlices(next(results), next(results), dense_shape=self._dense_shape)
+
+
+def _tensors(entries: Sequence[_Dense | _Sparse]) -> list[Any]:
+    """Return what goes to the host."""
+    return [tensor for entry in entries for tensor in entry.tensors]
+
+
+def _specs(entries: Sequence[_Dense | _Sparse]) -> list[tf.TensorSpec]:
+    """Return what comes back."""
+    return [spec for entry in entries for spec in entry.specs]
+
+
+def _run_on_host(world: World, entries: Sequence[_Dense | _Sparse], inputs: Sequence[Array]) -> list[Array]:
+    """Submit gradients, wait for all, and return the arrays of all results."""
+    rest = iter(inputs)
+    results = wait_for_all([entry.start(world, rest) for entry in entries])
+    return [array for result in results for array in (result if isinstance(result, tuple) else (result,))]
 
 
 def _groups(

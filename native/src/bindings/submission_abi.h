@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI by which a front end's compiled part hands tensors to the engine without Python: a shared library that is
+// compiled on the user's machine with what is installed there, such as the TensorFlow operation.
+//
+// Python gives it an engine's door as a number (`_engine.Engine.submission_door`). Every function may be called from
+// any thread, also after the engine was shut down.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+// Raised whenever anything in this file changes.
+inline constexpr uint32_t kRingtuneSubmissionVersion = 1;
+
+struct RingtuneSubmissionTable;
+
+// The way to one engine. It outlives the engine: an address that was given out stays valid until the process ends.
+struct RingtuneDoor {
+  const RingtuneSubmissionTable* table;
+};
+
+struct RingtuneAllreduce {
+  const char* name;  // under which the ranks' tensors meet; texts end with a zero
+  const void* input;
+  void* output;  // may be the input
+  const int64_t* shape;
+  uint32_t dimensions;
+  uint32_t dtype;      // dtype and reduction: the numbers that `_engine.Engine` documents
+  uint32_t reduction;  // the result is postscale * reduction(prescale * input)
+  uint32_t is_gradient;
+  double prescale;
+  double postscale;
+  const char* group;  // empty: none
+  uint32_t group_size;
+};
+
+// `error` is null, or the class of the error and its text, such as "PeerLostError: rank 1 ...". Returns at once.
+typedef void (*RingtuneOnEnd)(void* context, const char* error);
+
+struct RingtuneSubmissionTable {
+  uint32_t version;
+  // Both buffers must live until `on_end` is called: exactly once, on a thread of the engine's, or within this call
+  // where the tensor is refused.
+  void (*allreduce)(RingtuneDoor* door, const RingtuneAllreduce* request, RingtuneOnEnd on_end, void* context);
+  // The end of an optimizer step.
+  void (*mark_step)(RingtuneDoor* door);
+};
+
+}  // extern "C"

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectives/allreduce.h"
+#include "transport/peer_name.h"
 
 namespace ringtune {
 namespace {
@@ -251,9 +252,7 @@ void Coordinator::watch_stalls(int64_t now_ns) {
     const std::vector<int> missing = ledger_.missing_ranks(entry);
     const std::string what = describe_wait(entry, missing) + " since " + format_seconds(age_ns);
     if (age_ns >= limits_.timeout_ns) {
-      transport_.fail({StatusCode::kCollectiveTimeout, missing.empty() ? kNoCulprit : missing.front(),
-                       what + ", the limit is " + format_seconds(limits_.timeout_ns) +
-                           "; check what that rank does, or raise RINGTUNE_TIMEOUT_S"});
+      fail_overdue(missing, what);
       return;
     }
     if (!entry.is_warned) {
@@ -262,6 +261,16 @@ void Coordinator::watch_stalls(int64_t now_ns) {
                  what + "; the job ends at RINGTUNE_TIMEOUT_S = " + format_seconds(limits_.timeout_ns));
     }
   }
+}
+
+// A missing rank may itself wait for one that has fallen silent.
+void Coordinator::fail_overdue(const std::vector<int>& missing, const std::string& what) {
+  const int silent = transport_.silent_rank();
+  const int first_missing = missing.empty() ? kNoCulprit : missing.front();
+  const std::string cause = silent == kNoCulprit ? "" : peer_name(layout_, {}, silent) + " has fallen silent; ";
+  transport_.fail({StatusCode::kCollectiveTimeout, silent == kNoCulprit ? first_missing : silent,
+                   cause + what + ", the limit is " + format_seconds(limits_.timeout_ns) +
+                       "; check what that rank does, or raise RINGTUNE_TIMEOUT_S"});
 }
 
 void Coordinator::watch_departures() {

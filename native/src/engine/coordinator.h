@@ -57,6 +57,7 @@ class Coordinator {
   bool publish();
 
   void watch_stalls(int64_t now_ns);
+  void fail_overdue(const std::vector<int>& missing, const std::string& what);
   void watch_departures();
   void fail_if_departed(const std::vector<int>& missing, const std::string& what);
 

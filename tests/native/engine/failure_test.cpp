@@ -97,6 +97,28 @@ TEST(Failure, ACoordinatorThatHasFallenSilentHasNoGrace) {
   EXPECT_LT(shortest_s, 1.2 + 0.5);  // a coordinator that is there has so much more
 }
 
+TEST(Failure, ARankThatHasFallenSilentIsTheCulpritOfATimeout) {
+  const std::vector<int> hosts{0, 1, 2};
+  testing::SocketMesh mesh(hosts);  // nobody serves rank 2's ends
+  std::vector<std::unique_ptr<Engine>> engines;
+  for (const int rank : {0, 1}) {
+    EngineOptions options = testing::make_options(rank, hosts);
+    options.timeout_s = 1.5;
+    options.transport.control_fds = mesh.control_fds(rank);
+    options.make_links = [&mesh, rank](Transport& transport, const Layout& own) {
+      return std::make_unique<TcpLinks>(transport, own, std::vector<int>{}, mesh.data_fds(rank), 60 * kNsPerS);
+    };
+    engines.push_back(std::make_unique<Engine>(testing::make_segment(1), options));
+  }
+  std::vector<float> values(4, 1);
+
+  const Status status = allreduce(*engines[0], "x", values);  // rank 1 does not submit it, as if it waited for rank 2
+
+  EXPECT_EQ(StatusCode::kCollectiveTimeout, status.code());
+  EXPECT_EQ(0u, status.message().find("rank 2 (host 2) has fallen silent; tensor 'x' waits for ranks 1, 2"))
+      << status.message();
+}
+
 class DepartureTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(DepartureTest, ARankThatIsStillNeededIsMissedByTheOthers) {

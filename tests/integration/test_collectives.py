@@ -2,6 +2,7 @@
 """The collectives of real processes, however they were launched."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,18 @@ def test_every_collective_is_right(count: int) -> None:
     ("count", "allreduces"),
     [(2, 4_000), (3, 4_000), *(pytest.param(n, 100_000, marks=pytest.mark.long) for n in (2, 3, 4))],
 )
-def test_no_element_is_wrong_while_the_config_switches(count: int, allreduces: int) -> None:
+def test_no_element_is_wrong_while_the_config_switches(
+    count: int, allreduces: int, record_property: Callable[[str, object], None]
+) -> None:
     """Every allreduce of a random shape is right although all knobs change every ten cycles."""
     finished = run_job(ranks(count, "switching", str(allreduces)), deadline_s=170)
 
     assert 0 == finished.code, finished.text
     assert count == finished.stdout.count("all right"), finished.text
-    assert int(finished.stdout.split("switches=")[1].split()[0]) > allreduces // 1_000, finished.text
+    switches = int(finished.stdout.split("switches=")[1].split()[0])
+    record_property("allreduces", allreduces)
+    record_property("config_switches", switches)
+    assert switches > allreduces // 1_000, finished.text
 
 
 def test_torchrun_starts_ranks() -> None:

@@ -7,7 +7,8 @@ Nothing here asserts a speed: a launch that does not end within half a minute ha
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -126,21 +127,26 @@ def test_a_place_is_found_or_refused_with_a_reason(environ: dict[str, str]) -> N
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_ten_thousand_environments_are_read_or_refused() -> None:
+def test_ten_thousand_environments_are_read_or_refused(record_property: Callable[[str, object], None]) -> None:
     """The same, 10,000 times for each."""
+    tried: Counter[str] = Counter()
 
     @settings(max_examples=10_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(environments((*JOB_NAMES, *HOROVOD_NAMES)))
     def settings_many(environ: dict[str, str]) -> None:
         check_settings(environ)
+        tried["settings"] += 1
 
     @settings(max_examples=10_000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(environments((*PLACE_NAMES, *SLURM_NAMES, *TORCH_NAMES)).filter(lambda e: "book:" not in str(e)))
     def places_many(environ: dict[str, str]) -> None:
         check_place(environ)
+        tried["places"] += 1
 
     settings_many()
     places_many()
+    for what, count in tried.items():
+        record_property(what, count)
 
 
 def launch(environ: dict[str, str]) -> float:

@@ -244,6 +244,7 @@ def test_a_flood_of_garbage_does_not_keep_ranks_apart(
 
     found = places(run_all([program("where"), program("where"), flood], [*environs, {}])[:2])
 
+    record_property("connections", count)
     record_property("calm_s", calm_s)
     record_property("flooded_s", max(place["joined_s"] for place in found))
     check_places(found, (0, 0), "shm")

@@ -6,10 +6,8 @@ form runs each case twice; the long one as often as it takes to see a 99th perce
 """
 
 import json
-import os
 import random
 import re
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,11 +69,10 @@ class Scene:
     def kill(self) -> None:
         """End the victim's ranks without a goodbye, be it only from its system: the power is off."""
         jobs = [self.jobs[rank] for rank in sorted(ranks_of(self.victim))]
-        for pid in [pid for job in jobs for pid in job.processes()]:
-            os.kill(pid, signal.SIGSTOP)
-        run_on(self.made[self.victim], ["ss", "--kill", "--tcp", "state", "connected"])
         for job in jobs:
             job.kill()
+        run_on(self.made[self.victim], ["ss", "--kill", "--tcp", "state", "connected"])
+        for job in jobs:
             job.wait()
 
     def losses(self, ranks: set[int], since_s: float) -> list[Loss]:

@@ -97,14 +97,23 @@ def test_a_log_on_a_full_device_costs_one_warning() -> None:
     assert 1 == finished.stderr.count("misses records"), finished.text
 
 
-def test_a_small_dev_shm_is_enough() -> None:
-    """The engine works where /dev/shm has one MiB, as in many containers."""
-    command = " ".join(ranks(2, "collectives"))
+FULL = "{ head -c 9m /dev/zero > /dev/shm/other || true; }"  # of 8 MiB
 
-    finished = run_job(unshared(f"mount -t tmpfs -o size=1m none /dev/shm && exec {command}"))
+
+@pytest.mark.parametrize(
+    "prepared",
+    [*(f"mount -t tmpfs -o size={mib}m none /dev/shm" for mib in (1, 16, 64)),
+     f"mount -t tmpfs -o size=8m none /dev/shm && {FULL}"],
+    ids=["1 MiB", "16 MiB", "64 MiB", "full"],
+)  # fmt: skip
+def test_a_small_dev_shm_is_enough(prepared: str) -> None:
+    """Containers give a few MiB of /dev/shm: the engine needs none of it, for a tensor of 80 MiB either."""
+    command = " ".join(ranks(4, "large_tensor"))
+
+    finished = run_job(unshared(f"{prepared} && exec {command}"))
 
     assert 0 == finished.code, finished.text
-    assert 2 == finished.stdout.count("is right")
+    assert 4 == finished.stdout.count("all right"), finished.text
 
 
 def test_settings_without_effect_are_said_once() -> None:

@@ -80,7 +80,7 @@ class TuningRun:
             state.journal.begin(space, state.baseline)
             space.validate(state.baseline)
             if not space.free:
-                return keep(state.baseline, "nothing to tune, every parameter is fixed")
+                return keep(state.baseline, self._settings.nothing_to_tune)
             guard = GuardedDesigner(self._designer, space, self._settings.deadline_s)
             state.meter.switch(state.baseline)
             warm_up(state)

@@ -23,6 +23,7 @@ class RunSettings:
         layout: Ranks per host, JSON-able.
         versions: Versions of the software, JSON-able.
         run_id: Names the run in the log.
+        nothing_to_tune: The verdict where no parameter is free.
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
         deadline_s: Longest time a designer may think, seconds.
         adoption_pairs: Interleaved pairs of the adoption test.
@@ -37,6 +38,7 @@ class RunSettings:
     layout: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    nothing_to_tune: str = "nothing to tune, every parameter is fixed"
     prior_trials: tuple[Trial, ...] = ()
     deadline_s: float = 30.0
     adoption_pairs: int = 12

@@ -97,6 +97,19 @@ def test_a_log_on_a_full_device_costs_one_warning() -> None:
     assert 1 == finished.stderr.count("misses records"), finished.text
 
 
+def test_one_bucket_of_ddp_leaves_nothing_to_tune_but_the_other_knobs(tmp_path: Path) -> None:
+    """fusion_bytes cannot act on one bucket; with the other knobs fixed the verdict says what would change that."""
+    fixed = {"RINGTUNE_CYCLE_MS": "1", "RINGTUNE_RESPONSE_CACHE": "1", "RINGTUNE_CHUNK_BYTES": "64KiB"}
+    job = ranks(2, "torch_ddp_tuned", str(tmp_path / "store"))
+
+    finished = run_job(job, {"AUTOTUNE": "1", **fixed})
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("over, True"), finished.text
+    assert "keeping default: nothing to tune under DDP buckets of 0.0159 MiB" in finished.stderr, finished.text
+    assert "a smaller bucket_cap_mb makes more buckets" in finished.stderr, finished.text
+
+
 FULL = "{ head -c 9m /dev/zero > /dev/shm/other || true; }"  # of 8 MiB
 
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from ringtune import __version__, _engine
@@ -29,6 +30,7 @@ from ringtune.tuner import (
     tunable_names,
 )
 
+from .ddp_buckets import DdpBuckets
 from .engine_target import EngineTarget
 from .fingerprints import hardware_facts, hardware_fingerprint, study_key
 from .progress import TuningDisplay
@@ -147,31 +149,41 @@ class _TuningJob:
                 counters = self._world.engine.counters()
             except RingtuneError:
                 return False
-            if counters["steps"] > 0:
+            if counters["steps"] > self._unsettled_steps():
                 return True
             text = watch.look(counters, time.monotonic())
             if text is not None:
                 self._world.console.warning(text)
         return False
 
+    def _unsettled_steps(self) -> int:
+        """Return how many steps say nothing about later ones: DDP makes its buckets anew after the first."""
+        return 1 if self._world.gradient_set.bucket_bytes else 0
+
     def _tune(self) -> None:
         settings = self._world.settings
+        buckets = DdpBuckets(self._world.gradient_set.bucket_bytes)
         with closing(TuningDisplay(settings.autotune_log)) as display:
             try:
-                space = self._space()
+                space = self._space(buckets)
             except SpaceError as error:
                 display.warned(f"the tuner stays off: {error}")
                 return
             observer = TracedTuning(display, self._world.engine)
             target = EngineTarget(self._world.engine, space, settings.baseline, self._closing)
             designer = make_designer(DEFAULT_DESIGNER, space, settings.seed)
-            TuningRun(target, designer, _run_settings(self._world, space), self._log, observer).run()
+            if space.free and buckets.note:
+                display.warned(buckets.note)
+            run_settings = _run_settings(self._world, space)
+            if buckets.sizes:
+                run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
+            TuningRun(target, designer, run_settings, self._log, observer).run()
 
-    def _space(self) -> SearchSpace:
+    def _space(self, buckets: DdpBuckets) -> SearchSpace:
         """Return what may be tuned in this world, for the steps seen so far."""
         world = self._world
         has_allgathers = world.engine.counters().get("allgathers", 0) > 0
-        tuned = tunable_names(world.layout.ranks_per_host, has_allgathers=has_allgathers)
+        tuned = buckets.tunable(tunable_names(world.layout.ranks_per_host, has_allgathers=has_allgathers))
         algorithms = _engine.allreduce_algorithms()
         return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
 

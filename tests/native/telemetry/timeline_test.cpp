@@ -39,25 +39,29 @@ void trace_tensor(Timeline& timeline, std::string_view name) {
   timeline.end(track, now_ns());
 }
 
-bool wait_for_growth(const std::string& path, uintmax_t bytes, int64_t deadline_ns) {
-  while (std::filesystem::file_size(path) <= bytes && now_ns() < deadline_ns) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+size_t count_in(const std::string& text, std::string_view word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + word.size())) {
+    ++count;
   }
-  return std::filesystem::file_size(path) > bytes;
+  return count;
 }
 
-// Returns whether the file came to have so many bytes. No faster than the writer, whose ring holds more than a batch:
-// nothing is dropped, however busy the machine.
-bool trace_until(Timeline& timeline, const std::string& path, uintmax_t bytes) {
-  constexpr int kBatch = 2000;
+// Returns whether the file came to have so many bytes. A batch begins when all of the one before is in the file, and the
+// writer's ring holds a batch: nothing is dropped, however busy the machine.
+bool trace_until(Timeline& timeline, const std::string& path, size_t bytes) {
+  constexpr size_t kBatch = 2000;
   const int64_t deadline_ns = now_ns() + 60 * kNsPerS;
-  uintmax_t written = 0;
-  while (written < bytes) {
-    for (int i = 0; i < kBatch; ++i) {
+  std::string text;
+  for (size_t traced = kBatch; text.size() < bytes; traced += kBatch) {
+    for (size_t i = 0; i < kBatch; ++i) {
       trace_tensor(timeline, "weight");
     }
-    if (!wait_for_growth(path, written, deadline_ns)) return false;
-    written = std::filesystem::file_size(path);
+    while (count_in(text, "NEGOTIATE") < traced) {
+      if (now_ns() >= deadline_ns) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      text = read_file(path);
+    }
   }
   return true;
 }

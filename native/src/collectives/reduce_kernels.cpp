@@ -2,12 +2,13 @@
 #include "collectives/reduce_kernels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "collectives/element.h"
+#include "collectives/reduce_loops.h"
 
 namespace ringtune {
 namespace {
@@ -15,131 +16,10 @@ namespace {
 // The accumulators of one tile stay in the first-level cache while the inputs stream by.
 constexpr size_t kTileBytes = 4096;
 
-// Unsigned, so that an overflowing integer wraps as it does in numpy and torch instead of being undefined.
-struct Add {
-  template <typename T>
-  static T combine(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-    } else {
-      return a + b;
-    }
-  }
-};
-
-struct Multiply {
-  template <typename T>
-  static T combine(T a, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
-
-// `b != b` is true for NaN alone.
-struct Minimum {
-  template <typename T>
-  static T combine(T a, T b) {
-    return ((b < a) | (b != b)) ? b : a;
-  }
-};
-
-struct Maximum {
-  template <typename T>
-  static T combine(T a, T b) {
-    return ((b > a) | (b != b)) ? b : a;
-  }
-};
-
-template <typename T>
-T scale_integer(T value, double scale) {
-  constexpr double kEnd = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
-  constexpr double kLowest = static_cast<double>(std::numeric_limits<T>::lowest());
-  const double scaled = static_cast<double>(value) * scale;
-  if (scaled >= kEnd) {
-    return std::numeric_limits<T>::max();
-  }
-  return scaled <= kLowest ? std::numeric_limits<T>::lowest() : static_cast<T>(scaled);
-}
-
-template <typename E>
-typename E::Accumulator scaled(typename E::Accumulator value, double scale) {
-  using T = typename E::Accumulator;
-  if constexpr (std::is_same_v<E, Element<Bool>>) {
-    return static_cast<T>(value * scale != 0);
-  } else if constexpr (std::is_integral_v<T>) {
-    return scale_integer(value, scale);
-  } else {
-    return value * static_cast<T>(scale);
-  }
-}
-
-template <typename T>
-T average(T sum, int ranks) {
-  if constexpr (std::is_integral_v<T>) {
-    const auto quotient = sum / ranks;  // as int where T is smaller
-    return static_cast<T>(quotient - (sum % ranks < 0 ? 1 : 0));
-  } else {
-    return sum / static_cast<T>(ranks);
-  }
-}
-
-// One element's contribution, scaled.
-template <typename E, bool kIsScaled>
-typename E::Accumulator contribution(const std::byte* source, size_t index, double scale) {
-  const typename E::Accumulator value = E::load(read_element<typename E::Stored>(source, index));
-  if constexpr (kIsScaled) {
-    return scaled<E>(value, scale);
-  } else {
-    return value;
-  }
-}
-
-// The loops over a tile, for one element type and operation. `tile` points to accumulators.
 using TakeLoop = void (*)(void* tile, const std::byte* source, size_t count, double scale);
-
-template <typename E, bool kIsScaled>
-void load_loop(void* tile, const std::byte* source, size_t count, double scale) {
-  auto* __restrict accumulators = static_cast<typename E::Accumulator*>(tile);
-  for (size_t i = 0; i < count; ++i) {
-    accumulators[i] = contribution<E, kIsScaled>(source, i, scale);
-  }
-}
-
-template <typename E, typename Op, bool kIsScaled>
-void combine_loop(void* tile, const std::byte* source, size_t count, double scale) {
-  auto* __restrict accumulators = static_cast<typename E::Accumulator*>(tile);
-  for (size_t i = 0; i < count; ++i) {
-    accumulators[i] = Op::combine(accumulators[i], contribution<E, kIsScaled>(source, i, scale));
-  }
-}
-
-template <typename E>
-void finish_loop(void* tile, size_t count, const Reduction& reduction) {
-  auto* __restrict accumulators = static_cast<typename E::Accumulator*>(tile);
-  if (reduction.op == ReduceOp::kAverage) {
-    for (size_t i = 0; i < count; ++i) {
-      accumulators[i] = average(accumulators[i], reduction.ranks);
-    }
-  }
-  if (reduction.postscale != 1) {
-    for (size_t i = 0; i < count; ++i) {
-      accumulators[i] = scaled<E>(accumulators[i], reduction.postscale);
-    }
-  }
-}
-
-template <typename E>
-void store_loop(const void* tile, std::byte* __restrict target, size_t count) {
-  const auto* accumulators = static_cast<const typename E::Accumulator*>(tile);
-  for (size_t i = 0; i < count; ++i) {
-    write_element(target, i, E::store(accumulators[i]));
-  }
-}
+using FinishLoop = void (*)(void* tile, size_t count, const Reduction* reduction);
+using StoreLoop = void (*)(const void* tile, std::byte* target, size_t count);
+using PairLoop = void (*)(const std::byte* first, const std::byte* second, std::byte* target, size_t count, double by);
 
 struct Loops {
   size_t stored_bytes;
@@ -148,45 +28,96 @@ struct Loops {
   TakeLoop combine;
   TakeLoop load_partial;
   TakeLoop combine_partial;
-  void (*finish)(void* tile, size_t count, const Reduction& reduction);
-  void (*store)(const void* tile, std::byte* target, size_t count);
+  FinishLoop finish;
+  StoreLoop store;
+  PairLoop pair;  // null where two contributions take the long way
 };
 
+bool is_pair(const ReductionInputs& inputs, ReductionOutput output) {
+  return inputs.partials.empty() && inputs.contributions.size() == 2 && output == ReductionOutput::kResult;
+}
+
+// What the reduction does to the sum of a pair, where that is one operation.
+struct PairPlan {
+  bool is_possible;
+  PairEnd end;
+  double by;
+};
+
+PairPlan plan_pair(const Reduction& reduction, bool is_float) {
+  const bool is_average = reduction.op == ReduceOp::kAverage;
+  const bool is_scaled = reduction.prescale != 1 || reduction.postscale != 1;
+  if (is_scaled || (is_average && !is_float)) {
+    return {false, PairEnd::kNothing, 1};
+  }
+  if (!is_average) {
+    return {true, PairEnd::kNothing, 1};
+  }
+  // The reciprocal of a power of two is exact, so that the product has the quotient's bits.
+  const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(reduction.ranks));
+  return is_power_of_two ? PairPlan{true, PairEnd::kMultiply, 1.0 / reduction.ranks}
+                         : PairPlan{true, PairEnd::kDivide, static_cast<double>(reduction.ranks)};
+}
+
 template <typename E, typename Op>
-Loops loops(bool is_scaled) {
+PairLoop pick_pair(const PairPlan& plan, InstructionSet set) {
+  using Pair = Compiled<PairLoop>;
+  if (!plan.is_possible) {
+    return nullptr;
+  }
+  if constexpr (std::is_floating_point_v<typename E::Accumulator> && std::is_same_v<Op, Add>) {
+    if (plan.end == PairEnd::kMultiply) {
+      return Pair::pick<&pair_loop<E, Op, PairEnd::kMultiply>>(set);
+    }
+    if (plan.end == PairEnd::kDivide) {
+      return Pair::pick<&pair_loop<E, Op, PairEnd::kDivide>>(set);
+    }
+  }
+  return Pair::pick<&pair_loop<E, Op, PairEnd::kNothing>>(set);
+}
+
+template <typename E, typename Op>
+Loops loops(const Reduction& reduction, const PairPlan& plan, InstructionSet set) {
   using Partial = Element<typename E::Accumulator>;
+  using Take = Compiled<TakeLoop>;
+  const bool is_scaled = reduction.prescale != 1;
   return {sizeof(typename E::Stored),
           sizeof(typename E::Accumulator),
-          is_scaled ? &load_loop<E, true> : &load_loop<E, false>,
-          is_scaled ? &combine_loop<E, Op, true> : &combine_loop<E, Op, false>,
-          &load_loop<Partial, false>,
-          &combine_loop<Partial, Op, false>,
-          &finish_loop<E>,
-          &store_loop<E>};
+          is_scaled ? Take::pick<&load_loop<E, true>>(set) : Take::pick<&load_loop<E, false>>(set),
+          is_scaled ? Take::pick<&combine_loop<E, Op, true>>(set) : Take::pick<&combine_loop<E, Op, false>>(set),
+          Take::pick<&load_loop<Partial, false>>(set),
+          Take::pick<&combine_loop<Partial, Op, false>>(set),
+          Compiled<FinishLoop>::pick<&finish_loop<E>>(set),
+          Compiled<StoreLoop>::pick<&store_loop<E>>(set),
+          pick_pair<E, Op>(plan, set)};
 }
 
 template <typename E>
-Loops loops_of(ReduceOp op, bool is_scaled) {
+Loops loops_of(const Reduction& reduction, InstructionSet set) {
   constexpr bool kIsBool = std::is_same_v<E, Element<Bool>>;
-  switch (op) {
+  const PairPlan plan = plan_pair(reduction, std::is_floating_point_v<typename E::Accumulator>);
+  switch (reduction.op) {
     case ReduceOp::kMin:
-      return loops<E, Minimum>(is_scaled);
+      return loops<E, Minimum>(reduction, plan, set);
     case ReduceOp::kMax:
-      return loops<E, Maximum>(is_scaled);
+      return loops<E, Maximum>(reduction, plan, set);
     case ReduceOp::kProduct:
-      return loops<E, std::conditional_t<kIsBool, Minimum, Multiply>>(is_scaled);
+      return loops<E, std::conditional_t<kIsBool, Minimum, Multiply>>(reduction, plan, set);
     default:
-      return loops<E, std::conditional_t<kIsBool, Maximum, Add>>(is_scaled);
+      return loops<E, std::conditional_t<kIsBool, Maximum, Add>>(reduction, plan, set);
   }
 }
 
 }  // namespace
 
 void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output, std::byte* target,
-            size_t elements) {
-  const Loops kernel = with_element(reduction.dtype, [&](auto element) {
-    return loops_of<decltype(element)>(reduction.op, reduction.prescale != 1);
-  });
+            size_t elements, InstructionSet set) {
+  const Loops kernel =
+      with_element(reduction.dtype, [&](auto element) { return loops_of<decltype(element)>(reduction, set); });
+  if (kernel.pair != nullptr && is_pair(inputs, output)) {
+    kernel.pair(inputs.contributions[0], inputs.contributions[1], target, elements, plan_pair(reduction, true).by);
+    return;
+  }
   alignas(64) std::byte tile[kTileBytes];
   const size_t tile_elements = kTileBytes / kernel.accumulator_bytes;
   for (size_t start = 0; start < elements; start += tile_elements) {
@@ -202,7 +133,7 @@ void reduce(const Reduction& reduction, const ReductionInputs& inputs, Reduction
       is_first = false;
     }
     if (output == ReductionOutput::kResult) {
-      kernel.finish(tile, count, reduction);
+      kernel.finish(tile, count, &reduction);
       kernel.store(tile, target + start * kernel.stored_bytes, count);
     } else {
       std::memcpy(target + start * kernel.accumulator_bytes, tile, count * kernel.accumulator_bytes);

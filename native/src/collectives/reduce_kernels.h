@@ -9,6 +9,7 @@
 #include <span>
 
 #include "base/dtype.h"
+#include "base/instruction_set.h"
 
 namespace ringtune {
 
@@ -35,7 +36,7 @@ enum class ReductionOutput { kPartial, kResult };
 
 // The target may be one of the inputs if that has its element size, not an overlapping one. No alignment is needed.
 void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output, std::byte* target,
-            size_t elements);
+            size_t elements, InstructionSet set = instruction_sets().back());
 
 // All ranks' contributions to the result.
 inline void reduce_in_rank_order(const Reduction& reduction, std::span<const std::byte* const> contributions,

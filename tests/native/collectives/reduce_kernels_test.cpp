@@ -42,7 +42,12 @@ std::vector<uint16_t> halves(const std::vector<float>& values) {
   return stored;
 }
 
-TEST(ReduceKernels, EveryDtypeAndOperationFollowsItsDefinition) {
+class ReduceKernelsTest : public ::testing::TestWithParam<InstructionSet> {};
+
+INSTANTIATE_TEST_SUITE_P(Sets, ReduceKernelsTest,
+                         ::testing::ValuesIn(instruction_sets().begin(), instruction_sets().end()));
+
+TEST_P(ReduceKernelsTest, EveryDtypeAndOperationFollowsItsDefinition) {
   for (const int ranks : {1, 2, 3, 8}) {
     for (const Reduction& reduction : testing::all_reductions(ranks)) {
       for (const size_t elements : {0, 1, 3, 17, 1000, 4099}) {
@@ -54,11 +59,36 @@ TEST(ReduceKernels, EveryDtypeAndOperationFollowsItsDefinition) {
         }
         Bytes result(elements * element_bytes(reduction.dtype));
 
-        reduce_in_rank_order(reduction, sources, result.data(), elements);
+        reduce(reduction, {{}, sources}, ReductionOutput::kResult, result.data(), elements, GetParam());
 
         ASSERT_EQ(testing::expected_result(reduction, elements), result)
             << testing::describe(reduction) << ", " << elements << " elements of " << ranks << " ranks";
       }
+    }
+  }
+}
+
+// Unaligned, too.
+TEST_P(ReduceKernelsTest, TheTargetMayBeAnyOfTheContributions) {
+  constexpr size_t kElements = 1003;
+  for (const Reduction& reduction : testing::all_reductions(2)) {
+    const size_t bytes = kElements * element_bytes(reduction.dtype);
+    for (const size_t target : {0, 1}) {
+      std::array<Bytes, 2> memory;
+      std::array<const std::byte*, 2> sources;
+      for (int rank = 0; rank < 2; ++rank) {
+        const Bytes contribution = testing::contribution_of(reduction, rank, kElements);
+        Bytes& own = memory[static_cast<size_t>(rank)];
+        own.assign(1, std::byte{0});
+        own.insert(own.end(), contribution.begin(), contribution.end());
+        sources[static_cast<size_t>(rank)] = own.data() + 1;
+      }
+      std::byte* const result = memory[target].data() + 1;
+
+      reduce(reduction, {{}, sources}, ReductionOutput::kResult, result, kElements, GetParam());
+
+      ASSERT_EQ(testing::expected_result(reduction, kElements), Bytes(result, result + bytes))
+          << testing::describe(reduction) << " over contribution " << target;
     }
   }
 }

@@ -88,7 +88,6 @@ inline void run_world(int world_size, const std::function<void(Engine&)>& body, 
 
 // Waits for the handle as a blocking caller does; a test that hangs fails instead.
 inline Status finish(Engine& engine, Handle handle) {
-  engine.press();
   const std::optional<Outcome> outcome = engine.wait(handle, kDeadlineNs);
   return outcome ? outcome->status : Status(StatusCode::kCollectiveTimeout, "the test's own deadline passed");
 }

@@ -188,7 +188,6 @@ nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> result_memory(const Result& result)
 }
 
 std::optional<Result> wait(EngineHandle& self, Handle handle) {
-  self.engine().press();
   while (true) {
     std::optional<Outcome> outcome;
     {

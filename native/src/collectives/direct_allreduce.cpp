@@ -1,47 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allreduce for small messages: every rank reads all stages and reduces everything itself. One wait instead of two;
-// the ranks' contributions are taken in rank order on every rank, so all get the same bits.
+// Allreduce for small messages: every rank posts its own, reads all and reduces everything itself. One synchronization
+// instead of two; the ranks' contributions are taken in rank order on every rank, so all get the same bits.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include "collectives/allreduce.h"
-#include "collectives/staged_pipeline.h"
 
 namespace ringtune {
 namespace {
 
-// Results pass through a buffer of this size on their way to the tensors.
+// Results of fused tensors pass through a buffer of this size on their way.
 constexpr size_t kPassBytes = 4096;
 
-void reduce_chunk(const AllreduceTask& task, uint64_t chunk, const ByteRange& range) {
-  const Stage& stage = task.comm.stage;
-  std::vector<const std::byte*> sources(static_cast<size_t>(stage.local_size()));
-  alignas(kCacheLine) std::array<std::byte, kPassBytes> reduced;
-  for (size_t done = 0; done < range.bytes; done += kPassBytes) {
-    const size_t bytes = std::min(kPassBytes, range.bytes - done);
-    for (int rank = 0; rank < stage.local_size(); ++rank) {
-      sources[static_cast<size_t>(rank)] = stage.slot(rank, chunk) + done;
+class DirectAllreduce {
+ public:
+  explicit DirectAllreduce(const AllreduceTask& task) : task_(task), stage_(task.comm.stage) {}
+
+  Status run() {
+    const uint64_t posts = chunk_count(task_.data.bytes(), kPostBytes);
+    for (uint64_t post = 0; post < posts; ++post) {
+      const ByteRange range = chunk_range(task_.data.bytes(), kPostBytes, post);
+      task_.data.copy_in(range.offset, stage_.post_slot(stage_.local_rank()), range.bytes);
+      if (Status s = stage_.exchange_posts(); !s.ok()) return s;
+      take(range);
+      stage_.end_post();
     }
-    reduce_in_rank_order(task.reduction, sources, reduced.data(), bytes / element_bytes(task.reduction.dtype));
-    task.data.copy_out(range.offset + done, reduced.data(), bytes);
+    return Status::ok_status();
   }
-}
+
+ private:
+  void take(const ByteRange& range) {
+    if (std::byte* output = task_.data.contiguous_output(range.offset, range.bytes); output != nullptr) {
+      reduce_posts(0, output, range.bytes);
+      return;
+    }
+    alignas(kCacheLine) std::array<std::byte, kPassBytes> reduced;
+    for (size_t done = 0; done < range.bytes; done += kPassBytes) {
+      const size_t bytes = std::min(kPassBytes, range.bytes - done);
+      reduce_posts(done, reduced.data(), bytes);
+      task_.data.copy_out(range.offset + done, reduced.data(), bytes);
+    }
+  }
+
+  void reduce_posts(size_t offset, std::byte* target, size_t bytes) {
+    const auto ranks = static_cast<size_t>(stage_.local_size());
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      sources_[rank] = stage_.post_slot(static_cast<int>(rank)) + offset;
+    }
+    const std::span<const std::byte* const> contributions(sources_.data(), ranks);
+    reduce_in_rank_order(task_.reduction, contributions, target, bytes / element_bytes(task_.reduction.dtype));
+  }
+
+  const AllreduceTask& task_;
+  Stage& stage_;
+  std::array<const std::byte*, kMaxRanksPerHost> sources_;
+};
 
 }  // namespace
 
-Status direct_allreduce(const AllreduceTask& task) {
-  Stage& stage = task.comm.stage;
-  const auto range_of = [&](uint64_t chunk) { return chunk_range(task.data.bytes(), task.chunk_bytes, chunk); };
-  const auto fill = [&](uint64_t chunk, std::byte* slot) {
-    task.data.copy_in(range_of(chunk).offset, slot, range_of(chunk).bytes);
-  };
-  const auto take = [&](uint64_t chunk) {
-    if (Status s = stage.wait_for_all(Phase::kStaged, chunk); !s.ok()) return s;
-    reduce_chunk(task, chunk, range_of(chunk));
-    return Status::ok_status();
-  };
-  return run_staged(stage, task.chunk_bytes, chunk_count(task.data.bytes(), task.chunk_bytes), fill, take);
-}
+Status direct_allreduce(const AllreduceTask& task) { return DirectAllreduce(task).run(); }
 
 }  // namespace ringtune

@@ -13,19 +13,41 @@ void GatherList::add(const std::byte* input, std::byte* output, size_t bytes) {
   }
 }
 
+const GatherList::Piece& GatherList::piece_at(size_t offset) const {
+  const auto next = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
+                                     [](size_t at, const Piece& candidate) { return at < candidate.offset; });
+  return *(next - 1);
+}
+
+const std::byte* GatherList::contiguous_input(size_t offset, size_t bytes) const {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  const Piece& piece = piece_at(offset);
+  const size_t within = offset - piece.offset;
+  return bytes <= piece.bytes - within ? piece.input + within : nullptr;
+}
+
+std::byte* GatherList::contiguous_output(size_t offset, size_t bytes) const {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  const Piece& piece = piece_at(offset);
+  const size_t within = offset - piece.offset;
+  return bytes <= piece.bytes - within ? piece.output + within : nullptr;
+}
+
 template <typename Copy>
 void GatherList::for_range(size_t offset, size_t bytes, Copy copy) const {
-  // The last piece that begins at or before the offset.
-  auto piece = std::upper_bound(pieces_.begin(), pieces_.end(), offset,
-                                [](size_t at, const Piece& candidate) { return at < candidate.offset; });
-  size_t done = 0;
-  while (done < bytes) {
-    const Piece& current = *(piece - 1);
-    const size_t within = offset + done - current.offset;
-    const size_t count = std::min(current.bytes - within, bytes - done);
-    copy(current, within, done, count);
+  if (bytes == 0) {
+    return;
+  }
+  const Piece* piece = &piece_at(offset);
+  for (size_t done = 0; done < bytes; ++piece) {
+    const size_t within = offset + done - piece->offset;
+    const size_t count = std::min(piece->bytes - within, bytes - done);
+    copy(*piece, within, done, count);
     done += count;
-    ++piece;
   }
 }
 

@@ -17,6 +17,10 @@ class GatherList {
 
   size_t bytes() const { return bytes_; }
 
+  // Where [offset, offset + bytes) of the inputs, or of the outputs, lies in one piece; null where it does not.
+  const std::byte* contiguous_input(size_t offset, size_t bytes) const;
+  std::byte* contiguous_output(size_t offset, size_t bytes) const;
+
   // Copies [offset, offset + bytes) of the concatenated inputs to `target`.
   void copy_in(size_t offset, std::byte* target, size_t bytes) const;
   // Copies `source` over [offset, offset + bytes) of the concatenated outputs.
@@ -29,6 +33,9 @@ class GatherList {
     size_t offset;
     size_t bytes;
   };
+
+  // The last piece that begins at or before the offset; the list is not empty.
+  const Piece& piece_at(size_t offset) const;
 
   // Calls `copy(piece, offset within the piece, offset within the range, bytes)` for every piece in the range.
   template <typename Copy>

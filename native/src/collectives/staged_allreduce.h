@@ -2,7 +2,7 @@
 // Allreduce through cache-sized stages in shared memory.
 //
 // A message is cut into chunks, a chunk into one block per owner: the host's first ranks. Per chunk: every rank copies
-// its chunk into its own stage (stage); each owner reduces its block over all stages, into its own stage
+// what others reduce into its own stage (stage); each owner reduces its block over all stages, into its own stage
 // (reduce-scatter); every rank copies the reduced blocks out of their owners' stages (allgather).
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace ringtune {
 
 // `reduce_block(sources, target, elements)` reduces the host's contributions to a block, which it writes to `target`,
-// itself one of the sources, and returns a Status.
+// possibly one of the sources, and returns a Status.
 template <typename ReduceBlock>
 class StagedAllreduce {
  public:
@@ -26,9 +26,7 @@ class StagedAllreduce {
         sources_(static_cast<size_t>(stage_.local_size())) {}
 
   Status run() {
-    const auto fill = [this](uint64_t chunk, std::byte* slot) {
-      task_.data.copy_in(range(chunk).offset, slot, range(chunk).bytes);
-    };
+    const auto fill = [this](uint64_t chunk, std::byte* slot) { copy_to_stage(chunk, slot); };
     const auto take = [this](uint64_t chunk) {
       if (stage_.local_rank() < owners_) {
         if (Status s = reduce_own_block(chunk); !s.ok()) return s;
@@ -41,11 +39,38 @@ class StagedAllreduce {
  private:
   ByteRange range(uint64_t chunk) const { return chunk_range(task_.data.bytes(), task_.chunk_bytes, chunk); }
 
+  // This rank's block of a chunk; empty where it owns none.
+  ByteRange own_block(uint64_t chunk) const {
+    return stage_.local_rank() < owners_ ? block_range(range(chunk).bytes, owners_, stage_.local_rank())
+                                         : ByteRange{range(chunk).bytes, 0};
+  }
+
+  // This rank's own block is read where it is, if it lies in one piece there.
+  const std::byte* own_contribution(uint64_t chunk) const {
+    const ByteRange own = own_block(chunk);
+    return task_.data.contiguous_input(range(chunk).offset + own.offset, own.bytes);
+  }
+
+  void copy_to_stage(uint64_t chunk, std::byte* slot) const {
+    const ByteRange all = range(chunk);
+    if (own_contribution(chunk) == nullptr) {
+      task_.data.copy_in(all.offset, slot, all.bytes);
+      return;
+    }
+    const ByteRange own = own_block(chunk);
+    const size_t after = own.offset + own.bytes;
+    task_.data.copy_in(all.offset, slot, own.offset);
+    task_.data.copy_in(all.offset + after, slot + after, all.bytes - after);
+  }
+
   Status reduce_own_block(uint64_t chunk) {
     if (Status s = stage_.wait_for_all(Phase::kStaged, chunk); !s.ok()) return s;
-    const ByteRange own = block_range(range(chunk).bytes, owners_, stage_.local_rank());
+    const ByteRange own = own_block(chunk);
     for (int rank = 0; rank < stage_.local_size(); ++rank) {
       sources_[static_cast<size_t>(rank)] = stage_.slot(rank, chunk) + own.offset;
+    }
+    if (const std::byte* in_place = own_contribution(chunk); in_place != nullptr) {
+      sources_[static_cast<size_t>(stage_.local_rank())] = in_place;
     }
     std::byte* target = stage_.slot(stage_.local_rank(), chunk) + own.offset;
     const size_t elements = own.bytes / element_bytes(task_.reduction.dtype);

@@ -161,7 +161,8 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                                [this] { return transport_.silent_rank(); }),
                          links_.get(), counters_),
                 queue_, handles_, active_, counters_, timeline_, seconds_to_ns(options_.timeout_s)),
-      communication_thread_([this] { progress_.run(); }) {}
+      loop_(transport_, queue_, progress_),
+      communication_thread_([this] { loop_.run(); }) {}
 
 Engine::~Engine() { shutdown(); }
 
@@ -250,12 +251,13 @@ Status Engine::submit(Submission submission, Handle& handle, OnEnd on_end) {
   return Status::ok_status();
 }
 
-std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns) { return handles_.take(handle, timeout_ns); }
-
-void Engine::press() {
-  if (queue_.press()) {
+std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns) {
+  const int64_t limit_ns = now_ns() + timeout_ns;
+  const auto is_done = [this, handle] { return handles_.is_done(handle); };
+  if (!is_done() && !loop_.drive(is_done, limit_ns) && queue_.press()) {
     transport_.notify();
   }
+  return handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
 }
 
 void Engine::mark_step() {
@@ -289,7 +291,7 @@ void Engine::shutdown() {
   if (!communication_thread_.joinable()) {
     return;
   }
-  progress_.stop();
+  loop_.stop();
   communication_thread_.join();
   timeline_.stop();
   transport_.depart();

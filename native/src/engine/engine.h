@@ -17,6 +17,7 @@
 #include "engine/coordinator.h"
 #include "engine/handle_table.h"
 #include "engine/progress.h"
+#include "engine/progress_loop.h"
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
 #include "telemetry/step_recorder.h"
@@ -88,10 +89,10 @@ class Engine {
   Status join_async(Handle& handle);
 
   bool poll(Handle handle) const { return handles_.is_done(handle); }
-  // Waits up to `timeout_ns`; nothing if the handle is still pending then.
+  // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
+  // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
+  // does.
   std::optional<Outcome> wait(Handle handle, int64_t timeout_ns);
-  // A caller is about to wait: what it submitted shall not wait for others.
-  void press();
 
   // The training thread, after each optimizer step.
   void mark_step();
@@ -130,6 +131,7 @@ class Engine {
   HandleTable handles_;
   ActiveConfig active_;
   Progress progress_;
+  ProgressLoop loop_;
   std::thread communication_thread_;
   std::atomic<uint64_t> barriers_{0};
 };

@@ -17,7 +17,6 @@ constexpr int64_t kWatchNs = kNsPerS / 4;
 constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 // A peer that makes room in a ring does not say so.
 constexpr int64_t kRetryNs = kNsPerMs;
-constexpr int64_t kNoLimit = -1;
 // Items of one request frame: far below what a frame holds, whatever the names.
 constexpr size_t kMaxItemsPerRequest = 256;
 
@@ -47,23 +46,6 @@ Progress::Progress(Transport& transport, Coordinator* coordinator, Executor exec
       counters_(counters),
       timeline_(timeline),
       timeout_ns_(timeout_ns) {}
-
-void Progress::run() {
-  while (!is_stopping_.load()) {
-    const uint32_t ticket = transport_.announce_wait();
-    if (step() || is_stopping_.load()) {
-      transport_.cancel_wait();
-    } else {
-      transport_.wait(ticket, wait_limit_ns());
-    }
-  }
-  fail_everything({StatusCode::kShutDown, "the engine was shut down on this rank while the operation was pending"});
-}
-
-void Progress::stop() {
-  is_stopping_.store(true);
-  transport_.notify();
-}
 
 // Returns whether anything was done; if not, the thread may sleep until the next event.
 bool Progress::step() {

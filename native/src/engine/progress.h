@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communication thread's work: submissions become requests, responses become collectives, failures end everything.
+// The engine's work: submissions become requests, responses become collectives, failures end everything. One thread at
+// a time does it; see ProgressLoop.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,6 +27,8 @@
 #include "transport/transport.h"
 
 namespace ringtune {
+
+inline constexpr int64_t kNoLimit = -1;
 
 inline SubmissionQueue::Limits queue_limits(const EngineConfig& config) {
   return {config.fusion_bytes, static_cast<int64_t>(config.cycle_ms * static_cast<double>(kNsPerMs))};
@@ -55,14 +59,17 @@ class Progress {
   Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
            HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, int64_t timeout_ns);
 
-  // Until `stop`, then fails what is pending with `kShutDown`.
-  void run();
-  void stop();
+  // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
+  bool step();
+  // Negative: for as long as nothing happens.
+  int64_t wait_limit_ns() const;
+  // Fails what is pending and all that is submitted from now on.
+  void fail_everything(const Status& status);
+  // No further collective is begun. Any thread.
+  void stop() { is_stopping_.store(true); }
+  bool is_stopping() const { return is_stopping_.load(); }
 
  private:
-  bool step();
-  int64_t wait_limit_ns() const;
-
   void collect_submissions();
   RequestItem request_item(const Submission& submission);
   bool send_requests();
@@ -80,7 +87,6 @@ class Progress {
   void finish(std::span<const Submission> done, const Status& status);
 
   void watch_coordinator(int64_t now_ns);
-  void fail_everything(const Status& status);
 
   Transport& transport_;
   Coordinator* coordinator_;

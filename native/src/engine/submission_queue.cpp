@@ -23,12 +23,23 @@ Status SubmissionQueue::push(Submission submission, bool& is_wake_needed) {
   }
   batch_bytes_ += submission.bytes();
   batch_.push_back(std::move(submission));
+  ++pushed_;
   ++pushed_in_step_;
   const bool is_step_complete = tensors_per_step_ > 0 && pushed_in_step_ >= tensors_per_step_;
   const bool was_pressed =
       std::exchange(is_pressed_, is_pressed_ || is_step_complete || batch_bytes_ >= limits_.fusion_bytes);
-  is_wake_needed = is_first || is_pressed_ != was_pressed;
+  is_wake_needed = (is_first && !is_watched_) || is_pressed_ != was_pressed;
   return Status::ok_status();
+}
+
+void SubmissionQueue::set_watched(bool is_watched) {
+  const std::lock_guard lock(mutex_);
+  is_watched_ = is_watched;
+}
+
+uint64_t SubmissionQueue::pushed() const {
+  const std::lock_guard lock(mutex_);
+  return pushed_;
 }
 
 bool SubmissionQueue::press() {
@@ -67,6 +78,11 @@ std::optional<int64_t> SubmissionQueue::due_ns() const {
 void SubmissionQueue::set_limits(Limits limits) {
   const std::lock_guard lock(mutex_);
   limits_ = limits;
+}
+
+int64_t SubmissionQueue::cycle_ns() const {
+  const std::lock_guard lock(mutex_);
+  return limits_.cycle_ns;
 }
 
 void SubmissionQueue::release(std::span<const Submission> done) {

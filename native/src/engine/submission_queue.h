@@ -29,8 +29,12 @@ class SubmissionQueue {
   explicit SubmissionQueue(Limits limits) : limits_(limits) {}
 
   // Refuses a name that is in flight on this rank, and everything once the queue is closed. `is_wake_needed` tells
-  // whether the communication thread must look: for the first tensor of a batch and when the batch is due.
+  // whether the communication thread must look: when the batch is due, and for its first tensor unless it looks anyway.
   Status push(Submission submission, bool& is_wake_needed);
+  // Whether the communication thread looks by itself before any batch can be due.
+  void set_watched(bool is_watched);
+  // Submissions so far.
+  uint64_t pushed() const;
   // A caller waits: the batch goes now. Returns whether there is one.
   bool press();
   // The optimizer has stepped: so many tensors make a step.
@@ -42,6 +46,7 @@ class SubmissionQueue {
   // When the batch will be due at the latest, or nothing if there is none.
   std::optional<int64_t> due_ns() const;
   void set_limits(Limits limits);
+  int64_t cycle_ns() const;
 
   // The tensors are through; their names may be submitted again.
   void release(std::span<const Submission> done);
@@ -57,6 +62,8 @@ class SubmissionQueue {
   uint64_t batch_bytes_ = 0;
   int64_t first_ns_ = 0;
   bool is_pressed_ = false;
+  bool is_watched_ = false;
+  uint64_t pushed_ = 0;
   uint64_t pushed_in_step_ = 0;
   uint64_t tensors_per_step_ = 0;  // 0: not known yet
   std::unordered_set<std::string> names_in_flight_;

@@ -38,9 +38,12 @@ class ClusterTransport final : public Transport {
   bool try_receive_response(Bytes& frame) override;
   size_t max_frame_bytes() const override { return kRequestRingBytes / 2; }
 
-  uint32_t announce_wait() override { return doorbell().announce(); }
-  void cancel_wait() override { doorbell().cancel(); }
-  void wait(uint32_t ticket, int64_t timeout_ns) override { doorbell().sleep(ticket, timeout_ns); }
+  uint32_t announce_wait(Sleeper sleeper) override { return doorbell().announce(sleeper); }
+  void cancel_wait(Sleeper sleeper) override { doorbell().cancel(sleeper); }
+  void wait(Sleeper sleeper, uint32_t ticket, int64_t timeout_ns) override {
+    doorbell().sleep(sleeper, ticket, timeout_ns);
+  }
+  void awaken(Sleeper sleeper) override { doorbell().awaken(sleeper); }
   void notify() override { doorbell().ring(); }
 
   void fail(const Failure& failure) override;

@@ -5,7 +5,7 @@
 // included. Sends never block: `false` means "no room now, try at the next progress". Otherwise a coordinator that
 // executes a collective and a rank that waits for room would wait for each other.
 //
-// All calls but `notify`, `fail` and `failure` belong to the communication thread.
+// All calls but `notify`, `fail` and `failure` belong to the thread that does the engine's work at the time.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "transport/failure.h"
+#include "transport/sleeper.h"
 
 namespace ringtune {
 
@@ -32,12 +33,14 @@ class Transport {
   // Largest frame that fits, whatever is queued.
   virtual size_t max_frame_bytes() const = 0;
 
-  // Sleeping without losing an event: announce, look for work once more, then wait or cancel.
-  virtual uint32_t announce_wait() = 0;
-  virtual void cancel_wait() = 0;
+  // Sleeping without losing an event: announce, look for work once more, then wait or cancel. Only who has announced
+  // itself is woken, so that whoever cancels another's announcement lets it sleep on, until `awaken`.
+  virtual uint32_t announce_wait(Sleeper sleeper) = 0;
+  virtual void cancel_wait(Sleeper sleeper) = 0;
   // Returns at the next event since `announce_wait`, or after `timeout_ns` (negative: no limit).
-  virtual void wait(uint32_t ticket, int64_t timeout_ns) = 0;
-  // Wakes this rank's communication thread. Any thread.
+  virtual void wait(Sleeper sleeper, uint32_t ticket, int64_t timeout_ns) = 0;
+  virtual void awaken(Sleeper sleeper) = 0;
+  // An event. Any thread.
   virtual void notify() = 0;
 
   // Ends the world for all ranks; the first caller's text is what every rank reports. Any thread.

@@ -16,7 +16,6 @@ using testing::run_world;
 int64_t join(Engine& engine) {
   Handle handle = kNoHandle;
   EXPECT_TRUE(engine.join_async(handle).ok());
-  engine.press();
   const std::optional<Outcome> outcome = engine.wait(handle, kDeadlineNs);
   EXPECT_TRUE(outcome && outcome->status.ok() && outcome->result);
   return outcome && outcome->result ? outcome->result->rows.at(0) : -1;
@@ -93,7 +92,6 @@ TEST(Join, ALostRankIsNoticedByThoseThatHaveJoined) {
     }
     Handle handle = kNoHandle;
     ASSERT_TRUE(engine.join_async(handle).ok());
-    engine.press();
     const std::optional<Outcome> outcome = engine.wait(handle, kDeadlineNs);
     ASSERT_TRUE(outcome.has_value());
     EXPECT_FALSE(outcome->status.ok());

@@ -18,7 +18,6 @@ using testing::run_hosts;
 
 // Waits for an operation that returns a buffer.
 std::vector<int32_t> rows_of(Engine& engine, Handle handle, std::vector<int64_t>& rows) {
-  engine.press();
   const std::optional<Outcome> outcome = engine.wait(handle, kDeadlineNs);
   EXPECT_TRUE(outcome && outcome->status.ok() && outcome->result);
   if (!outcome || !outcome->result) {

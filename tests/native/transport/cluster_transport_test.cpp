@@ -25,12 +25,12 @@ class MessagesTest : public ::testing::TestWithParam<World> {
     Bytes frame;
     const int64_t limit_ns = now_ns() + testing::kPatienceNs;
     while (now_ns() < limit_ns) {
-      const uint32_t ticket = transport.announce_wait();
+      const uint32_t ticket = transport.announce_wait(Sleeper::kThread);
       if (receive(frame)) {
-        transport.cancel_wait();
+        transport.cancel_wait(Sleeper::kThread);
         return frame;
       }
-      transport.wait(ticket, testing::kPatienceNs);
+      transport.wait(Sleeper::kThread, ticket, testing::kPatienceNs);
     }
     ADD_FAILURE() << "rank " << transport.rank() << " got no message";
     return frame;

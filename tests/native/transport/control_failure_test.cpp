@@ -142,10 +142,10 @@ TEST(FailureForwarding, AWaitingRankIsWoken) {
   Cluster cluster({0, 1});
   ClusterTransport& waiting = cluster.transport(1);
   const int64_t start_ns = now_ns();
-  const uint32_t ticket = waiting.announce_wait();
+  const uint32_t ticket = waiting.announce_wait(Sleeper::kThread);
 
   cluster.transport(kCoordinator).fail({StatusCode::kPeerLostError, 0, "the world has failed"});
-  waiting.wait(ticket, testing::kPatienceNs);
+  waiting.wait(Sleeper::kThread, ticket, testing::kPatienceNs);
 
   EXPECT_LT(now_ns() - start_ns, testing::kPatienceNs);
   EXPECT_TRUE(waiting.failure().has_value());

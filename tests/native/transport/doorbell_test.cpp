@@ -23,12 +23,12 @@ TEST(Doorbell, NoRingIsLostBetweenTheLookAndTheSleep) {
   std::thread sleeper([&] {
     for (uint64_t round = 1; round <= kRounds; ++round) {
       while (posted.load() < round) {
-        const uint32_t ticket = bell->announce();
+        const uint32_t ticket = bell->announce(Sleeper::kThread);
         if (posted.load() >= round) {
-          bell->cancel();
+          bell->cancel(Sleeper::kThread);
           break;
         }
-        bell->sleep(ticket, 20 * kNsPerS);
+        bell->sleep(Sleeper::kThread, ticket, 20 * kNsPerS);
       }
       seen.store(round);
     }
@@ -49,10 +49,10 @@ TEST(Doorbell, ASleepEndsAtItsLimit) {
   auto bell = std::make_unique<Doorbell>();
   const int64_t start_ns = now_ns();
 
-  bell->sleep(bell->announce(), 20 * kNsPerMs);
+  bell->sleep(Sleeper::kThread, bell->announce(Sleeper::kThread), 20 * kNsPerMs);
 
   EXPECT_GE(now_ns() - start_ns, 20 * kNsPerMs);
-  EXPECT_EQ(0u, bell->is_sleeping.load());
+  EXPECT_EQ(0u, bell->sleepers.load());
 }
 
 }  // namespace

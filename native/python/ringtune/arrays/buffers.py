@@ -4,6 +4,8 @@
 bfloat16 is the ml_dtypes package's, which frameworks bring along; it is known by its name and never imported.
 """
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,7 @@ def number_operand(operation: str, array: Array) -> Operand:
     Raises:
         ConfigError: If the engine does not compute with the dtype.
     """
-    number = _NUMBERS.get(array.dtype.name)
+    number = _number_of(array.dtype)
     if number is None:
         raise ConfigError(
             f"{operation} does not support {array.dtype.name}; it supports {', '.join(DTYPES)}: convert the array first"
@@ -58,10 +60,22 @@ def number_operand(operation: str, array: Array) -> Operand:
 
 def any_operand(array: Array) -> Operand:
     """Return an array's memory for operations that move it; dtypes that the engine does not know go as bytes."""
-    number = _NUMBERS.get(array.dtype.name)
+    number = _number_of(array.dtype)
     if number is not None:
         return Operand(array.ctypes.data, array.shape, number, array)
     return Operand(array.ctypes.data, (*array.shape, array.dtype.itemsize), _BYTES, array)
+
+
+@functools.cache
+def _number_of(dtype: np.dtype[Any]) -> int | None:
+    """Return the engine's number; remembered, because numpy makes up a dtype's name anew each time, in microseconds."""
+    return _NUMBERS.get(dtype.name)
+
+
+def result_operand(source: Operand) -> Operand:
+    """Return new memory for a result of the shape and dtype of an array."""
+    array = empty_array(source.shape, source.owner.dtype)
+    return source._replace(pointer=array.ctypes.data, owner=array)
 
 
 def checked_rows(operation: str, value: Any) -> Array:
@@ -78,7 +92,7 @@ def checked_rows(operation: str, value: Any) -> Array:
 
 def empty_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return new memory for a result, aligned to `ALIGNMENT`."""
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + ALIGNMENT, dtype=np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     array: Array = memory[start : start + size].view(dtype).reshape(shape)

@@ -21,7 +21,7 @@ from ringtune.submissions import (
 )
 from ringtune.world import World
 
-from .buffers import Array, checked_array, checked_rows, empty_array, number_operand
+from .buffers import Array, checked_array, checked_rows, empty_array, number_operand, result_operand
 
 
 def submit_allreduce(
@@ -51,9 +51,7 @@ def submit_allreduce(
         EngineError: If the world is lost.
     """
     source = _checked_allreduce(name, value, reduction)
-    target = empty_array(source.shape, source.owner.dtype)
-    operands = (source, number_operand(name, target))
-    return start_allreduce(world, name, operands, reduction, lambda _: target, group=group, is_gradient=is_gradient)
+    return _start_allreduce(world, name, source, reduction, group=group, is_gradient=is_gradient)
 
 
 def allreduce_async(
@@ -85,8 +83,8 @@ def allreduce_async(
     """
     world = world_of(process_set)
     reduction = reduction_of(None, op, prescale_factor, postscale_factor)
-    _checked_allreduce("allreduce", array, reduction)  # before a name is used up, which ranks count alike
-    return submit_allreduce(world, world.handles.name_for("allreduce", name), array, reduction)
+    source = _checked_allreduce("allreduce", array, reduction)  # before a name is used up, which ranks count alike
+    return _start_allreduce(world, world.handles.name_for("allreduce", name), source, reduction)
 
 
 def allreduce(
@@ -132,12 +130,12 @@ def grouped_allreduce(
     """
     world = world_of(process_set)
     reduction = reduction_of(None, op, prescale_factor, postscale_factor)
-    checked = [_checked_allreduce("grouped_allreduce", array, reduction).owner for array in arrays]
+    sources = [_checked_allreduce("grouped_allreduce", array, reduction) for array in arrays]
     base = world.handles.name_for("grouped_allreduce", name)
-    group = Group(base, len(checked))
+    group = Group(base, len(sources))
     handles = [
-        submit_allreduce(world, f"{base}.{position}", array, reduction, group=group)
-        for position, array in enumerate(checked)
+        _start_allreduce(world, f"{base}.{position}", source, reduction, group=group)
+        for position, source in enumerate(sources)
     ]
     return wait_for_all(handles)
 
@@ -205,6 +203,22 @@ def _checked_allreduce(operation: str, value: Any, reduction: Reduction) -> Oper
     source = number_operand(operation, checked_array(operation, value))
     check_reduction(operation, source.dtype, reduction)
     return source
+
+
+def _start_allreduce(
+    world: World,
+    name: str,
+    source: Operand,
+    reduction: Reduction,
+    *,
+    group: Group = NO_GROUP,
+    is_gradient: bool = False,
+) -> Handle:
+    target = result_operand(source)
+    operands = (source, target)
+    return start_allreduce(
+        world, name, operands, reduction, lambda _: target.owner, group=group, is_gradient=is_gradient
+    )
 
 
 def _start_reducescatters(

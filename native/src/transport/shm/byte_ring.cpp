@@ -29,7 +29,7 @@ bool ByteRing::try_write(ByteSpan frame) {
   }
   copy_in(written, &size, sizeof(size));
   copy_in(written + sizeof(size), frame.data(), size);
-  // Sequentially consistent, because a doorbell's `is_sleeping` is read next.
+  // Sequentially consistent, because a doorbell's `sleepers` is read next.
   written_->bytes.store(written + sizeof(size) + size);
   return true;
 }

@@ -15,7 +15,7 @@
 namespace ringtune {
 namespace {
 
-constexpr uint64_t kMagic = 0x72696e6774756e31ULL;  // "ringtun1": changes with the layout
+constexpr uint64_t kMagic = 0x72696e6774756e32ULL;  // "ringtun2": changes with the layout
 
 size_t blocks_offset() { return round_up(sizeof(SegmentHeader), kPage); }
 
@@ -33,6 +33,9 @@ size_t stages_offset(int local_size) {
   return request_rings_offset(local_size) + request_ring_stride() * static_cast<size_t>(local_size);
 }
 
+// A rank's stage and its two posts.
+size_t stage_stride() { return kStageBytes + 2 * kPostBytes + kStageStagger; }
+
 Status system_error(const std::string& what, int error) {
   return {StatusCode::kConfigError, what + ": " + std::strerror(error)};
 }
@@ -49,7 +52,7 @@ Status memory_error(int local_size, uint64_t needed_bytes, uint64_t available_by
 }  // namespace
 
 size_t Segment::total_bytes(int local_size) {
-  return round_up(stages_offset(local_size) + (kStageBytes + kStageStagger) * static_cast<size_t>(local_size), kPage);
+  return round_up(stages_offset(local_size) + stage_stride() * static_cast<size_t>(local_size), kPage);
 }
 
 Status Segment::create(int local_size, int& fd) {
@@ -125,7 +128,9 @@ ByteRing Segment::request_ring(int rank) {
 }
 
 std::byte* Segment::stage(int rank) {
-  return base_ + stages_offset(local_size_) + (kStageBytes + kStageStagger) * static_cast<size_t>(rank);
+  return base_ + stages_offset(local_size_) + stage_stride() * static_cast<size_t>(rank);
 }
+
+std::byte* Segment::post(int rank, uint64_t number) { return stage(rank) + kStageBytes + number % 2 * kPostBytes; }
 
 }  // namespace ringtune

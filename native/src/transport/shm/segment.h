@@ -22,6 +22,8 @@ inline constexpr size_t kRequestRingBytes = 1 << 20;
 inline constexpr size_t kResponseRingBytes = 4 << 20;
 // Two slots of the largest chunk.
 inline constexpr size_t kStageBytes = 8 << 20;
+// What a rank posts at once, for all to read; there are two such slots.
+inline constexpr size_t kPostBytes = 16 << 10;
 // Stages whose addresses differ by a multiple of a large power of two evict each other from the caches: the same loop
 // ran seven times slower. An odd number of pages and cache lines staggers them.
 inline constexpr size_t kStageStagger = kPage + 5 * kCacheLine;
@@ -42,6 +44,7 @@ struct RankBlock {
   alignas(kCacheLine) SharedU64 staged;   // chunks copied into this rank's stage
   alignas(kCacheLine) SharedU64 reduced;  // chunks of which this rank's block is reduced
   alignas(kCacheLine) SharedU64 drained;  // chunks this rank has read and needs no more
+  alignas(kCacheLine) SharedU64 posted;   // messages posted
   alignas(kCacheLine) SharedU32 has_departed;
 };
 
@@ -61,6 +64,8 @@ class Segment {
   ByteRing request_ring(int rank);
   ByteRing response_ring();
   std::byte* stage(int rank);
+  // The slot of the message with this number.
+  std::byte* post(int rank, uint64_t number);
   int local_size() const { return local_size_; }
 
   static size_t total_bytes(int local_size);

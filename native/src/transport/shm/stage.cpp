@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
+#include "base/pause.h"
 #include "base/text.h"
 #include "transport/peer_name.h"
 #include "transport/shm/failure_record.h"
@@ -30,12 +31,6 @@ constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
 
 // More slots than the pipeline needs only push each other out of the caches.
 constexpr uint64_t kMaxDepth = 4;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 template <typename Condition>
 bool poll_briefly(Condition is_done) {
@@ -72,14 +67,10 @@ Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
   return Status::ok_status();
 }
 
+// The other counters catch up when they are next used: nobody waits for their past.
 void Stage::end() {
-  if (chunks_ == 0) {
-    return;
-  }
-  for (const Phase phase : {Phase::kStaged, Phase::kReduced, Phase::kDrained}) {
-    if (!is_reached(rank_, phase, base_ + chunks_)) {
-      publish(phase, chunks_ - 1);
-    }
+  if (chunks_ > 0 && !is_reached(rank_, Phase::kDrained, base_ + chunks_)) {
+    publish(Phase::kDrained, chunks_ - 1);
   }
   base_ += chunks_;
   chunks_ = 0;
@@ -91,11 +82,23 @@ std::byte* Stage::slot(int rank, uint64_t chunk) const {
 
 Status Stage::reserve(uint64_t chunk) {
   const uint64_t number = base_ + chunk;
-  return number < depth_ ? Status::ok_status() : wait(0, local_size(), Phase::kDrained, number - depth_ + 1);
+  if (number < drained_by_all_ + depth_) {
+    return Status::ok_status();
+  }
+  if (Status s = wait(0, local_size(), Phase::kDrained, number - depth_ + 1); !s.ok()) return s;
+  drained_by_all_ = number - depth_ + 1;
+  return Status::ok_status();
 }
 
-void Stage::publish(Phase phase, uint64_t chunk) {
-  counter(rank_, phase).store(base_ + chunk + 1);
+Status Stage::exchange_posts() {
+  show(Phase::kPosted, posts_ + 1);
+  return wait(0, local_size(), Phase::kPosted, posts_ + 1);
+}
+
+void Stage::publish(Phase phase, uint64_t chunk) { show(phase, base_ + chunk + 1); }
+
+void Stage::show(Phase phase, uint64_t count) {
+  counter(rank_, phase).store(count);  // before the doorbells are looked at; see there
   for (int peer = 0; peer < local_size(); ++peer) {
     if (peer != rank_) {
       segment_->block(peer).doorbell.ring();
@@ -115,9 +118,11 @@ SharedU64& Stage::counter(int rank, Phase phase) const {
     case Phase::kReduced:
       return block.reduced;
     case Phase::kDrained:
+      return block.drained;
+    case Phase::kPosted:
       break;
   }
-  return block.drained;
+  return block.posted;
 }
 
 bool Stage::is_reached(int rank, Phase phase, uint64_t count) const { return counter(rank, phase).load() >= count; }
@@ -135,13 +140,13 @@ Status Stage::wait(int first, int last, Phase phase, uint64_t count) {
   Doorbell& doorbell = segment_->block(rank_).doorbell;
   const int64_t limit_ns = now_ns() + timeout_ns_;
   while (now_ns() <= limit_ns) {
-    const uint32_t ticket = doorbell.announce();
+    const uint32_t ticket = doorbell.announce(Sleeper::kDriver);
     const bool is_through = is_done();
     if (is_through || has_failure(*segment_)) {
-      doorbell.cancel();
+      doorbell.cancel(Sleeper::kDriver);
       return is_through ? Status::ok_status() : read_failure(*segment_)->status();
     }
-    doorbell.sleep(ticket, kSleepNs);
+    doorbell.sleep(Sleeper::kDriver, ticket, kSleepNs);
   }
   return fail_after_timeout(first, last, phase, count);
 }

@@ -4,6 +4,9 @@
 //
 // Chunks are numbered through all collectives, which every rank executes in the same order. Chunk i of an operation
 // lives in slot i % depth of each stage. A rank may overwrite a slot when every rank has drained the chunk before.
+//
+// Small messages that every rank reads whole are posted beside the stages. There are two slots in turn: who has seen
+// all posts of a number knows that all have read the posts before it, so that there is nothing to wait for afterwards.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +21,7 @@
 
 namespace ringtune {
 
-enum class Phase : uint8_t { kStaged, kReduced, kDrained };
+enum class Phase : uint8_t { kStaged, kReduced, kDrained, kPosted };
 
 class Stage {
  public:
@@ -31,7 +34,7 @@ class Stage {
 
   // Begins an operation of `chunks` chunks. Waits until the slots may be cut anew where the chunk size changes.
   Status begin(uint64_t chunk_bytes, uint64_t chunks);
-  // Ends it: every counter of this rank stands at the operation's end, whatever phases the operation used.
+  // Ends it: this rank needs no slot of it any more.
   void end();
 
   // Slots of the current operation; `chunk` counts from its beginning.
@@ -46,8 +49,16 @@ class Stage {
 
   uint64_t depth() const { return depth_; }
 
+  // This operation's post of a rank, `kPostBytes` long.
+  std::byte* post_slot(int rank) const { return segment_->post(rank, posts_); }
+  // Shows this rank's post and waits for all others'. They may be read until `end_post`.
+  Status exchange_posts();
+  void end_post() { ++posts_; }
+
  private:
   SharedU64& counter(int rank, Phase phase) const;
+  // Tells the peers that this rank has counted to `count`.
+  void show(Phase phase, uint64_t count);
   bool is_reached(int rank, Phase phase, uint64_t count) const;
   // Waits until the ranks [first, last) have counted to `count`.
   Status wait(int first, int last, Phase phase, uint64_t count);
@@ -63,6 +74,8 @@ class Stage {
   uint64_t chunks_ = 0;
   uint64_t chunk_bytes_ = 0;
   uint64_t depth_ = 2;
+  uint64_t drained_by_all_ = 0;  // as far as this rank has looked
+  uint64_t posts_ = 0;           // through all operations, like the chunks
 };
 
 }  // namespace ringtune

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which threads of a rank may sleep until the next event, both at the same time.
+#pragma once
+
+#include <cstdint>
+
+namespace ringtune {
+
+// One bit each.
+enum class Sleeper : uint32_t {
+  kThread = 1,  // the communication thread between two looks for work
+  kDriver = 2,  // whoever does the engine's work right now: the communication thread, or a caller in its place
+};
+
+}  // namespace ringtune

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "collectives/element.h"
+#include "collectives/half_loops.h"
 #include "collectives/reduce_loops.h"
 
 namespace ringtune {
@@ -19,7 +20,7 @@ constexpr size_t kTileBytes = 4096;
 using TakeLoop = void (*)(void* tile, const std::byte* source, size_t count, double scale);
 using FinishLoop = void (*)(void* tile, size_t count, const Reduction* reduction);
 using StoreLoop = void (*)(const void* tile, std::byte* target, size_t count);
-using PairLoop = void (*)(const std::byte* first, const std::byte* second, std::byte* target, size_t count, double by);
+using FusedLoop = void (*)(const std::byte* const* contributions, std::byte* target, size_t count, double by);
 
 struct Loops {
   size_t stored_bytes;
@@ -30,72 +31,92 @@ struct Loops {
   TakeLoop combine_partial;
   FinishLoop finish;
   StoreLoop store;
-  PairLoop pair;  // null where two contributions take the long way
+  FusedLoop fused;  // of all contributions; null where they take the long way
 };
 
-bool is_pair(const ReductionInputs& inputs, ReductionOutput output) {
-  return inputs.partials.empty() && inputs.contributions.size() == 2 && output == ReductionOutput::kResult;
-}
-
-// What the reduction does to the sum of a pair, where that is one operation.
-struct PairPlan {
-  bool is_possible;
-  PairEnd end;
+// How all contributions become the result in one pass, if they can.
+struct FusedPlan {
+  size_t sources;  // 0: they cannot
+  FusedEnd end;
   double by;
 };
 
-PairPlan plan_pair(const Reduction& reduction, bool is_float) {
+FusedPlan plan_fused(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output) {
   const bool is_average = reduction.op == ReduceOp::kAverage;
+  const bool is_integer =
+      accumulator_dtype(reduction.dtype) != DataType::kFloat32 && reduction.dtype != DataType::kFloat64;
   const bool is_scaled = reduction.prescale != 1 || reduction.postscale != 1;
-  if (is_scaled || (is_average && !is_float)) {
-    return {false, PairEnd::kNothing, 1};
+  if (!inputs.partials.empty() || output != ReductionOutput::kResult || is_scaled || (is_average && is_integer)) {
+    return {0, FusedEnd::kNothing, 1};
   }
   if (!is_average) {
-    return {true, PairEnd::kNothing, 1};
+    return {inputs.contributions.size(), FusedEnd::kNothing, 1};
   }
   // The reciprocal of a power of two is exact, so that the product has the quotient's bits.
-  const bool is_power_of_two = std::has_single_bit(static_cast<unsigned>(reduction.ranks));
-  return is_power_of_two ? PairPlan{true, PairEnd::kMultiply, 1.0 / reduction.ranks}
-                         : PairPlan{true, PairEnd::kDivide, static_cast<double>(reduction.ranks)};
+  if (std::has_single_bit(static_cast<unsigned>(reduction.ranks))) {
+    return {inputs.contributions.size(), FusedEnd::kMultiply, 1.0 / reduction.ranks};
+  }
+  return {inputs.contributions.size(), FusedEnd::kDivide, static_cast<double>(reduction.ranks)};
+}
+
+template <typename E, typename Op, FusedEnd kEnd>
+FusedLoop pick_fused(size_t sources, InstructionSet set) {
+  using Fused = Compiled<FusedLoop>;
+  switch (sources) {
+    case 2:
+      return Fused::pick<&fused_loop<E, Op, kEnd, 2>>(set);
+    case 3:
+      return Fused::pick<&fused_loop<E, Op, kEnd, 3>>(set);
+    case 4:
+      return Fused::pick<&fused_loop<E, Op, kEnd, 4>>(set);
+    default:
+      return nullptr;
+  }
 }
 
 template <typename E, typename Op>
-PairLoop pick_pair(const PairPlan& plan, InstructionSet set) {
-  using Pair = Compiled<PairLoop>;
-  if (!plan.is_possible) {
-    return nullptr;
-  }
+FusedLoop pick_fused(const FusedPlan& plan, InstructionSet set) {
   if constexpr (std::is_floating_point_v<typename E::Accumulator> && std::is_same_v<Op, Add>) {
-    if (plan.end == PairEnd::kMultiply) {
-      return Pair::pick<&pair_loop<E, Op, PairEnd::kMultiply>>(set);
+    if (plan.end == FusedEnd::kMultiply) {
+      return pick_fused<E, Op, FusedEnd::kMultiply>(plan.sources, set);
     }
-    if (plan.end == PairEnd::kDivide) {
-      return Pair::pick<&pair_loop<E, Op, PairEnd::kDivide>>(set);
+    if (plan.end == FusedEnd::kDivide) {
+      return pick_fused<E, Op, FusedEnd::kDivide>(plan.sources, set);
     }
   }
-  return Pair::pick<&pair_loop<E, Op, PairEnd::kNothing>>(set);
+  return pick_fused<E, Op, FusedEnd::kNothing>(plan.sources, set);
 }
 
 template <typename E, typename Op>
-Loops loops(const Reduction& reduction, const PairPlan& plan, InstructionSet set) {
+Loops loops(const Reduction& reduction, const FusedPlan& plan, InstructionSet set) {
   using Partial = Element<typename E::Accumulator>;
   using Take = Compiled<TakeLoop>;
   const bool is_scaled = reduction.prescale != 1;
-  return {sizeof(typename E::Stored),
-          sizeof(typename E::Accumulator),
-          is_scaled ? Take::pick<&load_loop<E, true>>(set) : Take::pick<&load_loop<E, false>>(set),
-          is_scaled ? Take::pick<&combine_loop<E, Op, true>>(set) : Take::pick<&combine_loop<E, Op, false>>(set),
-          Take::pick<&load_loop<Partial, false>>(set),
-          Take::pick<&combine_loop<Partial, Op, false>>(set),
-          Compiled<FinishLoop>::pick<&finish_loop<E>>(set),
-          Compiled<StoreLoop>::pick<&store_loop<E>>(set),
-          pick_pair<E, Op>(plan, set)};
+  Loops chosen{sizeof(typename E::Stored),
+               sizeof(typename E::Accumulator),
+               is_scaled ? Take::pick<&load_loop<E, true>>(set) : Take::pick<&load_loop<E, false>>(set),
+               is_scaled ? Take::pick<&combine_loop<E, Op, true>>(set) : Take::pick<&combine_loop<E, Op, false>>(set),
+               Take::pick<&load_loop<Partial, false>>(set),
+               Take::pick<&combine_loop<Partial, Op, false>>(set),
+               Compiled<FinishLoop>::pick<&finish_loop<E>>(set),
+               Compiled<StoreLoop>::pick<&store_loop<E>>(set),
+               pick_fused<E, Op>(plan, set)};
+#if defined(RINGTUNE_HAS_HALF_LOOPS)
+  if constexpr (std::is_same_v<E, Element<Float16>>) {
+    if (set != InstructionSet::kPortable) {
+      chosen.store = &store_halves;
+      chosen.fused = nullptr;
+      chosen.load = is_scaled ? chosen.load : &load_halves;
+      chosen.combine = is_scaled ? chosen.combine : &combine_halves<Op>;
+    }
+  }
+#endif
+  return chosen;
 }
 
 template <typename E>
-Loops loops_of(const Reduction& reduction, InstructionSet set) {
+Loops loops_of(const Reduction& reduction, const FusedPlan& plan, InstructionSet set) {
   constexpr bool kIsBool = std::is_same_v<E, Element<Bool>>;
-  const PairPlan plan = plan_pair(reduction, std::is_floating_point_v<typename E::Accumulator>);
   switch (reduction.op) {
     case ReduceOp::kMin:
       return loops<E, Minimum>(reduction, plan, set);
@@ -112,10 +133,11 @@ Loops loops_of(const Reduction& reduction, InstructionSet set) {
 
 void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output, std::byte* target,
             size_t elements, InstructionSet set) {
+  const FusedPlan plan = plan_fused(reduction, inputs, output);
   const Loops kernel =
-      with_element(reduction.dtype, [&](auto element) { return loops_of<decltype(element)>(reduction, set); });
-  if (kernel.pair != nullptr && is_pair(inputs, output)) {
-    kernel.pair(inputs.contributions[0], inputs.contributions[1], target, elements, plan_pair(reduction, true).by);
+      with_element(reduction.dtype, [&](auto element) { return loops_of<decltype(element)>(reduction, plan, set); });
+  if (kernel.fused != nullptr) {
+    kernel.fused(inputs.contributions.data(), target, elements, plan.by);
     return;
   }
   alignas(64) std::byte tile[kTileBytes];

@@ -147,21 +147,27 @@ RINGTUNE_INLINE void store_loop(const void* tile, std::byte* __restrict target, 
   }
 }
 
-// What becomes of the sum of a pair.
-enum class PairEnd : uint8_t { kNothing, kMultiply, kDivide };
+// What becomes of the sum of all contributions.
+enum class FusedEnd : uint8_t { kNothing, kMultiply, kDivide };
 
-// Two contributions to a result in one pass: nothing is kept in between. `target` may be one of the sources.
-template <typename E, typename Op, PairEnd kEnd>
-RINGTUNE_INLINE void pair_loop(const std::byte* first, const std::byte* second, std::byte* target, size_t count,
-                               double by) {
+// Few contributions to a result in one pass: nothing is kept in between. `target` may be one of the sources.
+template <typename E, typename Op, FusedEnd kEnd, size_t kSources>
+RINGTUNE_INLINE void fused_loop(const std::byte* const* contributions, std::byte* target, size_t count, double by) {
   using Stored = typename E::Stored;
   using T = typename E::Accumulator;
+  const std::byte* sources[kSources];
+  for (size_t source = 0; source < kSources; ++source) {
+    sources[source] = contributions[source];
+  }
   RINGTUNE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) {
-    T value = Op::combine(E::load(read_element<Stored>(first, i)), E::load(read_element<Stored>(second, i)));
-    if constexpr (kEnd == PairEnd::kMultiply) {
+    T value = E::load(read_element<Stored>(sources[0], i));
+    for (size_t source = 1; source < kSources; ++source) {
+      value = Op::combine(value, E::load(read_element<Stored>(sources[source], i)));
+    }
+    if constexpr (kEnd == FusedEnd::kMultiply) {
       value *= static_cast<T>(by);
-    } else if constexpr (kEnd == PairEnd::kDivide) {
+    } else if constexpr (kEnd == FusedEnd::kDivide) {
       value /= static_cast<T>(by);
     }
     write_element(target, i, E::store(value));

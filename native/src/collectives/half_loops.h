@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops over float16 with the processor's own conversions: compilers do not find them in the portable ones.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/instruction_set.h"
+
+#if defined(__x86_64__)
+#define RINGTUNE_HAS_HALF_LOOPS 1
+
+namespace ringtune {
+
+// As the loops of reduce_loops.h for Element<Float16>, to the bit; for processors with AVX2 and F16C. `tile` holds
+// floats.
+void load_halves(void* tile, const std::byte* source, size_t count, double);
+void store_halves(const void* tile, std::byte* target, size_t count);
+
+template <typename Op>
+RINGTUNE_AVX2 void combine_halves(void* tile, const std::byte* source, size_t count, double) {
+  constexpr size_t kBlock = 256;
+  auto* __restrict accumulators = static_cast<float*>(tile);
+  alignas(64) float values[kBlock];
+  for (size_t done = 0; done < count; done += kBlock) {
+    const size_t block = std::min(kBlock, count - done);
+    load_halves(values, source + done * 2, block, 1);
+    for (size_t i = 0; i < block; ++i) {
+      accumulators[done + i] = Op::combine(accumulators[done + i], values[i]);
+    }
+  }
+}
+
+}  // namespace ringtune
+#endif

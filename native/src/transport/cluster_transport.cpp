@@ -85,6 +85,7 @@ std::optional<Failure> ClusterTransport::failure() const {
 }
 
 void ClusterTransport::depart() {
+  seal_arenas();
   peer_watch_.reset();
   segment_->block(layout_.local_rank()).has_departed.store(1);
   ring_neighbours();
@@ -101,11 +102,18 @@ bool ClusterTransport::has_departed(int peer_rank) const {
 }
 
 void ClusterTransport::abandon_after_fork() {
+  seal_arenas();
   if (links_ != nullptr) {
     links_->abandon_after_fork();
   }
   if (peer_watch_) {
     peer_watch_->abandon();
+  }
+}
+
+void ClusterTransport::seal_arenas() {
+  if (segment_->arenas() != nullptr) {
+    segment_->arenas()->seal();
   }
 }
 

@@ -60,6 +60,7 @@ class ClusterTransport final : public Transport {
 
  private:
   Doorbell& doorbell() { return segment_->block(layout_.local_rank()).doorbell; }
+  void seal_arenas();
   void ring_neighbours();
   void on_peer_death(int peer_rank);
 

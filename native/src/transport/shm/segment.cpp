@@ -2,6 +2,7 @@
 #include "transport/shm/segment.h"
 
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -70,8 +71,12 @@ Status Segment::create(int local_size, int& fd) {
   if (fd < 0) {
     return system_error("cannot create shared memory (memfd_create)", errno);
   }
+  const size_t arena_bytes = Arenas::largest_bytes(bytes, local_size);
   // Allocated now: a page that is missing later would be a SIGBUS in the middle of training.
-  const int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  if (error == 0 && ftruncate(fd, static_cast<off_t>(bytes + Arenas::file_bytes(arena_bytes, local_size))) != 0) {
+    error = errno;
+  }
   if (error != 0) {
     close(fd);
     fd = -1;
@@ -79,8 +84,9 @@ Status Segment::create(int local_size, int& fd) {
   }
   SegmentHeader header{};
   header.magic = kMagic;
+  header.arena_bytes = arena_bytes;
   header.local_size = static_cast<uint32_t>(local_size);
-  if (pwrite(fd, &header, sizeof(uint64_t) + sizeof(uint32_t), 0) < 0) {
+  if (pwrite(fd, &header, offsetof(SegmentHeader, failure_state), 0) < 0) {
     const int write_error = errno;
     close(fd);
     fd = -1;
@@ -95,7 +101,7 @@ Status Segment::map(int fd, int local_size, std::shared_ptr<Segment>& segment) {
   if (fstat(fd, &info) != 0) {
     return system_error("the shared-memory descriptor is not usable", errno);
   }
-  if (static_cast<size_t>(info.st_size) != bytes) {
+  if (static_cast<size_t>(info.st_size) < bytes) {
     return {StatusCode::kConfigError, "the shared memory has " + std::to_string(info.st_size) + " bytes, this version" +
                                           " needs " + std::to_string(bytes) + "; all ranks must run one version"};
   }
@@ -111,6 +117,7 @@ Status Segment::map(int fd, int local_size, std::shared_ptr<Segment>& segment) {
     return {StatusCode::kConfigError,
             "the shared memory was made by another version or for another number of ranks on this host"};
   }
+  segment->arenas_ = Arenas::map(fd, bytes, segment->header().arena_bytes, local_size);
   return Status::ok_status();
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one shared-memory segment of a host: a memfd, so that nothing is left behind whatever kills the ranks.
 //
-// Layout: header | one RankBlock per rank | response ring | request rings | stages. Ranks that are threads of one
-// process share one Segment object and so one mapping; a sanitizer sees nothing of races between two mappings.
+// Layout: header | one RankBlock per rank | response ring | request rings | stages | arenas. All but the arenas is
+// allocated from the beginning. Ranks that are threads of one process share one Segment object and so one mapping; a
+// sanitizer sees nothing of races between two mappings.
 #pragma once
 
 #include <memory>
 
 #include "base/status.h"
+#include "transport/shm/arenas.h"
 #include "transport/shm/atomics.h"
 #include "transport/shm/byte_ring.h"
 #include "transport/shm/doorbell.h"
@@ -30,6 +32,7 @@ inline constexpr size_t kStageStagger = kPage + 5 * kCacheLine;
 
 struct SegmentHeader {
   uint64_t magic;
+  uint64_t arena_bytes;  // of each rank
   uint32_t local_size;
   // The failure record: 0 none, 1 being written, 2 readable.
   SharedU32 failure_state;
@@ -50,9 +53,9 @@ struct RankBlock {
 
 class Segment {
  public:
-  // A new, fully allocated memfd for the ranks of one host; the descriptor is the caller's.
+  // A new memfd for the ranks of one host, fully allocated but for the arenas; the descriptor is the caller's.
   static Status create(int local_size, int& fd);
-  // Maps it (hidden from forked children). Does not take the descriptor.
+  // Maps it (hidden from forked children, but for the arenas). Does not take the descriptor.
   static Status map(int fd, int local_size, std::shared_ptr<Segment>& segment);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -66,8 +69,11 @@ class Segment {
   std::byte* stage(int rank);
   // The slot of the message with this number.
   std::byte* post(int rank, uint64_t number);
+  // Null where this process has no room for them.
+  const std::shared_ptr<Arenas>& arenas() const { return arenas_; }
   int local_size() const { return local_size_; }
 
+  // Without the arenas.
   static size_t total_bytes(int local_size);
 
  private:
@@ -75,6 +81,7 @@ class Segment {
 
   std::byte* base_;
   int local_size_;
+  std::shared_ptr<Arenas> arenas_;
 };
 
 }  // namespace ringtune

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a tensor lies in the memory that the ranks of a host share.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace ringtune {
+
+// From the begin of its rank's arena.
+using ArenaOffset = uint64_t;
+inline constexpr ArenaOffset kNotInArena = std::numeric_limits<ArenaOffset>::max();
+
+}  // namespace ringtune

@@ -204,6 +204,16 @@ std::optional<Result> wait(EngineHandle& self, Handle handle) {
   }
 }
 
+// The GIL stays locked: a fork never finds the arena's own lock taken.
+nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> allocate_registered(EngineHandle& self, size_t size_bytes) {
+  auto memory = std::make_unique<std::shared_ptr<std::byte>>();
+  raise_unless_ok(self.engine().allocate_registered(size_bytes, *memory));
+  std::byte* data = memory->get();
+  const nb::capsule owner(memory.release(),
+                          [](void* held) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(held); });
+  return {data, {size_bytes}, owner};
+}
+
 void barrier(EngineHandle& self) {
   Handle handle = kNoHandle;
   raise_unless_ok(self.engine().barrier_async(handle));
@@ -270,32 +280,9 @@ void bind_values(nb::module_& module) {
       .def_prop_ro("rows", [](const Result& result) { return result.gathered->rows; });
 }
 
-void bind_engine(nb::module_& module) {
-  nb::class_<EngineHandle>(module, "Engine")
-      .def("__init__", &construct, nb::kw_only(), "rank"_a, "world_size"_a, "hosts"_a, "segment_fd"_a, "pidfds"_a,
-           "pids"_a, "control_fds"_a, "data_fds"_a, "mpi_plugin"_a, "mpi_communicator"_a, "config"_a, "stall_warn_s"_a,
-           "timeout_s"_a, "log_level"_a)
-      .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
-      .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
-      .def("allreduce_async", &allreduce_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a, "op"_a,
-           "is_gradient"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
-      .def("reducescatter_async", &reducescatter_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a,
-           "op"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
-      .def("broadcast_async", &broadcast_async, "name"_a, "ptr"_a, "shape"_a, "dtype"_a, "root_rank"_a)
-      .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "group"_a = "",
-           "group_size"_a = 0)
-      .def("alltoall_async", &alltoall_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "splits"_a)
-      .def("join_async", &join_async)
-      .def("barrier", &barrier)
-      .def(
-          "poll", [](EngineHandle& self, Handle handle) { return self.engine().poll(handle); }, "handle"_a)
-      .def("wait", &wait, "handle"_a)
-      .def("mark_step", [](EngineHandle& self) { self.engine().mark_step(); })
-      .def("submission_door", [](EngineHandle& self) { return reinterpret_cast<uintptr_t>(self.door()); })
-      .def("apply_config", &apply_config, "config"_a)
-      .def("config", [](EngineHandle& self) { return self.engine().config(); })
-      .def("config_epoch", [](EngineHandle& self) { return self.engine().config_epoch(); })
-      .def("counters", &counters)
+// What the tuner measures, and what people look at.
+void bind_observation(nb::class_<EngineHandle>& engine) {
+  engine
       .def(
           "begin_window",
           [](EngineHandle& self, uint64_t epoch, uint64_t settle_steps, uint64_t steps, double limit_ms) {
@@ -322,13 +309,44 @@ void bind_engine(nb::module_& module) {
           [](EngineHandle& self, const std::string& name, const std::string& detail) {
             self.engine().timeline().instant(name, detail);
           },
-          "name"_a, "detail"_a)
+          "name"_a, "detail"_a);
+}
+
+void bind_engine(nb::module_& module) {
+  nb::class_<EngineHandle> engine(module, "Engine");
+  engine
+      .def("__init__", &construct, nb::kw_only(), "rank"_a, "world_size"_a, "hosts"_a, "segment_fd"_a, "pidfds"_a,
+           "pids"_a, "control_fds"_a, "data_fds"_a, "mpi_plugin"_a, "mpi_communicator"_a, "config"_a, "stall_warn_s"_a,
+           "timeout_s"_a, "log_level"_a)
+      .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
+      .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
+      .def("allreduce_async", &allreduce_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a, "op"_a,
+           "is_gradient"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
+      .def("reducescatter_async", &reducescatter_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a,
+           "op"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
+      .def("broadcast_async", &broadcast_async, "name"_a, "ptr"_a, "shape"_a, "dtype"_a, "root_rank"_a)
+      .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "group"_a = "",
+           "group_size"_a = 0)
+      .def("alltoall_async", &alltoall_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "splits"_a)
+      .def("join_async", &join_async)
+      .def("allocate_registered", &allocate_registered, "size_bytes"_a)
+      .def("barrier", &barrier)
+      .def(
+          "poll", [](EngineHandle& self, Handle handle) { return self.engine().poll(handle); }, "handle"_a)
+      .def("wait", &wait, "handle"_a)
+      .def("mark_step", [](EngineHandle& self) { self.engine().mark_step(); })
+      .def("submission_door", [](EngineHandle& self) { return reinterpret_cast<uintptr_t>(self.door()); })
+      .def("apply_config", &apply_config, "config"_a)
+      .def("config", [](EngineHandle& self) { return self.engine().config(); })
+      .def("config_epoch", [](EngineHandle& self) { return self.engine().config_epoch(); })
+      .def("counters", &counters)
       .def("shutdown",
            [](EngineHandle& self) {
              const nb::gil_scoped_release unlocked;
              self.shutdown();
            })
       .def("abandon_after_fork", &EngineHandle::abandon_after_fork);
+  bind_observation(engine);
 }
 
 }  // namespace

@@ -16,15 +16,17 @@ constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
 constexpr std::string_view kRing = "ring";
 constexpr std::string_view kHierarchical = "hierarchical";
 
-constexpr std::array<AllreduceAlgorithm, 4> kAlgorithms{{
-    {"direct", "every rank reduces everything: one synchronization", Reach::kOneHost, kDirectMaxBytes,
-     &direct_allreduce},
+constexpr std::array<AllreduceAlgorithm, 5> kAlgorithms{{
+    {"direct", "every rank reduces everything: one synchronization", Reach::kOneHost, TensorMemory::kAny,
+     kDirectMaxBytes, &direct_allreduce},
+    {"registered", "every rank reduces its block in the ranks' own memory: nothing is staged", Reach::kOneHost,
+     TensorMemory::kRegistered, kAnySize, &registered_allreduce},
     {"reduce_scatter_allgather", "every rank reduces its block of each chunk, pipelined through cache-sized stages",
-     Reach::kOneHost, kAnySize, &reduce_scatter_allgather},
-    {kRing, "all ranks form one ring over the network, whatever their hosts", Reach::kSeveralHosts, kAnySize,
-     &ring_allreduce},
+     Reach::kOneHost, TensorMemory::kAny, kAnySize, &reduce_scatter_allgather},
+    {kRing, "all ranks form one ring over the network, whatever their hosts", Reach::kSeveralHosts, TensorMemory::kAny,
+     kAnySize, &ring_allreduce},
     {kHierarchical, "shared memory inside a host; between hosts every local rank exchanges the block it reduced",
-     Reach::kSeveralHosts, kAnySize, &hierarchical_allreduce},
+     Reach::kSeveralHosts, TensorMemory::kAny, kAnySize, &hierarchical_allreduce},
 }};
 
 // Two stages of this size per rank stay in the second-level cache.
@@ -48,26 +50,29 @@ int row_named(std::string_view name) {
 
 std::span<const AllreduceAlgorithm> allreduce_algorithms() { return kAlgorithms; }
 
-bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout) { return algorithm.reach == reach_of(layout); }
+bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout, TensorMemory memory) {
+  return algorithm.reach == reach_of(layout) && (algorithm.memory == TensorMemory::kAny || algorithm.memory == memory);
+}
 
 std::vector<std::string_view> configurable_allreduce_algorithms() {
   std::vector<std::string_view> names;
   for (const AllreduceAlgorithm& row : kAlgorithms) {
-    if (row.reach == Reach::kOneHost) {
+    if (row.reach == Reach::kOneHost && row.memory == TensorMemory::kAny) {
       names.push_back(row.name);
     }
   }
   return names;
 }
 
-int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, size_t bytes) {
+int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, TensorMemory memory, size_t bytes) {
   if (reach_of(layout) == Reach::kSeveralHosts) {
     return row_named(config.hierarchical_allreduce ? kHierarchical : kRing);
   }
   if (config.allreduce_algorithm != kAutoAlgorithm) {
     return row_named(config.allreduce_algorithm);
   }
-  return first_row([bytes](const AllreduceAlgorithm& row) { return bytes <= row.auto_max_bytes; });
+  return first_row(
+      [&](const AllreduceAlgorithm& row) { return bytes <= row.auto_max_bytes && can_run(row, layout, memory); });
 }
 
 size_t auto_chunk_bytes(size_t /*bytes*/, const Layout& layout) {

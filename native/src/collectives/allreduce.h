@@ -27,10 +27,14 @@ struct AllreduceTask {
 // Where an algorithm can run.
 enum class Reach : uint8_t { kOneHost, kSeveralHosts };
 
+// Where the tensors of a fusion are: registered ones lie at the same offsets of the arenas of all ranks.
+enum class TensorMemory : uint8_t { kAny, kRegistered };
+
 struct AllreduceAlgorithm {
   std::string_view name;
   std::string_view description;
   Reach reach;
+  TensorMemory memory;  // what it needs
   // Inside a host, `auto` takes the first row whose bound holds the message.
   size_t auto_max_bytes;
   Status (*run)(const AllreduceTask& task);
@@ -38,12 +42,12 @@ struct AllreduceAlgorithm {
 
 // All rows; a row's number is what travels.
 std::span<const AllreduceAlgorithm> allreduce_algorithms();
-bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout);
+bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout, TensorMemory memory);
 
-// What a config may ask for: the rows of one host. Between hosts `hierarchical_allreduce` decides.
+// What a config may ask for: the rows of one host that take any memory. Between hosts `hierarchical_allreduce` decides.
 std::vector<std::string_view> configurable_allreduce_algorithms();
 
-int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, size_t bytes);
+int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, TensorMemory memory, size_t bytes);
 
 // What `chunk_bytes` = auto means for a message.
 size_t auto_chunk_bytes(size_t bytes, const Layout& layout);
@@ -52,6 +56,7 @@ size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout, size
 
 // One file each.
 Status direct_allreduce(const AllreduceTask& task);
+Status registered_allreduce(const AllreduceTask& task);
 Status reduce_scatter_allgather(const AllreduceTask& task);
 Status ring_allreduce(const AllreduceTask& task);
 Status hierarchical_allreduce(const AllreduceTask& task);

@@ -4,14 +4,16 @@
 
 #include "transport/layout.h"
 #include "transport/links.h"
+#include "transport/shm/arenas.h"
 #include "transport/shm/stage.h"
 
 namespace ringtune {
 
 struct Communicator {
   const Layout& layout;
-  Stage& stage;  // of this host's ranks, by local rank
-  Links* links;  // null exactly where the world has one host
+  Stage& stage;                    // of this host's ranks, by local rank
+  Links* links;                    // null exactly where the world has one host
+  const Arenas* arenas = nullptr;  // of this host's ranks, by local rank; null where this process has none
 
   int rank() const { return layout.rank(); }
   int world_size() const { return layout.world_size(); }

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives/gather_list.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ringtune {
 
 void GatherList::add(const std::byte* input, std::byte* output, size_t bytes) {
-  if (bytes > 0) {
-    pieces_.push_back({input, output, bytes_, bytes});
-    bytes_ += bytes;
+  if (bytes == 0) {
+    return;
   }
+  Piece* last = pieces_.empty() ? nullptr : &pieces_.back();
+  if (last != nullptr && last->input + last->bytes == input && last->output + last->bytes == output) {
+    last->bytes += bytes;
+  } else {
+    pieces_.push_back({input, output, bytes_, bytes});
+  }
+  bytes_ += bytes;
 }
 
 const GatherList::Piece& GatherList::piece_at(size_t offset) const {
@@ -35,20 +40,6 @@ std::byte* GatherList::contiguous_output(size_t offset, size_t bytes) const {
   const Piece& piece = piece_at(offset);
   const size_t within = offset - piece.offset;
   return bytes <= piece.bytes - within ? piece.output + within : nullptr;
-}
-
-template <typename Copy>
-void GatherList::for_range(size_t offset, size_t bytes, Copy copy) const {
-  if (bytes == 0) {
-    return;
-  }
-  const Piece* piece = &piece_at(offset);
-  for (size_t done = 0; done < bytes; ++piece) {
-    const size_t within = offset + done - piece->offset;
-    const size_t count = std::min(piece->bytes - within, bytes - done);
-    copy(*piece, within, done, count);
-    done += count;
-  }
 }
 
 void GatherList::copy_in(size_t offset, std::byte* target, size_t bytes) const {

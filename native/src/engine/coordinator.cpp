@@ -100,12 +100,14 @@ void Coordinator::handle_item(int rank, const RequestItem& item, int64_t now_ns)
   bool is_accepted = true;
   switch (item.type) {
     case RequestItem::Type::kFull:
-      is_accepted = item.signature.kind == OpKind::kJoin ? ledger_.join(rank)
-                                                         : ledger_.add(rank, item.name, item.signature, now_ns);
+      is_accepted = item.signature.kind == OpKind::kJoin
+                        ? ledger_.join(rank)
+                        : ledger_.add(rank, item.name, item.signature, item.arena_offset, now_ns);
       break;
     case RequestItem::Type::kCached: {
       const ResponseCache::Entry* entry = cache_.entry(item.cache_id);
-      is_accepted = entry != nullptr && ledger_.add(rank, entry->name, entry->signature, now_ns);
+      is_accepted = entry != nullptr &&
+                    ledger_.add(rank, entry->name, entry->signature, entry->places[static_cast<size_t>(rank)], now_ns);
       break;
     }
   }
@@ -185,14 +187,16 @@ void Coordinator::emit_collective(const std::vector<std::string>& names) {
     bytes += entry.signature().bytes();
     response.tensors.push_back(response_tensor(entry));
   }
-  choose_algorithm(response, ledger_.entry(names.front()).signature(), bytes);
+  choose_algorithm(response, ledger_.entry(names.front()), bytes);
   outbox_.push_back(encode(response));
 }
 
-void Coordinator::choose_algorithm(Response& response, const Signature& signature, uint64_t bytes) const {
-  if (signature.kind == OpKind::kAllreduce) {
-    response.algorithm = static_cast<uint8_t>(choose_allreduce_algorithm(config_, layout_, bytes));
-  } else if (signature.kind == OpKind::kAllgather) {
+void Coordinator::choose_algorithm(Response& response, const LedgerEntry& first, uint64_t bytes) const {
+  const OpKind kind = first.signature().kind;
+  if (kind == OpKind::kAllreduce) {
+    const TensorMemory memory = first.is_registered() ? TensorMemory::kRegistered : TensorMemory::kAny;
+    response.algorithm = static_cast<uint8_t>(choose_allreduce_algorithm(config_, layout_, memory, bytes));
+  } else if (kind == OpKind::kAllgather) {
     response.algorithm = static_cast<uint8_t>(config_.hierarchical_allgather);
   }
   response.chunk_bytes = choose_chunk_bytes(config_, layout_, bytes);
@@ -200,13 +204,13 @@ void Coordinator::choose_algorithm(Response& response, const Signature& signatur
 
 ResponseTensor Coordinator::response_tensor(const LedgerEntry& entry) {
   if (config_.response_cache) {
-    if (const CacheId known = cache_.find(entry.name, entry.signature()); known != kNoCacheId) {
+    if (const CacheId known = cache_.find(entry.name, entry.signature(), entry.places); known != kNoCacheId) {
       return {known, "", std::nullopt};
     }
   }
   ResponseTensor tensor{kNoCacheId, entry.name, std::nullopt};
   if (config_.response_cache) {
-    tensor.cache_id = cache_.assign(entry.name, entry.signature());
+    tensor.cache_id = cache_.assign(entry.name, entry.signature(), entry.places);
   }
   if (entry.submitted < transport_.world_size()) {
     tensor.signature = entry.signature();

@@ -52,7 +52,8 @@ class Coordinator {
   void emit_collective(const std::vector<std::string>& names);
   void emit_error(const LedgerEntry& entry);
   void emit_joined();
-  void choose_algorithm(Response& response, const Signature& signature, uint64_t bytes) const;
+  // For a fusion, whose tensors are alike.
+  void choose_algorithm(Response& response, const LedgerEntry& first, uint64_t bytes) const;
   ResponseTensor response_tensor(const LedgerEntry& entry);
   bool publish();
 

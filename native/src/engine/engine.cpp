@@ -98,6 +98,12 @@ Submission make_submission(OpKind kind, const TensorArguments& tensor, const Red
   return submission;
 }
 
+// Of a world of several hosts nobody could use it.
+std::shared_ptr<Arena> make_arena(const Segment& segment, const Layout& layout) {
+  const bool has_use = layout.host_count() == 1 && segment.arenas() != nullptr;
+  return has_use ? std::make_shared<Arena>(segment.arenas(), layout.local_rank()) : nullptr;
+}
+
 Status check_hosts(const EngineOptions& options) {
   int hosts = 0;
   for (const int host : options.hosts) {
@@ -147,6 +153,7 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       timeline_(log_, options_.rank),
       transport_(segment, layout_, options_.transport),
       links_(layout_.host_count() > 1 ? options_.make_links(transport_, layout_) : nullptr),
+      arena_(make_arena(*segment, layout_)),
       coordinator_(options_.rank != kCoordinator
                        ? nullptr
                        : std::make_unique<Coordinator>(
@@ -159,7 +166,7 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                 Executor(layout_,
                          Stage(segment, layout_, seconds_to_ns(options_.timeout_s),
                                [this] { return transport_.silent_rank(); }),
-                         links_.get(), counters_),
+                         links_.get(), segment->arenas().get(), counters_),
                 queue_, handles_, active_, counters_, timeline_, seconds_to_ns(options_.timeout_s)),
       loop_(transport_, queue_, progress_),
       communication_thread_([this] { loop_.run(); }) {}
@@ -170,6 +177,9 @@ Status Engine::prepare_allreduce(const TensorArguments& tensor, const ReduceArgu
                                  Submission& submission) {
   if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
   submission = make_submission(OpKind::kAllreduce, tensor, reduce);
+  if (arena_ != nullptr && tensor.input == tensor.output && reduce.op != ReduceOp::kAdasum && submission.bytes() > 0) {
+    submission.arena_offset = arena_->offset_of(submission.input, submission.bytes());
+  }
   if (is_gradient) {
     steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
   }
@@ -249,6 +259,15 @@ Status Engine::submit(Submission submission, Handle& handle, OnEnd on_end) {
     transport_.notify();
   }
   return Status::ok_status();
+}
+
+Status Engine::allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory) {
+  if (arena_ == nullptr) {
+    return {StatusCode::kConfigError, layout_.host_count() > 1
+                                          ? "registered memory is for worlds of one host"
+                                          : "this process has no address space for registered memory (ulimit -v)"};
+  }
+  return arena_->allocate(bytes, memory);
 }
 
 std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns) {

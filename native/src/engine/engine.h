@@ -25,6 +25,7 @@
 #include "transport/cluster_transport.h"
 #include "transport/layout.h"
 #include "transport/links.h"
+#include "transport/shm/arena.h"
 
 namespace ringtune {
 
@@ -88,6 +89,11 @@ class Engine {
   // This rank has no more data: it takes part in sums with zeros until all ranks have joined.
   Status join_async(Handle& handle);
 
+  // Any thread: memory of this host's ranks, alive as long as it is referred to, also after the engine. An allreduce in
+  // place, of a tensor for which all ranks of a world of one host have such memory at the same offset (which equal
+  // sequences of calls give), copies nothing. Fails where the memory cannot be had, and where there is no such memory.
+  Status allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory);
+
   bool poll(Handle handle) const { return handles_.is_done(handle); }
   // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
   // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
@@ -126,6 +132,7 @@ class Engine {
   Timeline timeline_;
   ClusterTransport transport_;
   std::unique_ptr<Links> links_;              // where the world has several hosts
+  std::shared_ptr<Arena> arena_;              // where it has one, and the address space allows it
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   SubmissionQueue queue_;
   HandleTable handles_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/executor.h"
 
+#include <algorithm>
 #include <string>
 
 #include "collectives/adasum.h"
@@ -18,6 +19,11 @@ namespace {
 
 Reduction reduction_of(const Signature& signature, int ranks) {
   return {signature.dtype, signature.op, signature.prescale, signature.postscale, ranks};
+}
+
+TensorMemory memory_of(const std::vector<Submission>& tensors) {
+  const auto is_elsewhere = [](const Submission& tensor) { return tensor.arena_offset == kNotInArena; };
+  return std::any_of(tensors.begin(), tensors.end(), is_elsewhere) ? TensorMemory::kAny : TensorMemory::kRegistered;
 }
 
 int64_t rows_of(const Signature& signature) { return signature.shape.front(); }
@@ -45,9 +51,10 @@ Status Executor::run(const Response& response, std::vector<Submission>& tensors)
 
 Status Executor::allreduce(const Response& response, const std::vector<Submission>& tensors) {
   const auto algorithms = allreduce_algorithms();
-  if (response.algorithm >= algorithms.size() || !can_run(algorithms[response.algorithm], layout_)) {
+  if (response.algorithm >= algorithms.size() ||
+      !can_run(algorithms[response.algorithm], layout_, memory_of(tensors))) {
     return {StatusCode::kConfigError, "allreduce algorithm number " + std::to_string(response.algorithm) +
-                                          " is unknown here; all ranks must run one version"};
+                                          " cannot run here; all ranks must run one version"};
   }
   GatherList data;
   for (const Submission& tensor : tensors) {
@@ -57,12 +64,12 @@ Status Executor::allreduce(const Response& response, const std::vector<Submissio
   counters_.add(Counter::kChunks, chunk_count(data.bytes(), response.chunk_bytes));
   counters_.add_algorithm_use(response.algorithm);
   const Reduction reduction = reduction_of(tensors.front().signature, layout_.world_size());
-  Communicator comm{layout_, stage_, links_};
+  Communicator comm{layout_, stage_, links_, arenas_};
   return algorithms[response.algorithm].run({comm, data, reduction, response.chunk_bytes});
 }
 
 Status Executor::run_alone(const Response& response, Submission& tensor) {
-  Communicator comm{layout_, stage_, links_};
+  Communicator comm{layout_, stage_, links_, arenas_};
   const Signature& signature = tensor.signature;
   const Reduction reduction = reduction_of(signature, layout_.world_size());
   const size_t chunk_bytes = response.chunk_bytes;

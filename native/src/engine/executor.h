@@ -15,9 +15,9 @@ namespace ringtune {
 
 class Executor {
  public:
-  // `links` is null in a world of one host.
-  Executor(const Layout& layout, Stage stage, Links* links, Counters& counters)
-      : layout_(layout), stage_(std::move(stage)), links_(links), counters_(counters) {}
+  // `links` is null in a world of one host, `arenas` where there are none.
+  Executor(const Layout& layout, Stage stage, Links* links, const Arenas* arenas, Counters& counters)
+      : layout_(layout), stage_(std::move(stage)), links_(links), arenas_(arenas), counters_(counters) {}
 
   // The tensors of the response, in its order; their signatures are equal but for their shapes. Where the caller has no
   // output buffer, the submission gets its result.
@@ -30,6 +30,7 @@ class Executor {
   const Layout& layout_;
   Stage stage_;
   Links* links_;
+  const Arenas* arenas_;
   Counters& counters_;
 };
 

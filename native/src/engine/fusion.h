@@ -19,8 +19,9 @@ struct FusionLimits {
 inline constexpr size_t kMaxSignatureBytes = 1024;
 
 // The oldest ready tensor and, for allreduce, further ones of its dtype and operation up to the limit, in the order
-// in which they became ready; those of its group whatever the limit. Others in between are passed over, not waited for:
-// a float16 tensor between float32 ones does not end the fusion. There must be a ready tensor.
+// in which they became ready, or lie in the arenas: those that do travel by themselves; those of its group whatever the
+// limit. Others in between are passed over, not waited for: a float16 tensor between float32 ones does not end the
+// fusion. There must be a ready tensor.
 std::vector<std::string> pick_fusion(const TensorLedger& ledger, const FusionLimits& limits);
 
 }  // namespace ringtune

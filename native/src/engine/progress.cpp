@@ -108,13 +108,14 @@ void Progress::collect_submissions() {
 
 RequestItem Progress::request_item(const Submission& submission) {
   if (active_.is_cache_on()) {
-    if (const CacheId id = cache_.find(submission.name, submission.signature); id != kNoCacheId) {
+    if (const CacheId id = cache_.find(submission.name, submission.signature, {&submission.arena_offset, 1});
+        id != kNoCacheId) {
       counters_.add(Counter::kCachedRequests);
       return {RequestItem::Type::kCached, id, "", {}};
     }
   }
   counters_.add(Counter::kFullRequests);
-  return {RequestItem::Type::kFull, kNoCacheId, submission.name, submission.signature};
+  return {RequestItem::Type::kFull, kNoCacheId, submission.name, submission.signature, submission.arena_offset};
 }
 
 bool Progress::send_requests() {
@@ -260,7 +261,8 @@ std::optional<Submission> Progress::take_submission(const ResponseTensor& tensor
     return std::nullopt;
   }
   const bool is_new = !tensor.name.empty() && tensor.cache_id != kNoCacheId;
-  const bool is_placed = !is_new || cache_.learn(tensor.cache_id, name, submission.signature);
+  const bool is_placed =
+      !is_new || cache_.learn(tensor.cache_id, name, submission.signature, {&submission.arena_offset, 1});
   return is_placed ? std::optional(std::move(submission)) : std::nullopt;
 }
 

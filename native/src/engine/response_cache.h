@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// (name, signature) pairs that all ranks agreed on, by the small id that stands for them afterwards.
+// What all ranks said of a tensor, its name, its signature and its places, by the small id that stands for it
+// afterwards.
 //
-// An id never changes its meaning; a tensor that comes with another signature gets another id. So an id that is in
-// flight while a signature changes cannot be misread.
+// An id never changes its meaning; a tensor that comes with another signature, or lies elsewhere, gets another id. So
+// an id that is in flight meanwhile cannot be misread.
+//
+// A *place* is an offset in a rank's arena, or none. The coordinator's cache knows every rank's, a rank's its own.
 #pragma once
 
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,17 +22,18 @@ class ResponseCache {
   struct Entry {
     std::string name;
     Signature signature;
+    std::vector<ArenaOffset> places;
   };
 
-  // The id of exactly this pair, or kNoCacheId.
-  CacheId find(const std::string& name, const Signature& signature) const;
+  // The id of exactly this, or kNoCacheId.
+  CacheId find(const std::string& name, const Signature& signature, std::span<const ArenaOffset> places) const;
   // nullptr for an id that was never assigned.
   const Entry* entry(CacheId id) const;
 
   // The coordinator: the next id, or kNoCacheId when the cache is full (names or shapes that never repeat).
-  CacheId assign(const std::string& name, const Signature& signature);
+  CacheId assign(const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
   // Every rank: what the coordinator assigned. False if it contradicts what is known.
-  bool learn(CacheId id, const std::string& name, const Signature& signature);
+  bool learn(CacheId id, const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
 
  private:
   static constexpr size_t kCapacity = 1 << 16;

@@ -26,10 +26,11 @@ struct Submission {
   Signature signature;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  int64_t rows = 1;                  // of this rank, where the kind is ragged
-  std::vector<int64_t> splits;       // alltoall: rows for each rank
-  std::shared_ptr<Gathered> result;  // made where the caller has no output buffer
-  TrackId track = kNoTrack;          // its row in the timeline
+  ArenaOffset arena_offset = kNotInArena;  // where input and output are one range of this rank's arena
+  int64_t rows = 1;                        // of this rank, where the kind is ragged
+  std::vector<int64_t> splits;             // alltoall: rows for each rank
+  std::shared_ptr<Gathered> result;        // made where the caller has no output buffer
+  TrackId track = kNoTrack;                // its row in the timeline
 
   // What this rank gives.
   uint64_t bytes() const {

@@ -37,6 +37,11 @@ bool LedgerEntry::is_agreed() const {
   return true;
 }
 
+bool LedgerEntry::is_registered() const {
+  const auto is_elsewhere = [this](ArenaOffset place) { return place != places.front(); };
+  return places.front() != kNotInArena && std::none_of(places.begin(), places.end(), is_elsewhere);
+}
+
 std::vector<int> LedgerEntry::ranks_without() const {
   std::vector<int> ranks;
   for (size_t rank = 0; rank < has_submitted.size(); ++rank) {
@@ -69,12 +74,14 @@ std::string LedgerEntry::describe_signatures() const {
 
 TensorLedger::TensorLedger(int world_size) : world_size_(world_size), has_joined_(static_cast<size_t>(world_size)) {}
 
-bool TensorLedger::add(int rank, const std::string& name, const Signature& signature, int64_t now_ns) {
+bool TensorLedger::add(int rank, const std::string& name, const Signature& signature, ArenaOffset place,
+                       int64_t now_ns) {
   const auto index = static_cast<size_t>(rank);
   LedgerEntry& entry = entries_[name];
   if (entry.has_submitted.empty()) {
     entry.name = name;
     entry.signatures.resize(static_cast<size_t>(world_size_));
+    entry.places.resize(static_cast<size_t>(world_size_), kNotInArena);
     entry.has_submitted.resize(static_cast<size_t>(world_size_));
     entry.first_rank = rank;
     entry.first_ns = now_ns;
@@ -84,6 +91,7 @@ bool TensorLedger::add(int rank, const std::string& name, const Signature& signa
   }
   entry.has_submitted[index] = true;
   entry.signatures[index] = signature;
+  entry.places[index] = place;
   ++entry.submitted;
   complete_if_nobody_is_missing(entry);
   return true;

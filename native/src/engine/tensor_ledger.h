@@ -15,6 +15,7 @@ namespace ringtune {
 struct LedgerEntry {
   std::string name;
   std::vector<Signature> signatures;  // by rank; meaningful where has_submitted
+  std::vector<ArenaOffset> places;    // by rank, likewise
   std::vector<bool> has_submitted;
   int submitted = 0;
   int first_rank = 0;    // of those that have submitted it
@@ -26,6 +27,8 @@ struct LedgerEntry {
 
   const Signature& signature() const { return signatures[static_cast<size_t>(first_rank)]; }
   bool is_agreed() const;
+  // Whether it lies at one offset of every rank's arena.
+  bool is_registered() const;
   std::vector<int> ranks_without() const;
   // "allreduce(sum) float32 [3] on ranks 0, 2; allreduce(sum) float32 [4] on rank 1"
   std::string describe_signatures() const;
@@ -36,7 +39,7 @@ class TensorLedger {
   explicit TensorLedger(int world_size);
 
   // False if this rank has submitted the name before and it is still pending, or has joined.
-  bool add(int rank, const std::string& name, const Signature& signature, int64_t now_ns);
+  bool add(int rank, const std::string& name, const Signature& signature, ArenaOffset place, int64_t now_ns);
   // The rank submits nothing more until all have joined; false if it has joined already.
   bool join(int rank);
   int joined_count() const { return joined_count_; }

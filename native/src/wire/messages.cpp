@@ -81,6 +81,7 @@ RequestItem get_item(Reader& reader) {
     case RequestItem::Type::kFull:
       item.name = reader.get_string();
       item.signature = get_signature(reader);
+      item.arena_offset = reader.get<ArenaOffset>();
       break;
   }
   return item;
@@ -167,6 +168,7 @@ Bytes encode(const Request& request) {
     }
     writer.put_string(item.name);
     put_signature(writer, item.signature);
+    writer.put(item.arena_offset);
   }
   return writer.release();
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/arena_offset.h"
 #include "base/bytes.h"
 #include "base/config.h"
 #include "base/dtype.h"
@@ -54,6 +55,8 @@ struct RequestItem {
   CacheId cache_id = kNoCacheId;  // kCached
   std::string name;               // kFull
   Signature signature;            // kFull
+  // kFull: in the sender's arena. Ranks need not agree in it; where all do, the tensor can be reduced where it is.
+  ArenaOffset arena_offset = kNotInArena;
 };
 
 struct Request {

@@ -22,7 +22,8 @@ struct Case {
   size_t chunk_bytes = kSmallChunk;
 };
 
-// Fuses the tensor out of three pieces; in place on the odd ranks. Returns what each rank got.
+// Fuses the tensor out of three pieces, which do not follow each other in memory; in place on the odd ranks. Returns
+// what each rank got.
 std::vector<Bytes> allreduce_all(CollectiveWorld& world, const Case& run, const std::vector<Bytes>& inputs) {
   std::vector<Bytes> outputs(inputs.size());
   world.run([&](Communicator& comm) {
@@ -34,7 +35,7 @@ std::vector<Bytes> allreduce_all(CollectiveWorld& world, const Case& run, const 
     GatherList data;
     const size_t elements = output.size() / element;
     for (const auto& [first, last] :
-         {std::pair(size_t{0}, elements / 7), {elements / 7, elements / 3}, {elements / 3, elements}}) {
+         {std::pair(elements / 3, elements), {elements / 7, elements / 3}, {size_t{0}, elements / 7}}) {
       data.add(input + first * element, output.data() + first * element, (last - first) * element);
     }
     const Status status = run.algorithm.run({comm, data, run.reduction, run.chunk_bytes});
@@ -57,7 +58,7 @@ class AllreduceTest : public testing::EveryWorld {
   std::vector<AllreduceAlgorithm> algorithms() const {
     std::vector<AllreduceAlgorithm> able;
     for (const AllreduceAlgorithm& algorithm : allreduce_algorithms()) {
-      if (can_run(algorithm, Layout(0, GetParam()))) {
+      if (can_run(algorithm, Layout(0, GetParam()), TensorMemory::kAny)) {
         able.push_back(algorithm);
       }
     }
@@ -176,9 +177,11 @@ TEST(AllreduceRegistry, AutoCoversEverySizeWithWhatCanRun) {
       EngineConfig config;
       config.hierarchical_allreduce = is_hierarchical;
       for (size_t bytes = 0; bytes < (size_t{1} << 40); bytes = bytes * 2 + 1) {
-        const auto row = static_cast<size_t>(choose_allreduce_algorithm(config, layout, bytes));
-        ASSERT_LT(row, allreduce_algorithms().size());
-        ASSERT_TRUE(can_run(allreduce_algorithms()[row], layout));
+        for (const TensorMemory memory : {TensorMemory::kAny, TensorMemory::kRegistered}) {
+          const auto row = static_cast<size_t>(choose_allreduce_algorithm(config, layout, memory, bytes));
+          ASSERT_LT(row, allreduce_algorithms().size());
+          ASSERT_TRUE(can_run(allreduce_algorithms()[row], layout, memory));
+        }
       }
     }
   }
@@ -186,7 +189,8 @@ TEST(AllreduceRegistry, AutoCoversEverySizeWithWhatCanRun) {
 
 TEST(AllreduceRegistry, TheConfigDecides) {
   const auto chosen = [](const EngineConfig& config, const Hosts& hosts) {
-    return allreduce_algorithms()[static_cast<size_t>(choose_allreduce_algorithm(config, Layout(0, hosts), 100))].name;
+    const int row = choose_allreduce_algorithm(config, Layout(0, hosts), TensorMemory::kAny, 100);
+    return allreduce_algorithms()[static_cast<size_t>(row)].name;
   };
   EngineConfig hierarchical;
   hierarchical.hierarchical_allreduce = true;
@@ -200,6 +204,19 @@ TEST(AllreduceRegistry, TheConfigDecides) {
   EXPECT_EQ("direct", chosen(EngineConfig(), {0, 0}));
   EXPECT_EQ("ring", chosen(EngineConfig(), {0, 1}));
   EXPECT_EQ("hierarchical", chosen(hierarchical, {0, 1}));
+}
+
+TEST(AllreduceRegistry, RegisteredTensorsAreReducedWhereTheyAreUnlessTheConfigNamesAnotherWay) {
+  EngineConfig named;
+  named.allreduce_algorithm = "reduce_scatter_allgather";
+  const auto chosen = [](const EngineConfig& config, const Hosts& hosts) {
+    const int row = choose_allreduce_algorithm(config, Layout(0, hosts), TensorMemory::kRegistered, kMiB);
+    return allreduce_algorithms()[static_cast<size_t>(row)].name;
+  };
+
+  EXPECT_EQ("registered", chosen(EngineConfig(), {0, 0}));
+  EXPECT_EQ("reduce_scatter_allgather", chosen(named, {0, 0}));
+  EXPECT_EQ("ring", chosen(EngineConfig(), {0, 1}));
 }
 
 TEST(AllreduceRegistry, ChunksAreWholeCacheLines) {

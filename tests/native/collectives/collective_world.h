@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -78,13 +79,15 @@ class CollectiveWorld {
   }
 
   int size() const { return static_cast<int>(ranks_.size()); }
+  // Of the first host.
+  const std::shared_ptr<Arenas>& arenas() const { return ranks_.front()->segment->arenas(); }
 
   // Calls `body` once per rank, each in a thread of its own.
   void run(const std::function<void(Communicator&)>& body) {
     std::vector<std::thread> threads;
     for (const auto& rank : ranks_) {
       threads.emplace_back([&body, &rank] {
-        Communicator comm{rank->layout, rank->stage, rank->links.get()};
+        Communicator comm{rank->layout, rank->stage, rank->links.get(), rank->segment->arenas().get()};
         body(comm);
       });
     }
@@ -97,8 +100,9 @@ class CollectiveWorld {
   static constexpr int64_t kTimeoutNs = 60 * kNsPerS;
 
   struct Rank {
-    Rank(const Layout& own, const std::shared_ptr<Segment>& segment, SocketMesh& mesh)
+    Rank(const Layout& own, std::shared_ptr<Segment> host_segment, SocketMesh& mesh)
         : layout(own),
+          segment(std::move(host_segment)),
           stage(segment, layout, kTimeoutNs),
           transport(segment, layout, TransportOptions{{}, {}, mesh.control_fds(own.rank()), kTimeoutNs}) {
       if (own.host_count() > 1) {
@@ -109,6 +113,7 @@ class CollectiveWorld {
     ~Rank() { transport.depart(); }
 
     Layout layout;
+    std::shared_ptr<Segment> segment;
     Stage stage;
     ClusterTransport transport;
     std::unique_ptr<Links> links;

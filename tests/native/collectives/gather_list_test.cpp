@@ -2,6 +2,7 @@
 #include "collectives/gather_list.h"
 
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -39,6 +40,21 @@ TEST(GatherList, AnyRangeEqualsTheConcatenation) {
   list.copy_out(0, concatenated.data(), concatenated.size());
 
   EXPECT_EQ(inputs, outputs);
+}
+
+TEST(GatherList, TensorsThatFollowEachOtherInMemoryAreOnePiece) {
+  Bytes memory(100);
+  GatherList list;
+  list.add(memory.data() + 60, memory.data() + 60, 10);
+  list.add(memory.data() + 70, memory.data() + 70, 20);
+  list.add(memory.data(), memory.data(), 30);
+  std::vector<std::pair<ptrdiff_t, size_t>> pieces;
+
+  list.for_outputs(5, 50, [&](std::byte* output, size_t /*done*/, size_t bytes) {
+    pieces.emplace_back(output - memory.data(), bytes);
+  });
+
+  EXPECT_EQ((std::vector<std::pair<ptrdiff_t, size_t>>{{65, 25}, {0, 25}}), pieces);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ Request sample_request() {
   request.items.push_back({RequestItem::Type::kFull,
                            kNoCacheId,
                            "layer4.weight",
-                           {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, 0.5, 2, {64, 128}, "g", 3}});
+                           {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, 0.5, 2, {64, 128}, "g", 3},
+                           4096});
   request.items.push_back({RequestItem::Type::kCached, 42, "", {}});
   return request;
 }
@@ -49,6 +50,7 @@ TEST(Messages, ARequestSurvivesTheRoundTrip) {
   ASSERT_EQ(2u, received.items.size());
   EXPECT_EQ("layer4.weight", received.items[0].name);
   EXPECT_EQ(sent.items[0].signature, received.items[0].signature);
+  EXPECT_EQ(4096u, received.items[0].arena_offset);
   EXPECT_EQ(42u, received.items[1].cache_id);
   EXPECT_EQ(RequestItem::Type::kCached, received.items[1].type);
 }

@@ -28,6 +28,7 @@ from ringtune.world import World
 
 from .buffers import buffer_of, check_tensor
 from .compression import Compression, CompressorClass
+from .registered_gradients import GradientHome, can_have_home, has_use, lay_out
 from .sparse import sparse_allreduce_async
 
 NamedParameter = tuple[str, torch.nn.Parameter]
@@ -57,7 +58,7 @@ class GradientPlan:
 class _Entry:
     """One parameter, and how far its gradient has come in this step."""
 
-    __slots__ = ("group", "handle", "is_sparse", "name", "parameter", "passes")
+    __slots__ = ("group", "handle", "home", "is_sparse", "name", "parameter", "passes")
 
     def __init__(self, name: str, parameter: torch.nn.Parameter, group: Group) -> None:
         self.name = name
@@ -66,6 +67,12 @@ class _Entry:
         self.is_sparse = False  # as the last gradient was
         self.passes = 0
         self.handle: Handle | None = None
+        self.home: GradientHome | None = None
+
+    @property
+    def needs_home(self) -> bool:
+        """Whether its gradients could live in registered memory and do not."""
+        return self.home is None and not self.is_sparse and can_have_home(self.parameter)
 
 
 class GradientReducer:
@@ -85,6 +92,7 @@ class GradientReducer:
         self._entries: dict[int, _Entry] = {}
         self._in_flight: list[_Entry] = []
         self._world: World | None = None
+        self._needs_layout = True
         self.add(named_parameters)
 
     def add(self, named_parameters: Sequence[NamedParameter]) -> None:
@@ -98,6 +106,7 @@ class GradientReducer:
                 self._world.gradient_set.add(entry.name, str(parameter.dtype), tuple(parameter.shape))
             untyped: Any = parameter  # torch leaves the method without annotations
             untyped.register_post_accumulate_grad_hook(_Hook(self))
+            self._needs_layout = True
 
     @property
     def is_in_flight(self) -> bool:
@@ -163,6 +172,8 @@ class GradientReducer:
                 entry.passes = 0
         if error is not None:
             raise error
+        if self._needs_layout:
+            self._lay_out(world, entries)
 
     def _joined_world(self) -> World | None:
         """Return the world of now, telling it once which gradients a step submits; None if this rank is not in it."""
@@ -174,13 +185,34 @@ class GradientReducer:
             for entry in self._in_flight:  # of a world that is no more
                 entry.handle = None
             self._in_flight = []
+            self._needs_layout = True
             for entry in self._entries.values():
                 entry.passes = 0
+                entry.home = None
                 world.gradient_set.add(entry.name, str(entry.parameter.dtype), tuple(entry.parameter.shape))
         return world
 
+    def _lay_out(self, world: World, ready: Sequence[_Entry]) -> None:
+        """Find homes for gradients that have none, after the first step of a world and of a new parameter.
+
+        Args:
+            world: The world of now.
+            ready: All entries, in the order in which they were submitted.
+        """
+        entries = list(self._entries.values())
+        homes: Mapping[int, GradientHome] | None = {}
+        if entries and self._is_plain and self._process_set is global_process_set and has_use(world):
+            homeless = [entries.index(entry) for entry in ready if entry.needs_home]
+            homes = lay_out(world, entries[0].name, [entry.parameter for entry in entries], homeless)
+        if homes is not None:
+            self._needs_layout = False
+            for index, home in homes.items():
+                entries[index].home = home
+
     def _submit(self, world: World, entry: _Entry) -> None:
-        gradient = entry.parameter.grad
+        gradient = None if entry.home is None or entry.is_sparse else entry.home.take_in(entry.parameter)
+        if gradient is None:
+            gradient = entry.parameter.grad
         if gradient is None:
             gradient = entry.parameter.grad = _zeros(entry)
         if self._is_plain and gradient.layout is torch.strided:

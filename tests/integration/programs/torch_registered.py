@@ -16,14 +16,14 @@ from ringtune.session import SESSION
 from tests.integration.plain_rank import say
 
 STEPS = 5
-WIDTH = 80  # a weight of 25 KiB: more than what is reduced directly
+WIDTH = 131  # a weight of 67 KiB, of no whole number of cache lines: large enough for a home
 
 
 def make_model() -> Any:
     """Return a network whose gradients have odd sizes, with equal weights on all ranks."""
     torch.manual_seed(11)
     return torch.nn.Sequential(
-        torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, 37), torch.nn.Linear(37, 3)
+        torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, WIDTH + 2), torch.nn.Linear(WIDTH + 2, 3)
     )
 
 

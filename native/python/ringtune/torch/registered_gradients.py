@@ -22,7 +22,10 @@ from ringtune.world import World
 
 from .buffers import ENGINE_DTYPES, buffer_of, dtype_number
 
-ALIGNMENT = 64  # bytes; a cache line has one writer then
+ALIGNMENT_BYTES = 64  # a cache line has one writer then
+# To bring a gradient home takes the training thread 3 us and a copy; the way through the stage, which smaller ones take
+# together, is no slower for them (with two ranks 4 us slower for 64 KiB, 60 us for 1 MiB).
+MIN_HOME_BYTES = 64 * 1024
 _SUM = Reduction(Sum)
 
 
@@ -72,9 +75,9 @@ def has_use(world: World) -> bool:
 
 
 def can_have_home(parameter: torch.Tensor) -> bool:
-    """Return whether a parameter's gradients are dense tensors in CPU memory that the engine takes as they are."""
-    is_plain = parameter.layout is torch.strided and parameter.device.type == "cpu"
-    return is_plain and parameter.dtype in ENGINE_DTYPES and parameter.numel() > 0 and not buffer_of(parameter).is_copy
+    """Return whether a parameter's gradients are large dense tensors that the engine takes as they are."""
+    is_plain = parameter.layout is torch.strided and parameter.device.type == "cpu" and parameter.dtype in ENGINE_DTYPES
+    return is_plain and parameter.nbytes >= MIN_HOME_BYTES and not buffer_of(parameter).is_copy
 
 
 def lay_out(
@@ -102,7 +105,7 @@ def lay_out(
     begins, end = {}, 0
     for index in order:
         begins[index] = end
-        end += -(-parameters[index].nbytes // ALIGNMENT) * ALIGNMENT
+        end += -(-parameters[index].nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
     memory = _allocate_everywhere(world, name, end) if order else None
     if memory is None:
         return {}

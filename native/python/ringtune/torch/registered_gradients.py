@@ -99,6 +99,8 @@ def lay_out(
     Raises:
         EngineError: If the world is lost.
     """
+    if all(parameter.nbytes < MIN_HOME_BYTES for parameter in parameters):  # so it is on all ranks
+        return {}
     order = _order_of_rank_0(world, name, len(parameters), ready)
     if order is None:
         return None

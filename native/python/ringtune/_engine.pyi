@@ -247,3 +247,19 @@ class Engine:
 
     def abandon_after_fork(self) -> None:
         """In a forked child: close the engine's descriptors; every later call raises ForkedProcessError."""
+
+class CollectiveLayer:
+    """One rank's collectives over its host's shared memory, with no engine above them; what `ringtune bench` times."""
+
+    def __init__(self, segment_fd: int, rank: int, world_size: int, timeout_s: float) -> None:
+        """Map the segment that all ranks share, from `create_segment(world_size)`; the descriptor stays the caller's.
+
+        Raises:
+            ConfigError: If the segment is another version's or for another number of ranks.
+        """
+
+    def allreduce(self, data_ptr: int, elements: int, calls: int) -> None:
+        """Sum float32 elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk.
+
+        The GIL is released. Raises `CollectiveTimeout` if a rank does not move on for `timeout_s`.
+        """

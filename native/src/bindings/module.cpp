@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "bindings/collective_layer_binding.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
 #include "bindings/links_factories.h"
@@ -367,4 +368,5 @@ NB_MODULE(_engine, module) {
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_values(module);
   ringtune::bind_engine(module);
+  ringtune::bind_collective_layer(module);
 }

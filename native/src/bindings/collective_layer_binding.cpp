@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bindings/collective_layer_binding.h"
+
+#include <memory>
+#include <utility>
+
+#include "bindings/collective_layer.h"
+#include "bindings/errors.h"
+
+namespace ringtune {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace {
+
+void construct_layer(CollectiveLayer* self, int segment_fd, int rank, int world_size, double timeout_s) {
+  std::shared_ptr<Segment> segment;
+  raise_unless_ok(Segment::map(segment_fd, world_size, segment));
+  new (self) CollectiveLayer(std::move(segment), rank, world_size, timeout_s);
+}
+
+}  // namespace
+
+void bind_collective_layer(nb::module_& module) {
+  nb::class_<CollectiveLayer>(module, "CollectiveLayer")
+      .def("__init__", &construct_layer, "segment_fd"_a, "rank"_a, "world_size"_a, "timeout_s"_a)
+      .def(
+          "allreduce",
+          [](CollectiveLayer& self, uintptr_t data, size_t elements, int calls) {
+            const nb::gil_scoped_release unlocked;
+            raise_unless_ok(self.allreduce(reinterpret_cast<float*>(data), elements, calls));
+          },
+          "data_ptr"_a, "elements"_a, "calls"_a);
+}
+
+}  // namespace ringtune

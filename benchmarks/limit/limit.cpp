@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limit: how fast a float32 sum allreduce between processes of one machine can be, with no engine around it.
+//
+//   limit RANKS GROUP_MS MAX_CALLS SIZE_MS BYTES...
+//
+// Two ways, for each size:
+//   registered  the buffers are themselves in shared memory; each rank reduces its block straight from all buffers and
+//               writes the result to all of them.
+//   staged      the buffers are ordinary memory, as a framework's are; they are copied through stages in shared memory.
+// A *block* is what one rank reduces, a *chunk* what goes through the stages at once.
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "allreduce_timing.h"
+#include "kernels.h"
+#include "team.h"
+
+namespace limit {
+namespace {
+
+// With two ranks, reducing everything moves no more between the cores than reducing halves, and takes one
+// synchronisation less; with more it soon moves too much.
+constexpr size_t kDirectMaxBytes = 8 << 10;
+constexpr size_t kDirectMaxBytesOfTwo = kSlotBytes;
+constexpr size_t kChunkBytes = 128 << 10;
+
+class Registered {
+ public:
+  Registered(Team& team, size_t elements) : team_(team), block_(block_of(elements, team.ranks(), team.rank())) {
+    for (int rank = 0; rank < team.ranks(); ++rank) {
+      outputs_.push_back(team.buffer(rank) + block_.begin);
+    }
+    sources_.assign(outputs_.begin(), outputs_.end());
+  }
+
+  void operator()() {
+    team_.barrier();
+    sum(sources_, outputs_, block_.elements);
+    team_.barrier();
+  }
+
+ private:
+  Team& team_;
+  Range block_;
+  std::vector<float*> outputs_;
+  std::vector<const float*> sources_;
+};
+
+// One synchronisation: all copy to their stage, then every rank reduces everything. A slot is free again because its
+// readers have staged what came after it.
+class Direct {
+ public:
+  Direct(Team& team, float* data, size_t elements)
+      : team_(team), outputs_{data}, elements_(elements), sources_(static_cast<size_t>(team.ranks())) {}
+
+  void operator()() {
+    const uint64_t chunk = team_.take_chunks(1);
+    float* const data = outputs_.front();
+    copy(data, elements_, team_.contribution(team_.rank(), chunk));
+    publish(team_.own().staged, chunk + 1);
+    for (int rank = 0; rank < team_.ranks(); ++rank) {
+      sources_[static_cast<size_t>(rank)] = rank == team_.rank() ? data : team_.contribution(rank, chunk);
+    }
+    team_.wait_for_all(&RankCounters::staged, chunk + 1);
+    sum(sources_, outputs_, elements_);
+  }
+
+ private:
+  Team& team_;
+  std::vector<float*> outputs_;
+  size_t elements_;
+  std::vector<const float*> sources_;
+};
+
+// Per chunk: a rank copies what its peers reduce into its stage (stage), reduces its own block out of its buffer and
+// the peers' stages, into both its buffer and its stage (reduce), and copies the other blocks out of their owners'
+// stages (collect). A step is one of each, for three chunks in turn, so that nobody waits for what was just begun.
+//
+// With kSlots slots nothing else has to be waited for. Whoever stages chunk c has collected c - 3, so that c - 3 was
+// reduced everywhere; whoever has seen all stage c knows that all have collected c - 3.
+class Staged {
+ public:
+  Staged(Team& team, float* data, size_t elements, size_t chunk_elements)
+      : team_(team), data_(data), elements_(elements), chunk_elements_(chunk_elements) {}
+
+  void operator()() {
+    const uint64_t chunks = (elements_ + chunk_elements_ - 1) / chunk_elements_;
+    first_ = team_.take_chunks(chunks);
+    for (uint64_t step = 0; step < chunks + 2; ++step) {
+      if (step < chunks) {
+        stage(step);
+      }
+      if (step >= 1 && step <= chunks) {
+        reduce(step - 1);
+      }
+      if (step >= 2) {
+        collect(step - 2);
+      }
+    }
+  }
+
+ private:
+  float* data(uint64_t chunk) const { return data_ + chunk * chunk_elements_; }
+  float* contribution(int rank, uint64_t chunk) const { return team_.contribution(rank, first_ + chunk); }
+  float* result(int rank, uint64_t chunk) const { return team_.result(rank, first_ + chunk); }
+  Range block(uint64_t chunk, int rank) const {
+    return block_of(std::min(chunk_elements_, elements_ - chunk * chunk_elements_), team_.ranks(), rank);
+  }
+
+  void stage(uint64_t chunk) {
+    for_peers([&](int owner) {
+      const Range range = block(chunk, owner);
+      copy(data(chunk) + range.begin, range.elements, contribution(team_.rank(), chunk) + range.begin);
+    });
+    publish(team_.own().staged, first_ + chunk + 1);
+  }
+
+  void reduce(uint64_t chunk) {
+    const Range range = block(chunk, team_.rank());
+    sources_.clear();
+    for (int rank = 0; rank < team_.ranks(); ++rank) {
+      sources_.push_back((rank == team_.rank() ? data(chunk) : contribution(rank, chunk)) + range.begin);
+    }
+    outputs_.assign({data(chunk) + range.begin, result(team_.rank(), chunk)});
+    team_.wait_for_all(&RankCounters::staged, first_ + chunk + 1);
+    sum(sources_, outputs_, range.elements);
+    publish(team_.own().reduced, first_ + chunk + 1);
+  }
+
+  void collect(uint64_t chunk) {
+    for_peers([&](int owner) {
+      const Range range = block(chunk, owner);
+      wait_until(team_.counters(owner).reduced, first_ + chunk + 1);
+      copy(result(owner, chunk), range.elements, data(chunk) + range.begin);
+    });
+  }
+
+  // Each rank begins with its neighbour: they do not all read from one.
+  template <typename Visit>
+  void for_peers(Visit visit) const {
+    for (int step = 1; step < team_.ranks(); ++step) {
+      visit((team_.rank() + step) % team_.ranks());
+    }
+  }
+
+  Team& team_;
+  float* data_;
+  size_t elements_;
+  size_t chunk_elements_;
+  uint64_t first_ = 0;
+  std::vector<const float*> sources_;
+  std::vector<float*> outputs_;
+};
+
+void measure_all(const timing::Scheme& scheme, Team& team, float* ordinary) {
+  const size_t direct_max_bytes = team.ranks() == 2 ? kDirectMaxBytesOfTwo : kDirectMaxBytes;
+  for (const size_t bytes : scheme.sizes_bytes) {
+    const size_t elements = bytes / sizeof(float);
+    timing::measure("registered", scheme, team, Registered(team, elements), team.buffer(team.rank()), bytes);
+    if (bytes <= direct_max_bytes) {
+      timing::measure("staged", scheme, team, Direct(team, ordinary, elements), ordinary, bytes);
+    } else {
+      const Staged staged(team, ordinary, elements, kChunkBytes / sizeof(float));
+      timing::measure("staged", scheme, team, staged, ordinary, bytes);
+    }
+  }
+}
+
+void end_with_a_rank(int /*signal*/) { _exit(1); }
+
+int run(int argc, char** argv) {
+  const int ranks = argc > 1 ? std::atoi(argv[1]) : 0;
+  const timing::Scheme scheme = timing::parse_scheme(argc, argv, 2);
+  if (ranks < 2) {
+    std::fprintf(stderr, "limit: %d ranks; there must be at least 2\n", ranks);
+    return 2;
+  }
+  const size_t max_bytes = *std::max_element(scheme.sizes_bytes.begin(), scheme.sizes_bytes.end());
+  Team team(ranks, max_bytes);
+  // A rank that ends early would be waited for in vain.
+  std::signal(SIGCHLD, &end_with_a_rank);
+  for (int rank = 1; rank < ranks && team.rank() == 0; ++rank) {
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      std::signal(SIGCHLD, SIG_DFL);
+      team.become(rank);
+    }
+  }
+  const size_t offset = kStagger * static_cast<size_t>(team.rank() + 1);
+  std::byte* ordinary = map_memory(max_bytes + offset, MAP_PRIVATE) + offset;
+  measure_all(scheme, team, reinterpret_cast<float*>(ordinary));
+  std::signal(SIGCHLD, SIG_DFL);
+  team.barrier();
+  return 0;
+}
+
+}  // namespace
+}  // namespace limit
+
+int main(int argc, char** argv) { return limit::run(argc, argv); }

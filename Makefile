@@ -22,7 +22,7 @@ ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMak
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
-CXX_SOURCES    := $(shell find native tests/native -name '*.cpp' -o -name '*.h' 2>/dev/null)
+CXX_SOURCES    := $(shell find native benchmarks tests/native -name '*.cpp' -o -name '*.h' 2>/dev/null)
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -38,7 +38,7 @@ export CXX := $(CURDIR)/$(COMPILER)
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup setup-mpi setup-tensorflow demo test test-native test-python test-mpi test-tensorflow test-long \
+.PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-mpi test-tensorflow test-long \
         test-stress test-fuzz test-asan test-tsan lint format bench system-packages clean
 
 help: ## list the targets
@@ -89,6 +89,13 @@ $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.c
 	@MPICH_CXX="$(CXX)" OMPI_CXX="$(CXX)" .venv-$*/bin/python -m ringtune.mpi_plugin
 	@touch $@
 
+setup-impi: .venv-impi/.created ## .venv-impi: Intel MPI alone, which `ringtune bench` compares with; not free software
+
+.venv-impi/.created:
+	$(PYTHON) -m venv .venv-impi
+	.venv-impi/bin/pip install -qq impi-rt impi-devel
+	@touch $@
+
 setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: TensorFlow and Keras, no torch; the operations for graphs
 
 $(TENSORFLOW)/.created:
@@ -114,7 +121,8 @@ system-packages: ## Debian packages that some tests need (root); does nothing wh
 demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (under 5 minutes)
 	@$(BIN)/python examples/demo.py
 
-bench: setup ## controls of the tuner and of training accuracy; prints tables (an hour)
+bench: setup ## the engine against its limit and peers, controls of tuner and accuracy; prints tables (an hour)
+	@$(BIN)/ringtune bench
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/allreduce_sizes.py
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
@@ -207,4 +215,4 @@ format: setup ## let the formatters rewrite Python and C++
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
 
 clean: ## remove what was built, the environment included
-	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) $(TENSORFLOW)
+	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW)

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from benchmarks.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
+from ringtune.bench.paired_ratios import MIN_PAIRS, Ratio, paired_ratio
 
 RANKS = 2
 JOB = Path(__file__).resolve().with_name("launched_job.py")

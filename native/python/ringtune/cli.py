@@ -19,6 +19,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 START_TIMEOUT_S = 30.0
 MAX_START_TIMEOUT_S = 86_400.0
+BENCH_SIZES = "1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"
 
 app = typer.Typer(
     name="ringtune",
@@ -109,6 +110,34 @@ def review(
         for item in reviews:
             render_table(item, Console())
     return 0 if all(item.runs for item in reviews) else EXIT_FAILED
+
+
+@app.command()
+def bench(
+    *,
+    against: Annotated[
+        str | None, typer.Option(metavar="PEER,...", help="mpich, openmpi, impi, gloo, or none; default: all found.")
+    ] = None,
+    ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")] = 2,
+    sizes: Annotated[str, typer.Option(metavar="SIZE,...", help="Sizes of the allreduces.")] = BENCH_SIZES,
+    rounds: Annotated[int, typer.Option(help="Launches of each contestant; intervals take 6.")] = 6,
+    environments: Annotated[Path, typer.Option(metavar="DIR", help="Where .venv-mpich and the like are.")] = Path(),
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
+) -> int:
+    """Compare the engine's allreduce with this machine's limit and with other engines, in one interleaved run."""
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+
+    from .bench.comparison import Request, run_bench  # noqa: PLC0415
+    from .parsing import parse_size  # noqa: PLC0415
+
+    try:
+        sizes_bytes = tuple(parse_size(size) for size in sizes.split(","))
+    except ValueError as error:
+        raise ConfigError(f"--sizes {sizes!r}: {error} is no size; give sizes such as 1KiB,1MiB") from error
+    peers = tuple(against.split(",")) if against else ()
+    request = Request(peers, ranks, sizes_bytes, rounds, environments, json_file)
+    run_bench(request, os.environ, Console(), Console(stderr=True))
+    return 0
 
 
 @app.command()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of the contestant `collective`: the collectives over a host's shared memory, with no engine above them."""
+
+import sys
+
+from ringtune import _engine
+from ringtune.bootstrap import environment, find_place
+from ringtune.errors import ConfigError
+from ringtune.rendezvous import Offer, open_meeting
+
+from .timing import Floats, Scheme, measure_all
+
+LIMIT_S = 60.0
+
+
+class CollectiveCaller:
+    """Calls what the engine's communication thread calls, with the algorithm and chunk that `auto` picks."""
+
+    def __init__(self) -> None:
+        place = find_place(environment(), 0, LIMIT_S)
+        self.rank = place.rank
+        self.ranks = place.world_size
+        meeting = open_meeting(place, Offer({}, {}), LIMIT_S, _engine.create_segment)
+        try:
+            agreement = meeting.agree()
+            if len(set(agreement.hosts)) > 1:
+                raise ConfigError("the ranks do not share memory; this measures the ranks of one host")
+            self._layer = _engine.CollectiveLayer(agreement.segment_fd, self.rank, self.ranks, LIMIT_S)
+            agreement.close()
+            meeting.conclude(None)
+        finally:
+            meeting.close()
+
+    def allreduce(self, data: Floats, calls: int) -> None:
+        """Sum an array over all ranks, in place, as many times as `calls` says."""
+        self._layer.allreduce(data.ctypes.data, data.size, calls)
+
+
+def main() -> None:
+    """Measure what the arguments say."""
+    measure_all("collective", Scheme.from_arguments(sys.argv[1:]), CollectiveCaller())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is compared, and the command that starts each: the limit, the engine's layers, and the peers that are there.
+
+MPIs have environments of their own, `.venv-<name>`, for their wheels overwrite each other's programs; Gloo comes with
+torch, in the environment of this interpreter. Alike for all: one thread per rank, no binding to cores.
+"""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ringtune.errors import ConfigError
+
+from .programs import LIMIT, MPI_ALLREDUCE, built
+
+PEERS = ("mpich", "openmpi", "impi", "gloo")
+LIMIT_NAME = "limit"
+# What a launch does not inherit: our own variables, and those of a launcher that may have started this process.
+_FOREIGN = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_", "SLURM_", "PMI", "OMPI_", "PRTE_", "I_MPI_", "TORCHELASTIC")
+_ALIKE = {"OMP_NUM_THREADS": "1"}
+# Open MPI refuses root, and more ranks than cores, unless it is told otherwise; Intel's binds, and looks for a network.
+_OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+_TOLD = {"openmpi": _OPEN_MPI, "impi": {"I_MPI_PIN": "0", "I_MPI_FABRICS": "shm"}}
+# A waiter that spins keeps the rank that it waits for from running.
+_CROWDED = {"openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"}, "impi": {"I_MPI_WAIT_MODE": "1"}}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """What is launched in each round.
+
+    Attributes:
+        name: Under which its rows are kept.
+        is_peer: Whether it is an engine that is not ours.
+        command: To which a scheme's arguments are added.
+        variables: On top of the environment that all have.
+    """
+
+    name: str
+    is_peer: bool
+    command: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the contestants are found and started in.
+
+    Attributes:
+        ranks: Number of ranks.
+        environments: The folder that holds `.venv-mpich` and the like.
+        environ: The process's environment.
+    """
+
+    ranks: int
+    environments: Path
+    environ: Mapping[str, str]
+
+    @property
+    def cleaned(self) -> dict[str, str]:
+        """The part of the environment that all launches have, and what is set alike for them."""
+        kept = {name: value for name, value in self.environ.items() if not name.startswith(_FOREIGN)}
+        return {**kept, **_ALIKE}
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether ranks outnumber the cores that they may use."""
+        return self.ranks > len(os.sched_getaffinity(0))
+
+    @property
+    def compiler(self) -> str:
+        """The C++ compiler's command."""
+        return self.environ.get("CXX", "c++")
+
+
+def find_contestants(peers: Iterable[str], surroundings: Surroundings) -> tuple[list[Contestant], list[str]]:
+    """Return who can be measured here, and for each peer that cannot, why.
+
+    Args:
+        peers: Names out of `PEERS`.
+        surroundings: Where to look.
+
+    Raises:
+        ConfigError: If a name is unknown, or the limit cannot be compiled.
+    """
+    wanted = list(dict.fromkeys(peers))
+    unknown = [name for name in wanted if name not in PEERS]
+    if unknown:
+        raise ConfigError(f"--against {', '.join(unknown)}: not known; known are {', '.join(PEERS)}, and none")
+    found, missing = [_limit(surroundings), *_layers(surroundings)], []
+    for name in wanted:
+        find = _gloo if name == "gloo" else _mpi
+        peer = find(name, surroundings)
+        if isinstance(peer, Contestant):
+            found.append(peer)
+        else:
+            missing.append(f"{name} is not measured: {peer}")
+    return found, missing
+
+
+def _limit(surroundings: Surroundings) -> Contestant:
+    program = built(LIMIT, surroundings.compiler, surroundings.cleaned)
+    return Contestant(LIMIT_NAME, is_peer=False, command=(str(program), str(surroundings.ranks)))
+
+
+def _layers(surroundings: Surroundings) -> list[Contestant]:
+    """Return the engine's layers: each a program that `ringtune run` starts."""
+    start = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(surroundings.ranks), sys.executable, "-m")
+    return [
+        Contestant(name, is_peer=False, command=(*start, f"ringtune.bench.{name}_rank"))
+        for name in ("collective", "engine")
+    ]
+
+
+def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
+    """Return an MPI, or why it is not there."""
+    root = surroundings.environments.absolute() / f".venv-{name}"
+    programs = root / "bin"
+    for needed in ("mpicxx", "mpirun"):
+        if not (programs / needed).is_file():
+            return f"there is no {programs / needed}; `make setup-mpi setup-impi` makes it, --environments says where"
+    # Wrappers and launchers call each other, and a wheel's know neither the compiler nor where they lie.
+    found = {"PATH": f"{programs}{os.pathsep}{surroundings.environ.get('PATH', os.defpath)}"}
+    found |= {"I_MPI_ROOT": str(root)} if name == "impi" else {}
+    wrapped = {f"{wrapper}_CXX": surroundings.compiler for wrapper in ("MPICH", "OMPI", "I_MPI")}
+    try:
+        program = built(MPI_ALLREDUCE, str(programs / "mpicxx"), {**surroundings.cleaned, **found, **wrapped})
+    except ConfigError as error:
+        return str(error)
+    unbound = ("--bind-to", "none") if name == "openmpi" else ()
+    command = (str(programs / "mpirun"), *unbound, "-n", str(surroundings.ranks), str(program), name)
+    crowded = _CROWDED.get(name, {}) if surroundings.is_crowded else {}
+    return Contestant(name, is_peer=True, command=command, variables={**found, **_TOLD.get(name, {}), **crowded})
+
+
+def _gloo(name: str, surroundings: Surroundings) -> Contestant | str:
+    """Return torch.distributed over Gloo, or why it is not there."""
+    if importlib.util.find_spec("torch") is None:
+        return f"{sys.executable} has no torch, which brings it"
+    start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(surroundings.ranks))
+    return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.bench.gloo_rank"))

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be measured is refused; what a contestant says is read with care."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtune.bench.comparison import Request, launch, rows_in
+from ringtune.bench.contestants import Contestant, Surroundings
+from ringtune.bench.results import Row
+from ringtune.bench.timing import Scheme
+from ringtune.errors import ConfigError, RingtuneError
+
+REQUEST = Request(peers=("none",), ranks=2, sizes_bytes=(1024,), rounds=1, environments=Path())
+LINE = '{"way": "a", "bytes": 1024, "ranks": 2, "us_median": 1.5, "us_p99": 2.0}'
+
+
+def launch_program(code: str) -> list[Row]:
+    """Launch a contestant that is a line of Python."""
+    contestant = Contestant("script", is_peer=False, command=(sys.executable, "-c", code))
+    return launch(contestant, Scheme((1024,)), Surroundings(2, Path(), os.environ), 3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"ranks": 1}, r"-np 1: an allreduce has at least 2 ranks"),
+        ({"rounds": 0}, r"--rounds 0: there must be at least 1"),
+        ({"sizes_bytes": (1024, 6)}, r"--sizes: 6 bytes are no whole number of float32"),
+        ({"sizes_bytes": (0,)}, r"--sizes: 0 bytes are"),
+        ({"sizes_bytes": ()}, r"--sizes is empty"),
+        ({"json_file": Path("no-such-folder/rows.json")}, r"--json no-such-folder/rows.json: there is no folder"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(changes: dict[str, object], message: str) -> None:
+    """Before anything is launched, with the option and its value."""
+    REQUEST.check()
+
+    with pytest.raises(ConfigError, match=message):
+        replace(REQUEST, **changes).check()  # type: ignore[arg-type]
+
+
+def test_rows_are_found_among_what_launchers_write() -> None:
+    """Warnings, and lines of JSON that are no rows, are passed over."""
+    assert [Row(3, "a", 1024, 2, 1.5, 2.0)] == rows_in(f'mpirun: hello\n{LINE}\n{{"other": 1}}\n', 3)
+
+
+def test_a_contestant_gets_the_scheme_as_its_last_arguments() -> None:
+    """As all of them read it."""
+    code = f"import sys; assert sys.argv[1:] == {Scheme((1024,)).arguments()!r}; print({LINE!r})"
+
+    assert [Row(3, "a", 1024, 2, 1.5, 2.0)] == launch_program(code)
+
+
+def test_a_contestant_that_fails_is_quoted() -> None:
+    """With its name, code, command and last words."""
+    with pytest.raises(RingtuneError, match=r"(?s)script failed with exit code 7; .*last words"):
+        launch_program("import sys; print('last words', file=sys.stderr); sys.exit(7)")
+
+
+def test_a_contestant_that_skips_a_size_is_no_result() -> None:
+    """Its column would have a hole that nobody sees."""
+    with pytest.raises(RingtuneError, match=r"script has measured \[\], not \[1024\]"):
+        launch_program("")

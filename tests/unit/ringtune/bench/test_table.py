@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How results are shown."""
+
+import pytest
+from rich.console import Console
+
+from ringtune.bench.paired_ratios import Ratio
+from ringtune.bench.results import Comparison, Summary
+from ringtune.bench.table import comparison_text, make_table, ratio_text, size_text, time_text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"), [(4, "4 B"), (1024, "1 KiB"), (1536, "1536 B"), (64 << 20, "64 MiB"), (1 << 30, "1024 MiB")]
+)
+def test_a_size_is_shown_exactly(size_bytes: int, text: str) -> None:
+    """What is no whole number of a unit is shown in a smaller one."""
+    assert text == size_text(size_bytes)
+
+
+@pytest.mark.parametrize(("us", "text"), [(0.3456, "0.346"), (15.04, "15"), (99.96, "100"), (12345.6, "12,346")])
+def test_a_time_has_the_digits_that_count(us: float, text: str) -> None:
+    """Three of them, and never an exponent."""
+    assert text == time_text(us)
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(0.0123, "0.012"), (0.5, "0.50"), (9.994, "9.99"), (1814.2, "1,814")])
+def test_a_ratio_has_the_digits_that_count(ratio: float, text: str) -> None:
+    """Small ones are not rounded to nothing."""
+    assert text == ratio_text(ratio)
+
+
+def test_an_interval_follows_its_ratio() -> None:
+    """Where there are rounds enough for one."""
+    assert "" == comparison_text(None)
+    assert "0.50" == comparison_text(Comparison(0.5, None))
+    assert "0.50 (0.40-0.62)" == comparison_text(Comparison(0.5, Ratio(0.5, 0.4, 0.62)))
+
+
+def test_the_table_names_a_size_once() -> None:
+    """Its other ways follow below."""
+    summaries = [Summary(1024, way, 1.0, 2.0, None, None) for way in ("staged", "engine")]
+    console = Console(width=100, record=True, quiet=False, file=None)
+
+    with console.capture() as capture:
+        console.print(make_table(summaries, 2, 3))
+
+    assert 1 == capture.get().count("1 KiB")
+    assert "2 ranks, 3 rounds" in capture.get()

@@ -121,9 +121,12 @@ system-packages: ## Debian packages that some tests need (root); does nothing wh
 demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (under 5 minutes)
 	@$(BIN)/python examples/demo.py
 
-bench: setup ## the engine against its limit and peers, controls of tuner and accuracy; prints tables (an hour)
+bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/ringtune bench
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/allreduce_sizes.py
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/small_tensors.py
+	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.timeline_cost
+	@$(BIN)/python -m benchmarks.launchers
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
 

@@ -47,8 +47,8 @@ size_t count_in(const std::string& text, std::string_view word) {
   return count;
 }
 
-// Returns whether the file came to have so many bytes. A batch begins when all of the one before is in the file, and the
-// writer's ring holds a batch: nothing is dropped, however busy the machine.
+// Returns whether the file came to have so many bytes. A batch begins when all of the one before is in the file, and
+// the writer's ring holds a batch: nothing is dropped, however busy the machine.
 bool trace_until(Timeline& timeline, const std::string& path, size_t bytes) {
   constexpr size_t kBatch = 2000;
   const int64_t deadline_ns = now_ns() + 60 * kNsPerS;

@@ -96,6 +96,8 @@ def started(command: Sequence[str], environ: Mapping[str, str] | None = None) ->
     """Run a command as a job; afterwards nothing of it may be left: no process, socket or shared-memory file."""
     marker = uuid.uuid4().hex
     sockets, files = abstract_sockets(), shared_memory_files()
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell; jobs would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
         list(command),
         stdout=subprocess.PIPE,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "collectives/allreduce.h"
-#include "collectives/staged_pipeline.h"
+#include "transport/shm/stage.h"
 
 namespace ringtune {
 
@@ -25,15 +25,25 @@ class StagedAllreduce {
         reduce_block_(reduce_block),
         sources_(static_cast<size_t>(stage_.local_size())) {}
 
+  // Stages a chunk, reduces the one before and collects the one before that, so that nobody waits for what its peers
+  // have only just begun.
   Status run() {
-    const auto fill = [this](uint64_t chunk, std::byte* slot) { copy_to_stage(chunk, slot); };
-    const auto take = [this](uint64_t chunk) {
-      if (stage_.local_rank() < owners_) {
-        if (Status s = reduce_own_block(chunk); !s.ok()) return s;
+    const uint64_t chunks = chunk_count(task_.data.bytes(), task_.chunk_bytes);
+    if (Status s = stage_.begin(task_.chunk_bytes, chunks); !s.ok()) return s;
+    const uint64_t lag = stage_.depth() > 2 ? 2 : 1;  // a slot must be collected before it is staged anew
+    for (uint64_t step = 0; step < chunks + lag; ++step) {
+      if (step < chunks) {
+        if (Status s = copy_to_stage(step); !s.ok()) return s;
       }
-      return copy_from_stages(chunk);
-    };
-    return run_staged(stage_, task_.chunk_bytes, chunk_count(task_.data.bytes(), task_.chunk_bytes), fill, take);
+      if (step >= 1 && step <= chunks && stage_.local_rank() < owners_) {
+        if (Status s = reduce_own_block(step - 1); !s.ok()) return s;
+      }
+      if (step >= lag) {
+        if (Status s = copy_from_stages(step - lag); !s.ok()) return s;
+      }
+    }
+    stage_.end();
+    return Status::ok_status();
   }
 
  private:
@@ -51,16 +61,20 @@ class StagedAllreduce {
     return task_.data.contiguous_input(range(chunk).offset + own.offset, own.bytes);
   }
 
-  void copy_to_stage(uint64_t chunk, std::byte* slot) const {
+  Status copy_to_stage(uint64_t chunk) {
+    if (Status s = stage_.reserve(chunk); !s.ok()) return s;
+    std::byte* slot = stage_.slot(stage_.local_rank(), chunk);
     const ByteRange all = range(chunk);
     if (own_contribution(chunk) == nullptr) {
       task_.data.copy_in(all.offset, slot, all.bytes);
-      return;
+    } else {
+      const ByteRange own = own_block(chunk);
+      const size_t after = own.offset + own.bytes;
+      task_.data.copy_in(all.offset, slot, own.offset);
+      task_.data.copy_in(all.offset + after, slot + after, all.bytes - after);
     }
-    const ByteRange own = own_block(chunk);
-    const size_t after = own.offset + own.bytes;
-    task_.data.copy_in(all.offset, slot, own.offset);
-    task_.data.copy_in(all.offset + after, slot + after, all.bytes - after);
+    stage_.publish(Phase::kStaged, chunk);
+    return Status::ok_status();
   }
 
   Status reduce_own_block(uint64_t chunk) {
@@ -86,6 +100,7 @@ class StagedAllreduce {
       const ByteRange block = block_range(range(chunk).bytes, owners_, owner);
       task_.data.copy_out(range(chunk).offset + block.offset, stage_.slot(owner, chunk) + block.offset, block.bytes);
     }
+    stage_.publish(Phase::kDrained, chunk);
     return Status::ok_status();
   }
 

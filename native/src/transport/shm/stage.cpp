@@ -18,10 +18,10 @@
 namespace ringtune {
 namespace {
 
-// Waiting: spin while the peer is surely running, yield while it may be, then sleep. On two busy cores a waiter that
-// spins keeps the peer from running at all.
+// Waiting: spin while the peer is surely running, yield while it may be, then sleep. Where ranks outnumber cores, a
+// waiter that spins keeps the peer from running at all, and one that sleeps too early pays for being woken.
 constexpr int kSpins = 200;
-constexpr int kYields = 50;
+constexpr int kYields = 500;
 // Bounds the time in which a timeout is noticed; wake-ups come by the doorbell.
 constexpr int64_t kSleepNs = 100 * kNsPerMs;
 
@@ -33,18 +33,24 @@ constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
 constexpr uint64_t kMaxDepth = 4;
 
 template <typename Condition>
-bool poll_briefly(Condition is_done) {
-  for (int i = 0; i < kSpins + kYields; ++i) {
+bool poll_briefly(int spins, Condition is_done) {
+  for (int i = 0; i < spins + kYields; ++i) {
     if (is_done()) {
       return true;
     }
-    if (i < kSpins) {
+    if (i < spins) {
       pause_briefly();
     } else {
       sched_yield();
     }
   }
   return false;
+}
+
+// Those that this process may run on. It fails only on machines with more than the set can name.
+int core_count() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : CPU_SETSIZE;
 }
 
 }  // namespace
@@ -55,6 +61,7 @@ Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t tim
       layout_(layout),
       rank_(layout.local_rank()),
       timeout_ns_(timeout_ns),
+      spins_(segment_->local_size() <= core_count() ? kSpins : 0),
       silent_rank_(std::move(silent_rank)) {}
 
 Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
@@ -134,7 +141,7 @@ Status Stage::wait(int first, int last, Phase phase, uint64_t count) {
     }
     return first == last;
   };
-  if (poll_briefly(is_done)) {
+  if (poll_briefly(spins_, is_done)) {
     return Status::ok_status();
   }
   Doorbell& doorbell = segment_->block(rank_).doorbell;

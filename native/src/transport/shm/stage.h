@@ -69,6 +69,7 @@ class Stage {
   Layout layout_;
   int rank_;
   int64_t timeout_ns_;
+  int spins_;
   std::function<int()> silent_rank_;
   uint64_t base_ = 0;  // number of the operation's first chunk
   uint64_t chunks_ = 0;

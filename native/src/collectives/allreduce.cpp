@@ -8,9 +8,9 @@
 namespace ringtune {
 namespace {
 
-// One phase less against more to reduce: no difference is measured up to 64 KiB, a loss above, sooner with more ranks;
-// see benchmarks/README.md.
-constexpr size_t kDirectMaxBytes = 8 * kKiB;
+// One phase less against more to reduce: up to one post it gains with more ranks than cores and loses nowhere; see
+// benchmarks/README.md.
+constexpr size_t kDirectMaxBytes = kPostBytes;
 constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
 
 constexpr std::string_view kRing = "ring";

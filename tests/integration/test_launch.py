@@ -85,13 +85,16 @@ def test_settings_travel_and_the_rest_is_the_logins(tmp_path: Path) -> None:
 
 def test_the_job_key_is_on_no_command_line_and_with_no_agent(tmp_path: Path) -> None:
     """Whoever lists processes does not learn the key; it reaches agents by standard input."""
-    script = (
-        'cat /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n" | grep -q "^$RINGTUNE_JOB_KEY" && echo on a command line; '
-        'tr "\\0" "\\n" </proc/$PPID/environ | grep -q "$RINGTUNE_JOB_KEY" && echo in the environment of an agent; '
-        'cat "$0/calls" "$0/rsh" | grep -q "$RINGTUNE_JOB_KEY" && echo in what the shell was told; echo looked'
+    looks = (
+        ('cat /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n"', "on a command line"),
+        ('tr "\\0" "\\n" </proc/$PPID/environ', "in the environment of an agent"),
+        ('cat "$0/calls" "$0/rsh"', "in what the shell was told"),
     )
+    own_key = '"$0/key.$RINGTUNE_RANK"'  # a pattern in a file: given to grep it would be on a command line
+    script = f'printf "%s\\n" "$RINGTUNE_JOB_KEY" >{own_key}; '
+    script += " ".join(f"{text} | grep -qFf {own_key} && echo {place};" for text, place in looks)
 
-    finished = run_job(launch(tmp_path, f"{ONE}:2", 2, script))
+    finished = run_job(launch(tmp_path, f"{ONE}:2", 2, f"{script} echo looked"))
 
     assert (0, "[0] looked [1] looked") == (finished.code, " ".join(sorted(finished.stdout.splitlines())))
 

@@ -25,28 +25,28 @@ class StagedAllreduce {
         reduce_block_(reduce_block),
         sources_(static_cast<size_t>(stage_.local_size())) {}
 
-  // Stages a chunk, reduces the one before and collects the one before that, so that nobody waits for what its peers
-  // have only just begun.
   Status run() {
     const uint64_t chunks = chunk_count(task_.data.bytes(), task_.chunk_bytes);
     if (Status s = stage_.begin(task_.chunk_bytes, chunks); !s.ok()) return s;
     const uint64_t lag = stage_.depth() > 2 ? 2 : 1;  // a slot must be collected before it is staged anew
     for (uint64_t step = 0; step < chunks + lag; ++step) {
-      if (step < chunks) {
-        if (Status s = copy_to_stage(step); !s.ok()) return s;
-      }
-      if (step >= 1 && step <= chunks && stage_.local_rank() < owners_) {
-        if (Status s = reduce_own_block(step - 1); !s.ok()) return s;
-      }
-      if (step >= lag) {
-        if (Status s = copy_from_stages(step - lag); !s.ok()) return s;
-      }
+      if (Status s = advance(step, chunks, lag); !s.ok()) return s;
     }
     stage_.end();
     return Status::ok_status();
   }
 
  private:
+  // Stages a chunk, reduces the one before and collects the one `lag` before, so that nobody waits for what its peers
+  // have only just begun.
+  Status advance(uint64_t step, uint64_t chunks, uint64_t lag) {
+    Status s;
+    if (step < chunks) s = copy_to_stage(step);
+    if (s.ok() && step >= 1 && step <= chunks) s = reduce_own_block(step - 1);
+    if (s.ok() && step >= lag) s = copy_from_stages(step - lag);
+    return s;
+  }
+
   ByteRange range(uint64_t chunk) const { return chunk_range(task_.data.bytes(), task_.chunk_bytes, chunk); }
 
   // This rank's block of a chunk; empty where it owns none.
@@ -78,6 +78,7 @@ class StagedAllreduce {
   }
 
   Status reduce_own_block(uint64_t chunk) {
+    if (stage_.local_rank() >= owners_) return Status::ok_status();
     if (Status s = stage_.wait_for_all(Phase::kStaged, chunk); !s.ok()) return s;
     const ByteRange own = own_block(chunk);
     for (int rank = 0; rank < stage_.local_size(); ++rank) {

@@ -9,6 +9,7 @@
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
 // result to the others. In both cases partial results are reduced in the order of the hosts.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "collectives/aligned_buffer.h"
@@ -147,8 +148,13 @@ Status hierarchical_allreduce(const AllreduceTask& task) {
   Status prepared =
       counterparts.prepare(block_range(largest_chunk, owners, 0).bytes / element_bytes(task.reduction.dtype));
   if (!prepared.ok()) return prepared;
-  const auto reduce_block = [&](std::span<const std::byte* const> sources, std::byte* target, size_t elements) {
-    return counterparts.reduce_block(sources, target, elements);
+  const auto reduce_block = [&](std::span<const std::byte* const> sources, const ReductionTargets& targets,
+                                size_t elements) {
+    Status status = counterparts.reduce_block(sources, targets.first, elements);
+    if (status.ok() && targets.second != nullptr) {
+      std::memcpy(targets.second, targets.first, elements * element_bytes(task.reduction.dtype));
+    }
+    return status;
   };
   return StagedAllreduce(task, owners, reduce_block).run();
 }

@@ -20,7 +20,8 @@ constexpr size_t kTileBytes = 4096;
 using TakeLoop = void (*)(void* tile, const std::byte* source, size_t count, double scale);
 using FinishLoop = void (*)(void* tile, size_t count, const Reduction* reduction);
 using StoreLoop = void (*)(const void* tile, std::byte* target, size_t count);
-using FusedLoop = void (*)(const std::byte* const* contributions, std::byte* target, size_t count, double by);
+using FusedLoop = void (*)(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
+                           double by);
 
 struct Loops {
   size_t stored_bytes;
@@ -37,54 +38,62 @@ struct Loops {
 // How all contributions become the result in one pass, if they can.
 struct FusedPlan {
   size_t sources;  // 0: they cannot
+  bool has_two_targets;
   FusedEnd end;
   double by;
 };
 
-FusedPlan plan_fused(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output) {
+FusedPlan plan_fused(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output,
+                     bool has_two_targets) {
   const bool is_average = reduction.op == ReduceOp::kAverage;
   const bool is_integer =
       accumulator_dtype(reduction.dtype) != DataType::kFloat32 && reduction.dtype != DataType::kFloat64;
   const bool is_scaled = reduction.prescale != 1 || reduction.postscale != 1;
   if (!inputs.partials.empty() || output != ReductionOutput::kResult || is_scaled || (is_average && is_integer)) {
-    return {0, FusedEnd::kNothing, 1};
+    return {0, has_two_targets, FusedEnd::kNothing, 1};
   }
   if (!is_average) {
-    return {inputs.contributions.size(), FusedEnd::kNothing, 1};
+    return {inputs.contributions.size(), has_two_targets, FusedEnd::kNothing, 1};
   }
   // The reciprocal of a power of two is exact, so that the product has the quotient's bits.
   if (std::has_single_bit(static_cast<unsigned>(reduction.ranks))) {
-    return {inputs.contributions.size(), FusedEnd::kMultiply, 1.0 / reduction.ranks};
+    return {inputs.contributions.size(), has_two_targets, FusedEnd::kMultiply, 1.0 / reduction.ranks};
   }
-  return {inputs.contributions.size(), FusedEnd::kDivide, static_cast<double>(reduction.ranks)};
+  return {inputs.contributions.size(), has_two_targets, FusedEnd::kDivide, static_cast<double>(reduction.ranks)};
 }
 
-template <typename E, typename Op, FusedEnd kEnd>
+template <typename E, typename Op, FusedEnd kEnd, size_t kTargets>
 FusedLoop pick_fused(size_t sources, InstructionSet set) {
   using Fused = Compiled<FusedLoop>;
   switch (sources) {
     case 2:
-      return Fused::pick<&fused_loop<E, Op, kEnd, 2>>(set);
+      return Fused::pick<&fused_loop<E, Op, kEnd, 2, kTargets>>(set);
     case 3:
-      return Fused::pick<&fused_loop<E, Op, kEnd, 3>>(set);
+      return Fused::pick<&fused_loop<E, Op, kEnd, 3, kTargets>>(set);
     case 4:
-      return Fused::pick<&fused_loop<E, Op, kEnd, 4>>(set);
+      return Fused::pick<&fused_loop<E, Op, kEnd, 4, kTargets>>(set);
     default:
       return nullptr;
   }
+}
+
+template <typename E, typename Op, FusedEnd kEnd>
+FusedLoop pick_fused_to(const FusedPlan& plan, InstructionSet set) {
+  return plan.has_two_targets ? pick_fused<E, Op, kEnd, 2>(plan.sources, set)
+                              : pick_fused<E, Op, kEnd, 1>(plan.sources, set);
 }
 
 template <typename E, typename Op>
 FusedLoop pick_fused(const FusedPlan& plan, InstructionSet set) {
   if constexpr (std::is_floating_point_v<typename E::Accumulator> && std::is_same_v<Op, Add>) {
     if (plan.end == FusedEnd::kMultiply) {
-      return pick_fused<E, Op, FusedEnd::kMultiply>(plan.sources, set);
+      return pick_fused_to<E, Op, FusedEnd::kMultiply>(plan, set);
     }
     if (plan.end == FusedEnd::kDivide) {
-      return pick_fused<E, Op, FusedEnd::kDivide>(plan.sources, set);
+      return pick_fused_to<E, Op, FusedEnd::kDivide>(plan, set);
     }
   }
-  return pick_fused<E, Op, FusedEnd::kNothing>(plan.sources, set);
+  return pick_fused_to<E, Op, FusedEnd::kNothing>(plan, set);
 }
 
 template <typename E, typename Op>
@@ -131,13 +140,13 @@ Loops loops_of(const Reduction& reduction, const FusedPlan& plan, InstructionSet
 
 }  // namespace
 
-void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output, std::byte* target,
-            size_t elements, InstructionSet set) {
-  const FusedPlan plan = plan_fused(reduction, inputs, output);
+void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output,
+            const ReductionTargets& targets, size_t elements, InstructionSet set) {
+  const FusedPlan plan = plan_fused(reduction, inputs, output, targets.second != nullptr);
   const Loops kernel =
       with_element(reduction.dtype, [&](auto element) { return loops_of<decltype(element)>(reduction, plan, set); });
   if (kernel.fused != nullptr) {
-    kernel.fused(inputs.contributions.data(), target, elements, plan.by);
+    kernel.fused(inputs.contributions.data(), &targets, elements, plan.by);
     return;
   }
   alignas(64) std::byte tile[kTileBytes];
@@ -156,9 +165,16 @@ void reduce(const Reduction& reduction, const ReductionInputs& inputs, Reduction
     }
     if (output == ReductionOutput::kResult) {
       kernel.finish(tile, count, &reduction);
-      kernel.store(tile, target + start * kernel.stored_bytes, count);
-    } else {
-      std::memcpy(target + start * kernel.accumulator_bytes, tile, count * kernel.accumulator_bytes);
+    }
+    for (std::byte* target : {targets.first, targets.second}) {
+      if (target == nullptr) {
+        continue;
+      }
+      if (output == ReductionOutput::kResult) {
+        kernel.store(tile, target + start * kernel.stored_bytes, count);
+      } else {
+        std::memcpy(target + start * kernel.accumulator_bytes, tile, count * kernel.accumulator_bytes);
+      }
     }
   }
 }

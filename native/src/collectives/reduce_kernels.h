@@ -34,14 +34,24 @@ struct ReductionInputs {
 
 enum class ReductionOutput { kPartial, kResult };
 
-// The target may be one of the inputs if that has its element size, not an overlapping one. No alignment is needed.
-void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output, std::byte* target,
-            size_t elements, InstructionSet set = instruction_sets().back());
+// Where it goes: to one place, or to two at once, which is cheaper than to copy it afterwards.
+struct ReductionTargets {
+  // NOLINTNEXTLINE(google-explicit-constructor): a place is where it goes
+  ReductionTargets(std::byte* only) : first(only) {}
+  ReductionTargets(std::byte* first, std::byte* second) : first(first), second(second) {}
+
+  std::byte* first;
+  std::byte* second = nullptr;  // may be null
+};
+
+// A target may be one of the inputs if that has its element size, not an overlapping one. No alignment is needed.
+void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output,
+            const ReductionTargets& targets, size_t elements, InstructionSet set = instruction_sets().back());
 
 // All ranks' contributions to the result.
 inline void reduce_in_rank_order(const Reduction& reduction, std::span<const std::byte* const> contributions,
-                                 std::byte* target, size_t elements) {
-  reduce(reduction, {{}, contributions}, ReductionOutput::kResult, target, elements);
+                                 const ReductionTargets& targets, size_t elements) {
+  reduce(reduction, {{}, contributions}, ReductionOutput::kResult, targets, elements);
 }
 
 }  // namespace ringtune

@@ -150,15 +150,18 @@ RINGTUNE_INLINE void store_loop(const void* tile, std::byte* __restrict target, 
 // What becomes of the sum of all contributions.
 enum class FusedEnd : uint8_t { kNothing, kMultiply, kDivide };
 
-// Few contributions to a result in one pass: nothing is kept in between. `target` may be one of the sources.
-template <typename E, typename Op, FusedEnd kEnd, size_t kSources>
-RINGTUNE_INLINE void fused_loop(const std::byte* const* contributions, std::byte* target, size_t count, double by) {
+// Few contributions to a result in one pass: nothing is kept in between. A target may be one of the sources.
+template <typename E, typename Op, FusedEnd kEnd, size_t kSources, size_t kTargets>
+RINGTUNE_INLINE void fused_loop(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
+                                double by) {
   using Stored = typename E::Stored;
   using T = typename E::Accumulator;
   const std::byte* sources[kSources];
   for (size_t source = 0; source < kSources; ++source) {
     sources[source] = contributions[source];
   }
+  std::byte* const first = targets->first;
+  std::byte* const second = targets->second;
   RINGTUNE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) {
     T value = E::load(read_element<Stored>(sources[0], i));
@@ -170,7 +173,10 @@ RINGTUNE_INLINE void fused_loop(const std::byte* const* contributions, std::byte
     } else if constexpr (kEnd == FusedEnd::kDivide) {
       value /= static_cast<T>(by);
     }
-    write_element(target, i, E::store(value));
+    write_element(first, i, E::store(value));
+    if constexpr (kTargets == 2) {
+      write_element(second, i, E::store(value));
+    }
   }
 }
 

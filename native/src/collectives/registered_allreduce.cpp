@@ -39,9 +39,11 @@ class RegisteredAllreduce {
     for (size_t rank = 0; rank < images_.size(); ++rank) {
       images_[rank] = arenas.arena(static_cast<int>(rank)) + offset;
     }
-    reduce_in_rank_order(task_.reduction, images_, own, bytes / element_bytes(task_.reduction.dtype));
+    std::byte* const neighbour = images_[(static_cast<size_t>(own_rank_) + 1) % images_.size()];
+    const ReductionTargets targets{own, neighbour == own ? nullptr : neighbour};
+    reduce_in_rank_order(task_.reduction, images_, targets, bytes / element_bytes(task_.reduction.dtype));
     for (std::byte* image : images_) {
-      if (image != own) {
+      if (image != own && image != neighbour) {
         std::memcpy(image, own, bytes);
       }
     }

@@ -13,8 +13,8 @@
 
 namespace ringtune {
 
-// `reduce_block(sources, target, elements)` reduces the host's contributions to a block, which it writes to `target`,
-// possibly one of the sources, and returns a Status.
+// `reduce_block(sources, targets, elements)` reduces the host's contributions to a block, which it writes to all
+// `targets`, possibly among the sources, and returns a Status.
 template <typename ReduceBlock>
 class StagedAllreduce {
  public:
@@ -61,6 +61,12 @@ class StagedAllreduce {
     return task_.data.contiguous_input(range(chunk).offset + own.offset, own.bytes);
   }
 
+  // Where this rank's own block belongs in the end, if it lies in one piece there.
+  std::byte* own_result(uint64_t chunk) const {
+    const ByteRange own = own_block(chunk);
+    return task_.data.contiguous_output(range(chunk).offset + own.offset, own.bytes);
+  }
+
   Status copy_to_stage(uint64_t chunk) {
     if (Status s = stage_.reserve(chunk); !s.ok()) return s;
     std::byte* slot = stage_.slot(stage_.local_rank(), chunk);
@@ -87,16 +93,17 @@ class StagedAllreduce {
     if (const std::byte* in_place = own_contribution(chunk); in_place != nullptr) {
       sources_[static_cast<size_t>(stage_.local_rank())] = in_place;
     }
-    std::byte* target = stage_.slot(stage_.local_rank(), chunk) + own.offset;
+    const ReductionTargets targets{stage_.slot(stage_.local_rank(), chunk) + own.offset, own_result(chunk)};
     const size_t elements = own.bytes / element_bytes(task_.reduction.dtype);
-    if (Status s = reduce_block_(std::span<const std::byte* const>(sources_), target, elements); !s.ok()) return s;
+    if (Status s = reduce_block_(std::span<const std::byte* const>(sources_), targets, elements); !s.ok()) return s;
     stage_.publish(Phase::kReduced, chunk);
     return Status::ok_status();
   }
 
   Status copy_from_stages(uint64_t chunk) {
     for (int step = 0; step < owners_; ++step) {
-      const int owner = (stage_.local_rank() + step) % owners_;  // an owner's own block is there already
+      const int owner = (stage_.local_rank() + step) % owners_;
+      if (owner == stage_.local_rank() && own_result(chunk) != nullptr) continue;  // it is there already
       if (Status s = stage_.wait_for(owner, Phase::kReduced, chunk); !s.ok()) return s;
       const ByteRange block = block_range(range(chunk).bytes, owners_, owner);
       task_.data.copy_out(range(chunk).offset + block.offset, stage_.slot(owner, chunk) + block.offset, block.bytes);

@@ -57,19 +57,25 @@ TEST_P(ReduceKernelsTest, EveryDtypeAndOperationFollowsItsDefinition) {
           contributions.push_back(testing::contribution_of(reduction, rank, elements));
           sources.push_back(contributions.back().data());
         }
-        Bytes result(elements * element_bytes(reduction.dtype));
+        Bytes only(elements * element_bytes(reduction.dtype));
+        Bytes first(only.size());
+        Bytes second(only.size());
 
-        reduce(reduction, {{}, sources}, ReductionOutput::kResult, result.data(), elements, GetParam());
+        reduce(reduction, {{}, sources}, ReductionOutput::kResult, only.data(), elements, GetParam());
+        reduce(reduction, {{}, sources}, ReductionOutput::kResult, {first.data(), second.data()}, elements, GetParam());
 
-        ASSERT_EQ(testing::expected_result(reduction, elements), result)
-            << testing::describe(reduction) << ", " << elements << " elements of " << ranks << " ranks";
+        const Bytes expected = testing::expected_result(reduction, elements);
+        for (const Bytes& result : {only, first, second}) {
+          ASSERT_EQ(expected, result) << testing::describe(reduction) << ", " << elements << " elements of " << ranks
+                                      << " ranks";
+        }
       }
     }
   }
 }
 
-// Unaligned, too.
-TEST_P(ReduceKernelsTest, TheTargetMayBeAnyOfTheContributions) {
+// Unaligned, too; and both targets.
+TEST_P(ReduceKernelsTest, TheTargetsMayBeAnyOfTheContributions) {
   constexpr size_t kElements = 1003;
   for (const Reduction& reduction : testing::all_reductions(2)) {
     const size_t bytes = kElements * element_bytes(reduction.dtype);
@@ -84,11 +90,13 @@ TEST_P(ReduceKernelsTest, TheTargetMayBeAnyOfTheContributions) {
         sources[static_cast<size_t>(rank)] = own.data() + 1;
       }
       std::byte* const result = memory[target].data() + 1;
+      std::byte* const other = memory[1 - target].data() + 1;
 
-      reduce(reduction, {{}, sources}, ReductionOutput::kResult, result, kElements, GetParam());
+      reduce(reduction, {{}, sources}, ReductionOutput::kResult, {result, other}, kElements, GetParam());
 
       ASSERT_EQ(testing::expected_result(reduction, kElements), Bytes(result, result + bytes))
           << testing::describe(reduction) << " over contribution " << target;
+      ASSERT_EQ(Bytes(result, result + bytes), Bytes(other, other + bytes)) << testing::describe(reduction);
     }
   }
 }

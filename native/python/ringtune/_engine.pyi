@@ -226,6 +226,10 @@ class Engine:
 
     def config(self) -> EngineConfig: ...
     def config_epoch(self) -> int: ...
+    @property
+    def laps(self) -> LapTimes:
+        """Where the time of this rank's engine's work goes."""
+
     def counters(self) -> dict[str, int]:
         """Return this rank's counters.
 
@@ -248,6 +252,20 @@ class Engine:
     def abandon_after_fork(self) -> None:
         """In a forked child: close the engine's descriptors; every later call raises ForkedProcessError."""
 
+class LapTimes:
+    """A stopwatch with laps: where the time of an engine's work goes. Off until it is started."""
+
+    def start(self) -> None:
+        """Begin to count, from zero."""
+
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds per lap, by name.
+
+        The laps are elsewhere (the caller), request, negotiation, post, await_posts, copy_in, await_staged, reduce,
+        await_reduced, copy_out, await_room and completion; together they are all the time since `start`, up to the end
+        of the last one.
+        """
+
 class CollectiveLayer:
     """One rank's collectives over its host's shared memory, with no engine above them; what `ringtune bench` times."""
 
@@ -257,6 +275,10 @@ class CollectiveLayer:
         Raises:
             ConfigError: If the segment is another version's or for another number of ranks.
         """
+
+    @property
+    def laps(self) -> LapTimes:
+        """Where the time of this rank's collectives goes."""
 
     def allreduce(self, data_ptr: int, elements: int, calls: int) -> None:
         """Sum float32 elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk.

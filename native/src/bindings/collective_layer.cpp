@@ -10,7 +10,8 @@
 namespace ringtune {
 
 CollectiveLayer::CollectiveLayer(std::shared_ptr<Segment> segment, int rank, int world_size, double timeout_s)
-    : layout_(Layout::one_host(rank, world_size)), stage_(std::move(segment), layout_, seconds_to_ns(timeout_s)) {}
+    : layout_(Layout::one_host(rank, world_size)),
+      stage_(std::move(segment), layout_, seconds_to_ns(timeout_s), nullptr, &laps_) {}
 
 Status CollectiveLayer::allreduce(float* data, size_t elements, int calls) {
   const size_t bytes = elements * sizeof(float);

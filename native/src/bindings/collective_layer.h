@@ -19,8 +19,11 @@ class CollectiveLayer {
   // Sums float32 elements over all ranks, in place, `calls` times, as the default config has it done.
   Status allreduce(float* data, size_t elements, int calls);
 
+  LapTimes& laps() { return laps_; }
+
  private:
   Layout layout_;
+  LapTimes laps_;
   Stage stage_;
 };
 

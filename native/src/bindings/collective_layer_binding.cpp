@@ -31,7 +31,8 @@ void bind_collective_layer(nb::module_& module) {
             const nb::gil_scoped_release unlocked;
             raise_unless_ok(self.allreduce(reinterpret_cast<float*>(data), elements, calls));
           },
-          "data_ptr"_a, "elements"_a, "calls"_a);
+          "data_ptr"_a, "elements"_a, "calls"_a)
+      .def_prop_ro("laps", &CollectiveLayer::laps, nb::rv_policy::reference_internal);
 }
 
 }  // namespace ringtune

@@ -12,6 +12,7 @@
 #include "bindings/collective_layer_binding.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
+#include "bindings/lap_times_binding.h"
 #include "bindings/links_factories.h"
 #include "collectives/allreduce.h"
 
@@ -341,6 +342,9 @@ void bind_engine(nb::module_& module) {
       .def("config", [](EngineHandle& self) { return self.engine().config(); })
       .def("config_epoch", [](EngineHandle& self) { return self.engine().config_epoch(); })
       .def("counters", &counters)
+      .def_prop_ro(
+          "laps", [](EngineHandle& self) -> LapTimes& { return self.engine().laps(); },
+          nb::rv_policy::reference_internal)
       .def("shutdown",
            [](EngineHandle& self) {
              const nb::gil_scoped_release unlocked;
@@ -368,5 +372,6 @@ NB_MODULE(_engine, module) {
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_values(module);
   ringtune::bind_engine(module);
+  ringtune::bind_lap_times(module);
   ringtune::bind_collective_layer(module);
 }

@@ -164,10 +164,11 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       active_(options_.config),
       progress_(transport_, coordinator_.get(),
                 Executor(layout_,
-                         Stage(segment, layout_, seconds_to_ns(options_.timeout_s),
-                               [this] { return transport_.silent_rank(); }),
+                         Stage(
+                             segment, layout_, seconds_to_ns(options_.timeout_s),
+                             [this] { return transport_.silent_rank(); }, &laps_),
                          links_.get(), segment->arenas().get(), counters_),
-                queue_, handles_, active_, counters_, timeline_, seconds_to_ns(options_.timeout_s)),
+                queue_, handles_, active_, counters_, timeline_, laps_, seconds_to_ns(options_.timeout_s)),
       loop_(transport_, queue_, progress_),
       communication_thread_([this] { loop_.run(); }) {}
 

@@ -112,6 +112,8 @@ class Engine {
   // What happens, for people to look at.
   Timeline& timeline() { return timeline_; }
   std::vector<std::pair<std::string, uint64_t>> counters() const;
+  // Of this rank's engine's work, whichever thread does it.
+  LapTimes& laps() { return laps_; }
 
   // Idempotent. Waits for the collective that is running, fails what is pending.
   void shutdown();
@@ -128,6 +130,7 @@ class Engine {
   Layout layout_;
   Log log_;
   Counters counters_;
+  LapTimes laps_;
   StepRecorder steps_;
   Timeline timeline_;
   ClusterTransport transport_;

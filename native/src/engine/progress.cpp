@@ -35,7 +35,7 @@ EngineConfig ActiveConfig::get() const {
 }
 
 Progress::Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
-                   HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline,
+                   HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps,
                    int64_t timeout_ns)
     : transport_(transport),
       coordinator_(coordinator),
@@ -45,6 +45,7 @@ Progress::Progress(Transport& transport, Coordinator* coordinator, Executor exec
       active_(active),
       counters_(counters),
       timeline_(timeline),
+      laps_(laps),
       timeout_ns_(timeout_ns) {}
 
 // Returns whether anything was done; if not, the thread may sleep until the next event.
@@ -91,6 +92,8 @@ int64_t Progress::wait_limit_ns() const {
 void Progress::collect_submissions() {
   const int64_t now = now_ns();
   std::vector<Submission> batch = queue_.take_if_due(now);
+  if (batch.empty()) return;
+  laps_.end(Lap::kElsewhere);
   std::vector<RequestItem> items;
   items.reserve(batch.size());
   for (Submission& submission : batch) {
@@ -104,6 +107,7 @@ void Progress::collect_submissions() {
     const Request request{active_.epoch(), active_.hash(), {items.begin() + begin, items.begin() + end}};
     unsent_.push_back(encode(request));
   }
+  laps_.end(Lap::kRequest);
 }
 
 RequestItem Progress::request_item(const Submission& submission) {
@@ -224,6 +228,7 @@ void Progress::run_collective(const Response& response) {
     tensors.push_back(std::move(*submission));
   }
   trace_begin(response, tensors);
+  laps_.end(Lap::kNegotiation);
   const Status status = executor_.run(response, tensors);
   if (!status.ok() && !transport_.failure()) {
     // The other ranks wait in the collective for a part that will not come.
@@ -287,6 +292,7 @@ void Progress::fail_tensors(const Response& response) {
 void Progress::finish(std::span<const Submission> done, const Status& status) {
   queue_.release(done);  // first: a caller that is told may submit the name again at once
   handles_.complete(done, status);
+  laps_.end(Lap::kCompletion);
 }
 
 // The coordinator watches the tensors; this watches the coordinator.

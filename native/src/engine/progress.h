@@ -57,7 +57,8 @@ class Progress {
  public:
   // `coordinator` is null except on rank 0.
   Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
-           HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, int64_t timeout_ns);
+           HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps,
+           int64_t timeout_ns);
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
@@ -96,6 +97,7 @@ class Progress {
   ActiveConfig& active_;
   Counters& counters_;
   Timeline& timeline_;
+  LapTimes& laps_;
   int64_t timeout_ns_;
 
   std::unordered_map<std::string, Submission> pending_;

@@ -2,6 +2,7 @@
 #include "transport/shm/stage.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -47,6 +48,21 @@ bool poll_briefly(int spins, Condition is_done) {
   return false;
 }
 
+// Which laps end around a phase, by its number.
+struct PhaseLaps {
+  Lap shown;    // when a rank shows that it has reached it
+  Lap before;   // when it begins to wait for others to reach it
+  Lap awaited;  // when they have
+};
+constexpr std::array<PhaseLaps, 4> kPhaseLaps{{
+    {Lap::kCopyIn, Lap::kReduce, Lap::kAwaitStaged},
+    {Lap::kReduce, Lap::kCopyOut, Lap::kAwaitReduced},
+    {Lap::kCopyOut, Lap::kCopyIn, Lap::kAwaitRoom},
+    {Lap::kPost, Lap::kPost, Lap::kAwaitPosts},
+}};
+
+const PhaseLaps& laps_of(Phase phase) { return kPhaseLaps[static_cast<size_t>(phase)]; }
+
 // Those that this process may run on. It fails only on machines with more than the set can name.
 int core_count() {
   cpu_set_t cores;
@@ -56,13 +72,14 @@ int core_count() {
 }  // namespace
 
 Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns,
-             std::function<int()> silent_rank)
+             std::function<int()> silent_rank, LapTimes* laps)
     : segment_(std::move(segment)),
       layout_(layout),
       rank_(layout.local_rank()),
       timeout_ns_(timeout_ns),
       spins_(segment_->local_size() <= core_count() ? kSpins : 0),
-      silent_rank_(std::move(silent_rank)) {}
+      silent_rank_(std::move(silent_rank)),
+      laps_(laps) {}
 
 Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
   if (chunk_bytes != chunk_bytes_) {
@@ -111,6 +128,7 @@ void Stage::show(Phase phase, uint64_t count) {
       segment_->block(peer).doorbell.ring();
     }
   }
+  end_lap(laps_of(phase).shown);
 }
 
 Status Stage::wait_for_all(Phase phase, uint64_t chunk) { return wait(0, local_size(), phase, base_ + chunk + 1); }
@@ -135,6 +153,13 @@ SharedU64& Stage::counter(int rank, Phase phase) const {
 bool Stage::is_reached(int rank, Phase phase, uint64_t count) const { return counter(rank, phase).load() >= count; }
 
 Status Stage::wait(int first, int last, Phase phase, uint64_t count) {
+  end_lap(laps_of(phase).before);
+  Status status = poll_and_sleep(first, last, phase, count);
+  end_lap(laps_of(phase).awaited);
+  return status;
+}
+
+Status Stage::poll_and_sleep(int first, int last, Phase phase, uint64_t count) {
   const auto is_done = [&] {
     while (first < last && is_reached(first, phase, count)) {
       ++first;

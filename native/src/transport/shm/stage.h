@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 
+#include "base/lap_times.h"
 #include "base/status.h"
 #include "transport/failure.h"
 #include "transport/layout.h"
@@ -25,9 +26,9 @@ enum class Phase : uint8_t { kStaged, kReduced, kDrained, kPosted };
 
 class Stage {
  public:
-  // `silent_rank` as in Transport; none where nobody could know of one.
+  // `silent_rank` as in Transport; none where nobody could know of one. `laps`, if given, must outlive the stage.
   Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns,
-        std::function<int()> silent_rank = nullptr);
+        std::function<int()> silent_rank = nullptr, LapTimes* laps = nullptr);
 
   int local_rank() const { return rank_; }
   int local_size() const { return segment_->local_size(); }
@@ -53,7 +54,10 @@ class Stage {
   std::byte* post_slot(int rank) const { return segment_->post(rank, posts_); }
   // Shows this rank's post and waits for all others'. They may be read until `end_post`.
   Status exchange_posts();
-  void end_post() { ++posts_; }
+  void end_post() {
+    ++posts_;
+    end_lap(Lap::kReduce);
+  }
 
  private:
   SharedU64& counter(int rank, Phase phase) const;
@@ -62,8 +66,12 @@ class Stage {
   bool is_reached(int rank, Phase phase, uint64_t count) const;
   // Waits until the ranks [first, last) have counted to `count`.
   Status wait(int first, int last, Phase phase, uint64_t count);
+  Status poll_and_sleep(int first, int last, Phase phase, uint64_t count);
   Status fail_after_timeout(int first, int last, Phase phase, uint64_t count);
   void await_better_news() const;
+  void end_lap(Lap lap) {
+    if (laps_ != nullptr) laps_->end(lap);
+  }
 
   std::shared_ptr<Segment> segment_;
   Layout layout_;
@@ -71,6 +79,7 @@ class Stage {
   int64_t timeout_ns_;
   int spins_;
   std::function<int()> silent_rank_;
+  LapTimes* laps_;
   uint64_t base_ = 0;  // number of the operation's first chunk
   uint64_t chunks_ = 0;
   uint64_t chunk_bytes_ = 0;

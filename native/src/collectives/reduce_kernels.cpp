@@ -138,6 +138,16 @@ Loops loops_of(const Reduction& reduction, const FusedPlan& plan, InstructionSet
   }
 }
 
+// The elements [start, start + count) of the output.
+void store_tile(const Loops& kernel, ReductionOutput output, const std::byte* tile, std::byte* target, size_t start,
+                size_t count) {
+  if (output == ReductionOutput::kResult) {
+    kernel.store(tile, target + start * kernel.stored_bytes, count);
+  } else {
+    std::memcpy(target + start * kernel.accumulator_bytes, tile, count * kernel.accumulator_bytes);
+  }
+}
+
 }  // namespace
 
 void reduce(const Reduction& reduction, const ReductionInputs& inputs, ReductionOutput output,
@@ -166,15 +176,9 @@ void reduce(const Reduction& reduction, const ReductionInputs& inputs, Reduction
     if (output == ReductionOutput::kResult) {
       kernel.finish(tile, count, &reduction);
     }
-    for (std::byte* target : {targets.first, targets.second}) {
-      if (target == nullptr) {
-        continue;
-      }
-      if (output == ReductionOutput::kResult) {
-        kernel.store(tile, target + start * kernel.stored_bytes, count);
-      } else {
-        std::memcpy(target + start * kernel.accumulator_bytes, tile, count * kernel.accumulator_bytes);
-      }
+    store_tile(kernel, output, tile, targets.first, start, count);
+    if (targets.second != nullptr) {
+      store_tile(kernel, output, tile, targets.second, start, count);
     }
   }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a compiled program times an allreduce, so that between programs nothing but the allreduce differs. Its twin for
-// programs in Python is ringtune.bench.timing; `ringtune bench` gives both the same numbers.
+// How a compiled program times what it reduces, so that between programs nothing but the reduction differs. Its twin
+// for programs in Python is ringtune.bench.timing; `ringtune bench` gives both the same numbers.
 //
-// A *call* is one allreduce, in place. A *group* is as many calls back to back as take about `group_s`: the clock is
-// read around groups, so that it is not what is measured. What a group took, divided by its calls, is one value.
+// A *call* sums some float32 tensors over all ranks, in place: one of a given size, or the gradients of a workload's
+// step. A *group* is as many calls back to back as take about `group_s`: the clock is read around groups, so that it is
+// not what is measured. What a group took, divided by its calls, is one value.
 #pragma once
 
 #include <algorithm>
@@ -12,30 +13,87 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace timing {
 
+// The gradients of a step, in the order in which they are submitted.
+struct Workload {
+  std::string name;
+  std::vector<size_t> tensors_bytes;
+};
+
+// What is measured: a single allreduce, or a workload's gradients.
+struct Subject {
+  std::string workload;  // empty for a single allreduce
+  size_t bytes;
+};
+
 struct Scheme {
   double group_s;
-  long max_calls;  // of a group
-  double size_s;   // about how long all groups of a size take
+  long max_calls;     // of a group
+  double size_s;      // about how long all groups of a size take
+  double workload_s;  // and of a workload
   std::vector<size_t> sizes_bytes;
+  std::vector<Workload> workloads;
+
+  // All of it, each as one tensor.
+  std::vector<Subject> subjects() const {
+    std::vector<Subject> all;
+    for (const size_t bytes : sizes_bytes) {
+      all.push_back({"", bytes});
+    }
+    for (const Workload& workload : workloads) {
+      all.push_back({workload.name, 0});
+      for (const size_t bytes : workload.tensors_bytes) {
+        all.back().bytes += bytes;
+      }
+    }
+    return all;
+  }
+  size_t max_bytes() const {
+    size_t bytes = 0;
+    for (const Subject& subject : subjects()) {
+      bytes = std::max(bytes, subject.bytes);
+    }
+    return bytes;
+  }
 };
 
 inline constexpr long kMinGroups = 5;
 inline constexpr long kMaxGroups = 200;
 
-// From the arguments GROUP_MS MAX_CALLS SIZE_MS BYTES..., which begin at `first`.
+// From NAME:TENSOR=BYTES,...; no tensor's name has a comma.
+inline Workload parse_workload(const std::string& argument) {
+  size_t begin = argument.find(':');
+  Workload workload{argument.substr(0, begin), {}};
+  while (begin != std::string::npos) {
+    const size_t end = argument.find(',', begin + 1);
+    const size_t number = argument.rfind('=', end == std::string::npos ? end : end - 1) + 1;
+    workload.tensors_bytes.push_back(std::strtoull(argument.c_str() + number, nullptr, 10));
+    begin = end;
+  }
+  return workload;
+}
+
+// From the arguments GROUP_MS MAX_CALLS SIZE_MS WORKLOAD_MS SUBJECT..., which begin at `first`; a subject is a number
+// of bytes or a workload.
 inline Scheme parse_scheme(int argc, char** argv, int first) {
-  if (argc < first + 4) {
-    std::fprintf(stderr, "%s: expected ... GROUP_MS MAX_CALLS SIZE_MS BYTES...\n", argv[0]);
+  if (argc < first + 5) {
+    std::fprintf(stderr, "%s: expected ... GROUP_MS MAX_CALLS SIZE_MS WORKLOAD_MS SUBJECT...\n", argv[0]);
     std::exit(2);
   }
-  Scheme scheme{std::atof(argv[first]) / 1e3, std::atol(argv[first + 1]), std::atof(argv[first + 2]) / 1e3, {}};
-  for (int argument = first + 3; argument < argc; ++argument) {
-    scheme.sizes_bytes.push_back(std::strtoull(argv[argument], nullptr, 10));
+  const auto seconds = [argv](int argument) { return std::atof(argv[argument]) / 1e3; };
+  Scheme scheme{seconds(first), std::atol(argv[first + 1]), seconds(first + 2), seconds(first + 3), {}, {}};
+  for (int argument = first + 4; argument < argc; ++argument) {
+    const std::string subject = argv[argument];
+    if (subject.find(':') == std::string::npos) {
+      scheme.sizes_bytes.push_back(std::strtoull(argv[argument], nullptr, 10));
+    } else {
+      scheme.workloads.push_back(parse_workload(subject));
+    }
   }
   return scheme;
 }
@@ -55,16 +113,17 @@ double time_group(Team& team, Call& call, long calls) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Microseconds per call, one value per group, ascending. `team.agree(number)` returns rank 0's number on every rank.
+// Microseconds per call, one value per group, ascending; all groups take about `all_s`. `team.agree(number)` returns
+// rank 0's number on every rank.
 template <typename Team, typename Call>
-std::vector<double> time_calls(const Scheme& scheme, Team& team, Call call) {
+std::vector<double> time_calls(const Scheme& scheme, double all_s, Team& team, Call call) {
   long calls = 1;
   for (int look = 0; look < 3; ++look) {  // the first ones are slower than what comes, and are the warm-up
     const double call_s = time_group(team, call, calls) / static_cast<double>(calls);
     calls = team.agree(bounded(scheme.group_s / call_s, 1, scheme.max_calls));
   }
   const double group_s = time_group(team, call, calls);
-  const long groups = team.agree(bounded(scheme.size_s / group_s, kMinGroups, kMaxGroups));
+  const long groups = team.agree(bounded(all_s / group_s, kMinGroups, kMaxGroups));
   std::vector<double> call_us;
   for (long group = 0; group < groups; ++group) {
     call_us.push_back(time_group(team, call, calls) / static_cast<double>(calls) * 1e6);
@@ -79,53 +138,68 @@ inline double quantile(const std::vector<double>& ascending, double share) {
   return ascending[std::max<size_t>(rank, 1) - 1];
 }
 
-inline void print_row(const std::string& way, size_t bytes, int ranks, const std::vector<double>& call_us) {
-  std::printf("{\"way\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"us_median\": %.4f, \"us_p99\": %.4f}\n", way.c_str(),
-              bytes, ranks, quantile(call_us, 0.5), quantile(call_us, 0.99));
+inline void print_row(const std::string& way, const Subject& subject, int ranks, const std::vector<double>& call_us) {
+  std::printf("{\"way\": \"%s\", \"workload\": \"%s\", \"bytes\": %zu, \"ranks\": %d, ", way.c_str(),
+              subject.workload.c_str(), subject.bytes, ranks);
+  std::printf("\"us_median\": %.4f, \"us_p99\": %.4f}\n", quantile(call_us, 0.5), quantile(call_us, 0.99));
   std::fflush(stdout);
 }
 
-// Small integers, whose float32 sums are exact in any order.
-inline void fill(float* data, size_t elements, int rank) {
-  for (size_t i = 0; i < elements; ++i) {
-    data[i] = static_cast<float>(i % 251 + static_cast<size_t>(rank));
+using Tensor = std::span<float>;
+
+// Small integers, whose float32 sums are exact in any order; no two tensors in a row hold the same ones.
+inline size_t pattern(size_t tensor, size_t element) { return (element + tensor) % 251; }
+
+inline void fill(const std::vector<Tensor>& tensors, int rank) {
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    for (size_t i = 0; i < tensors[t].size(); ++i) {
+      tensors[t][i] = static_cast<float>(pattern(t, i) + static_cast<size_t>(rank));
+    }
   }
 }
 
-// Whether `data` is what `fill` of all ranks adds up to.
-inline bool is_sum(const float* data, size_t elements, int ranks) {
-  for (size_t i = 0; i < elements; ++i) {
-    const size_t of_ranks = static_cast<size_t>(ranks) * static_cast<size_t>(ranks - 1) / 2;
-    if (data[i] != static_cast<float>(i % 251 * static_cast<size_t>(ranks) + of_ranks)) {
+// Whether a tensor is what `fill` of all ranks adds up to.
+inline bool is_sum(const std::vector<Tensor>& tensors, size_t tensor, int ranks) {
+  const size_t of_ranks = static_cast<size_t>(ranks) * static_cast<size_t>(ranks - 1) / 2;
+  for (size_t i = 0; i < tensors[tensor].size(); ++i) {
+    if (tensors[tensor][i] != static_cast<float>(pattern(tensor, i) * static_cast<size_t>(ranks) + of_ranks)) {
       return false;
     }
   }
   return true;
 }
 
-// Runs a call on numbers whose sum is known; a program that computes anything else ends here.
+// Runs a call on numbers whose sums are known; a program that computes anything else ends here.
 template <typename Team, typename Call>
-void check(const std::string& way, Team& team, Call call, float* data, size_t elements) {
-  fill(data, elements, team.rank());
+void check(const std::string& way, Team& team, Call call, const std::vector<Tensor>& tensors) {
+  fill(tensors, team.rank());
   team.barrier();
   call();
-  if (!is_sum(data, elements, team.ranks())) {
-    std::fprintf(stderr, "%s: rank %d has a wrong sum of %zu elements\n", way.c_str(), team.rank(), elements);
-    std::exit(1);
+  for (size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    if (!is_sum(tensors, tensor, team.ranks())) {
+      std::fprintf(stderr, "%s: rank %d has a wrong sum of %zu elements in tensor %zu\n", way.c_str(), team.rank(),
+                   tensors[tensor].size(), tensor);
+      std::exit(1);
+    }
   }
   team.barrier();
 }
 
 // Checks, times and checks again; rank 0 prints. The timed calls add zeros, which no number of calls makes overflow.
 template <typename Team, typename Call>
-void measure(const std::string& way, const Scheme& scheme, Team& team, Call call, float* data, size_t bytes) {
-  const size_t elements = bytes / sizeof(float);
-  check(way, team, call, data, elements);
-  std::fill(data, data + elements, 0.0F);
-  const std::vector<double> call_us = time_calls(scheme, team, call);
-  check(way, team, call, data, elements);
+void measure(const std::string& way, const std::string& workload, const Scheme& scheme, Team& team, Call call,
+             const std::vector<Tensor>& tensors) {
+  check(way, team, call, tensors);
+  Subject subject{workload, 0};
+  for (const Tensor tensor : tensors) {
+    std::fill(tensor.begin(), tensor.end(), 0.0F);
+    subject.bytes += tensor.size_bytes();
+  }
+  const double all_s = workload.empty() ? scheme.size_s : scheme.workload_s;
+  const std::vector<double> call_us = time_calls(scheme, all_s, team, call);
+  check(way, team, call, tensors);
   if (team.rank() == 0) {
-    print_row(way, bytes, team.ranks(), call_us);
+    print_row(way, subject, team.ranks(), call_us);
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The limit: how fast a float32 sum allreduce between processes of one machine can be, with no engine around it.
 //
-//   limit RANKS GROUP_MS MAX_CALLS SIZE_MS BYTES...
+//   limit RANKS GROUP_MS MAX_CALLS SIZE_MS WORKLOAD_MS SUBJECT...
 //
-// Two ways, for each size:
+// A workload is one allreduce of as many bytes. Two ways, for each subject:
 //   registered  the buffers are themselves in shared memory; each rank reduces its block straight from all buffers and
 //               writes the result to all of them.
 //   staged      the buffers are ordinary memory, as a framework's are; they are copied through stages in shared memory.
@@ -161,14 +161,16 @@ class Staged {
 
 void measure_all(const timing::Scheme& scheme, Team& team, float* ordinary) {
   const size_t direct_max_bytes = team.ranks() == 2 ? kDirectMaxBytesOfTwo : kDirectMaxBytes;
-  for (const size_t bytes : scheme.sizes_bytes) {
-    const size_t elements = bytes / sizeof(float);
-    timing::measure("registered", scheme, team, Registered(team, elements), team.buffer(team.rank()), bytes);
-    if (bytes <= direct_max_bytes) {
-      timing::measure("staged", scheme, team, Direct(team, ordinary, elements), ordinary, bytes);
+  for (const timing::Subject& subject : scheme.subjects()) {
+    const size_t elements = subject.bytes / sizeof(float);
+    const auto measure = [&](const char* way, auto call, float* data) {
+      timing::measure(way, subject.workload, scheme, team, call, {{data, elements}});
+    };
+    measure("registered", Registered(team, elements), team.buffer(team.rank()));
+    if (subject.bytes <= direct_max_bytes) {
+      measure("staged", Direct(team, ordinary, elements), ordinary);
     } else {
-      const Staged staged(team, ordinary, elements, kChunkBytes / sizeof(float));
-      timing::measure("staged", scheme, team, staged, ordinary, bytes);
+      measure("staged", Staged(team, ordinary, elements, kChunkBytes / sizeof(float)), ordinary);
     }
   }
 }
@@ -182,7 +184,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "limit: %d ranks; there must be at least 2\n", ranks);
     return 2;
   }
-  const size_t max_bytes = *std::max_element(scheme.sizes_bytes.begin(), scheme.sizes_bytes.end());
+  const size_t max_bytes = scheme.max_bytes();
   Team team(ranks, max_bytes);
   // A rank that ends early would be waited for in vain.
   std::signal(SIGCHLD, &end_with_a_rank);

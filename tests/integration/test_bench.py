@@ -4,13 +4,23 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ringtune.bench.programs import LIMIT, built
+from ringtune.bench.timing import Scheme
+from ringtune.bench.workloads import Gradient, Workload
 from tests.integration.jobs import ringtune, run_job
 
 SIZES = (1024, 256 << 10)
+ENGINE_WAYS = ("engine", "engine, polled", "engine, polled in steps")
+# Gradients of no whole number of cache lines, and large ones between them.
+WORKLOAD: dict[str, Any] = {
+    "name": "small",
+    "dtype": "float32",
+    "tensors": [{"name": f"layer.{n}", "shape": [1 + n % 3, 1 + 1009 * (n % 5)]} for n in range(40)],
+}
 DEADLINE_S = 150.0
 
 
@@ -32,7 +42,7 @@ def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]
     expected = {
         (number, way, size)
         for number in (0, 1)
-        for way in ("registered", "staged", "collective", "engine", "gloo")
+        for way in ("registered", "staged", "collective", *ENGINE_WAYS, "gloo")
         for size in SIZES
     }
     assert expected == {(row["round"], row["way"], row["bytes"]) for row in written["rows"]}
@@ -40,6 +50,49 @@ def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]
     assert all(0 < row["us_median"] <= row["us_p99"] and 2 == row["ranks"] for row in written["rows"])
     assert "256 KiB" in finished.stdout
     assert "÷ best peer" in finished.stdout
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    """A file of gradients."""
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(WORKLOAD), encoding="utf-8")
+    return path
+
+
+def test_steps_of_gradients_are_measured(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
+    """In every way, with both kinds of memory, and under settings; without sizes where none are asked for."""
+    file = tmp_path / "rows.json"
+    options = ["--workload", str(workload), "--set", "RINGTUNE_FUSION_BYTES=64KiB", "--rounds", "1"]
+
+    finished = run_job(
+        ringtune("bench", "--against", "gloo", *options, "--json", str(file)), home, deadline_s=DEADLINE_S
+    )
+
+    assert 0 == finished.code, finished.text
+    written = json.loads(file.read_text(encoding="utf-8"))
+    ours = {f"{contestant}{memory}" for contestant in ("engine", "engine as set") for memory in ("", ", registered")}
+    peers = {f"gloo, {way}" for way in ("one by one", "at once", "packed", "flat")}
+    assert {"registered", "staged", "collective", *ours, *peers} == {row["way"] for row in written["rows"]}
+    size_bytes = 4 * sum(tensor["shape"][0] * tensor["shape"][1] for tensor in WORKLOAD["tensors"])
+    assert {("small", size_bytes, 2)} == {(row["workload"], row["bytes"], row["ranks"]) for row in written["rows"]}
+    compared = {summary["way"]: summary for summary in written["summaries"]}
+    assert compared["engine, registered"]["to_limit"]["median"] == pytest.approx(
+        compared["engine, registered"]["us_median"] / compared["registered"]["us_median"]
+    )
+    assert {"RINGTUNE_FUSION_BYTES": "64KiB"} == written["settings"]
+    assert "steps of float32 gradients" in finished.stdout
+
+
+def test_a_setting_that_the_engine_refuses_is_reported(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
+    """In the engine's words: it had its chance to read the setting."""
+    options = ["--workload", str(workload), "--set", "RINGTUNE_FUSION_BYTES=lots", "--rounds", "1"]
+
+    finished = run_job(ringtune("bench", "--against", "none", *options), home, deadline_s=DEADLINE_S)
+
+    assert 1 == finished.code, finished.text
+    assert "engine as set failed" in finished.stderr
+    assert "RINGTUNE_FUSION_BYTES" in finished.stderr
 
 
 def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, str]) -> None:
@@ -53,7 +106,7 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
     assert "mpich is not measured: there is no" in finished.stderr
     written = json.loads(file.read_text(encoding="utf-8"))
     assert 1 == len(written["not_measured"])
-    assert {"registered", "staged", "collective", "engine"} == {row["way"] for row in written["rows"]}
+    assert {"registered", "staged", "collective", *ENGINE_WAYS} == {row["way"] for row in written["rows"]}
 
 
 @pytest.mark.parametrize(
@@ -63,6 +116,8 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
         (["--sizes", "1KiB,lots"], "--sizes '1KiB,lots': lots is no size; give sizes such as 1KiB,1MiB"),
         (["--sizes", "7"], "--sizes: 7 bytes are no whole number of float32"),
         (["-np", "1"], "-np 1: an allreduce has at least 2 ranks"),
+        (["--workload", "missing.json"], "--workload missing.json cannot be read (No such file or directory)"),
+        (["--set", "cycle_ms=1"], "--set cycle_ms=1: give a variable of the engine's"),
     ],
 )
 def test_wrong_arguments_are_refused(options: list[str], message: str) -> None:
@@ -75,6 +130,7 @@ def test_wrong_arguments_are_refused(options: list[str], message: str) -> None:
 
 
 # Chunks that are full, cut short, of one element, and of no whole number of cache lines; more than a stage's slots.
+GRADIENTS = Workload("odd", (Gradient("a:b", 1), Gradient("c=d", 70_001), Gradient("e", 15)))
 ODD_SIZES = (4, 60, 1020, 10_000, (256 << 10) - 4, (256 << 10) + 4, 4_000_000, 4_100_004)
 
 
@@ -82,9 +138,11 @@ ODD_SIZES = (4, 60, 1020, 10_000, (256 << 10) - 4, (256 << 10) + 4, 4_000_000, 4
 def test_the_limit_computes_sums(ranks: int) -> None:
     """It checks itself, at sizes that leave blocks and chunks uneven, and ends with 0 only where all sums are right."""
     program = built(LIMIT, os.environ.get("CXX", "c++"), os.environ)
+    scheme = Scheme(ODD_SIZES, (GRADIENTS,), group_ms=0.1, max_calls=100, size_ms=1, workload_ms=1)
 
-    finished = run_job([str(program), str(ranks), "0.1", "100", "1", *map(str, ODD_SIZES)])
+    finished = run_job([str(program), str(ranks), *scheme.arguments()])
 
     assert 0 == finished.code, finished.text
-    measured = [(row["way"], row["bytes"]) for row in map(json.loads, finished.stdout.splitlines())]
-    assert [(way, size) for size in ODD_SIZES for way in ("registered", "staged")] == measured
+    measured = [(row["workload"], row["bytes"], row["way"]) for row in map(json.loads, finished.stdout.splitlines())]
+    subjects = [*(("", size) for size in ODD_SIZES), ("odd", GRADIENTS.bytes)]
+    assert [(*subject, way) for subject in subjects for way in ("registered", "staged")] == measured

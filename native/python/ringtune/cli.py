@@ -119,25 +119,53 @@ def bench(
         str | None, typer.Option(metavar="PEER,...", help="mpich, openmpi, impi, gloo, or none; default: all found.")
     ] = None,
     ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")] = 2,
-    sizes: Annotated[str, typer.Option(metavar="SIZE,...", help="Sizes of the allreduces.")] = BENCH_SIZES,
+    sizes: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE,...", help=f"Of single allreduces; without --workload: {BENCH_SIZES}."),
+    ] = None,
+    workloads: Annotated[
+        list[Path] | None, typer.Option("--workload", metavar="FILE", help="Gradients of a step (JSON); repeatable.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Also measure the engine under this RINGTUNE_*; repeatable."),
+    ] = None,
     rounds: Annotated[int, typer.Option(help="Launches of each contestant; intervals take 6.")] = 6,
     environments: Annotated[Path, typer.Option(metavar="DIR", help="Where .venv-mpich and the like are.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
 ) -> int:
-    """Compare the engine's allreduce with this machine's limit and with other engines, in one interleaved run."""
+    """Compare the engine with this machine's limit and with other engines, in one interleaved run."""
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
     from .bench.comparison import Request, run_bench  # noqa: PLC0415
-    from .parsing import parse_size  # noqa: PLC0415
+    from .bench.contestants import parse_settings  # noqa: PLC0415
+    from .bench.workloads import read_workloads  # noqa: PLC0415
 
-    try:
-        sizes_bytes = tuple(parse_size(size) for size in sizes.split(","))
-    except ValueError as error:
-        raise ConfigError(f"--sizes {sizes!r}: {error} is no size; give sizes such as 1KiB,1MiB") from error
     peers = tuple(against.split(",")) if against else ()
-    request = Request(peers, ranks, sizes_bytes, rounds, environments, json_file)
+    request = Request(
+        peers,
+        ranks,
+        _bench_sizes(sizes, has_workloads=bool(workloads)),
+        rounds,
+        environments,
+        json_file,
+        read_workloads(workloads or ()),
+        parse_settings(assignments or ()),
+    )
     run_bench(request, os.environ, Console(), Console(stderr=True))
     return 0
+
+
+def _bench_sizes(sizes: str | None, *, has_workloads: bool) -> tuple[int, ...]:
+    """Return the bytes of single allreduces; the default's where nothing else is to be measured."""
+    from .parsing import parse_size  # noqa: PLC0415  (each command imports what it needs)
+
+    if sizes is None:
+        sizes = "" if has_workloads else BENCH_SIZES
+    try:
+        return tuple(parse_size(size) for size in sizes.split(",") if sizes)
+    except ValueError as error:
+        raise ConfigError(f"--sizes {sizes!r}: {error} is no size; give sizes such as 1KiB,1MiB") from error
 
 
 @app.command()

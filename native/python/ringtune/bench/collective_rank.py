@@ -2,13 +2,15 @@
 """One rank of the contestant `collective`: the collectives over a host's shared memory, with no engine above them."""
 
 import sys
+from functools import partial
 
 from ringtune import _engine
 from ringtune.bootstrap import environment, find_place
 from ringtune.errors import ConfigError
 from ringtune.rendezvous import Offer, open_meeting
 
-from .timing import Floats, Scheme, measure_all
+from .timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes
+from .workloads import ELEMENT_BYTES
 
 LIMIT_S = 60.0
 
@@ -37,8 +39,12 @@ class CollectiveCaller:
 
 
 def main() -> None:
-    """Measure what the arguments say."""
-    measure_all("collective", Scheme.from_arguments(sys.argv[1:]), CollectiveCaller())
+    """Measure what the arguments say; a workload is one allreduce of as many bytes."""
+    scheme, caller = Scheme.from_arguments(sys.argv[1:]), CollectiveCaller()
+    measure_sizes("collective", scheme, caller)
+    for workload in scheme.workloads:
+        data = aligned_zeros(workload.bytes // ELEMENT_BYTES)
+        measure(Way("collective", [data], partial(caller.allreduce, data), workload.name), scheme, caller)
 
 
 if __name__ == "__main__":

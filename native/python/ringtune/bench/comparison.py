@@ -5,8 +5,8 @@ import json
 import random
 import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -15,17 +15,16 @@ from rich.progress import Progress
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.fingerprints import machine_facts
 
-from .contestants import PEERS, Contestant, Surroundings, find_contestants
+from .contestants import LIMIT_NAME, PEERS, Contestant, Surroundings, find_contestants
 from .results import Row, summarize
-from .table import make_table
+from .table import make_tables
 from .timing import Scheme
+from .workloads import ELEMENT_BYTES, Workload
 
-LIMIT_WAYS = ("staged", "registered")
 NO_PEER = "none"
-LAUNCH_LIMIT_S = 300.0
-_ELEMENT_BYTES = 4
+LAUNCH_LIMIT_S = 300.0  # for sizes, and as much again for each workload
 _LINES_OF_ERROR = 20
-JSON_SCHEMA = 1
+JSON_SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,12 @@ class Request:
     Attributes:
         peers: Names out of `PEERS`, or `none`; empty for all that are there.
         ranks: Number of ranks.
-        sizes_bytes: Bytes of each allreduce.
+        sizes_bytes: Bytes of single allreduces.
         rounds: How often each contestant is launched.
         environments: The folder that holds `.venv-mpich` and the like.
         json_file: Where all rows go; None for nowhere.
+        workloads: Gradients of steps.
+        settings: Variables for one more contestant, the engine under them; none without any.
     """
 
     peers: tuple[str, ...]
@@ -47,6 +48,8 @@ class Request:
     rounds: int
     environments: Path
     json_file: Path | None = None
+    workloads: tuple[Workload, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise `ConfigError` for what cannot be measured."""
@@ -55,9 +58,9 @@ class Request:
         if self.rounds < 1:
             raise ConfigError(f"--rounds {self.rounds}: there must be at least 1; intervals take 6")
         for size_bytes in self.sizes_bytes:
-            if size_bytes < _ELEMENT_BYTES or size_bytes % _ELEMENT_BYTES:
+            if size_bytes < ELEMENT_BYTES or size_bytes % ELEMENT_BYTES:
                 raise ConfigError(f"--sizes: {size_bytes} bytes are no whole number of float32; give multiples of 4")
-        if not self.sizes_bytes:
+        if not self.sizes_bytes and not self.workloads:
             raise ConfigError("--sizes is empty; give sizes such as 1KiB,1MiB")
         if self.json_file is not None and not self.json_file.absolute().parent.is_dir():
             raise ConfigError(f"--json {self.json_file}: there is no folder {self.json_file.absolute().parent}")
@@ -77,17 +80,26 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
         RingtuneError: If a contestant fails.
     """
     request.check()
-    surroundings = Surroundings(request.ranks, request.environments, environ)
-    peers = request.peers or PEERS
-    contestants, missing = find_contestants([name for name in peers if name != NO_PEER], surroundings)
+    surroundings = Surroundings(request.ranks, request.environments, environ, request.settings)
+    peers = [name for name in request.peers or PEERS if name != NO_PEER]
+    contestants, missing = find_contestants(peers, surroundings)
     for note in missing:
         progress.print(note, soft_wrap=True, highlight=False, markup=False)
-    scheme = Scheme(request.sizes_bytes)
+    scheme = Scheme(request.sizes_bytes, request.workloads)
     rows = _measure(contestants, scheme, request.rounds, surroundings, progress)
+    summaries = summarize(rows, LIMIT_NAME, peers)
     if request.json_file is not None:
-        _write(request.json_file, rows, missing)
-    peer_names = [contestant.name for contestant in contestants if contestant.is_peer]
-    output.print(make_table(summarize(rows, LIMIT_WAYS, peer_names), request.ranks, request.rounds))
+        contents = {
+            "schema": JSON_SCHEMA,
+            "machine": machine_facts(),
+            "settings": dict(request.settings),
+            "not_measured": missing,
+            "summaries": [asdict(summary) for summary in summaries],
+            "rows": [asdict(row) for row in rows],
+        }
+        _write(request.json_file, contents)
+    for table in make_tables(summaries, request.ranks, request.rounds):
+        output.print(table)
 
 
 def _measure(
@@ -115,9 +127,10 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, n
         number: Of the round.
 
     Raises:
-        RingtuneError: If it fails, takes too long, or has not measured every size.
+        RingtuneError: If it fails, takes too long, or has not measured everything.
     """
     command = [*contestant.command, *scheme.arguments()]
+    limit_s = LAUNCH_LIMIT_S * (1 + len(scheme.workloads))
     try:
         finished = subprocess.run(
             command,
@@ -126,12 +139,12 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, n
             text=True,
             check=False,
             env={**surroundings.cleaned, **contestant.variables},
-            timeout=LAUNCH_LIMIT_S,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired as error:
         raise RingtuneError(
-            f"{contestant.name} did not end within {LAUNCH_LIMIT_S:g} s; give fewer or smaller --sizes, or leave it "
-            f"out of --against: {shlex.join(command)}"
+            f"{contestant.name} did not end within {limit_s:g} s; give fewer or smaller --sizes and --workload, or "
+            f"leave it out of --against: {shlex.join(command)}"
         ) from error
     if finished.returncode != 0:
         said = "\n".join((finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:])
@@ -139,25 +152,28 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, n
             f"{contestant.name} failed with exit code {finished.returncode}; run it by hand, or leave it out of "
             f"--against: {shlex.join(command)}\n{said}"
         )
-    rows = rows_in(finished.stdout, number)
-    measured = {row.bytes for row in rows}
-    if measured != set(scheme.sizes_bytes):
-        raise RingtuneError(f"{contestant.name} has measured {sorted(measured)}, not {sorted(scheme.sizes_bytes)}")
+    rows = rows_in(finished.stdout, number, contestant.name)
+    measured = {(row.workload, row.bytes) for row in rows}
+    if measured != scheme.subjects():
+        raise RingtuneError(
+            f"{contestant.name} has measured {_in_words(measured)}, not {_in_words(scheme.subjects())}; run it by "
+            f"hand: {shlex.join(command)}"
+        )
     return rows
 
 
-def rows_in(text: str, number: int) -> list[Row]:
-    """Return the lines of JSON among whatever launchers have written, as rows of a round."""
-    return [Row(round=number, **json.loads(line)) for line in text.splitlines() if line.startswith('{"way"')]
+def rows_in(text: str, number: int, contestant: str) -> list[Row]:
+    """Return the lines of JSON among whatever launchers have written, as a contestant's rows of a round."""
+    lines = [line for line in text.splitlines() if line.startswith('{"way"')]
+    return [Row(round=number, contestant=contestant, **json.loads(line)) for line in lines]
 
 
-def _write(path: Path, rows: Sequence[Row], missing: Sequence[str]) -> None:
-    contents = {
-        "schema": JSON_SCHEMA,
-        "machine": machine_facts(),
-        "not_measured": list(missing),
-        "rows": [asdict(row) for row in rows],
-    }
+def _in_words(subjects: Collection[tuple[str, int]]) -> str:
+    """Return what was measured, as messages name it."""
+    return ", ".join(f"{workload} {size_bytes} bytes".strip() for workload, size_bytes in sorted(subjects)) or "nothing"
+
+
+def _write(path: Path, contents: Mapping[str, object]) -> None:
     try:
         path.write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

@@ -18,6 +18,9 @@ from .programs import LIMIT, MPI_ALLREDUCE, built
 
 PEERS = ("mpich", "openmpi", "impi", "gloo")
 LIMIT_NAME = "limit"
+ENGINE_NAME = "engine"
+SET_NAME = "engine as set"
+_SETTING_PREFIX = "RINGTUNE_"
 # What a launch does not inherit: our own variables, and those of a launcher that may have started this process.
 _FOREIGN = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_", "SLURM_", "PMI", "OMPI_", "PRTE_", "I_MPI_", "TORCHELASTIC")
 _ALIKE = {"OMP_NUM_THREADS": "1"}
@@ -58,11 +61,13 @@ class Surroundings:
         ranks: Number of ranks.
         environments: The folder that holds `.venv-mpich` and the like.
         environ: The process's environment.
+        settings: Variables for one more contestant, the engine under them; none without any.
     """
 
     ranks: int
     environments: Path
     environ: Mapping[str, str]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def cleaned(self) -> dict[str, str]:
@@ -114,10 +119,32 @@ def _limit(surroundings: Surroundings) -> Contestant:
 def _layers(surroundings: Surroundings) -> list[Contestant]:
     """Return the engine's layers: each a program that `ringtune run` starts."""
     start = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(surroundings.ranks), sys.executable, "-m")
-    return [
-        Contestant(name, is_peer=False, command=(*start, f"ringtune.bench.{name}_rank"))
-        for name in ("collective", "engine")
+    engine = (*start, "ringtune.bench.engine_rank")
+    layers = [
+        Contestant("collective", is_peer=False, command=(*start, "ringtune.bench.collective_rank")),
+        Contestant(ENGINE_NAME, is_peer=False, command=(*engine, ENGINE_NAME)),
     ]
+    if surroundings.settings:
+        layers.append(Contestant(SET_NAME, False, (*engine, SET_NAME), surroundings.settings))
+    return layers
+
+
+def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
+    """Return what `--set` asks for, by variable.
+
+    Args:
+        assignments: Each NAME=VALUE.
+
+    Raises:
+        ConfigError: If one is something else, or no variable of the engine's; the engine itself checks the value.
+    """
+    settings = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.startswith(_SETTING_PREFIX):
+            raise ConfigError(f"--set {assignment}: give a variable of the engine's, as RINGTUNE_FUSION_BYTES=4MiB")
+        settings[name] = value
+    return settings
 
 
 def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:

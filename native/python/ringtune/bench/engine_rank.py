@@ -1,35 +1,132 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of the contestant `engine`: named, blocking allreduces, as a front end submits them."""
+"""One rank of the contestant `engine`: what a front end submits, single allreduces and whole steps.
 
+Ways to wait for a single one:
+
+- blocking: the caller waits, and does the engine's work meanwhile;
+- polled: the caller only looks whether the communication thread is done. Nobody says that more does not come, so that
+  the thread waits `cycle_ms` for it;
+- polled in steps: each is a step, as `mark_step` says, so that it goes as soon as it is submitted.
+"""
+
+import os
 import sys
+from collections.abc import Sequence
+
+import numpy as np
 
 from ringtune.basics import init, shutdown
+from ringtune.handles import Handle
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import DTYPES, Operand, Reduction, Sum, start_allreduce, world_of
+from ringtune.world import World
 
-from .timing import Floats, Scheme, measure_all
+from .timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes
+from .workloads import Workload
+
+_FLOAT32 = DTYPES.index("float32")
+_SUM = Reduction(Sum)
+_LINE_BYTES = 64
 
 
-class EngineCaller:
-    """Calls the whole engine: queue, negotiation, collective."""
+class BlockingCaller:
+    """Waits for each allreduce: queue, negotiation and collective run in its thread."""
 
-    def __init__(self) -> None:
-        self._world = world_of(global_process_set)
-        self.rank = self._world.rank
-        self.ranks = self._world.size
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.rank = world.rank
+        self.ranks = world.size
 
     def allreduce(self, data: Floats, calls: int) -> None:
         """Sum an array over all ranks, in place, as many times as `calls` says."""
-        operand = Operand(data.ctypes.data, data.shape, DTYPES.index("float32"), data)
+        operand = operand_of(data)
         name = f"bench.{data.nbytes}"
         for _ in range(calls):
-            start_allreduce(self._world, name, (operand, operand), Reduction(Sum), lambda _: data).wait()
+            self._finish(start_allreduce(self._world, name, (operand, operand), _SUM, lambda _: data))
+
+    def _finish(self, handle: Handle) -> None:
+        handle.wait()
+
+
+class PollingCaller(BlockingCaller):
+    """Leaves the work to the communication thread."""
+
+    def _finish(self, handle: Handle) -> None:
+        while not handle.poll():
+            os.sched_yield()
+        handle.wait()
+
+
+class SteppingCaller(PollingCaller):
+    """Marks each allreduce as a step."""
+
+    def _finish(self, handle: Handle) -> None:
+        super()._finish(handle)
+        self._world.engine.mark_step()
+
+
+class Steps:
+    """Submits every gradient under its name, in order, then waits for all."""
+
+    def __init__(self, world: World, names: Sequence[str], arrays: Sequence[Floats]) -> None:
+        self._world = world
+        self._gradients = [(name, operand_of(array)) for name, array in zip(names, arrays, strict=True)]
+
+    def run(self, calls: int) -> None:
+        """Run as many steps as `calls` says."""
+        for _ in range(calls):
+            handles = [
+                start_allreduce(self._world, name, (operand, operand), _SUM, lambda _: None, is_gradient=True)
+                for name, operand in self._gradients
+            ]
+            for handle in handles:
+                handle.wait()
+            self._world.engine.mark_step()
+
+
+def operand_of(data: Floats) -> Operand:
+    """Return an array as the engine takes it."""
+    return Operand(data.ctypes.data, data.shape, _FLOAT32, data)
+
+
+def registered_arrays(world: World, workload: Workload) -> list[Floats]:
+    """Return registered memory for a workload's gradients, side by side in their order, each from a cache line on."""
+    sizes = [-(-gradient.elements * 4 // _LINE_BYTES) * _LINE_BYTES for gradient in workload.gradients]
+    memory = world.engine.allocate_registered(sum(sizes)).view(np.float32)
+    begins = np.cumsum([0, *sizes[:-1]]) // 4
+    return [
+        memory[begin : begin + gradient.elements] for begin, gradient in zip(begins, workload.gradients, strict=True)
+    ]
+
+
+def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world: World) -> None:
+    """Check and time a workload's steps, with ordinary and with registered memory.
+
+    Args:
+        contestant: What the rows' names begin with.
+        workload: Whose gradients.
+        scheme: For how long.
+        world: Of this rank.
+    """
+    ordinary = [aligned_zeros(gradient.elements) for gradient in workload.gradients]
+    registered = registered_arrays(world, workload)
+    for name, arrays in ((contestant, ordinary), (f"{contestant}, registered", registered)):
+        names = [f"{workload.name}.{name}.{gradient.name}" for gradient in workload.gradients]
+        way = Way(name, arrays, Steps(world, names, arrays).run, workload.name)
+        measure(way, scheme, BlockingCaller(world))
 
 
 def main() -> None:
-    """Measure what the arguments say."""
+    """Measure what the arguments say: the contestant's name, then a scheme's."""
+    name, scheme = sys.argv[1], Scheme.from_arguments(sys.argv[2:])
     init()
-    measure_all("engine", Scheme.from_arguments(sys.argv[1:]), EngineCaller())
+    world = world_of(global_process_set)
+    measure_sizes(name, scheme, BlockingCaller(world))
+    measure_sizes(f"{name}, polled", scheme, PollingCaller(world))
+    # From here on the engine knows how many tensors a step has.
+    measure_sizes(f"{name}, polled in steps", scheme, SteppingCaller(world))
+    for workload in scheme.workloads:
+        measure_workload(name, workload, scheme, world)
     shutdown()
 
 

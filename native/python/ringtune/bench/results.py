@@ -3,30 +3,34 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from operator import itemgetter
 from statistics import median
 
 from .paired_ratios import MIN_PAIRS, Ratio, paired_ratio
 
-LIMIT_WAY = "staged"
-"""The limit for the engine, whose buffers are ordinary memory."""
+STAGED, REGISTERED = "staged", "registered"
+"""The limit's ways: for what lies in ordinary memory, and for what every rank can reach where it is."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a contestant has printed for a size, in one launch.
+    """What a contestant has printed for a subject, in one launch.
 
     Attributes:
         round: Number of the round.
+        contestant: Who has printed it.
         way: What was measured.
-        bytes: Of the allreduce.
+        workload: Whose gradients; empty for a single allreduce.
+        bytes: Of the allreduce, or of all gradients.
         ranks: Number of ranks.
         us_median: Microseconds per call, median over the launch's groups.
         us_p99: Their 99th percentile.
     """
 
     round: int
+    contestant: str
     way: str
+    workload: str
     bytes: int
     ranks: int
     us_median: float
@@ -48,17 +52,19 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Summary:
-    """A way at a size, over all rounds.
+    """A way at a subject, over all rounds.
 
     Attributes:
-        bytes: Of the allreduce.
+        workload: Whose gradients; empty for a single allreduce.
+        bytes: Of the allreduce, or of all gradients.
         way: What was measured.
         us_median: Median over rounds of the launches' medians, in microseconds.
         us_p99: Median over rounds of the launches' 99th percentiles, in microseconds.
         to_best_peer: Its time ÷ that of each round's best peer; None where no peer was measured.
-        to_limit: Its time ÷ the staged limit's of the same round; None for the limit itself.
+        to_limit: Its time ÷ the limit's of the same round and kind of memory; None for the limit itself.
     """
 
+    workload: str
     bytes: int
     way: str
     us_median: float
@@ -67,26 +73,43 @@ class Summary:
     to_limit: Comparison | None
 
 
-def summarize(rows: Sequence[Row], limit_ways: Collection[str], peers: Collection[str]) -> list[Summary]:
-    """Return what was found, by size; of a size first the limit, then our layers, then the peers.
+def summarize(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[Summary]:
+    """Return what was found, by workload and size; of each first the limit, then our layers, then the peers.
 
     Args:
-        rows: Of all rounds; each way has one per round and size.
-        limit_ways: Which ways are the limit's.
-        peers: Which ways are peers'.
+        rows: Of all rounds; each way has one per round and subject.
+        limit: The contestant that is the limit.
+        peers: Those that are peers.
     """
-    ways = sorted({row.way for row in rows}, key=lambda way: (way not in limit_ways, way in peers, way))
+    subjects = sorted({(row.workload, row.bytes) for row in rows})
+    return [
+        summary
+        for subject in subjects
+        for summary in _summaries([row for row in rows if (row.workload, row.bytes) == subject], limit, peers)
+    ]
+
+
+def _summaries(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[Summary]:
+    """Return those of one subject's rows."""
+    best_peer = _by_round(row for row in rows if row.contestant in peers)
+    limits = {
+        memory: _by_round(row for row in rows if (row.contestant, row.way) == (limit, memory))
+        for memory in (STAGED, REGISTERED)
+    }
+    by_way: dict[tuple[bool, bool, str, str], list[Row]] = {}
+    for row in rows:
+        place = (row.contestant != limit, row.contestant in peers, row.contestant, row.way)
+        by_way.setdefault(place, []).append(row)
     summaries = []
-    for size_bytes in sorted({row.bytes for row in rows}):
-        by_way = {way: [row for row in rows if (row.bytes, row.way) == (size_bytes, way)] for way in ways}
-        best_peer = _by_round(chain.from_iterable(by_way.get(peer, ()) for peer in peers))
-        limit = _by_round(by_way.get(LIMIT_WAY, ()))
-        summaries += [_summary(own, best_peer, {} if way in limit_ways else limit) for way, own in by_way.items()]
+    for (is_compared, _, _, way), own in sorted(by_way.items(), key=itemgetter(0)):
+        memory = REGISTERED if way.endswith(REGISTERED) else STAGED
+        summaries.append(_summary(own, best_peer, limits[memory] if is_compared else {}))
     return summaries
 
 
 def _summary(own: Sequence[Row], best_peer: Mapping[int, float], limit: Mapping[int, float]) -> Summary:
     return Summary(
+        workload=own[0].workload,
         bytes=own[0].bytes,
         way=own[0].way,
         us_median=median(row.us_median for row in own),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of `ringtune bench`: a section per size, a line per way."""
+"""The tables of `ringtune bench`, of sizes and of workloads: a section per subject, a line per way."""
 
 from collections.abc import Sequence
 
@@ -10,34 +10,55 @@ from .results import Comparison, Summary
 _KIB = 1024
 
 
-def make_table(summaries: Sequence[Summary], ranks: int, rounds: int) -> Table:
-    """Return the table.
+def make_tables(summaries: Sequence[Summary], ranks: int, rounds: int) -> list[Table]:
+    """Return one table for sizes, in microseconds, and one for workloads, in milliseconds; those that have lines.
 
     Args:
-        summaries: By size.
+        summaries: By subject.
         ranks: Number of ranks.
         rounds: Number of rounds.
     """
-    table = Table(title=f"float32 sum allreduce, {ranks} ranks, {rounds} rounds")
-    for heading in ("size", "way"):
+    what = f"{ranks} ranks, {rounds} rounds"
+    sizes = [summary for summary in summaries if not summary.workload]
+    steps = [summary for summary in summaries if summary.workload]
+    tables = []
+    if sizes:
+        tables.append(_table(f"float32 sum allreduce, {what}", ("size", "us"), sizes, 1.0))
+    if steps:
+        tables.append(_table(f"steps of float32 gradients, summed, {what}", ("workload", "ms"), steps, 1e-3))
+    return tables
+
+
+def _table(title: str, headings: tuple[str, str], summaries: Sequence[Summary], unit_per_us: float) -> Table:
+    """Return one table; `headings` are those of the subject and of the unit."""
+    subject_heading, unit = headings
+    table = Table(title=title)
+    for heading in (subject_heading, "way"):
         table.add_column(heading)
-    for heading in ("us", "p99 us", "÷ best peer", "÷ limit"):
+    for heading in (unit, f"p99 {unit}", "÷ best peer", "÷ limit"):
         table.add_column(heading, justify="right", no_wrap=True)
-    previous = 0
+    previous = ""
     for summary in summaries:
-        is_first = summary.bytes != previous
+        subject = _subject_text(summary)
+        is_first = subject != previous
         if is_first and previous:
             table.add_section()
-        previous = summary.bytes
+        previous = subject
         table.add_row(
-            size_text(summary.bytes) if is_first else "",
+            subject if is_first else "",
             summary.way,
-            time_text(summary.us_median),
-            time_text(summary.us_p99),
+            time_text(summary.us_median * unit_per_us),
+            time_text(summary.us_p99 * unit_per_us),
             comparison_text(summary.to_best_peer),
             comparison_text(summary.to_limit),
         )
     return table
+
+
+def _subject_text(summary: Summary) -> str:
+    if not summary.workload:
+        return size_text(summary.bytes)
+    return f"{summary.workload}, {summary.bytes / _KIB / _KIB:.3g} MiB"
 
 
 def size_text(size_bytes: int) -> str:
@@ -48,9 +69,9 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
-def time_text(us: float) -> str:
-    """Return microseconds with three digits that count, or all before the point."""
-    return f"{us:,.0f}" if us >= 100 else f"{us:.3g}"
+def time_text(time: float) -> str:
+    """Return a time with three digits that count, or all before the point."""
+    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
 def comparison_text(comparison: Comparison | None) -> str:

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every contestant times an allreduce; the twin of `allreduce_timing.h`, which the compiled ones include.
+"""How every contestant times what it reduces; the twin of `allreduce_timing.h`, which the compiled ones include.
 
-A *call* is one float32 sum allreduce, in place. A *group* is as many calls back to back as take about `group_ms`: the
-clock is read around groups, so that it is not what is measured. What a group took, divided by its calls, is one value.
+A *call* sums some float32 arrays over all ranks, in place: one array of a given size, or the gradients of a workload's
+step. A *group* is as many calls back to back as take about `group_ms`: the clock is read around groups, so that it is
+not what is measured. What a group took, divided by its calls, is one value.
 """
 
 import json
 import math
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ringtune.errors import RingtuneError
+
+from .workloads import ELEMENT_BYTES, Workload
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -32,26 +36,37 @@ class Scheme:
     """What all contestants measure, and for how long.
 
     Attributes:
-        sizes_bytes: Bytes of each allreduce.
+        sizes_bytes: Bytes of single allreduces.
+        workloads: Gradients of steps.
         group_ms: About how long a group takes.
         max_calls: The most calls of a group.
         size_ms: About how long all groups of a size take.
+        workload_ms: About how long all groups of a workload take.
     """
 
     sizes_bytes: tuple[int, ...]
+    workloads: tuple[Workload, ...] = ()
     group_ms: float = 1.0
     max_calls: int = 1000
     size_ms: float = 200.0
+    workload_ms: float = 1000.0
 
     def arguments(self) -> list[str]:
         """Return the last arguments of every contestant's command."""
-        return [f"{self.group_ms:g}", str(self.max_calls), f"{self.size_ms:g}", *map(str, self.sizes_bytes)]
+        times = [f"{self.group_ms:g}", str(self.max_calls), f"{self.size_ms:g}", f"{self.workload_ms:g}"]
+        return [*times, *map(str, self.sizes_bytes), *(workload.argument() for workload in self.workloads)]
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> "Scheme":
         """Return the scheme that `arguments` describes."""
-        group_ms, max_calls, size_ms, *sizes = arguments
-        return cls(tuple(map(int, sizes)), float(group_ms), int(max_calls), float(size_ms))
+        group_ms, max_calls, size_ms, workload_ms, *subjects = arguments
+        sizes = tuple(int(subject) for subject in subjects if ":" not in subject)
+        workloads = tuple(Workload.from_argument(subject) for subject in subjects if ":" in subject)
+        return cls(sizes, workloads, float(group_ms), int(max_calls), float(size_ms), float(workload_ms))
+
+    def subjects(self) -> set[tuple[str, int]]:
+        """Return what every contestant has rows of: names of workloads, empty for sizes, and bytes."""
+        return {("", size) for size in self.sizes_bytes} | {(each.name, each.bytes) for each in self.workloads}
 
 
 class Caller(Protocol):
@@ -64,11 +79,28 @@ class Caller(Protocol):
         """Sum an array over all ranks, in place, as many times as `calls` says."""
 
 
-def measure_all(way: str, scheme: Scheme, caller: Caller) -> None:
-    """Check and time every size; rank 0 prints a row for each.
+@dataclass(frozen=True)
+class Way:
+    """A way to sum arrays, which is checked and timed.
+
+    Attributes:
+        name: What its row is named.
+        arrays: What a call sums, all of it.
+        call: Runs as many calls as it is told.
+        workload: Whose gradients the arrays are; empty for a single allreduce.
+    """
+
+    name: str
+    arrays: Sequence[Floats]
+    call: Callable[[int], None]
+    workload: str = ""
+
+
+def measure_sizes(name: str, scheme: Scheme, caller: Caller) -> None:
+    """Check and time single allreduces; rank 0 prints a row for each.
 
     Args:
-        way: What the rows are named.
+        name: What the rows are named.
         scheme: What to measure.
         caller: This rank.
 
@@ -76,29 +108,44 @@ def measure_all(way: str, scheme: Scheme, caller: Caller) -> None:
         RingtuneError: If a sum is wrong.
     """
     for size_bytes in scheme.sizes_bytes:
-        data = aligned_zeros(size_bytes // 4)
-        _check(way, caller, data)
-        data.fill(0)  # zeros add up to zeros, however many calls there are
-        call_us = _time_calls(scheme, caller, data)
-        _check(way, caller, data)
-        if caller.rank == 0:
-            sys.stdout.write(json.dumps(row(way, size_bytes, caller.ranks, call_us)) + "\n")
-            sys.stdout.flush()
+        data = aligned_zeros(size_bytes // ELEMENT_BYTES)
+        measure(Way(name, [data], partial(caller.allreduce, data)), scheme, caller)
 
 
-def row(way: str, size_bytes: int, ranks: int, call_us: Sequence[float]) -> dict[str, str | int | float]:
-    """Return what a contestant prints for a size.
+def measure(way: Way, scheme: Scheme, caller: Caller) -> None:
+    """Check, time and check again; rank 0 prints the row.
 
     Args:
-        way: Its name.
-        size_bytes: The size.
+        way: What to measure.
+        scheme: For how long.
+        caller: This rank.
+
+    Raises:
+        RingtuneError: If a sum is wrong.
+    """
+    _check(way, caller)
+    for array in way.arrays:
+        array.fill(0)  # zeros add up to zeros, however many calls there are
+    call_us = _time_calls(way, scheme, caller)
+    _check(way, caller)
+    if caller.rank == 0:
+        sys.stdout.write(json.dumps(row(way, caller.ranks, call_us)) + "\n")
+        sys.stdout.flush()
+
+
+def row(way: Way, ranks: int, call_us: Sequence[float]) -> dict[str, str | int | float]:
+    """Return what a contestant prints for a way.
+
+    Args:
+        way: What was measured.
         ranks: Number of ranks.
         call_us: Microseconds per call, one value per group.
     """
     ascending = sorted(call_us)
     return {
-        "way": way,
-        "bytes": size_bytes,
+        "way": way.name,
+        "workload": way.workload,
+        "bytes": sum(array.nbytes for array in way.arrays),
         "ranks": ranks,
         "us_median": round(_quantile(ascending, 0.5), 4),
         "us_p99": round(_quantile(ascending, 0.99), 4),
@@ -107,26 +154,27 @@ def row(way: str, size_bytes: int, ranks: int, call_us: Sequence[float]) -> dict
 
 def aligned_zeros(elements: int) -> Floats:
     """Return memory as a framework would: aligned to a cache line."""
-    memory = np.zeros(4 * elements + _ALIGNMENT_BYTES, dtype=np.uint8)
+    memory = np.zeros(ELEMENT_BYTES * elements + _ALIGNMENT_BYTES, dtype=np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT_BYTES
-    return memory[start : start + 4 * elements].view(np.float32)
+    return memory[start : start + ELEMENT_BYTES * elements].view(np.float32)
 
 
-def _time_calls(scheme: Scheme, caller: Caller, data: Floats) -> list[float]:
+def _time_calls(way: Way, scheme: Scheme, caller: Caller) -> list[float]:
     """Return microseconds per call, one value per group."""
     calls = 1
     for _ in range(_LOOKS):
-        call_s = _time_group(caller, data, calls) / calls
+        call_s = _time_group(way, caller, calls) / calls
         calls = _agree(caller, _bounded(scheme.group_ms / 1e3 / call_s, 1, scheme.max_calls))
-    group_s = _time_group(caller, data, calls)
-    groups = _agree(caller, _bounded(scheme.size_ms / 1e3 / group_s, MIN_GROUPS, MAX_GROUPS))
-    return [_time_group(caller, data, calls) / calls * 1e6 for _ in range(groups)]
+    group_s = _time_group(way, caller, calls)
+    all_s = (scheme.workload_ms if way.workload else scheme.size_ms) / 1e3
+    groups = _agree(caller, _bounded(all_s / group_s, MIN_GROUPS, MAX_GROUPS))
+    return [_time_group(way, caller, calls) / calls * 1e6 for _ in range(groups)]
 
 
-def _time_group(caller: Caller, data: Floats, calls: int) -> float:
+def _time_group(way: Way, caller: Caller, calls: int) -> float:
     _agree(caller, 0)  # a barrier
     start = time.perf_counter()
-    caller.allreduce(data, calls)
+    way.call(calls)
     return time.perf_counter() - start
 
 
@@ -146,11 +194,14 @@ def _quantile(ascending: Sequence[float], share: float) -> float:
     return ascending[max(math.ceil(share * len(ascending)), 1) - 1]
 
 
-def _check(way: str, caller: Caller, data: Floats) -> None:
-    """Run a call on small integers, whose sums are exact in any order."""
-    pattern = np.arange(data.size) % _PERIOD
-    data[:] = pattern + caller.rank
-    caller.allreduce(data, 1)
-    expected = pattern * caller.ranks + caller.ranks * (caller.ranks - 1) // 2
-    if not np.array_equal(data, expected.astype(np.float32)):
-        raise RingtuneError(f"{way}: rank {caller.rank} has a wrong sum of {data.size} elements")
+def _check(way: Way, caller: Caller) -> None:
+    """Run a call on small integers, whose sums are exact in any order; no two arrays in a row hold the same ones."""
+    patterns = [(np.arange(array.size) + number) % _PERIOD for number, array in enumerate(way.arrays)]
+    for array, pattern in zip(way.arrays, patterns, strict=True):
+        array[:] = pattern + caller.rank
+    way.call(1)
+    for number, (array, pattern) in enumerate(zip(way.arrays, patterns, strict=True)):
+        expected = pattern * caller.ranks + caller.ranks * (caller.ranks - 1) // 2
+        if not np.array_equal(array, expected.astype(np.float32)):
+            of_step = f" in tensor {number} of {way.workload}" if way.workload else ""
+            raise RingtuneError(f"{way.name}: rank {caller.rank} has a wrong sum of {array.size} elements{of_step}")

@@ -12,16 +12,19 @@ from ringtune.bench.comparison import Request, launch, rows_in
 from ringtune.bench.contestants import Contestant, Surroundings
 from ringtune.bench.results import Row
 from ringtune.bench.timing import Scheme
+from ringtune.bench.workloads import Gradient, Workload
 from ringtune.errors import ConfigError, RingtuneError
 
 REQUEST = Request(peers=("none",), ranks=2, sizes_bytes=(1024,), rounds=1, environments=Path())
-LINE = '{"way": "a", "bytes": 1024, "ranks": 2, "us_median": 1.5, "us_p99": 2.0}'
+LINE = '{"way": "a", "workload": "", "bytes": 1024, "ranks": 2, "us_median": 1.5, "us_p99": 2.0}'
+ROW = Row(3, "script", "a", "", 1024, 2, 1.5, 2.0)
+SCHEME = Scheme((1024,))
 
 
-def launch_program(code: str) -> list[Row]:
+def launch_program(code: str, scheme: Scheme = SCHEME) -> list[Row]:
     """Launch a contestant that is a line of Python."""
     contestant = Contestant("script", is_peer=False, command=(sys.executable, "-c", code))
-    return launch(contestant, Scheme((1024,)), Surroundings(2, Path(), os.environ), 3)
+    return launch(contestant, scheme, Surroundings(2, Path(), os.environ), 3)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +48,14 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, object], message:
 
 def test_rows_are_found_among_what_launchers_write() -> None:
     """Warnings, and lines of JSON that are no rows, are passed over."""
-    assert [Row(3, "a", 1024, 2, 1.5, 2.0)] == rows_in(f'mpirun: hello\n{LINE}\n{{"other": 1}}\n', 3)
+    assert [ROW] == rows_in(f'mpirun: hello\n{LINE}\n{{"other": 1}}\n', 3, "script")
 
 
 def test_a_contestant_gets_the_scheme_as_its_last_arguments() -> None:
     """As all of them read it."""
-    code = f"import sys; assert sys.argv[1:] == {Scheme((1024,)).arguments()!r}; print({LINE!r})"
+    code = f"import sys; assert sys.argv[1:] == {SCHEME.arguments()!r}; print({LINE!r})"
 
-    assert [Row(3, "a", 1024, 2, 1.5, 2.0)] == launch_program(code)
+    assert [ROW] == launch_program(code)
 
 
 def test_a_contestant_that_fails_is_quoted() -> None:
@@ -63,5 +66,18 @@ def test_a_contestant_that_fails_is_quoted() -> None:
 
 def test_a_contestant_that_skips_a_size_is_no_result() -> None:
     """Its column would have a hole that nobody sees."""
-    with pytest.raises(RingtuneError, match=r"script has measured \[\], not \[1024\]"):
+    with pytest.raises(RingtuneError, match=r"script has measured nothing, not 1024 bytes"):
         launch_program("")
+
+
+def test_a_contestant_that_skips_a_workload_is_no_result() -> None:
+    """A size that happens to have as many bytes does not stand for it."""
+    scheme = Scheme((1024,), (Workload("small", (Gradient("w", 256),)),))
+
+    with pytest.raises(RingtuneError, match=r"script has measured 1024 bytes, not 1024 bytes, small 1024 bytes"):
+        launch_program(f"print({LINE!r})", scheme)
+
+
+def test_workloads_need_no_sizes() -> None:
+    """One of the two is enough."""
+    replace(REQUEST, sizes_bytes=(), workloads=(Workload("small", (Gradient("w", 1),)),)).check()

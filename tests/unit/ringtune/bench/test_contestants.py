@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.contestants import PEERS, Contestant, Surroundings, find_contestants
+from ringtune.bench.contestants import PEERS, Contestant, Surroundings, find_contestants, parse_settings
 from ringtune.errors import ConfigError
 
 # Stands for compilers and MPI's programs.
@@ -88,3 +88,29 @@ def test_a_launch_inherits_no_other_jobs_variables(folder: Path) -> None:
 
     assert not {"RINGTUNE_RANK", "OMPI_COMM_WORLD_RANK"} & cleaned.keys()
     assert ("1", "yes") == (cleaned["OMP_NUM_THREADS"], cleaned["KEPT"])
+
+
+def test_settings_make_one_more_contestant(folder: Path) -> None:
+    """So that the engine under them is compared with the engine as it is, in the same rounds."""
+    settings = {"RINGTUNE_CYCLE_MS": "0.5"}
+    surroundings = Surroundings(2, folder, surroundings_in(folder).environ, settings)
+
+    found, _ = find_contestants([], surroundings)
+
+    ours = {each.name: each for each in found if each.name.startswith("engine")}
+    assert ({}, settings) == (ours["engine"].variables, ours["engine as set"].variables)
+    assert "engine as set" == ours["engine as set"].command[-1]
+
+
+def test_settings_are_variables_of_the_engine() -> None:
+    """The value may hold anything, an equals sign too."""
+    settings = parse_settings(["RINGTUNE_CYCLE_MS=0.5", "RINGTUNE_TIMELINE=a=b.json"])
+
+    assert {"RINGTUNE_CYCLE_MS": "0.5", "RINGTUNE_TIMELINE": "a=b.json"} == settings
+
+
+@pytest.mark.parametrize("assignment", ["RINGTUNE_CYCLE_MS", "cycle_ms=0.5", "=", ""])
+def test_other_settings_are_refused(assignment: str) -> None:
+    """With what to write instead."""
+    with pytest.raises(ConfigError, match=r"--set .*: give a variable of the engine's, as RINGTUNE_FUSION_BYTES=4MiB"):
+        parse_settings([assignment])

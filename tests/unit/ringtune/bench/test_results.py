@@ -9,18 +9,28 @@ LIMIT_WAYS = ("staged", "registered")
 PEERS = ("mpich", "gloo")
 
 
-def rows_of(times_us: dict[str, list[float]], size_bytes: int = 1024) -> list[Row]:
+def rows_of(times_us: dict[str, list[float]], size_bytes: int = 1024, workload: str = "") -> list[Row]:
     """Return rows with one time per round; the 99th percentile is twice the median."""
     return [
-        Row(number, way, size_bytes, 2, us, 2 * us)
+        Row(number, contestant_of(way), way, workload, size_bytes, 2, us, 2 * us)
         for way, times in times_us.items()
         for number, us in enumerate(times)
     ]
 
 
+def contestant_of(way: str) -> str:
+    """Return who measures a way: some have several."""
+    return "limit" if way in LIMIT_WAYS else way.partition(",")[0]
+
+
+def summaries_of(rows: list[Row]) -> list[Summary]:
+    """Return what is said of rows."""
+    return summarize(rows, "limit", PEERS)
+
+
 def summary_of(way: str, times_us: dict[str, list[float]]) -> Summary:
     """Return what is said of one way."""
-    (found,) = (line for line in summarize(rows_of(times_us), LIMIT_WAYS, PEERS) if line.way == way)
+    (found,) = (line for line in summaries_of(rows_of(times_us)) if line.way == way)
     return found
 
 
@@ -77,7 +87,7 @@ def test_lines_are_sorted_by_size_then_limit_engine_peers() -> None:
     """However the rounds were shuffled."""
     ways = {"gloo": [1.0], "engine": [1.0], "staged": [1.0]}
 
-    lines = summarize([*rows_of(ways, 4096), *rows_of(ways, 1024)], LIMIT_WAYS, PEERS)
+    lines = summaries_of([*rows_of(ways, 4096), *rows_of(ways, 1024)])
 
     assert [(size, way) for size in (1024, 4096) for way in ("staged", "engine", "gloo")] == [
         (line.bytes, line.way) for line in lines
@@ -88,6 +98,33 @@ def test_sizes_are_not_mixed() -> None:
     """A size's ratio uses the same size's limit."""
     rows = [*rows_of({"engine": [2.0], "staged": [1.0]}), *rows_of({"engine": [9.0], "staged": [3.0]}, 4096)]
 
-    ratios = [line.to_limit.median for line in summarize(rows, LIMIT_WAYS, PEERS) if line.to_limit is not None]
+    ratios = [line.to_limit.median for line in summaries_of(rows) if line.to_limit is not None]
 
     assert [2.0, 3.0] == pytest.approx(ratios)
+
+
+def test_registered_memory_is_compared_with_its_own_limit() -> None:
+    """What is copied through stages has another limit than what is reduced where it is."""
+    times = {"staged": [2.0], "registered": [0.5], "engine": [4.0], "engine, registered": [4.0], "mpich, flat": [3.0]}
+
+    to_limit = {line.way: line.to_limit for line in summaries_of(rows_of(times))}
+
+    ratios = {way: None if found is None else found.median for way, found in to_limit.items()}
+    assert {"staged": None, "registered": None, "engine": 2.0, "engine, registered": 8.0, "mpich, flat": 1.5} == ratios
+
+
+def test_a_peers_best_way_is_what_counts() -> None:
+    """Of all ways of all peers."""
+    summary = summary_of("engine", {"engine": [4.0], "mpich, packed": [8.0], "mpich, at once": [2.0], "gloo": [9.0]})
+
+    assert summary.to_best_peer is not None
+    assert 2.0 == summary.to_best_peer.median
+
+
+def test_workloads_follow_sizes_and_are_not_mixed_with_them() -> None:
+    """Not even where both have as many bytes."""
+    rows = [*rows_of({"engine": [3.0]}, workload="small"), *rows_of({"engine": [1.0], "staged": [1.0]})]
+
+    found = [(line.workload, line.way, line.us_median, line.to_limit is None) for line in summaries_of(rows)]
+
+    assert [("", "staged", 1.0, True), ("", "engine", 1.0, False), ("small", "engine", 3.0, True)] == found

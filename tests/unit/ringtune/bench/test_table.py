@@ -6,7 +6,7 @@ from rich.console import Console
 
 from ringtune.bench.paired_ratios import Ratio
 from ringtune.bench.results import Comparison, Summary
-from ringtune.bench.table import comparison_text, make_table, ratio_text, size_text, time_text
+from ringtune.bench.table import comparison_text, make_tables, ratio_text, size_text, time_text
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,37 @@ def test_an_interval_follows_its_ratio() -> None:
     assert "0.50 (0.40-0.62)" == comparison_text(Comparison(0.5, Ratio(0.5, 0.4, 0.62)))
 
 
+def text_of(summaries: list[Summary]) -> str:
+    """Return all tables as a wide terminal shows them."""
+    console = Console(width=100, record=True, quiet=False, file=None)
+    with console.capture() as capture:
+        console.print(*make_tables(summaries, 2, 3))
+    return capture.get()
+
+
 def test_the_table_names_a_size_once() -> None:
     """Its other ways follow below."""
-    summaries = [Summary(1024, way, 1.0, 2.0, None, None) for way in ("staged", "engine")]
-    console = Console(width=100, record=True, quiet=False, file=None)
+    text = text_of([Summary("", 1024, way, 1.0, 2.0, None, None) for way in ("staged", "engine")])
 
-    with console.capture() as capture:
-        console.print(make_table(summaries, 2, 3))
+    assert 1 == text.count("1 KiB")
+    assert "2 ranks, 3 rounds" in text
 
-    assert 1 == capture.get().count("1 KiB")
-    assert "2 ranks, 3 rounds" in capture.get()
+
+def test_steps_are_shown_in_milliseconds() -> None:
+    """In a table of their own, with the workload's name and size."""
+    text = text_of(
+        [
+            Summary("", 1024, "engine", 7.0, 8.0, None, None),
+            Summary("small", 3 << 19, "engine", 2500.0, 123_456.0, None, None),
+        ]
+    )
+
+    sizes, _, steps = text.partition("steps of float32 gradients, summed, 2 ranks, 3 rounds")
+    assert ("us", "ms") == (sizes.split("┃")[3].strip(), steps.split("┃")[3].strip())
+    assert ["small, 1.5 MiB", "engine", "2.5", "123"] == [cell.strip() for cell in steps.split("│")[1:5]]
+
+
+def test_there_is_no_empty_table() -> None:
+    """Where only sizes or only workloads were measured."""
+    assert 1 == len(make_tables([Summary("small", 4, "engine", 1.0, 1.0, None, None)], 2, 3))
+    assert 1 == len(make_tables([Summary("", 4, "engine", 1.0, 1.0, None, None)], 2, 3))

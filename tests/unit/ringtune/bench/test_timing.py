@@ -6,10 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from ringtune.bench.timing import Floats, Scheme, aligned_zeros, measure_all, row
+from ringtune.bench.timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes, row
+from ringtune.bench.workloads import Gradient, Workload
 from ringtune.errors import RingtuneError
 
-SCHEME = Scheme((4, 4096), group_ms=0.01, max_calls=7, size_ms=0.1)
+WORKLOAD = Workload("small", (Gradient("layer.weight", 8), Gradient("kernel:0=a", 1)))
+SCHEME = Scheme((4, 4096), (WORKLOAD,), group_ms=0.01, max_calls=7, size_ms=0.1, workload_ms=0.2)
 
 
 class Alone:
@@ -30,7 +32,7 @@ class Alone:
 
 def test_every_size_is_printed_as_a_row(capsys: pytest.CaptureFixture[str]) -> None:
     """In the order of the sizes, with way, ranks and times."""
-    measure_all("alone", SCHEME, Alone())
+    measure_sizes("alone", SCHEME, Alone())
 
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [("alone", 4, 1), ("alone", 4096, 1)] == [(line["way"], line["bytes"], line["ranks"]) for line in rows]
@@ -40,23 +42,57 @@ def test_every_size_is_printed_as_a_row(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_wrong_sum_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """One wrong element at the end is enough, and nothing is printed for that size."""
     with pytest.raises(RingtuneError, match=r"alone: rank 0 has a wrong sum of 1024 elements"):
-        measure_all("alone", SCHEME, Alone(wrong_elements=1024))
+        measure_sizes("alone", SCHEME, Alone(wrong_elements=1024))
 
     assert 1 == len(capsys.readouterr().out.splitlines())
+
+
+def test_a_step_is_checked_tensor_by_tensor(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two gradients of one size that got each other's sums are an error, and the tensor is named."""
+    arrays = [aligned_zeros(4), aligned_zeros(4)]
+
+    def swap(calls: int) -> None:
+        for _ in range(calls):
+            arrays[0][:], arrays[1][:] = arrays[1].copy(), arrays[0].copy()
+
+    with pytest.raises(RingtuneError, match=r"swapped: rank 0 has a wrong sum of 4 elements in tensor 0 of small"):
+        measure(Way("swapped", arrays, swap, "small"), SCHEME, Alone())
+
+    assert "" == capsys.readouterr().out
+
+
+def test_what_is_wrong_after_the_timing_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A way that was right once is looked at again at the end."""
+    array = aligned_zeros(4)
+    calls_seen = []
+
+    def break_later(calls: int) -> None:
+        calls_seen.append(calls)
+        array[0] += len(calls_seen) > 4
+
+    with pytest.raises(RingtuneError, match=r"late: rank 0 has a wrong sum"):
+        measure(Way("late", [array], break_later), SCHEME, Alone())
+
+    assert "" == capsys.readouterr().out
 
 
 def test_a_group_has_no_more_calls_than_the_scheme_allows() -> None:
     """However quick a call is; quick ones are grouped."""
     caller = Alone()
 
-    measure_all("alone", SCHEME, caller)
+    measure_sizes("alone", SCHEME, caller)
 
     assert 7 == max(caller.calls_seen)
 
 
 def test_a_row_has_the_median_and_the_99th_percentile() -> None:
     """Of values in any order; the percentile is one of them."""
-    assert {"way": "a", "bytes": 8, "ranks": 2, "us_median": 50, "us_p99": 99} == row("a", 8, 2, range(100, 0, -1))
+    way = Way("a", [aligned_zeros(2), aligned_zeros(3)], lambda _: None, "small")
+
+    written = row(way, 2, range(100, 0, -1))
+
+    assert ("a", "small", 20, 2) == (written["way"], written["workload"], written["bytes"], written["ranks"])
+    assert (50, 99) == (written["us_median"], written["us_p99"])
 
 
 def test_a_scheme_survives_the_command_line() -> None:

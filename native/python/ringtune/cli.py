@@ -131,6 +131,10 @@ def bench(
         typer.Option("--set", metavar="NAME=VALUE", help="Also measure the engine under this RINGTUNE_*; repeatable."),
     ] = None,
     rounds: Annotated[int, typer.Option(help="Launches of each contestant; intervals take 6.")] = 6,
+    hosts: Annotated[
+        int | None, typer.Option(metavar="N", help="Divide the ranks among N hosts made here (root).")
+    ] = None,
+    link: Annotated[str | None, typer.Option(metavar="RATE", help="Of each host's link, such as 1gbit.")] = None,
     environments: Annotated[Path, typer.Option(metavar="DIR", help="Where .venv-mpich and the like are.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
 ) -> int:
@@ -139,6 +143,7 @@ def bench(
 
     from .bench.comparison import Request, run_bench  # noqa: PLC0415
     from .bench.contestants import parse_settings  # noqa: PLC0415
+    from .bench.network_comparison import Topology, run_network_bench  # noqa: PLC0415
     from .bench.workloads import read_workloads  # noqa: PLC0415
 
     peers = tuple(against.split(",")) if against else ()
@@ -152,7 +157,12 @@ def bench(
         read_workloads(workloads or ()),
         parse_settings(assignments or ()),
     )
-    run_bench(request, os.environ, Console(), Console(stderr=True))
+    if (hosts is None) != (link is None):
+        raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")
+    if hosts is None or link is None:
+        run_bench(request, os.environ, Console(), Console(stderr=True))
+    else:
+        run_network_bench(request, Topology(hosts, link), os.environ, Console(), Console(stderr=True))
     return 0
 
 

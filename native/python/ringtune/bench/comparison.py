@@ -16,7 +16,7 @@ from ringtune.errors import ConfigError, RingtuneError
 from ringtune.fingerprints import machine_facts
 
 from .contestants import LIMIT_NAME, PEERS, Contestant, Surroundings, find_contestants
-from .results import Row, summarize
+from .results import Row, Summary, summarize
 from .table import make_tables
 from .timing import Scheme
 from .workloads import ELEMENT_BYTES, Workload
@@ -86,25 +86,17 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
     for note in missing:
         progress.print(note, soft_wrap=True, highlight=False, markup=False)
     scheme = Scheme(request.sizes_bytes, request.workloads)
-    rows = _measure(contestants, scheme, request.rounds, surroundings, progress)
+    rows = measure(contestants, scheme, request.rounds, surroundings, progress)
     summaries = summarize(rows, LIMIT_NAME, peers)
-    if request.json_file is not None:
-        contents = {
-            "schema": JSON_SCHEMA,
-            "machine": machine_facts(),
-            "settings": dict(request.settings),
-            "not_measured": missing,
-            "summaries": [asdict(summary) for summary in summaries],
-            "rows": [asdict(row) for row in rows],
-        }
-        _write(request.json_file, contents)
+    write_results(request, missing, summaries, rows)
     for table in make_tables(summaries, request.ranks, request.rounds):
         output.print(table)
 
 
-def _measure(
+def measure(
     contestants: Sequence[Contestant], scheme: Scheme, rounds: int, surroundings: Surroundings, console: Console
 ) -> list[Row]:
+    """Launch every contestant in each round, in an order drawn anew, and return all rows."""
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
     rows: list[Row] = []
     with Progress(console=console, transient=True) as progress:
@@ -173,7 +165,19 @@ def _in_words(subjects: Collection[tuple[str, int]]) -> str:
     return ", ".join(f"{workload} {size_bytes} bytes".strip() for workload, size_bytes in sorted(subjects)) or "nothing"
 
 
-def _write(path: Path, contents: Mapping[str, object]) -> None:
+def write_results(request: Request, missing: Sequence[str], summaries: Sequence[Summary], rows: Sequence[Row]) -> None:
+    """Write all that was found to the request's file, if it has one; raises `ConfigError` where that cannot be."""
+    path = request.json_file
+    if path is None:
+        return
+    contents = {
+        "schema": JSON_SCHEMA,
+        "machine": machine_facts(),
+        "settings": dict(request.settings),
+        "not_measured": list(missing),
+        "summaries": [asdict(summary) for summary in summaries],
+        "rows": [asdict(row) for row in rows],
+    }
     try:
         path.write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

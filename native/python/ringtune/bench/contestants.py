@@ -8,7 +8,7 @@ torch, in the environment of this interpreter. Alike for all: one thread per ran
 import importlib.util
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,7 +86,7 @@ class Surroundings:
         return self.environ.get("CXX", "c++")
 
 
-def find_contestants(peers: Iterable[str], surroundings: Surroundings) -> tuple[list[Contestant], list[str]]:
+def find_contestants(peers: Collection[str], surroundings: Surroundings) -> tuple[list[Contestant], list[str]]:
     """Return who can be measured here, and for each peer that cannot, why.
 
     Args:
@@ -96,14 +96,29 @@ def find_contestants(peers: Iterable[str], surroundings: Surroundings) -> tuple[
     Raises:
         ConfigError: If a name is unknown, or the limit cannot be compiled.
     """
-    wanted = list(dict.fromkeys(peers))
-    unknown = [name for name in wanted if name not in PEERS]
+    check_peers(peers)
+    found, missing = divide_peers(peers, lambda name: (_gloo if name == "gloo" else _mpi)(name, surroundings))
+    return [_limit(surroundings), *_layers(surroundings), *found], missing
+
+
+def check_peers(peers: Iterable[str]) -> None:
+    """Raise `ConfigError` for names that are not out of `PEERS`."""
+    unknown = [name for name in peers if name not in PEERS]
     if unknown:
         raise ConfigError(f"--against {', '.join(unknown)}: not known; known are {', '.join(PEERS)}, and none")
-    found, missing = [_limit(surroundings), *_layers(surroundings)], []
-    for name in wanted:
-        find = _gloo if name == "gloo" else _mpi
-        peer = find(name, surroundings)
+
+
+def divide_peers(peers: Iterable[str], find: Callable[[str], Contestant | str]) -> tuple[list[Contestant], list[str]]:
+    """Return the peers that can be measured, and for each that cannot, why.
+
+    Args:
+        peers: Names out of `PEERS`.
+        find: Returns one by its name, or why it is not there.
+    """
+    found: list[Contestant] = []
+    missing: list[str] = []
+    for name in dict.fromkeys(peers):
+        peer = find(name)
         if isinstance(peer, Contestant):
             found.append(peer)
         else:
@@ -147,7 +162,24 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
+@dataclass(frozen=True)
+class Mpi:
+    """An MPI's environment.
+
+    Attributes:
+        root: Its folder.
+        mpirun: Its launcher.
+        program: What measures it, compiled.
+        variables: With which both are run.
+    """
+
+    root: Path
+    mpirun: Path
+    program: Path
+    variables: Mapping[str, str]
+
+
+def find_mpi(name: str, surroundings: Surroundings) -> Mpi | str:
     """Return an MPI, or why it is not there."""
     root = surroundings.environments.absolute() / f".venv-{name}"
     programs = root / "bin"
@@ -162,10 +194,17 @@ def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
         program = built(MPI_ALLREDUCE, str(programs / "mpicxx"), {**surroundings.cleaned, **found, **wrapped})
     except ConfigError as error:
         return str(error)
-    unbound = ("--bind-to", "none") if name == "openmpi" else ()
-    command = (str(programs / "mpirun"), *unbound, "-n", str(surroundings.ranks), str(program), name)
     crowded = _CROWDED.get(name, {}) if surroundings.is_crowded else {}
-    return Contestant(name, is_peer=True, command=command, variables={**found, **_TOLD.get(name, {}), **crowded})
+    return Mpi(root, programs / "mpirun", program, {**found, **_TOLD.get(name, {}), **crowded})
+
+
+def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
+    mpi = find_mpi(name, surroundings)
+    if isinstance(mpi, str):
+        return mpi
+    unbound = ("--bind-to", "none") if name == "openmpi" else ()
+    command = (str(mpi.mpirun), *unbound, "-n", str(surroundings.ranks), str(mpi.program), name)
+    return Contestant(name, is_peer=True, command=command, variables=mpi.variables)
 
 
 def _gloo(name: str, surroundings: Surroundings) -> Contestant | str:

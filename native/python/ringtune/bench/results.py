@@ -25,6 +25,8 @@ class Row:
         ranks: Number of ranks.
         us_median: Microseconds per call, median over the launch's groups.
         us_p99: Their 99th percentile.
+        hosts: Number of hosts.
+        link_bits_per_s: Of each host's link; 0 where there is none.
     """
 
     round: int
@@ -35,6 +37,8 @@ class Row:
     ranks: int
     us_median: float
     us_p99: float
+    hosts: int = 1
+    link_bits_per_s: int = 0
 
 
 @dataclass(frozen=True)

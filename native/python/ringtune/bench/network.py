@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several hosts on this machine: namespaces of their own, joined by a switch, each link shaped to a rate.
+
+Nothing of it is seen outside, so that runs may be side by side. A host lives as long as its first process, which ends
+when its standard input does: whatever becomes of us, the kernel ends the host's processes and removes its interfaces.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ringtune.errors import ConfigError, RingtuneError
+
+INTERFACE = "eth0"
+MTU_BYTES = 1500
+_NEEDED = ("ip", "tc", "unshare", "nsenter")
+_BURST = "64kb"  # a larger bucket would let short messages through at any rate
+_QUEUE_LATENCY = "100ms"
+_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmg]?)bit")
+_FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_MIN_RATE = 10**6  # less than a packet per scheduler tick is no network any more
+_MAX_HOSTS = 250  # addresses in the network
+_START = "mount -t tmpfs shm /dev/shm && ip link set lo up && echo ready && exec cat"
+
+
+@dataclass(frozen=True)
+class Host:
+    """One host.
+
+    Attributes:
+        address: On the link between the hosts.
+        pid: Its first process, as seen from outside.
+    """
+
+    address: str
+    pid: int
+
+    def command(self, *command: str) -> list[str]:
+        """Return the command line that runs a command on this host, seen as an ordinary child from outside."""
+        return self._entering("--net", "--uts", "--ipc", "--mount", "--pid") + list(command)
+
+    def launcher_command(self, *command: str) -> list[str]:
+        """Return the one for a launcher: on this host's network, but able to enter the other hosts."""
+        return self._entering("--net", "--uts", "--ipc") + list(command)
+
+    def _entering(self, *spaces: str) -> list[str]:
+        return ["nsenter", "--target", str(self.pid), *spaces, "--"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Hosts that reach each other.
+
+    Attributes:
+        hosts: In the order of their addresses.
+        rate_bits_per_s: What each may send, and receive, at once.
+        remote_shell: A program that is called as `remote_shell ADDRESS COMMAND...`, like ssh.
+    """
+
+    hosts: tuple[Host, ...]
+    rate_bits_per_s: int
+    remote_shell: Path
+
+    def places(self, ranks: int) -> str:
+        """Return the hosts with an even share of the ranks each, as launchers take them."""
+        return ",".join(f"{host.address}:{ranks // len(self.hosts)}" for host in self.hosts)
+
+
+def parse_rate(text: str) -> int:
+    """Return bits per second.
+
+    Args:
+        text: In words of `tc`, such as `1gbit`.
+
+    Raises:
+        ConfigError: If it says none.
+    """
+    match = _RATE.fullmatch(text.strip().lower())
+    rate = round(float(match[1]) * _FACTORS[match[2]]) if match else 0
+    if rate < _MIN_RATE:
+        raise ConfigError(f"--link {text!r} is no rate of at least 1mbit; give one such as 100mbit, 1gbit or 2.5gbit")
+    return rate
+
+
+def check_hosts(count: int, ranks: int) -> None:
+    """Raise `ConfigError` where there cannot be so many hosts with as many ranks each."""
+    if not 2 <= count <= _MAX_HOSTS:
+        raise ConfigError(f"--hosts {count}: there must be 2 to {_MAX_HOSTS}; leave it out for ranks on one host")
+    if ranks % count:
+        raise ConfigError(f"-np {ranks} cannot be divided evenly among --hosts {count}; give a multiple of it")
+    missing = [name for name in _NEEDED if shutil.which(name) is None]
+    if missing:
+        raise ConfigError(f"--hosts needs {', '.join(missing)}; install iproute2 and util-linux")
+    if os.geteuid() != 0:
+        raise ConfigError("--hosts makes network namespaces, which takes root; run it as root, as in a container")
+
+
+@contextmanager
+def joined_hosts(count: int, rate_bits_per_s: int) -> Iterator[Network]:
+    """Make hosts, and take them away again.
+
+    Args:
+        count: How many.
+        rate_bits_per_s: Of each host's link, in each direction.
+
+    Raises:
+        RingtuneError: If the kernel refuses a step.
+    """
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ringtune-hosts-")))
+        switch = _start_first_process(stack, "switch")
+        _on(switch, "ip", "link", "add", "switch", "type", "bridge")
+        _on(switch, "ip", "link", "set", "switch", "up")
+        hosts = tuple(_make_host(stack, switch, number, rate_bits_per_s) for number in range(count))
+        yield Network(hosts, rate_bits_per_s, _write_remote_shell(folder, hosts))
+
+
+def _make_host(stack: ExitStack, switch: Host, number: int, rate_bits_per_s: int) -> Host:
+    address, port = f"10.77.0.{number + 1}", f"port{number}"
+    host = Host(address, _start_first_process(stack, f"host{number}").pid)
+    peer = ("peer", "name", INTERFACE, "netns", str(host.pid))
+    _on(switch, "ip", "link", "add", port, "mtu", str(MTU_BYTES), "type", "veth", *peer, "mtu", str(MTU_BYTES))
+    _on(switch, "ip", "link", "set", port, "master", "switch", "up")
+    _on(host, "hostname", f"host{number}")
+    _on(host, "ip", "address", "add", f"{address}/24", "dev", INTERFACE)
+    _on(host, "ip", "link", "set", INTERFACE, "up")
+    shape = ("tbf", "rate", f"{rate_bits_per_s}bit", "burst", _BURST, "latency", _QUEUE_LATENCY)
+    for end, interface in ((host, INTERFACE), (switch, port)):
+        _on(end, "tc", "qdisc", "add", "dev", interface, "root", *shape)
+    return host
+
+
+def _start_first_process(stack: ExitStack, name: str) -> Host:
+    """Start the first process of a host that has no links yet."""
+    spaces = ("--net", "--uts", "--ipc", "--pid", "--mount-proc", "--fork", "--kill-child")
+    process = subprocess.Popen(
+        ["unshare", *spaces, "sh", "-c", _START],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C is for us
+    )
+    stack.callback(_end, process)
+    assert process.stdout is not None
+    if process.stdout.readline().strip() != "ready":
+        _, said = process.communicate()
+        raise RingtuneError(f"no namespaces can be made for {name}: {said.strip()}; --hosts needs all of root's rights")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return Host("", int(children.read_text(encoding="ascii").split()[0]))
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def _on(host: Host, *command: str) -> None:
+    finished = subprocess.run(host.launcher_command(*command), capture_output=True, text=True, check=False)
+    if finished.returncode != 0:
+        raise RingtuneError(f"the hosts cannot be made: `{' '.join(command)}` failed: {finished.stderr.strip()}")
+
+
+def _write_remote_shell(folder: Path, hosts: Sequence[Host]) -> Path:
+    cases = "".join(f'  {host.address}) exec {" ".join(host.command("sh"))} -c "$*";;\n' for host in hosts)
+    script = folder / "remote_shell"
+    text = f'#!/bin/sh\nhost=$1\nshift\ncase $host in\n{cases}  *) echo "no host $host" >&2; exit 1;;\nesac\n'
+    script.write_text(text, encoding="utf-8")
+    script.chmod(0o755)
+    return script

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of `ringtune bench --hosts`: the engine both ways and its peers, beside what the wire allows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+
+from .comparison import NO_PEER, Request, measure, write_results
+from .contestants import PEERS, Surroundings
+from .network import Network, check_hosts, joined_hosts, parse_rate
+from .network_contestants import find_network_contestants
+from .network_table import make_network_table, wire_note
+from .results import Row, summarize
+from .timing import Scheme
+from .wire import Wire
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Between what the command line asked to measure.
+
+    Attributes:
+        hosts: Among how many hosts the ranks are divided.
+        link: The rate of each host's link, in words of `tc`.
+    """
+
+    hosts: int
+    link: str
+
+
+def run_network_bench(
+    request: Request, topology: Topology, environ: Mapping[str, str], output: Console, progress: Console
+) -> None:
+    """Measure between hosts, print the table and write the file.
+
+    Args:
+        request: What to measure.
+        topology: Between what.
+        environ: The process's environment.
+        output: Where the table goes.
+        progress: Where the progress bar and notes go.
+
+    Raises:
+        ConfigError: If the request cannot be measured here.
+        RingtuneError: If a contestant fails, or the hosts cannot be made.
+    """
+    request.check()
+    wire = Wire(request.ranks, topology.hosts, parse_rate(topology.link))
+    check_hosts(wire.hosts, wire.ranks)
+    with joined_hosts(wire.hosts, wire.rate_bits_per_s) as network:
+        rows, missing = _measure_between(network, request, environ, progress)
+    summaries = summarize(rows, "", PEERS)
+    write_results(request, missing, summaries, rows)
+    output.print(make_network_table(summaries, wire, request.rounds))
+    output.print(wire_note(wire), soft_wrap=True, highlight=False)
+
+
+def _measure_between(
+    network: Network, request: Request, environ: Mapping[str, str], progress: Console
+) -> tuple[list[Row], list[str]]:
+    """Return the rows, and a note for each peer that is not measured."""
+    surroundings = Surroundings(request.ranks, request.environments, environ, request.settings)
+    wanted = [name for name in request.peers or PEERS if name != NO_PEER]
+    contestants, missing = find_network_contestants(wanted, surroundings, network)
+    for note in missing:
+        progress.print(note, soft_wrap=True, highlight=False, markup=False)
+    scheme = Scheme(request.sizes_bytes, request.workloads)
+    rows = [
+        replace(row, hosts=len(network.hosts), link_bits_per_s=network.rate_bits_per_s)
+        for row in measure(contestants, scheme, request.rounds, surroundings, progress)
+    ]
+    return rows, missing

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is compared between hosts: this engine both ways, and the peers that can be started there.
+
+All are started from the first host, and reach the others by the network's remote shell.
+"""
+
+import importlib.util
+import shlex
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from .contestants import Contestant, Surroundings, check_peers, divide_peers, find_mpi
+from .network import INTERFACE, Network
+
+HIERARCHICAL = "hierarchical"
+RING = "ring"
+_ALGORITHM = "RINGTUNE_HIERARCHICAL_ALLREDUCE"
+_GLOO_PORT = 29_500  # nothing else runs in this network
+_GLOO_RANK = "ringtune.bench.gloo_rank"
+
+
+def find_network_contestants(
+    peers: Collection[str], surroundings: Surroundings, network: Network
+) -> tuple[list[Contestant], list[str]]:
+    """Return who can be measured between these hosts, and for each peer that cannot, why.
+
+    Args:
+        peers: Names out of `PEERS`.
+        surroundings: Where to look.
+        network: The hosts.
+
+    Raises:
+        ConfigError: If a name is unknown.
+    """
+    check_peers(peers)
+    engines = [
+        _engine(name, variables, network, surroundings.ranks)
+        for name, variables in ways_of_the_engine(surroundings.settings).items()
+    ]
+    find = {"gloo": _gloo, "mpich": _mpich, "openmpi": _openmpi, "impi": _impi}
+    found, missing = divide_peers(peers, lambda name: find[name](network, surroundings))
+    return [_started(network, contestant) for contestant in [*engines, *found]], missing
+
+
+def ways_of_the_engine(settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Return the engine's variables by what it is named under them, with `--set` and without."""
+    ways = {RING: {_ALGORITHM: "0"}, HIERARCHICAL: {_ALGORITHM: "1"}}
+    as_set = {f"{name} as set": {**variables, **settings} for name, variables in ways.items()}
+    return {**ways, **as_set} if settings else ways
+
+
+def _engine(name: str, variables: Mapping[str, str], network: Network, ranks: int) -> Contestant:
+    command = (*_run(network, ranks), sys.executable, "-m", "ringtune.bench.network_rank", name)
+    return Contestant(name, is_peer=False, command=command, variables=variables)
+
+
+def _run(network: Network, ranks: int) -> tuple[str, ...]:
+    remote = ("-H", network.places(ranks), "--rsh", str(network.remote_shell), "--no-prefix-output")
+    return (sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), *remote)
+
+
+def _gloo(network: Network, surroundings: Surroundings) -> Contestant | str:
+    """Return torch.distributed over Gloo: `ringtune run` starts a torchrun on each host."""
+    if importlib.util.find_spec("torch") is None:
+        return f"{sys.executable} has no torch, which brings it"
+    hosts = len(network.hosts)
+    meeting = f"--master-addr {network.hosts[0].address} --master-port {_GLOO_PORT}"
+    ranks = f"--nnodes {hosts} --node-rank $RINGTUNE_RANK --nproc-per-node {surroundings.ranks // hosts}"
+    script = f'exec {shlex.quote(sys.executable)} -m torch.distributed.run {meeting} {ranks} -m {_GLOO_RANK} "$@"'
+    command = (*_run(network, hosts), "sh", "-c", f"export GLOO_SOCKET_IFNAME={INTERFACE}; {script}", "sh")
+    return Contestant("gloo", is_peer=True, command=command)
+
+
+def _mpich(network: Network, surroundings: Surroundings) -> Contestant | str:
+    reach = ("-launcher", "rsh", "-launcher-exec", str(network.remote_shell), "-iface", INTERFACE)
+    return _mpi("mpich", surroundings, (*reach, "-hosts", network.places(surroundings.ranks)), {})
+
+
+def _openmpi(network: Network, surroundings: Surroundings) -> Contestant | str:
+    reach = {"PRTE_MCA_plm_ssh_agent": str(network.remote_shell), "PRTE_MCA_prte_if_include": INTERFACE}
+    options = ("--bind-to", "none", "--host", network.places(surroundings.ranks))
+    return _mpi("openmpi", surroundings, options, {**reach, "OMPI_MCA_btl_tcp_if_include": INTERFACE})
+
+
+def _impi(_network: Network, _surroundings: Surroundings) -> str:
+    return "between such hosts its ranks start, but MPI_Init fails (MPIDI_OFI_mpi_init_hook, Intel MPI 2021.18)"
+
+
+def _mpi(
+    name: str, surroundings: Surroundings, options: tuple[str, ...], variables: Mapping[str, str]
+) -> Contestant | str:
+    mpi = find_mpi(name, surroundings)
+    if isinstance(mpi, str):
+        return mpi
+    command = (str(mpi.mpirun), *options, "-n", str(surroundings.ranks), str(mpi.program), name)
+    return Contestant(name, is_peer=True, command=command, variables={**mpi.variables, **variables})
+
+
+def _started(network: Network, contestant: Contestant) -> Contestant:
+    """Return the same, launched on the first host."""
+    return replace(contestant, command=tuple(network.hosts[0].launcher_command(*contestant.command)))

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of the engine between hosts: blocking allreduces, and whole steps.
+
+How a caller waits is not measured here: it is nothing beside the wire.
+"""
+
+import sys
+
+from ringtune.basics import init, shutdown
+from ringtune.process_sets import global_process_set
+from ringtune.submissions import world_of
+
+from .engine_rank import BlockingCaller, measure_workload
+from .timing import Scheme, measure_sizes
+
+
+def main() -> None:
+    """Measure what the arguments say: the contestant's name, then a scheme's."""
+    name, scheme = sys.argv[1], Scheme.from_arguments(sys.argv[2:])
+    init()
+    world = world_of(global_process_set)
+    measure_sizes(name, scheme, BlockingCaller(world))
+    for workload in scheme.workloads:
+        measure_workload(name, workload, scheme, world)
+    shutdown()
+
+
+if __name__ == "__main__":
+    main()

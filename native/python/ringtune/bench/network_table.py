@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of `ringtune bench --hosts`: a section per size, with what the wire allows and a line per way."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.table import Table
+
+from .results import Summary
+from .table import comparison_text, subject_text
+from .wire import Wire
+
+_US_PER_MS = 1e3
+
+
+def make_network_table(summaries: Sequence[Summary], wire: Wire, rounds: int) -> Table:
+    """Return the table.
+
+    Args:
+        summaries: By size.
+        wire: What the hosts are joined by.
+        rounds: Number of rounds.
+    """
+    rate = f"{wire.rate_bits_per_s / 1e9:g} Gbit/s"
+    table = Table(title=f"float32 sum allreduce, {wire.ranks} ranks on {wire.hosts} hosts, {rate}, {rounds} rounds")
+    for heading in ("size", "way"):
+        table.add_column(heading)
+    for heading in ("ms", "p99 ms", "÷ best peer", "% of ring's wire", "% of hierarchical wire"):
+        table.add_column(heading, justify="right")
+    for (subject, size_bytes), ways in groupby(summaries, lambda summary: (subject_text(summary), summary.bytes)):
+        ring_us, hierarchical_us = wire.ring_us(size_bytes), wire.hierarchical_us(size_bytes)
+        table.add_row(subject, "wire, ring", ms_text(ring_us))
+        table.add_row("", "wire, hierarchical", ms_text(hierarchical_us))
+        for way in ways:
+            shares = (f"{100 * limit_us / way.us_median:.0f}" for limit_us in (ring_us, hierarchical_us))
+            times = (ms_text(way.us_median), ms_text(way.us_p99))
+            table.add_row("", way.way, *times, comparison_text(way.to_best_peer), *shares)
+        table.add_section()
+    return table
+
+
+def wire_note(wire: Wire) -> str:
+    """Return what the table's wire is."""
+    return (
+        f"wire: {wire.payload_bytes_per_s / 1e6:.1f} MB/s of payload per link and direction, "
+        f"{800 * wire.payload_bytes_per_s / wire.rate_bits_per_s:.1f} % of the rate, the rest being headers; "
+        "a flat ring sends 2 (p - 1) / p of the bytes over a link, a hierarchical allreduce 2 (h - 1) / h"
+    )
+
+
+def ms_text(us: float) -> str:
+    """Return milliseconds with three digits that count, or all before the point."""
+    ms = us / _US_PER_MS
+    return f"{ms:,.0f}" if ms >= 100 else f"{ms:.3g}"

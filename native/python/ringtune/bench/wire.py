@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the wire between hosts allows: the time in which a host's link can carry what an allreduce must send over it.
+
+A link carries frames, of which headers are a part: the limit counts the payload alone. Confirmations, which TCP sends
+the other way, and everything that is not the wire are left out: this is a bound, which nothing can beat.
+"""
+
+from dataclasses import dataclass
+
+from .network import MTU_BYTES
+
+_HEADER_BYTES = 20 + 20 + 12  # IPv4, TCP, its timestamps
+_ETHERNET_BYTES = 14  # what the shaped link counts of a frame beside the packet
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The links of hosts with the same number of ranks each.
+
+    Attributes:
+        ranks: Of all hosts.
+        hosts: How many.
+        rate_bits_per_s: Of each host's link, in each direction.
+    """
+
+    ranks: int
+    hosts: int
+    rate_bits_per_s: int
+
+    @property
+    def payload_bytes_per_s(self) -> float:
+        """What of the rate is payload, in full frames."""
+        share = (MTU_BYTES - _HEADER_BYTES) / (MTU_BYTES + _ETHERNET_BYTES)
+        return self.rate_bits_per_s / 8 * share
+
+    def ring_us(self, size_bytes: int) -> float:
+        """Return microseconds for a flat ring of all ranks, one of which sends to the next host."""
+        return self._us(2 * (self.ranks - 1) / self.ranks * size_bytes)
+
+    def hierarchical_us(self, size_bytes: int) -> float:
+        """Return microseconds where a host reduces before it sends: no allreduce sends less."""
+        return self._us(2 * (self.hosts - 1) / self.hosts * size_bytes)
+
+    def _us(self, sent_bytes: float) -> float:
+        return sent_bytes / self.payload_bytes_per_s * 1e6

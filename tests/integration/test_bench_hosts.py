@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune bench --hosts` for real: hosts made and taken away, ranks on each of them. No speed is asserted."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ringtune.bench.network import Host, joined_hosts, parse_rate
+from ringtune.errors import RingtuneError
+from tests.integration.hosts import needs_hosts
+from tests.integration.jobs import ringtune, run_job
+
+pytestmark = needs_hosts
+
+RATE = 10**9
+DEADLINE_S = 150.0
+MAKES_HOSTS = """
+import sys, time
+from ringtune.bench.network import joined_hosts
+with joined_hosts(2, 10**9) as network:
+    print(*(host.pid for host in network.hosts), flush=True)
+    time.sleep(600)
+"""
+
+
+def text_of(command: list[str]) -> str:
+    """Run a command to its successful end and return what it wrote."""
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+
+def is_there(pid: int) -> bool:
+    """Return whether there is such a process, and it has not ended."""
+    try:
+        return "Z" != Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def test_hosts_reach_each_other_over_shaped_links() -> None:
+    """Each has an address and a name of its own, and can be entered by its address."""
+    with joined_hosts(3, RATE) as network:
+        shell = str(network.remote_shell)
+        names = [text_of([shell, host.address, "hostname"]).strip() for host in network.hosts]
+        first, last = network.hosts[0], network.hosts[-1]
+        queues = text_of(last.command("tc", "qdisc", "show", "dev", "eth0"))
+        connects = f"import socket; socket.create_connection(('{first.address}', 29500), 10)"
+        listens = "import socket; server = socket.create_server(('', 29500)); print('up', flush=True); server.accept()"
+        with subprocess.Popen(first.command(sys.executable, "-c", listens), stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            server.stdout.readline()
+            text_of(last.command(sys.executable, "-c", connects))
+
+    assert ["host0", "host1", "host2"] == names
+    assert 0 == server.returncode
+    assert "tbf" in queues
+    assert "rate 1Gbit" in queues
+    assert "10.77.0.1:2,10.77.0.2:2,10.77.0.3:2" == network.places(6)
+
+
+def test_hosts_are_gone_after_a_failure() -> None:
+    """With whatever runs on them."""
+    made: list[Host] = []
+    sleeper = None
+
+    def fail_between() -> None:
+        nonlocal sleeper
+        with joined_hosts(2, RATE) as network:
+            made.extend(network.hosts)
+            sleeper = subprocess.Popen(network.hosts[1].command("sleep", "600"))
+            raise RingtuneError("while they are there")
+
+    with pytest.raises(RingtuneError, match="while they are there"):
+        fail_between()
+
+    assert sleeper is not None
+    assert 0 != sleeper.wait(timeout=10)
+    assert [] == [host.pid for host in made if is_there(host.pid)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_hosts_are_gone_when_their_maker_is_ended(number: signal.Signals) -> None:
+    """By Ctrl-C, or without having a say in it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", MAKES_HOSTS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as maker:
+        assert maker.stdout is not None
+        pids = [int(pid) for pid in maker.stdout.readline().split()]
+        watches = [os.pidfd_open(pid) for pid in pids]
+        maker.send_signal(number)
+        maker.wait(timeout=10)
+
+    assert 2 == len(pids)
+    for watch in watches:
+        with os.fdopen(watch):
+            assert wait_for_end(watch, 10.0)
+
+
+def wait_for_end(pidfd: int, limit_s: float) -> bool:
+    """Return whether the process has ended within the limit."""
+    return bool(select.select([pidfd], [], [], limit_s)[0])
+
+
+def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> None:
+    """Both ways of the engine, beside what the wire allows; the rows name hosts and link."""
+    file = tmp_path / "rows.json"
+    options = ["-np", "4", "--hosts", "2", "--link", "500mbit", "--sizes", "4KiB,256KiB", "--rounds", "1"]
+
+    finished = run_job(
+        ringtune("bench", "--against", "gloo", *options, "--json", str(file)), {"COLUMNS": "120"}, deadline_s=DEADLINE_S
+    )
+
+    assert 0 == finished.code, finished.text
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    expected = {(way, size) for way in ("ring", "hierarchical", "gloo") for size in (4096, 256 << 10)}
+    assert expected == {(row["way"], row["bytes"]) for row in rows}
+    assert all((4, 2, 500_000_000) == (row["ranks"], row["hosts"], row["link_bits_per_s"]) for row in rows)
+    fastest_ms = min(row["us_median"] for row in rows if row["bytes"] == 256 << 10) / 1e3
+    assert (256 << 10) / 62.5e6 * 1e3 / 2 < fastest_ms  # it went over the wire, all of it but a burst
+    assert "wire, hierarchical" in finished.stdout
+    assert "59.8 MB/s of payload" in finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--hosts", "2"], "--hosts and --link go together"),
+        (["--hosts", "2", "--link", "fast"], "--link 'fast' is no rate of at least 1mbit"),
+        (["--hosts", "1", "--link", "1gbit"], "--hosts 1: there must be 2 to 250"),
+        (["-np", "3", "--hosts", "2", "--link", "1gbit"], "-np 3 cannot be divided evenly among --hosts 2"),
+    ],
+)
+def test_wrong_hosts_are_refused(options: list[str], message: str) -> None:
+    """With exit code 2 and one paragraph."""
+    finished = run_job(ringtune("bench", *options))
+
+    assert 2 == finished.code, finished.text
+    assert message in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_rates_are_read_as_tc_reads_them() -> None:
+    """In powers of ten."""
+    assert [100 * 10**6, 2_500 * 10**6, 10**6] == [parse_rate(text) for text in ("100mbit", "2.5Gbit", "1000000bit")]

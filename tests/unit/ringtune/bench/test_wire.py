@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a link between hosts allows."""
+
+import pytest
+
+from ringtune.bench.wire import Wire
+
+
+def test_headers_are_not_payload() -> None:
+    """Of a full Ethernet frame of 1514 bytes, 1448 are TCP's payload."""
+    assert pytest.approx(125e6 * 1448 / 1514) == Wire(4, 2, 10**9).payload_bytes_per_s
+
+
+def test_reducing_before_sending_saves_traffic() -> None:
+    """A ring of 4 ranks sends each byte over the link 1.5 times, two hosts that reduce first send it once."""
+    wire = Wire(4, 2, 10**9)
+
+    assert pytest.approx(1.5 * 16e6 / wire.payload_bytes_per_s * 1e6) == wire.ring_us(16_000_000)
+    assert pytest.approx(16e6 / wire.payload_bytes_per_s * 1e6) == wire.hierarchical_us(16_000_000)
+
+
+def test_with_a_rank_per_host_both_are_the_same() -> None:
+    """There is nothing to reduce inside a host."""
+    wire = Wire(3, 3, 10**8)
+
+    assert wire.ring_us(4096) == wire.hierarchical_us(4096)

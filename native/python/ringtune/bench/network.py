@@ -20,7 +20,7 @@ from ringtune.errors import ConfigError, RingtuneError
 INTERFACE = "eth0"
 MTU_BYTES = 1500
 _NEEDED = ("ip", "tc", "unshare", "nsenter")
-_BURST = "64kb"  # a larger bucket would let short messages through at any rate
+_BURST = "128kb"  # a larger bucket lets messages through at any rate; a smaller one makes the kernel cut its packets
 _QUEUE_LATENCY = "100ms"
 _RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmg]?)bit")
 _FACTORS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}

@@ -2,6 +2,7 @@
 """`ringtune bench` for real: programs compiled, contestants launched, a table and a file. No speed is asserted."""
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,27 @@ def workload(tmp_path: Path) -> Path:
     path = tmp_path / "small.json"
     path.write_text(json.dumps(WORKLOAD), encoding="utf-8")
     return path
+
+
+def test_a_trace_shows_where_the_time_goes(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
+    """Lap by lap, of calls and of steps, in both kinds of memory; the laps are those of the way that each takes."""
+    file = tmp_path / "rows.json"
+    options = ["--sizes", "1KiB,256KiB", "--workload", str(workload), "--rounds", "1", "--json", str(file), "--trace"]
+
+    finished = run_job(ringtune("bench", "--against", "none", *options), home, deadline_s=DEADLINE_S)
+
+    assert 0 == finished.code, finished.text
+    assert "where the time goes" in finished.stdout
+    traces = json.loads(file.read_text(encoding="utf-8"))["traces"]
+    subjects = [("", SIZES[0]), ("", SIZES[1]), ("small", 4 * sum(math.prod(t["shape"]) for t in WORKLOAD["tensors"]))]
+    expected = [(*subject, way) for subject in subjects for way in ("ordinary", "registered")]
+    assert expected == [(trace["workload"], trace["bytes"], trace["way"]) for trace in traces]
+    laps = {(trace["bytes"], trace["way"]): {lap for lap, us in trace["us"].items() if us > 0} for trace in traces}
+    always = {"elsewhere", "request", "negotiation", "reduce", "completion"}
+    assert always | {"post", "await_posts"} == laps[SIZES[0], "ordinary"] == laps[SIZES[0], "registered"]
+    staged = {"copy_in", "await_staged", "await_reduced", "copy_out"}
+    assert always | staged <= laps[SIZES[1], "ordinary"]
+    assert not {"post", "await_posts"} & laps[SIZES[1], "registered"]
 
 
 def test_steps_of_gradients_are_measured(tmp_path: Path, home: dict[str, str], workload: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.comparison import launch
 from ringtune.bench.contestants import Surroundings, find_contestants
+from ringtune.bench.launching import launch
 from ringtune.bench.timing import Scheme
 from ringtune.bench.workloads import Gradient, Workload
 

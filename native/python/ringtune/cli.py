@@ -135,6 +135,7 @@ def bench(
         int | None, typer.Option(metavar="N", help="Divide the ranks among N hosts made here (root).")
     ] = None,
     link: Annotated[str | None, typer.Option(metavar="RATE", help="Of each host's link, such as 1gbit.")] = None,
+    trace: Annotated[bool, typer.Option("--trace", help="Also show where the engine's time goes.")] = False,
     environments: Annotated[Path, typer.Option(metavar="DIR", help="Where .venv-mpich and the like are.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
 ) -> int:
@@ -156,6 +157,7 @@ def bench(
         json_file,
         read_workloads(workloads or ()),
         parse_settings(assignments or ()),
+        trace,
     )
     if (hosts is None) != (link is None):
         raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")

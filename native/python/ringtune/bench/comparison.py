@@ -3,27 +3,25 @@
 
 import json
 import random
-import shlex
-import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
-from ringtune.errors import ConfigError, RingtuneError
+from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
 
 from .contestants import LIMIT_NAME, PEERS, Contestant, Surroundings, find_contestants
+from .launching import launch
 from .results import Row, Summary, summarize
 from .table import make_tables
 from .timing import Scheme
+from .trace import Trace, make_trace_table, take_trace
 from .workloads import ELEMENT_BYTES, Workload
 
 NO_PEER = "none"
-LAUNCH_LIMIT_S = 300.0  # for sizes, and as much again for each workload
-_LINES_OF_ERROR = 20
 JSON_SCHEMA = 2
 
 
@@ -40,6 +38,7 @@ class Request:
         json_file: Where all rows go; None for nowhere.
         workloads: Gradients of steps.
         settings: Variables for one more contestant, the engine under them; none without any.
+        is_traced: Whether to show where the engine's time goes, too.
     """
 
     peers: tuple[str, ...]
@@ -50,6 +49,7 @@ class Request:
     json_file: Path | None = None
     workloads: tuple[Workload, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    is_traced: bool = False
 
     def check(self) -> None:
         """Raise `ConfigError` for what cannot be measured."""
@@ -88,9 +88,12 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
     scheme = Scheme(request.sizes_bytes, request.workloads)
     rows = measure(contestants, scheme, request.rounds, surroundings, progress)
     summaries = summarize(rows, LIMIT_NAME, peers)
-    write_results(request, missing, summaries, rows)
+    traces = take_trace(scheme, surroundings) if request.is_traced else []
+    write_results(request, missing, summaries, rows, traces)
     for table in make_tables(summaries, request.ranks, request.rounds):
         output.print(table)
+    if traces:
+        output.print(make_trace_table(traces, request.ranks))
 
 
 def measure(
@@ -109,63 +112,13 @@ def measure(
     return rows
 
 
-def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, number: int) -> list[Row]:
-    """Run a contestant to its end and return what it has measured.
-
-    Args:
-        contestant: Whom to launch.
-        scheme: What to measure.
-        surroundings: With which environment.
-        number: Of the round.
-
-    Raises:
-        RingtuneError: If it fails, takes too long, or has not measured everything.
-    """
-    command = [*contestant.command, *scheme.arguments()]
-    limit_s = LAUNCH_LIMIT_S * (1 + len(scheme.workloads))
-    try:
-        finished = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**surroundings.cleaned, **contestant.variables},
-            timeout=limit_s,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise RingtuneError(
-            f"{contestant.name} did not end within {limit_s:g} s; give fewer or smaller --sizes and --workload, or "
-            f"leave it out of --against: {shlex.join(command)}"
-        ) from error
-    if finished.returncode != 0:
-        said = "\n".join((finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:])
-        raise RingtuneError(
-            f"{contestant.name} failed with exit code {finished.returncode}; run it by hand, or leave it out of "
-            f"--against: {shlex.join(command)}\n{said}"
-        )
-    rows = rows_in(finished.stdout, number, contestant.name)
-    measured = {(row.workload, row.bytes) for row in rows}
-    if measured != scheme.subjects():
-        raise RingtuneError(
-            f"{contestant.name} has measured {_in_words(measured)}, not {_in_words(scheme.subjects())}; run it by "
-            f"hand: {shlex.join(command)}"
-        )
-    return rows
-
-
-def rows_in(text: str, number: int, contestant: str) -> list[Row]:
-    """Return the lines of JSON among whatever launchers have written, as a contestant's rows of a round."""
-    lines = [line for line in text.splitlines() if line.startswith('{"way"')]
-    return [Row(round=number, contestant=contestant, **json.loads(line)) for line in lines]
-
-
-def _in_words(subjects: Collection[tuple[str, int]]) -> str:
-    """Return what was measured, as messages name it."""
-    return ", ".join(f"{workload} {size_bytes} bytes".strip() for workload, size_bytes in sorted(subjects)) or "nothing"
-
-
-def write_results(request: Request, missing: Sequence[str], summaries: Sequence[Summary], rows: Sequence[Row]) -> None:
+def write_results(
+    request: Request,
+    missing: Sequence[str],
+    summaries: Sequence[Summary],
+    rows: Sequence[Row],
+    traces: Sequence[Trace] = (),
+) -> None:
     """Write all that was found to the request's file, if it has one; raises `ConfigError` where that cannot be."""
     path = request.json_file
     if path is None:
@@ -177,6 +130,7 @@ def write_results(request: Request, missing: Sequence[str], summaries: Sequence[
         "not_measured": list(missing),
         "summaries": [asdict(summary) for summary in summaries],
         "rows": [asdict(row) for row in rows],
+        "traces": [asdict(trace) for trace in traces],
     }
     try:
         path.write_text(json.dumps(contents, indent=1) + "\n", encoding="utf-8")

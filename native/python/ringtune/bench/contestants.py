@@ -133,15 +133,20 @@ def _limit(surroundings: Surroundings) -> Contestant:
 
 def _layers(surroundings: Surroundings) -> list[Contestant]:
     """Return the engine's layers: each a program that `ringtune run` starts."""
-    start = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(surroundings.ranks), sys.executable, "-m")
-    engine = (*start, "ringtune.bench.engine_rank")
     layers = [
-        Contestant("collective", is_peer=False, command=(*start, "ringtune.bench.collective_rank")),
-        Contestant(ENGINE_NAME, is_peer=False, command=(*engine, ENGINE_NAME)),
+        Contestant("collective", is_peer=False, command=engine_program(surroundings, "collective")),
+        Contestant(ENGINE_NAME, is_peer=False, command=(*engine_program(surroundings, "engine"), ENGINE_NAME)),
     ]
     if surroundings.settings:
-        layers.append(Contestant(SET_NAME, False, (*engine, SET_NAME), surroundings.settings))
+        as_set = (*engine_program(surroundings, "engine"), SET_NAME)
+        layers.append(Contestant(SET_NAME, is_peer=False, command=as_set, variables=surroundings.settings))
     return layers
+
+
+def engine_program(surroundings: Surroundings, name: str) -> tuple[str, ...]:
+    """Return the command that starts `ringtune.bench.NAME_rank` on as many ranks as are wanted."""
+    start = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(surroundings.ranks))
+    return (*start, sys.executable, "-m", f"ringtune.bench.{name}_rank")
 
 
 def parse_settings(assignments: Iterable[str]) -> dict[str, str]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from rich.console import Console
 
+from ringtune.errors import ConfigError
+
 from .comparison import NO_PEER, Request, measure, write_results
 from .contestants import PEERS, Surroundings
 from .network import Network, check_hosts, joined_hosts, parse_rate
@@ -46,6 +48,8 @@ def run_network_bench(
         RingtuneError: If a contestant fails, or the hosts cannot be made.
     """
     request.check()
+    if request.is_traced:
+        raise ConfigError("--trace is for the ranks of one host; leave it out, or leave out --hosts and --link")
     wire = Wire(request.ranks, topology.hosts, parse_rate(topology.link))
     check_hosts(wire.hosts, wire.ranks)
     with joined_hosts(wire.hosts, wire.rate_bits_per_s) as network:

@@ -27,7 +27,9 @@ def make_network_table(summaries: Sequence[Summary], wire: Wire, rounds: int) ->
         table.add_column(heading)
     for heading in ("ms", "p99 ms", "÷ best peer", "% of ring's wire", "% of hierarchical wire"):
         table.add_column(heading, justify="right")
-    for (subject, size_bytes), ways in groupby(summaries, lambda summary: (subject_text(summary), summary.bytes)):
+    for (subject, size_bytes), ways in groupby(
+        summaries, lambda summary: (subject_text(summary.workload, summary.bytes), summary.bytes)
+    ):
         ring_us, hierarchical_us = wire.ring_us(size_bytes), wire.hierarchical_us(size_bytes)
         table.add_row(subject, "wire, ring", ms_text(ring_us))
         table.add_row("", "wire, hierarchical", ms_text(hierarchical_us))

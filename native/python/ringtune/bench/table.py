@@ -39,7 +39,7 @@ def _table(title: str, headings: tuple[str, str], summaries: Sequence[Summary], 
         table.add_column(heading, justify="right", no_wrap=True)
     previous = ""
     for summary in summaries:
-        subject = subject_text(summary)
+        subject = subject_text(summary.workload, summary.bytes)
         is_first = subject != previous
         if is_first and previous:
             table.add_section()
@@ -55,11 +55,11 @@ def _table(title: str, headings: tuple[str, str], summaries: Sequence[Summary], 
     return table
 
 
-def subject_text(summary: Summary) -> str:
-    """Return what was measured: a size, or a workload and its size."""
-    if not summary.workload:
-        return size_text(summary.bytes)
-    return f"{summary.workload}, {summary.bytes / _KIB / _KIB:.3g} MiB"
+def subject_text(workload: str, size_bytes: int) -> str:
+    """Return what was measured: a size, where `workload` is empty, or a workload and its size."""
+    if not workload:
+        return size_text(size_bytes)
+    return f"{workload}, {size_bytes / _KIB / _KIB:.3g} MiB"
 
 
 def size_text(size_bytes: int) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.comparison import Request, launch, rows_in
+from ringtune.bench.comparison import Request
 from ringtune.bench.contestants import Contestant, Surroundings
+from ringtune.bench.launching import launch, rows_in
 from ringtune.bench.results import Row
 from ringtune.bench.timing import Scheme
 from ringtune.bench.workloads import Gradient, Workload

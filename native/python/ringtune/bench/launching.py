@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one contestant, once."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Collection
+
+from ringtune.errors import RingtuneError
+
+from .contestants import Contestant, Surroundings
+from .results import Row
+from .timing import Scheme
+
+LAUNCH_LIMIT_S = 300.0  # for sizes, and as much again for each workload
+_LINES_OF_ERROR = 20
+
+
+def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, number: int) -> list[Row]:
+    """Run a contestant to its end and return what it has measured.
+
+    Args:
+        contestant: Whom to launch.
+        scheme: What to measure.
+        surroundings: With which environment.
+        number: Of the round.
+
+    Raises:
+        RingtuneError: If it fails, takes too long, or has not measured everything.
+    """
+    rows = rows_in(output_of(contestant, scheme, surroundings), number, contestant.name)
+    measured = {(row.workload, row.bytes) for row in rows}
+    if measured != scheme.subjects():
+        raise RingtuneError(
+            f"{contestant.name} has measured {_in_words(measured)}, not {_in_words(scheme.subjects())}; run it by "
+            f"hand: {shlex.join(_command_of(contestant, scheme))}"
+        )
+    return rows
+
+
+def output_of(contestant: Contestant, scheme: Scheme, surroundings: Surroundings) -> str:
+    """Run a contestant to its end and return what it has written to its standard output.
+
+    Args:
+        contestant: Whom to launch.
+        scheme: What to measure.
+        surroundings: With which environment.
+
+    Raises:
+        RingtuneError: If it fails or takes too long.
+    """
+    command = _command_of(contestant, scheme)
+    limit_s = LAUNCH_LIMIT_S * (1 + len(scheme.workloads))
+    try:
+        finished = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**surroundings.cleaned, **contestant.variables},
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RingtuneError(
+            f"{contestant.name} did not end within {limit_s:g} s; give fewer or smaller --sizes and --workload, or "
+            f"leave it out of --against: {shlex.join(command)}"
+        ) from error
+    if finished.returncode != 0:
+        said = "\n".join((finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:])
+        raise RingtuneError(
+            f"{contestant.name} failed with exit code {finished.returncode}; run it by hand, or leave it out of "
+            f"--against: {shlex.join(command)}\n{said}"
+        )
+    return finished.stdout
+
+
+def rows_in(text: str, number: int, contestant: str) -> list[Row]:
+    """Return the lines of JSON among whatever launchers have written, as a contestant's rows of a round."""
+    lines = [line for line in text.splitlines() if line.startswith('{"way"')]
+    return [Row(round=number, contestant=contestant, **json.loads(line)) for line in lines]
+
+
+def _in_words(subjects: Collection[tuple[str, int]]) -> str:
+    """Return what was measured, as messages name it."""
+    return ", ".join(f"{workload} {size_bytes} bytes".strip() for workload, size_bytes in sorted(subjects)) or "nothing"
+
+
+def _command_of(contestant: Contestant, scheme: Scheme) -> list[str]:
+    return [*contestant.command, *scheme.arguments()]

@@ -106,6 +106,20 @@ def test_steps_of_gradients_are_measured(tmp_path: Path, home: dict[str, str], w
     assert "steps of float32 gradients" in finished.stdout
 
 
+def test_ranks_that_share_no_memory_have_no_registered_way(
+    tmp_path: Path, home: dict[str, str], workload: Path
+) -> None:
+    """Each is a host of its own then; the rest is measured."""
+    file = tmp_path / "rows.json"
+    options = ["--workload", str(workload), "--set", "RINGTUNE_TRANSPORT=tcp", "--rounds", "1", "--json", str(file)]
+
+    finished = run_job(ringtune("bench", "--against", "none", *options), home, deadline_s=DEADLINE_S)
+
+    assert 0 == finished.code, finished.text
+    ways = [row["way"] for row in json.loads(file.read_text(encoding="utf-8"))["rows"]]
+    assert {"registered", "staged", "collective", "engine", "engine, registered", "engine as set"} == set(ways)
+
+
 def test_a_setting_that_the_engine_refuses_is_reported(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
     """In the engine's words: it had its chance to read the setting."""
     options = ["--workload", str(workload), "--set", "RINGTUNE_FUSION_BYTES=lots", "--rounds", "1"]

@@ -100,7 +100,7 @@ def registered_arrays(world: World, workload: Workload) -> list[Floats]:
 
 
 def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world: World) -> None:
-    """Check and time a workload's steps, with ordinary and with registered memory.
+    """Check and time a workload's steps, with ordinary and, where the world is one host, with registered memory.
 
     Args:
         contestant: What the rows' names begin with.
@@ -108,9 +108,10 @@ def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world:
         scheme: For how long.
         world: Of this rank.
     """
-    ordinary = [aligned_zeros(gradient.elements) for gradient in workload.gradients]
-    registered = registered_arrays(world, workload)
-    for name, arrays in ((contestant, ordinary), (f"{contestant}, registered", registered)):
+    memories = {contestant: [aligned_zeros(gradient.elements) for gradient in workload.gradients]}
+    if world.cross_size == 1:
+        memories[f"{contestant}, registered"] = registered_arrays(world, workload)
+    for name, arrays in memories.items():
         names = [f"{workload.name}.{name}.{gradient.name}" for gradient in workload.gradients]
         way = Way(name, arrays, Steps(world, names, arrays).run, workload.name)
         measure(way, scheme, BlockingCaller(world))

@@ -63,7 +63,7 @@ class Member:
         if failure is not None:
             self._send(channel, {"type": "failed", **describe_failure(failure)})
             raise failure
-        self._send(channel, {"type": "ready"})
+        self._tell(channel, {"type": "ready"})
         self._receive(channel)
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Member:
         return self._channel
 
     def _tell(self, channel: Channel, message: Message) -> None:
-        """Send a failure that is raised here anyway; rank 0 may be its very reason."""
+        """Send what rank 0 may be past hearing: a failure that is raised here anyway, or before an answer is read."""
         try:
             channel.send(message)
         except ChannelError:

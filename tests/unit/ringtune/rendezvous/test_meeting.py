@@ -44,6 +44,7 @@ class Ranks:
         segments: Makes each rank's shared memory.
         failures: What a rank's engine says in place of starting.
         limits_s: A rank's limit, where it is not `LIMIT_S`.
+        late: Ranks that conclude only after rank 0 has left.
     """
 
     hosts: str
@@ -54,6 +55,8 @@ class Ranks:
     offers: dict[int, Offer] = field(default_factory=dict)
     absent: tuple[int, ...] = ()
     limit_s: float = LIMIT_S
+    late: tuple[int, ...] = ()
+    has_left: threading.Event = field(default_factory=threading.Event)
 
     def meet(self, monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
         """Return what each rank got, in their order."""
@@ -84,6 +87,8 @@ class Ranks:
         agreement: Agreement | None = None
         try:
             agreement = meeting.agree()
+            if place.rank in self.late:
+                assert self.has_left.wait(LIMIT_S)
             meeting.conclude(self.failures.get(place.rank))
         except RingtuneError as error:
             if agreement is not None:
@@ -91,6 +96,8 @@ class Ranks:
             return error
         finally:
             meeting.close()
+            if place.rank == 0:
+                self.has_left.set()
         return agreement
 
 
@@ -208,6 +215,8 @@ def test_ranks_without_shared_memory_use_tcp(monkeypatch: pytest.MonkeyPatch, na
         (Ranks("ab", "shm"), "RINGTUNE_TRANSPORT=shm"),
         (Ranks("ab", failures={1: ConfigError("no engine")}), "rank 1: no engine"),
         (Ranks("aab", failures={0: ConfigError("no engine")}), "no engine"),
+        (Ranks("aab", failures={0: ConfigError("no engine")}, late=(1, 2)), "no engine"),
+        (Ranks("aa", failures={0: ConfigError("no engine")}, late=(1,), scheme="unix"), "no engine"),
         (Ranks("ab", offers={1: Offer({"RINGTUNE_CYCLE_MS": 2}, {})}), "rank 1 sets RINGTUNE_CYCLE_MS=2"),
         (Ranks("ab", offers={0: Offer({}, {}, failure=ConfigError("bad value"))}), "bad value"),
         (Ranks("aab", offers={2: Offer({}, {}, failure=ConfigError("bad value"))}), "bad value"),

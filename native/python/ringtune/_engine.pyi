@@ -63,6 +63,9 @@ def create_segment(local_size: int) -> int:
 def allreduce_algorithms() -> list[str]:
     """Return the names in the allreduce registry that a config may ask for, without `auto`."""
 
+def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str, int]]:
+    """Return the compiled-in rows for a layout, given by each rank's host: (max_bytes, algorithm, chunk_bytes)."""
+
 class Result:
     """What an operation returned that has no output buffer of the caller's."""
 
@@ -220,6 +223,37 @@ class Engine:
 
         It stays valid until the process ends; once the engine was shut down, what is submitted there fails.
         """
+
+    def set_algorithm_table(self, rows: Sequence[tuple[int | None, str, int]]) -> None:
+        """Rank 0: say what `auto` means from now on.
+
+        Args:
+            rows: (max_bytes, algorithm, chunk_bytes), of which the first that holds a message is used; None holds any,
+                and the last must.
+
+        Raises:
+            ConfigError: If the rows cannot serve every message of this world; the table is as it was.
+        """
+
+    def begin_timing(self, max_bytes: int) -> bool:
+        """Rank 0, while every other rank is in `follow_timing`: make room for messages of up to so many bytes.
+
+        Returns:
+            Whether every rank has it; if not, nothing can be timed.
+        """
+
+    def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
+        """Rank 0, after `begin_timing`: return the seconds that allreduces of float32, in place, take together.
+
+        Raises:
+            ConfigError: If they cannot be made; no other rank has heard of them.
+        """
+
+    def end_timing(self) -> None:
+        """Rank 0: let the other ranks return from `follow_timing`, with or without `begin_timing` before."""
+
+    def follow_timing(self) -> None:
+        """Any other rank: run what rank 0 times, until it ends. Nothing may be submitted meanwhile."""
 
     def apply_config(self, config: EngineConfig) -> int:
         """Rank 0: switch all ranks; return the config's epoch at once, before it is in force."""

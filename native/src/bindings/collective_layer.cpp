@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "collectives/allreduce.h"
+#include "collectives/algorithm_table.h"
 
 namespace ringtune {
 
@@ -16,15 +16,16 @@ CollectiveLayer::CollectiveLayer(std::shared_ptr<Segment> segment, int rank, int
 Status CollectiveLayer::allreduce(float* data, size_t elements, int calls) {
   const size_t bytes = elements * sizeof(float);
   const EngineConfig config;
+  const AlgorithmTable table(layout_);
   const Reduction reduction{.dtype = DataType::kFloat32, .op = ReduceOp::kSum, .ranks = layout_.world_size()};
   Communicator comm{layout_, stage_, nullptr};
   for (int call = 0; call < calls; ++call) {
     // Per call, as the engine does it per response.
     GatherList list;
     list.add(reinterpret_cast<const std::byte*>(data), reinterpret_cast<std::byte*>(data), bytes);
-    const auto row = static_cast<size_t>(choose_allreduce_algorithm(config, layout_, TensorMemory::kAny, bytes));
-    const AllreduceTask task{comm, list, reduction, choose_chunk_bytes(config, layout_, bytes)};
-    if (Status s = allreduce_algorithms()[row].run(task); !s.ok()) return s;
+    const AllreduceChoice choice = choose_allreduce(config, table, layout_, TensorMemory::kAny, bytes);
+    const AllreduceTask task{comm, list, reduction, choice.chunk_bytes};
+    if (Status s = allreduce_algorithms()[static_cast<size_t>(choice.algorithm)].run(task); !s.ok()) return s;
   }
   return Status::ok_status();
 }

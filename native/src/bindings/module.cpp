@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "bindings/algorithm_table_binding.h"
 #include "bindings/collective_layer_binding.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
@@ -352,6 +353,7 @@ void bind_engine(nb::module_& module) {
            })
       .def("abandon_after_fork", &EngineHandle::abandon_after_fork);
   bind_observation(engine);
+  bind_algorithm_table(module, engine);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace ringtune {
 namespace {
@@ -11,7 +10,6 @@ namespace {
 // One phase less against more to reduce: up to one post it gains with more ranks than cores and loses nowhere; see
 // benchmarks/README.md.
 constexpr size_t kDirectMaxBytes = kPostBytes;
-constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
 
 constexpr std::string_view kRing = "ring";
 constexpr std::string_view kHierarchical = "hierarchical";
@@ -29,21 +27,12 @@ constexpr std::array<AllreduceAlgorithm, 5> kAlgorithms{{
      Reach::kSeveralHosts, TensorMemory::kAny, kAnySize, &hierarchical_allreduce},
 }};
 
-// Two stages of this size per rank stay in the second-level cache.
-constexpr size_t kAutoChunkBytes = 128 * kKiB;
-// A round trip of a local network is worth some hundred KiB.
-constexpr size_t kAutoChunkBytesBetweenHosts = 1 * kMiB;
-
 Reach reach_of(const Layout& layout) { return layout.host_count() == 1 ? Reach::kOneHost : Reach::kSeveralHosts; }
 
 template <typename Predicate>
 int first_row(Predicate is_wanted) {
   const auto row = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), is_wanted);
   return static_cast<int>(row - kAlgorithms.begin());
-}
-
-int row_named(std::string_view name) {
-  return first_row([name](const AllreduceAlgorithm& row) { return row.name == name; });
 }
 
 }  // namespace
@@ -64,23 +53,22 @@ std::vector<std::string_view> configurable_allreduce_algorithms() {
   return names;
 }
 
-int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, TensorMemory memory, size_t bytes) {
+std::optional<int> configured_algorithm(const EngineConfig& config, const Layout& layout) {
   if (reach_of(layout) == Reach::kSeveralHosts) {
-    return row_named(config.hierarchical_allreduce ? kHierarchical : kRing);
+    return algorithm_named(config.hierarchical_allreduce ? kHierarchical : kRing);
   }
-  if (config.allreduce_algorithm != kAutoAlgorithm) {
-    return row_named(config.allreduce_algorithm);
-  }
-  return first_row(
-      [&](const AllreduceAlgorithm& row) { return bytes <= row.auto_max_bytes && can_run(row, layout, memory); });
+  return config.allreduce_algorithm == kAutoAlgorithm ? std::nullopt
+                                                      : std::optional(algorithm_named(config.allreduce_algorithm));
 }
 
-size_t auto_chunk_bytes(size_t /*bytes*/, const Layout& layout) {
-  return layout.host_count() == 1 ? kAutoChunkBytes : kAutoChunkBytesBetweenHosts;
+int registered_algorithm(const Layout& layout, size_t bytes) {
+  return first_row([&](const AllreduceAlgorithm& row) {
+    return bytes <= row.auto_max_bytes && can_run(row, layout, TensorMemory::kRegistered);
+  });
 }
 
-size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout, size_t bytes) {
-  return config.chunk_bytes == 0 ? auto_chunk_bytes(bytes, layout) : config.chunk_bytes / kCacheLine * kCacheLine;
+int algorithm_named(std::string_view name) {
+  return first_row([name](const AllreduceAlgorithm& row) { return row.name == name; });
 }
 
 }  // namespace ringtune

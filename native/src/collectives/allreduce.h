@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,8 @@ struct AllreduceTask {
   size_t chunk_bytes;  // a multiple of the cache line
 };
 
+inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
+
 // Where an algorithm can run.
 enum class Reach : uint8_t { kOneHost, kSeveralHosts };
 
@@ -35,7 +39,7 @@ struct AllreduceAlgorithm {
   std::string_view description;
   Reach reach;
   TensorMemory memory;  // what it needs
-  // Inside a host, `auto` takes the first row whose bound holds the message.
+  // Compiled in: `auto` takes the first row whose bound holds the message, unless a measured table says otherwise.
   size_t auto_max_bytes;
   Status (*run)(const AllreduceTask& task);
 };
@@ -47,12 +51,12 @@ bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout, TensorMe
 // What a config may ask for: the rows of one host that take any memory. Between hosts `hierarchical_allreduce` decides.
 std::vector<std::string_view> configurable_allreduce_algorithms();
 
-int choose_allreduce_algorithm(const EngineConfig& config, const Layout& layout, TensorMemory memory, size_t bytes);
-
-// What `chunk_bytes` = auto means for a message.
-size_t auto_chunk_bytes(size_t bytes, const Layout& layout);
-// The config's chunk, or auto's, in whole cache lines.
-size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout, size_t bytes);
+// What the config says, whatever the message: between hosts always, inside one where it names a row.
+std::optional<int> configured_algorithm(const EngineConfig& config, const Layout& layout);
+// The first row of the registry whose bound holds a message of registered tensors: what the table does not measure.
+int registered_algorithm(const Layout& layout, size_t bytes);
+// The row of that name; past the last one if there is none.
+int algorithm_named(std::string_view name);
 
 // One file each.
 Status direct_allreduce(const AllreduceTask& task);

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "collectives/allreduce.h"
 #include "transport/peer_name.h"
 
 namespace ringtune {
@@ -37,7 +36,8 @@ Coordinator::Coordinator(Transport& transport, const Layout& layout, const Engin
       limits_(limits),
       log_(log),
       ledger_(transport.world_size()),
-      config_(config) {
+      config_(config),
+      table_(layout) {
   config_hashes_[0] = config_hash(config);
 }
 
@@ -193,13 +193,15 @@ void Coordinator::emit_collective(const std::vector<std::string>& names) {
 
 void Coordinator::choose_algorithm(Response& response, const LedgerEntry& first, uint64_t bytes) const {
   const OpKind kind = first.signature().kind;
+  response.chunk_bytes = choose_chunk_bytes(config_, layout_);
   if (kind == OpKind::kAllreduce) {
     const TensorMemory memory = first.is_registered() ? TensorMemory::kRegistered : TensorMemory::kAny;
-    response.algorithm = static_cast<uint8_t>(choose_allreduce_algorithm(config_, layout_, memory, bytes));
+    const AllreduceChoice choice = choose_allreduce(config_, table_, layout_, memory, bytes);
+    response.algorithm = static_cast<uint8_t>(choice.algorithm);
+    response.chunk_bytes = choice.chunk_bytes;
   } else if (kind == OpKind::kAllgather) {
     response.algorithm = static_cast<uint8_t>(config_.hierarchical_allgather);
   }
-  response.chunk_bytes = choose_chunk_bytes(config_, layout_, bytes);
 }
 
 ResponseTensor Coordinator::response_tensor(const LedgerEntry& entry) {

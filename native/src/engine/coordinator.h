@@ -10,10 +10,12 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "collectives/algorithm_table.h"
 #include "engine/fusion.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
@@ -35,6 +37,9 @@ class Coordinator {
 
   // Any thread: the config of the next round; returns its epoch.
   uint64_t switch_config(const EngineConfig& config);
+
+  // In a turn of the engine's work: the meaning of `auto` in the rounds decided from now on.
+  void set_table(AlgorithmTable table) { table_ = std::move(table); }
 
   // The communication thread. True if something was received or sent.
   bool progress(int64_t now_ns);
@@ -72,6 +77,7 @@ class Coordinator {
   std::deque<Bytes> outbox_;  // encoded responses the ring had no room for yet
 
   EngineConfig config_;  // of the rounds decided from now on
+  AlgorithmTable table_;
   uint64_t config_epoch_ = 0;
   std::map<uint64_t, uint64_t> config_hashes_;  // by epoch: all that may still be in force somewhere
   uint64_t cycle_ = 0;

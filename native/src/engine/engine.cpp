@@ -170,6 +170,7 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                          links_.get(), segment->arenas().get(), counters_),
                 queue_, handles_, active_, counters_, timeline_, laps_, seconds_to_ns(options_.timeout_s)),
       loop_(transport_, queue_, progress_),
+      timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
       communication_thread_([this] { loop_.run(); }) {}
 
 Engine::~Engine() { shutdown(); }

@@ -14,6 +14,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "engine/allreduce_timer.h"
 #include "engine/coordinator.h"
 #include "engine/handle_table.h"
 #include "engine/progress.h"
@@ -109,6 +110,7 @@ class Engine {
   uint64_t config_epoch() const { return active_.epoch(); }
 
   StepRecorder& steps() { return steps_; }
+  AllreduceTimer& timer() { return timer_; }
   // What happens, for people to look at.
   Timeline& timeline() { return timeline_; }
   std::vector<std::pair<std::string, uint64_t>> counters() const;
@@ -142,6 +144,7 @@ class Engine {
   ActiveConfig active_;
   Progress progress_;
   ProgressLoop loop_;
+  AllreduceTimer timer_;
   std::thread communication_thread_;
   std::atomic<uint64_t> barriers_{0};
 };

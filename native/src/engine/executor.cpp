@@ -64,12 +64,12 @@ Status Executor::allreduce(const Response& response, const std::vector<Submissio
   counters_.add(Counter::kChunks, chunk_count(data.bytes(), response.chunk_bytes));
   counters_.add_algorithm_use(response.algorithm);
   const Reduction reduction = reduction_of(tensors.front().signature, layout_.world_size());
-  Communicator comm{layout_, stage_, links_, arenas_};
+  Communicator comm = communicator();
   return algorithms[response.algorithm].run({comm, data, reduction, response.chunk_bytes});
 }
 
 Status Executor::run_alone(const Response& response, Submission& tensor) {
-  Communicator comm{layout_, stage_, links_, arenas_};
+  Communicator comm = communicator();
   const Signature& signature = tensor.signature;
   const Reduction reduction = reduction_of(signature, layout_.world_size());
   const size_t chunk_bytes = response.chunk_bytes;

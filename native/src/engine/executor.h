@@ -23,6 +23,8 @@ class Executor {
   // output buffer, the submission gets its result.
   Status run(const Response& response, std::vector<Submission>& tensors);
 
+  Communicator communicator() { return {layout_, stage_, links_, arenas_}; }
+
  private:
   Status allreduce(const Response& response, const std::vector<Submission>& tensors);
   Status run_alone(const Response& response, Submission& tensor);

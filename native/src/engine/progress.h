@@ -69,6 +69,8 @@ class Progress {
   // No further collective is begun. Any thread.
   void stop() { is_stopping_.store(true); }
   bool is_stopping() const { return is_stopping_.load(); }
+  // For collectives beside the negotiated ones: of an idle engine, in a turn.
+  Communicator communicator() { return executor_.communicator(); }
 
  private:
   void collect_submissions();

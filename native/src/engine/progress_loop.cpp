@@ -68,6 +68,13 @@ bool ProgressLoop::drive(const std::function<bool()>& is_done, int64_t limit_ns)
   return true;
 }
 
+void ProgressLoop::in_turn(const std::function<void()>& something) {
+  const std::lock_guard turn(turn_);
+  transport_.cancel_wait(Sleeper::kThread);  // as in `drive`
+  something();
+  hand_back();
+}
+
 bool ProgressLoop::take_turn(std::unique_lock<std::mutex>& turn) {
   turn = std::unique_lock(turn_, std::try_to_lock);
   for (int i = 0; i < kTurnTries && !turn.owns_lock(); ++i) {

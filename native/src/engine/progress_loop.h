@@ -25,6 +25,8 @@ class ProgressLoop {
   // A caller that waits: does the work until `is_done()`, or until `limit_ns` on the steady clock. What was submitted
   // goes at once. False, without anything done, if it is another thread's turn.
   bool drive(const std::function<bool()>& is_done, int64_t limit_ns);
+  // Does something else in place of the work, once it is nobody's turn.
+  void in_turn(const std::function<void()>& something);
 
  private:
   bool take_turn(std::unique_lock<std::mutex>& turn);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collectives/algorithm_table.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace ringtune {
+namespace {
+
+// Two stages of this size per rank stay in the second-level cache.
+constexpr size_t kChunkBytes = 128 * kKiB;
+// A round trip of a local network is worth some hundred KiB.
+constexpr size_t kChunkBytesBetweenHosts = 1 * kMiB;
+
+size_t default_chunk_bytes(const Layout& layout) {
+  return layout.host_count() == 1 ? kChunkBytes : kChunkBytesBetweenHosts;
+}
+
+size_t configured_chunk_bytes(const EngineConfig& config, size_t auto_bytes) {
+  return config.chunk_bytes == 0 ? auto_bytes : config.chunk_bytes / kCacheLine * kCacheLine;
+}
+
+Status check_row(const TableRow& row, const Layout& layout) {
+  const auto algorithms = allreduce_algorithms();
+  const bool is_known = row.algorithm >= 0 && static_cast<size_t>(row.algorithm) < algorithms.size();
+  if (!is_known || !can_run(algorithms[static_cast<size_t>(row.algorithm)], layout, TensorMemory::kAny)) {
+    return {StatusCode::kConfigError, "the algorithm table names algorithm number " + std::to_string(row.algorithm) +
+                                          ", which cannot run with " + std::to_string(layout.host_count()) +
+                                          " host(s)"};
+  }
+  if (row.chunk_bytes < kMinChunkBytes || row.chunk_bytes > kMaxChunkBytes || row.chunk_bytes % kCacheLine != 0) {
+    return {StatusCode::kConfigError, "the algorithm table has chunks of " + std::to_string(row.chunk_bytes) +
+                                          " bytes; allowed are whole cache lines of " + std::to_string(kCacheLine) +
+                                          " bytes, 16 KiB ... 4 MiB"};
+  }
+  return Status::ok_status();
+}
+
+}  // namespace
+
+AlgorithmTable::AlgorithmTable(const Layout& layout) : default_chunk_bytes_(ringtune::default_chunk_bytes(layout)) {
+  const auto algorithms = allreduce_algorithms();
+  for (size_t i = 0; i < algorithms.size(); ++i) {
+    if (can_run(algorithms[i], layout, TensorMemory::kAny)) {
+      rows_.push_back({algorithms[i].auto_max_bytes, static_cast<int>(i), default_chunk_bytes_});
+    }
+  }
+}
+
+Status AlgorithmTable::replace(std::vector<TableRow> rows, const Layout& layout) {
+  for (const TableRow& row : rows) {
+    if (Status s = check_row(row, layout); !s.ok()) return s;
+  }
+  if (rows.empty() || rows.back().max_bytes != kAnySize) {
+    return {StatusCode::kConfigError, "the last row of the algorithm table must hold messages of any size"};
+  }
+  rows_ = std::move(rows);
+  return Status::ok_status();
+}
+
+int AlgorithmTable::algorithm(size_t bytes) const {
+  const auto holds = [bytes](const TableRow& row) { return bytes <= row.max_bytes; };
+  return std::find_if(rows_.begin(), rows_.end(), holds)->algorithm;  // the last row holds any
+}
+
+size_t AlgorithmTable::chunk_bytes(int algorithm, size_t bytes) const {
+  const auto holds = [=](const TableRow& row) { return row.algorithm == algorithm && bytes <= row.max_bytes; };
+  const auto row = std::find_if(rows_.begin(), rows_.end(), holds);
+  return row == rows_.end() ? default_chunk_bytes_ : row->chunk_bytes;
+}
+
+AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTable& table, const Layout& layout,
+                                 TensorMemory memory, size_t bytes) {
+  std::optional<int> algorithm = configured_algorithm(config, layout);
+  if (!algorithm) {
+    algorithm = memory == TensorMemory::kRegistered ? registered_algorithm(layout, bytes) : table.algorithm(bytes);
+  }
+  return {*algorithm, configured_chunk_bytes(config, table.chunk_bytes(*algorithm, bytes))};
+}
+
+size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout) {
+  return configured_chunk_bytes(config, default_chunk_bytes(layout));
+}
+
+}  // namespace ringtune

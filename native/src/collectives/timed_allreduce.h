@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times allreduces in lockstep, for who fills the algorithm table: rank 0 leads, says what is run, and holds the clock;
+// every other rank follows until the end.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+#include "collectives/aligned_buffer.h"
+#include "collectives/communicator.h"
+
+namespace ringtune {
+
+// Calls of one allreduce, of float32, in place.
+struct TimedCalls {
+  size_t bytes;  // whole elements
+  int algorithm;
+  size_t chunk_bytes;
+  uint32_t calls;
+};
+
+class TimedAllreduce {
+ public:
+  explicit TimedAllreduce(const Communicator& comm);
+
+  // Rank 0. `begin` makes room for messages of up to `max_bytes` on every rank; `has_room` tells whether each has it.
+  Status begin(size_t max_bytes, bool& has_room);
+  // Whether they can be made here: there is an algorithm, a chunk and room for them.
+  Status check(const TimedCalls& calls) const;
+  // Between `begin` and `end`, calls that can be made.
+  Status run(const TimedCalls& calls, int64_t& elapsed_ns);
+  Status end();
+
+  // The other ranks: returns when rank 0 ends.
+  Status follow();
+
+ private:
+  enum class Order : uint64_t { kBegin, kRun, kEnd };
+
+  struct Message {
+    Order order;
+    TimedCalls calls;
+  };
+
+  // Tells the message to all ranks, from rank 0.
+  Status exchange(Message& message);
+  Status make_room(size_t max_bytes, bool& has_room);
+  Status perform(const TimedCalls& calls, int64_t& elapsed_ns);
+  Status call(const TimedCalls& calls, size_t bytes);
+
+  Communicator comm_;
+  AlignedBuffer data_;
+};
+
+}  // namespace ringtune

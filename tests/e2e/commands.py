@@ -19,8 +19,11 @@ def run_ringtune(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in an environment without settings of ours besides the given ones; never raises on its failure."""
-    environment = Job("", variables=variables or {}).environment()
+    """Run a command in an environment without settings of ours besides the given ones; never raises on its failure.
+
+    Nothing is measured at the start and kept in the user's cache folder.
+    """
+    environment = Job("", variables={"RINGTUNE_ALGORITHM_TABLE": "default", **(variables or {})}).environment()
     return subprocess.run(
         command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )

@@ -88,7 +88,8 @@ def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]
     foreign = ("RINGTUNE_", "AUTOTUNE", "HOROVOD_", "TORCHELASTIC", "OMP_NUM_THREADS", "WORLD_SIZE", "RANK")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     path = os.pathsep.join(filter(None, [str(REPOSITORY), inherited.get("PYTHONPATH", "")]))
-    return {**inherited, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, MARKER: marker, **changes}
+    ours = {"OMP_NUM_THREADS": "1", "RINGTUNE_ALGORITHM_TABLE": "default", "PYTHONPATH": path, MARKER: marker}
+    return {**inherited, **ours, **changes}
 
 
 @contextmanager

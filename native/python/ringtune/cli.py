@@ -188,7 +188,7 @@ def doctor(
     """Show what was found on this machine."""
     from .doctor import examine, fingerprint_report  # noqa: PLC0415  (each command imports what it needs)
 
-    findings = fingerprint_report(os.environ) if fingerprint else examine()
+    findings = fingerprint_report(os.environ) if fingerprint else examine(os.environ)
     width = max(len(name) for name, _ in findings)
     for name, value in findings:
         typer.echo(f"{name:<{width}}  {value}")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ringtune import __version__
 from ringtune.errors import ConfigError
 
+from .algorithm_tables.store import TableStore
 from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts
 from .rendezvous.interfaces import own_networks
 
@@ -22,8 +23,12 @@ SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (its size is a finding; nothing
 LAUNCHERS = ("mpirun", "mpiexec", "torchrun", "srun", "ssh")
 
 
-def examine() -> Findings:
-    """Return what was found, as (what, finding) pairs."""
+def examine(environ: Mapping[str, str]) -> Findings:
+    """Return what was found, as (what, finding) pairs.
+
+    Args:
+        environ: For `XDG_CACHE_HOME`, where algorithm tables are kept.
+    """
     return [
         ("ringtune", __version__),
         ("python", f"{platform.python_version()} on {platform.platform()}"),
@@ -32,6 +37,7 @@ def examine() -> Findings:
         (SHARED_MEMORY_FOLDER, _shared_memory()),
         ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)"),
         ("networks", ", ".join(own_networks()) or "none but loopback"),
+        *_algorithm_tables(TableStore.of_user(environ)),
         *[(name, _version(name)) for name in PACKAGES],
         *[(name, shutil.which(name) or "not found") for name in (*COMPILERS, *LAUNCHERS)],
     ]
@@ -61,6 +67,16 @@ def _engine() -> str:
     except ConfigError as error:
         return f"loads, but has no shared memory: {error}"
     return f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
+
+
+def _algorithm_tables(store: TableStore) -> Findings:
+    """Return the tables that jobs here have measured, each with the ranks per host that it is for."""
+    name = "algorithm table"
+    found = [
+        (name, f"{path.name} cannot be read" if table is None else f"{path.name}, {table.summary()}")
+        for path, table in store.tables()
+    ]
+    return found or [(name, "none measured yet: the compiled-in one")]
 
 
 def _shared_memory() -> str:

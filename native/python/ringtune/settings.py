@@ -39,6 +39,7 @@ class Settings:
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
         timeout_s: Seconds after which the job ends.
         hardware: Overrides the hardware fingerprint, or None.
+        algorithm_table: `auto` (measured once), `default` (compiled in), or the path of a table's file.
         fixed: Knobs that the tuner leaves alone, by parameter name.
         baseline: The config that the job runs without tuning; it has the fixed values.
     """
@@ -57,6 +58,7 @@ class Settings:
     stall_warn_s: float
     timeout_s: float
     hardware: str | None
+    algorithm_table: str
     fixed: Mapping[str, Value]
     baseline: Config
 
@@ -84,6 +86,7 @@ class Settings:
             stall_warn_s=value("RINGTUNE_STALL_WARN_S"),
             timeout_s=value("RINGTUNE_TIMEOUT_S"),
             hardware=value("RINGTUNE_HARDWARE"),
+            algorithm_table=value("RINGTUNE_ALGORITHM_TABLE"),
             fixed=fixed,
             baseline=defaults.replace({**(value("AUTOTUNE_BASELINE") or {}), **fixed}),
         )

@@ -13,6 +13,8 @@ from typing import Any
 from ringtune import _engine
 from ringtune.errors import ConfigError, RingtuneError
 
+from .algorithm_tables.choice import TableChoice
+from .algorithm_tables.store import TableStore
 from .bootstrap import find_place
 from .console import Console
 from .engine_config import engine_config
@@ -45,6 +47,7 @@ class World:
         engine: The native engine.
         settings: What holds for all ranks, fitted to the layout.
         layout: Which rank is on which host.
+        tables: Where measured algorithm tables are kept.
         console: Where warnings go.
         job_key: Secret of the ranks; empty in a world of one.
         interface: This host's address towards rank 0.
@@ -56,6 +59,7 @@ class World:
     engine: _engine.Engine
     settings: Settings
     layout: Layout
+    tables: TableStore
     console: Console
     job_key: bytes = field(default=b"", repr=False)
     interface: str = ""
@@ -96,9 +100,7 @@ class World:
     @property
     def carrier(self) -> str:
         """What carries data between the ranks that are farthest apart: `shm`, `tcp` or `mpi`."""
-        if self.layout.host_count == 1:
-            return "shm"
-        return "mpi" if self.settings.transport == "mpi" else "tcp"
+        return _carrier(self.layout, self.settings)
 
     def shutdown(self) -> None:
         """Leave the world; idempotent. Peers that still need this rank get `PeerLostError`."""
@@ -139,7 +141,7 @@ def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) ->
             for note in find_notes(environ, algorithms) if place.rank == 0 else ():
                 Console(place.rank, settings.log_level).warning(note)
         offer = Offer({}, {}, failure=failure) if settings is None else replace(_offer(settings), failure=failure)
-        return _meet(place, offer, limit_s)
+        return _meet(place, offer, limit_s, TableStore.of_user(environ))
 
 
 def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
@@ -157,7 +159,7 @@ def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
     """
     part = _Part(tuple(ranks), world.size)
     with _shortage_explained():
-        return _meet(place, _offer(world.settings), min(INIT_LIMIT_S, world.settings.timeout_s), part)
+        return _meet(place, _offer(world.settings), min(INIT_LIMIT_S, world.settings.timeout_s), world.tables, part)
 
 
 def _offer(settings: Settings) -> Offer:
@@ -176,15 +178,15 @@ def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneErro
     return None
 
 
-def _meet(place: Place, offer: Offer, limit_s: float, part: _Part | None = None) -> World:
+def _meet(place: Place, offer: Offer, limit_s: float, tables: TableStore, part: _Part | None = None) -> World:
     meeting = open_meeting(place, offer, limit_s, _engine.create_segment)
     try:
-        return _join_meeting(meeting, place, part)
+        return _join_meeting(meeting, place, tables, part)
     finally:
         meeting.close()
 
 
-def _join_meeting(meeting: Meeting, place: Place, part: _Part | None) -> World:
+def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Part | None) -> World:
     agreement = meeting.agree()
     layout = Layout(place.rank, agreement.hosts)
     settings, notes = Settings.from_given(agreement.given).fitted(layout.ranks_per_host)
@@ -192,16 +194,19 @@ def _join_meeting(meeting: Meeting, place: Place, part: _Part | None) -> World:
     try:
         whole = _Part(tuple(range(place.world_size)), place.world_size)
         engine = _start_engine(layout, settings, agreement, part or whole)
-        if part is None:
-            _start_timeline(engine, settings)
+        choice = TableChoice(engine, settings, layout.hosts, tables, console)
+        with _shut_down_on_failure(engine):
+            if place.rank == 0:
+                choice.load(agreement.host_facts, _carrier(layout, settings), is_whole=part is None)
+            if part is None:
+                _start_timeline(engine, settings)
     except RingtuneError as error:
         meeting.conclude(error)
         raise
-    try:
+    with _shut_down_on_failure(engine):
         meeting.conclude(None)
-    except BaseException:
-        engine.shutdown()
-        raise
+        if part is None:
+            choice.measure()
     if place.rank == 0 and part is None:
         for note in (*agreement.notes, *notes):
             console.warning(note)
@@ -209,6 +214,7 @@ def _join_meeting(meeting: Meeting, place: Place, part: _Part | None) -> World:
         engine=engine,
         settings=settings,
         layout=layout,
+        tables=tables,
         console=console,
         job_key=place.job_key,
         interface=agreement.interface,
@@ -240,6 +246,12 @@ def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part
     )
 
 
+def _carrier(layout: Layout, settings: Settings) -> str:
+    if layout.host_count == 1:
+        return "shm"
+    return "mpi" if settings.transport == "mpi" else "tcp"
+
+
 def _mpi_data_plane(layout: Layout, settings: Settings, part: _Part) -> tuple[str, int]:
     """Return the MPI transport's library and the handle of a communicator of these ranks; ("", 0) without MPI."""
     if settings.transport != "mpi" or layout.host_count == 1:
@@ -250,11 +262,15 @@ def _mpi_data_plane(layout: Layout, settings: Settings, part: _Part) -> tuple[st
 
 def _start_timeline(engine: _engine.Engine, settings: Settings) -> None:
     """Begin this rank's trace; the engine puts the rank into the file's name."""
-    if settings.timeline is None:
-        return
-    try:
+    if settings.timeline is not None:
         engine.start_timeline(settings.timeline, mark_cycles=False)
-    except RingtuneError:
+
+
+@contextmanager
+def _shut_down_on_failure(engine: _engine.Engine) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
         engine.shutdown()
         raise
 

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the algorithm table is measured: what is tried, for how long, and what it takes to replace a compiled-in value.
+
+Each size has a contest. The candidates run in turn, round by round, and the one with the best median of the rounds'
+ratios to the compiled-in value meets it again, alone, in rounds of their own: what looked best by chance does not look
+so twice. Only who wins by the margin there replaces it. Sizes grow, so that it is known before each whether its contest
+fits into the time that is left; what no contest was held for stays compiled in.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple, Protocol
+
+from .table import UNCHUNKED, TableRow
+
+LIMIT_S = 3.0
+MARGIN = 0.07
+"""Of the time, that a candidate must save."""
+MIN_WON = 0.75
+"""Of the rounds, in which it must have been the quicker one."""
+BATCH_S = 0.001
+MAX_CALLS = 1000
+MIN_ROUNDS = 3
+MAX_ROUNDS = 7
+MIN_CONFIRMING = 5
+MAX_CONFIRMING = 11
+
+_KIB = 2**10
+_MIB = 2**20
+MAX_BYTES = 16 * _MIB
+MAX_BYTES_PER_HOST = 256 * _MIB
+"""Of the ranks' buffers together."""
+_UNTIMED_BYTES = 64 * _KIB  # of a call that the engine makes before each batch
+_GROWTH = 2.2  # at most, of a call's time, where its size is doubled
+_SLOWER = 1.5  # than the compiled-in value, as a candidate is expected to be when rounds are planned
+
+SMALL_SIZES = tuple(_KIB * 2**power for power in range(9))
+LARGE_SIZES = (1 * _MIB, 4 * _MIB, 16 * _MIB)
+CHUNKS = tuple(32 * _KIB * 2**power for power in range(5))
+CHUNKS_BETWEEN_HOSTS = (64 * _KIB, 256 * _KIB, 512 * _KIB, 1 * _MIB, 2 * _MIB, 4 * _MIB)
+RING = "ring"
+"""Its chunk is what each rank sends at once, so that as many as there are ranks are on their way."""
+
+
+class Timer(Protocol):
+    """An engine, as rank 0 leads it."""
+
+    def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
+        """Return the seconds that the calls took."""
+
+
+class Candidate(NamedTuple):
+    """What a size may be reduced with."""
+
+    algorithm: str
+    chunk_bytes: int
+
+
+@dataclass(frozen=True)
+class SizeClass:
+    """Messages up to a size, beyond those of the class before.
+
+    Attributes:
+        max_bytes: The size, which stands for all of them.
+        candidates: What is tried; the compiled-in value first.
+    """
+
+    max_bytes: int
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be measured.
+
+    Attributes:
+        defaults: The compiled-in rows.
+        classes: By size, ascending.
+    """
+
+    defaults: tuple[TableRow, ...]
+    classes: tuple[SizeClass, ...]
+
+    @property
+    def max_bytes(self) -> int:
+        """The largest message."""
+        return self.classes[-1].max_bytes
+
+
+def plan_measurement(
+    defaults: Sequence[TableRow], algorithms: Sequence[str], ranks_per_host: Sequence[int], between_hosts: str | None
+) -> Plan:
+    """Return what there is to measure.
+
+    Args:
+        defaults: The compiled-in rows.
+        algorithms: Those of one host that a config may name.
+        ranks_per_host: Number of ranks on each host.
+        between_hosts: The algorithm in use there; None in a world of one host.
+    """
+    room_bytes = min(MAX_BYTES, MAX_BYTES_PER_HOST // max(ranks_per_host))
+    in_flight = sum(ranks_per_host) if between_hosts == RING else 1
+    classes = []
+    for size in (size for size in (*SMALL_SIZES, *LARGE_SIZES) if size <= room_bytes):
+        default = _default(defaults, size, between_hosts)
+        others = (
+            [candidate for name in algorithms for candidate in _on_one_host(name, size, default.chunk_bytes)]
+            if between_hosts is None
+            else _between_hosts(between_hosts, size // in_flight)
+        )
+        classes.append(SizeClass(size, tuple(dict.fromkeys((default, *others)))))
+    return Plan(tuple(defaults), tuple(classes))
+
+
+def measure_rows(
+    timer: Timer, plan: Plan, limit_s: float, clock: Callable[[], float] = time.monotonic
+) -> list[TableRow]:
+    """Return the table's rows, measured as far as the time allows.
+
+    Args:
+        timer: What runs the candidates.
+        plan: The candidates.
+        limit_s: Seconds that all of it may take. The smallest message is tried whatever that takes.
+        clock: A steady clock in seconds.
+    """
+    return _Measurement(timer, plan, clock, clock() + limit_s).rows()
+
+
+@dataclass
+class _Measurement:
+    timer: Timer
+    plan: Plan
+    clock: Callable[[], float]
+    end_s: float
+    chosen: list[TableRow] = field(default_factory=list)
+    call_s: float = 0.0
+    """Of the compiled-in value, at the last size."""
+
+    def rows(self) -> list[TableRow]:
+        classes = self.plan.classes
+        for number, size_class in enumerate(classes):
+            growth = size_class.max_bytes / classes[number - 1].max_bytes * _GROWTH / 2 if number > 0 else 1.0
+            if self.call_s * growth * (1 + _untimed_calls(size_class)) > self._left_s():
+                break
+            contests_left = sum(len(later.candidates) > 1 for later in classes[number:])
+            best = self._contest(size_class, contests_left)
+            if best is None:
+                break
+            self.chosen.append(TableRow(size_class.max_bytes, *best))
+        return self._completed()
+
+    def _contest(self, size_class: SizeClass, contests_left: int) -> Candidate | None:
+        """Return who wins a size; None where there is no time to find out, here and for all that is larger."""
+        default, *others = size_class.candidates
+        calls = self._calls_in_a_batch(size_class.max_bytes, default)
+        if not others:
+            return default
+        batch_s = self.call_s * (calls + _untimed_calls(size_class))
+        rounds = _rounds_in(self._left_s() / contests_left, batch_s, len(others))
+        ratios = self._run(size_class, others, calls, min(MAX_ROUNDS, rounds)) if rounds >= MIN_ROUNDS else {}
+        if len(ratios.get(others[0], ())) < MIN_ROUNDS:
+            return None
+        best = min(others, key=lambda candidate: median(ratios[candidate]))
+        if median(ratios[best]) > 1 - MARGIN:
+            return default
+        rounds = _rounds_in(self._left_s(), batch_s, 1)
+        confirming = self._run(size_class, [best], calls, min(MAX_CONFIRMING, rounds))[best]
+        return best if _is_won(confirming) else default
+
+    def _calls_in_a_batch(self, size: int, default: Candidate) -> int:
+        """Find out how long a call takes; the first one is slower than the rest."""
+        first_s = self.timer.time_allreduce(size, *default, 1)
+        calls = _calls_in(BATCH_S, first_s)
+        self.call_s = self.timer.time_allreduce(size, *default, calls) / calls if calls > 1 else first_s
+        return _calls_in(BATCH_S, self.call_s)
+
+    def _run(
+        self, size_class: SizeClass, others: Sequence[Candidate], calls: int, rounds: int
+    ) -> dict[Candidate, list[float]]:
+        """Return each candidate's ratios to the compiled-in value, of the rounds that the time was enough for."""
+        default = size_class.candidates[0]
+        ratios: dict[Candidate, list[float]] = {candidate: [] for candidate in others}
+        for number in range(rounds):
+            times: dict[Candidate, float] = {}
+            in_turn = (default, *others) if number % 2 == 0 else (*reversed(others), default)
+            for candidate in in_turn:
+                if self._left_s() <= 0:
+                    return ratios
+                times[candidate] = self.timer.time_allreduce(size_class.max_bytes, *candidate, calls)
+            for candidate in others:
+                ratios[candidate].append(times[candidate] / times[default])
+        return ratios
+
+    def _left_s(self) -> float:
+        return self.end_s - self.clock()
+
+    def _completed(self) -> list[TableRow]:
+        """Return rows for messages of any size: the measured ones, then those that are compiled in."""
+        rows, defaults = list(self.chosen), self.plan.defaults
+        if len(rows) == len(self.plan.classes):
+            rows[-1] = rows[-1]._replace(max_bytes=None)
+            defaults = tuple(row for row in defaults if row.max_bytes is None and row.algorithm != rows[-1].algorithm)
+        measured_bytes = (rows[-1].max_bytes or 0) if rows else 0
+        return _joined([*rows, *(row for row in defaults if row.max_bytes is None or row.max_bytes > measured_bytes)])
+
+
+def _joined(rows: Sequence[TableRow]) -> list[TableRow]:
+    """Return the rows with neighbours that differ in nothing but their bound made one."""
+    joined: list[TableRow] = []
+    for row in rows:
+        if joined and joined[-1][1:] == row[1:]:
+            joined.pop()
+        joined.append(row)
+    return joined
+
+
+def _default(defaults: Sequence[TableRow], size: int, algorithm: str | None) -> Candidate:
+    row = next(
+        row
+        for row in defaults
+        if (row.max_bytes is None or size <= row.max_bytes) and algorithm in {None, row.algorithm}
+    )
+    return Candidate(row.algorithm, row.chunk_bytes)
+
+
+def _on_one_host(algorithm: str, size: int, default_chunk: int) -> list[Candidate]:
+    if algorithm in UNCHUNKED:  # what lets every rank reduce everything is for small sizes
+        return [Candidate(algorithm, default_chunk)] if size <= SMALL_SIZES[-1] else []
+    chunks = [default_chunk, *(chunk for chunk in CHUNKS if chunk < size)]
+    return [Candidate(algorithm, chunk) for chunk in chunks]
+
+
+def _between_hosts(algorithm: str, bytes_in_a_row: int) -> list[Candidate]:
+    return [Candidate(algorithm, chunk) for chunk in CHUNKS_BETWEEN_HOSTS if chunk < bytes_in_a_row]
+
+
+def _calls_in(seconds: float, call_s: float) -> int:
+    return max(1, min(MAX_CALLS, int(seconds / call_s) if call_s > 0 else MAX_CALLS))
+
+
+def _untimed_calls(size_class: SizeClass) -> float:
+    """Return what precedes each batch, in calls."""
+    return min(1.0, _UNTIMED_BYTES / size_class.max_bytes)
+
+
+def _rounds_in(seconds: float, batch_s: float, others: int) -> int:
+    return int(seconds / (batch_s * (1 + _SLOWER * others))) if batch_s > 0 else MAX_CONFIRMING
+
+
+def _is_won(ratios: Sequence[float]) -> bool:
+    won = sum(ratio < 1 for ratio in ratios)
+    return len(ratios) >= MIN_CONFIRMING and median(ratios) <= 1 - MARGIN and won >= MIN_WON * len(ratios)

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps algorithm tables in the user's cache folder, one JSON file for each key.
+
+Files are replaced as a whole: who reads one meets the old table or the new one. Knows nothing of engines.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from .table import AlgorithmTable, TableKey
+
+_MAX_FILE_BYTES = 2**20  # far above any table; a foreign file may be as large as it likes
+
+
+class TableFileError(Exception):
+    """A file that has no table for the job in it; says which file, and why."""
+
+
+class TableStore:
+    """The tables of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep tables there; the folder is made when the first is written."""
+        self._folder = folder
+
+    @classmethod
+    def of_user(cls, environ: Mapping[str, str]) -> "TableStore":
+        """Return the store in the user's cache folder: `XDG_CACHE_HOME` where it is set, else `~/.cache`."""
+        cache = Path(environ.get("XDG_CACHE_HOME", ""))
+        if not cache.is_absolute():
+            cache = Path(os.path.expanduser("~")) / ".cache"  # noqa: PTH111  (`Path.home` raises where there is none)
+        return cls(cache / "ringtune" / "algorithm-tables")
+
+    def path(self, key: TableKey) -> Path:
+        """Return the file of a key."""
+        canonical = json.dumps(key.to_json(), sort_keys=True, separators=(",", ":"))
+        return self._folder / f"{hashlib.sha256(canonical.encode()).hexdigest()[:16]}.json"
+
+    def load(self, key: TableKey) -> AlgorithmTable | None:
+        """Return what is kept for a key, None if nothing is.
+
+        Raises:
+            TableFileError: If something else is in its file.
+        """
+        path = self.path(key)
+        if not os.path.lexists(path):
+            return None
+        table = read_table(path)
+        if table.key != key.to_json():
+            raise TableFileError(f"{path} holds a table for something else")
+        return table
+
+    def save(self, key: TableKey, table: AlgorithmTable) -> Path:
+        """Keep a table and return its file; OSError where that is not possible, which leaves nothing behind."""
+        path = self.path(key)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self._folder, prefix=path.stem, delete=False) as scratch:
+            try:
+                json.dump(table.to_json(), scratch, indent=1)
+                scratch.close()  # a full disk may say so only now
+                Path(scratch.name).replace(path)
+            except OSError:
+                Path(scratch.name).unlink(missing_ok=True)
+                raise
+        return path
+
+    def tables(self) -> list[tuple[Path, AlgorithmTable | None]]:
+        """Return the folder's files with their tables, None for what is none."""
+        return [(path, _readable(path)) for path in sorted(self._folder.glob("*.json"))]
+
+
+def read_table(path: Path) -> AlgorithmTable:
+    """Return the table in a file.
+
+    Raises:
+        TableFileError: If the file cannot be read or has none.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_FILE_BYTES)
+        return AlgorithmTable.from_json(json.loads(content))
+    except OSError as error:
+        raise TableFileError(f"{path} cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise TableFileError(f"{path} is no algorithm table ({error})") from error
+
+
+def _readable(path: Path) -> AlgorithmTable | None:
+    try:
+        return read_table(path)
+    except TableFileError:
+        return None

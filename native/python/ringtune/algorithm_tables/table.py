@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The algorithm table as a value: rows by size, what they were measured for, and both as JSON.
+
+Whether an engine can serve every message by the rows is for the engine to say (`Engine.set_algorithm_table`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+SCHEMA = 1
+UNCHUNKED = ("direct",)
+"""Algorithms that post their messages and know no chunks."""
+BUSY_LOAD = 4.0
+CALM_LOAD = 1.5
+"""Per core, far enough apart that a machine is not taken for either by turns."""
+_KIB = 2**10
+_MIB = 2**20
+
+
+class TableRow(NamedTuple):
+    """What is used for messages that no row before it holds.
+
+    Attributes:
+        max_bytes: The largest message that it holds; None: any.
+        algorithm: A name of the engine's registry.
+        chunk_bytes: What is moved at once.
+    """
+
+    max_bytes: int | None
+    algorithm: str
+    chunk_bytes: int
+
+
+@dataclass(frozen=True)
+class TableKey:
+    """Where a table holds: another value of any of these is another table.
+
+    Attributes:
+        version: Of ringtune.
+        hardware: The fingerprint of the job's machines.
+        usable_cores: Cores that rank 0 may run on: ranks that share cores want other chunks.
+        layout: Ranks per host, sorted.
+        carrier: `shm`, `tcp` or `mpi`.
+        between_hosts: The algorithm that was measured there; None in a world of one host.
+    """
+
+    version: str
+    hardware: str
+    usable_cores: int
+    layout: tuple[int, ...]
+    carrier: str
+    between_hosts: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return JSON values by name."""
+        return {**asdict(self), "layout": list(self.layout)}
+
+
+@dataclass(frozen=True)
+class AlgorithmTable:
+    """Rows in order, of which the first that holds a message is used.
+
+    Attributes:
+        key: Where they hold, as JSON values.
+        rows: The rows.
+        measured_s: How long it took to find them.
+        load: Programs that wanted a core when it began, per core of rank 0's machine.
+    """
+
+    key: Mapping[str, Any]
+    rows: tuple[TableRow, ...]
+    measured_s: float
+    load: float
+
+    def is_of_busier_times(self, load: float) -> bool:
+        """Return whether it was measured on a machine that had much more to do: that favours few synchronizations.
+
+        Args:
+            load: Of now.
+        """
+        return self.load > BUSY_LOAD and load < CALM_LOAD
+
+    def summary(self) -> str:
+        """Return what it is for and what it says, for people."""
+        where = f"{self.key.get('layout')} ranks per host over {self.key.get('carrier')}"
+        return f"{where}, ringtune {self.key.get('version')}, at a load of {self.load:g}: {describe(self.rows)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        rows = [row._asdict() for row in self.rows]
+        numbers = {"measured_s": self.measured_s, "load": self.load}
+        return {"schema": SCHEMA, "key": dict(self.key), **numbers, "rows": rows}
+
+    @classmethod
+    def from_json(cls, data: object) -> "AlgorithmTable":
+        """Return the table that `to_json` wrote; ValueError says what is no part of one."""
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ValueError(f"it has no 'schema' of {SCHEMA}")
+        key, rows = data.get("key"), data.get("rows")
+        if not isinstance(key, dict) or not isinstance(rows, list):
+            raise ValueError("'key' or 'rows' is missing")  # noqa: TRY004  (a file's content, not a caller's type)
+        return cls(key, tuple(_row(row) for row in rows), _number(data, "measured_s"), _number(data, "load"))
+
+
+def describe(rows: Sequence[TableRow]) -> str:
+    """Return the rows for people: `direct to 16 KiB, then ring in chunks of 1 MiB`."""
+    return ", then ".join(
+        row.algorithm
+        + ("" if row.algorithm in UNCHUNKED else f" in chunks of {_size(row.chunk_bytes)}")
+        + ("" if row.max_bytes is None else f" to {_size(row.max_bytes)}")
+        for row in rows
+    )
+
+
+def _number(data: Mapping[str, object], name: str) -> float:
+    value = data.get(name)
+    if not isinstance(value, int | float):
+        raise ValueError(f"'{name}' is missing")  # noqa: TRY004  (a file's content, not a caller's type)
+    return float(value)
+
+
+def _row(data: object) -> TableRow:
+    if not isinstance(data, dict):
+        raise ValueError(f"the row {data!r} is none")  # noqa: TRY004  (a file's content, not a caller's type)
+    max_bytes, algorithm, chunk_bytes = (data.get(name) for name in TableRow._fields)
+    is_bounded = max_bytes is None or _is_size(max_bytes)
+    if not is_bounded or not isinstance(algorithm, str) or not _is_size(chunk_bytes):
+        raise ValueError(f"the row {data!r} is none")
+    return TableRow(max_bytes, algorithm, int(chunk_bytes or 0))
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**63
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes % _MIB == 0:
+        return f"{size_bytes // _MIB} MiB"
+    return f"{size_bytes // _KIB} KiB" if size_bytes % _KIB == 0 else f"{size_bytes} B"

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, when it ends, and what it takes to replace a compiled-in value; on a clock that only calls move."""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from ringtune.algorithm_tables.measurement import (
+    BATCH_S,
+    LIMIT_S,
+    MAX_BYTES_PER_HOST,
+    MIN_CONFIRMING,
+    Plan,
+    measure_rows,
+    plan_measurement,
+)
+from ringtune.algorithm_tables.table import TableRow
+
+KIB = 2**10
+MIB = 2**20
+DIRECT = "direct"
+STAGED = "reduce_scatter_allgather"
+ONE_HOST = (TableRow(16 * KIB, DIRECT, 128 * KIB), TableRow(None, STAGED, 128 * KIB))
+SEVERAL_HOSTS = (TableRow(None, "ring", MIB), TableRow(None, "hierarchical", MIB))
+
+Cost = Callable[[int, str, int], float]
+
+
+@dataclass
+class Machine:
+    """Calls that take what `cost` says, in seconds, and a clock that they move; `scatter` multiplies each batch."""
+
+    cost: Cost
+    scatter: Callable[[], float] = lambda: 1.0
+    now_s: float = 0.0
+    longest_batch_s: float = 0.0
+    timed: list[tuple[int, str, int]] = field(default_factory=list)
+
+    def clock(self) -> float:
+        """Return the time."""
+        return self.now_s
+
+    def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
+        """Run a batch, after the call that the engine does not time."""
+        self.timed.append((size_bytes, algorithm, chunk_bytes))
+        taken_s = calls * self.cost(size_bytes, algorithm, chunk_bytes) * self.scatter()
+        untimed_s = self.cost(min(size_bytes, 64 * KIB), algorithm, chunk_bytes)
+        self.now_s += taken_s + untimed_s
+        self.longest_batch_s = max(self.longest_batch_s, taken_s + untimed_s)
+        return taken_s
+
+
+def memory(size_bytes: int, _algorithm: str, _chunk_bytes: int) -> float:
+    """Return the cost of a machine on which nothing matters but the size: 1 us and 4 GB/s."""
+    return 1e-6 + size_bytes / 4e9
+
+
+def on_one_host() -> Plan:
+    """Return the plan for two ranks of one host."""
+    return plan_measurement(ONE_HOST, [DIRECT, STAGED], [2], None)
+
+
+def between_hosts() -> Plan:
+    """Return the plan for two hosts of one rank each."""
+    return plan_measurement(SEVERAL_HOSTS, [DIRECT, STAGED], [1, 1], "ring")
+
+
+def rows_of(plan: Plan, machine: Machine, limit_s: float = LIMIT_S) -> list[TableRow]:
+    """Return what is measured on a machine."""
+    return measure_rows(machine, plan, limit_s, machine.clock)
+
+
+def test_where_nothing_differs_the_compiled_in_values_stay() -> None:
+    """A flat surface leaves the table as it is."""
+    assert list(ONE_HOST) == rows_of(on_one_host(), Machine(memory))
+
+
+def test_a_faster_algorithm_gets_the_sizes_at_which_it_is_faster() -> None:
+    """The bound moves to the largest size that was won."""
+
+    def direct_is_quick(size: int, algorithm: str, chunk: int) -> float:
+        is_quick = algorithm == DIRECT and size <= 64 * KIB
+        return memory(size, algorithm, chunk) * (0.5 if is_quick else 1.0)
+
+    rows = rows_of(on_one_host(), Machine(direct_is_quick))
+
+    assert [TableRow(64 * KIB, DIRECT, 128 * KIB), TableRow(None, STAGED, 128 * KIB)] == rows
+
+
+def test_a_faster_chunk_is_used_from_the_size_on_at_which_it_is_faster() -> None:
+    """What was measured at the largest size holds for all above."""
+
+    def large_chunks_are_quick(size: int, algorithm: str, chunk: int) -> float:
+        is_quick = algorithm == STAGED and chunk == 512 * KIB and size > MIB
+        return memory(size, algorithm, chunk) * (0.8 if is_quick else 1.0)
+
+    rows = rows_of(on_one_host(), Machine(large_chunks_are_quick))
+
+    assert [*ONE_HOST[:1], TableRow(MIB, STAGED, 128 * KIB), TableRow(None, STAGED, 512 * KIB)] == rows
+
+
+@pytest.mark.parametrize("saved", [0.02, 0.06])
+def test_what_saves_less_than_the_margin_replaces_nothing(saved: float) -> None:
+    """Small differences are not worth a table that jumps."""
+
+    def slightly_quicker(size: int, algorithm: str, chunk: int) -> float:
+        return memory(size, algorithm, chunk) * (1 - saved if chunk == 64 * KIB else 1.0)
+
+    assert list(ONE_HOST) == rows_of(on_one_host(), Machine(slightly_quicker))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_noise_replaces_nothing(seed: int) -> None:
+    """Batches that scatter by 5 % around the same time win no size."""
+    noise = random.Random(seed)
+
+    rows = rows_of(on_one_host(), Machine(memory, scatter=lambda: noise.lognormvariate(0, 0.05)))
+
+    assert list(ONE_HOST) == rows
+
+
+def test_who_was_lucky_once_must_win_again() -> None:
+    """A candidate that is quick while it is searched for, and not when it is confirmed, is dropped."""
+    batches: dict[tuple[int, str, int], int] = {}
+
+    def quick_at_first(size: int, algorithm: str, chunk: int) -> float:
+        if size == 64 * KIB and chunk == 32 * KIB:
+            batches[size, algorithm, chunk] = batches.get((size, algorithm, chunk), 0) + 1
+            is_searched = batches[size, algorithm, chunk] <= 2 * 7  # each batch asks twice; at most 7 rounds
+            return memory(size, algorithm, chunk) * (0.5 if is_searched else 1.0)
+        return memory(size, algorithm, chunk)
+
+    machine = Machine(quick_at_first)
+
+    assert list(ONE_HOST) == rows_of(on_one_host(), machine)
+    assert 7 + MIN_CONFIRMING <= machine.timed.count((64 * KIB, STAGED, 32 * KIB))
+
+
+@pytest.mark.parametrize("bytes_per_s", [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10])
+@pytest.mark.parametrize("latency_s", [1e-6, 1e-4, 1e-2])
+def test_the_limit_holds_on_links_of_any_speed(bytes_per_s: float, latency_s: float) -> None:
+    """What does not fit any more is not begun, and what is left unmeasured stays compiled in."""
+    machine = Machine(lambda size, _algorithm, _chunk: latency_s + size / bytes_per_s)
+
+    rows = rows_of(between_hosts(), machine)
+
+    assert list(SEVERAL_HOSTS) == rows
+    assert machine.now_s <= LIMIT_S + 0.2
+
+
+def test_a_fast_link_has_every_size_measured() -> None:
+    """The limit is no reason to leave out what there is time for."""
+    machine = Machine(lambda size, _algorithm, _chunk: 2e-5 + size / 5e9)
+
+    rows_of(between_hosts(), machine)
+
+    assert between_hosts().max_bytes == max(size for size, _, _ in machine.timed)
+    assert machine.now_s < LIMIT_S
+
+
+def test_a_link_that_slows_down_meanwhile_costs_one_batch_at_most() -> None:
+    """No round is completed once the time is over, and half a round decides nothing."""
+    begun: list[int] = []
+
+    def slower_and_slower(size: int, algorithm: str, chunk: int) -> float:
+        begun.append(size)
+        is_slow = size == 4 * MIB and chunk != MIB
+        return memory(size, algorithm, chunk) * (1000.0 if is_slow else 1.0)
+
+    machine = Machine(slower_and_slower)
+
+    assert list(SEVERAL_HOSTS) == rows_of(between_hosts(), machine)
+    assert LIMIT_S < machine.now_s <= LIMIT_S + machine.longest_batch_s
+
+
+def test_without_time_everything_stays_compiled_in() -> None:
+    """A limit that is over at once is no error."""
+    assert list(ONE_HOST) == rows_of(on_one_host(), Machine(memory), limit_s=-1.0)
+
+
+@pytest.mark.parametrize("limit_s", [0.0, 0.003, 0.03, 0.1, 0.3, 1.0])
+def test_rows_serve_every_message_however_far_the_measurement_came(limit_s: float) -> None:
+    """Bounds ascend, and the last row has none; what was measured comes first."""
+
+    def small_chunks_are_quick(size: int, algorithm: str, chunk: int) -> float:
+        return memory(size, algorithm, chunk) * (0.5 + chunk / MIB)
+
+    rows = rows_of(on_one_host(), Machine(small_chunks_are_quick), limit_s)
+
+    bounds = [row.max_bytes for row in rows]
+    assert None is bounds[-1]
+    assert sorted(set(bounds[:-1]), key=lambda bound: bound or 0) == bounds[:-1]
+
+
+def test_between_hosts_the_other_algorithm_keeps_its_row() -> None:
+    """The tuner may switch to it while the job runs."""
+
+    def small_chunks_are_quick(size: int, algorithm: str, chunk: int) -> float:
+        return memory(size, algorithm, chunk) * (0.5 if chunk == 256 * KIB else 1.0)
+
+    rows = rows_of(between_hosts(), Machine(small_chunks_are_quick))
+
+    assert [
+        TableRow(256 * KIB, "ring", MIB),
+        TableRow(None, "ring", 256 * KIB),
+        TableRow(None, "hierarchical", MIB),
+    ] == rows
+
+
+def chunks_at(plan: Plan, size: int) -> set[int]:
+    """Return the chunks that are tried at a size."""
+    return {chunk for c in plan.classes if c.max_bytes == size for _, chunk in c.candidates}
+
+
+def test_chunks_are_tried_only_where_they_differ() -> None:
+    """A message of one chunk moves alike whatever the chunk; a ring has one of each rank on its way."""
+    four = plan_measurement(SEVERAL_HOSTS, [], [1, 1, 1, 1], "ring")
+
+    assert {128 * KIB} == chunks_at(on_one_host(), 32 * KIB)
+    assert {128 * KIB, 32 * KIB} == chunks_at(on_one_host(), 64 * KIB)
+    assert {MIB, 64 * KIB} == chunks_at(between_hosts(), 256 * KIB)
+    assert {MIB} == chunks_at(four, 256 * KIB)
+
+
+def test_the_compiled_in_value_is_what_all_are_compared_with() -> None:
+    """It is the first candidate of each size, and no candidate is there twice."""
+    for size_class in on_one_host().classes:
+        candidates = size_class.candidates
+        expected = DIRECT if size_class.max_bytes <= 16 * KIB else STAGED
+        assert (expected, 128 * KIB) == candidates[0]
+        assert len(set(candidates)) == len(candidates)
+
+
+@pytest.mark.parametrize("ranks", [2, 16, 64, 250])
+def test_many_ranks_of_a_host_have_smaller_messages(ranks: int) -> None:
+    """Their buffers together keep to a bound."""
+    plan = plan_measurement(ONE_HOST, [DIRECT, STAGED], [ranks], None)
+
+    assert ranks * plan.max_bytes <= MAX_BYTES_PER_HOST
+    assert plan.max_bytes >= 256 * KIB
+
+
+def test_short_calls_are_timed_in_batches() -> None:
+    """A clock's own time is no part of what is compared."""
+    calls: list[int] = []
+
+    class Counting(Machine):
+        def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls_made: int) -> float:
+            calls.append(calls_made)
+            return super().time_allreduce(size_bytes, algorithm, chunk_bytes, calls_made)
+
+    machine = Counting(memory)
+
+    rows_of(on_one_host(), machine)
+
+    assert BATCH_S / 2 <= max(calls) * memory(KIB, DIRECT, 0) <= BATCH_S * 2
+
+
+def sizes(timed: Iterable[tuple[int, str, int]]) -> list[int]:
+    """Return the sizes in the order in which they were first timed."""
+    return list(dict.fromkeys(size for size, _, _ in timed))
+
+
+def test_sizes_grow() -> None:
+    """So that the time of the next is known before it is begun."""
+    machine = Machine(memory)
+
+    rows_of(on_one_host(), machine)
+
+    assert sorted(sizes(machine.timed)) == sizes(machine.timed)

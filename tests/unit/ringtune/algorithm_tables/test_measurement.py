@@ -11,7 +11,7 @@ from ringtune.algorithm_tables.measurement import (
     BATCH_S,
     LIMIT_S,
     MAX_BYTES_PER_HOST,
-    MIN_CONFIRMING,
+    SMALL_SIZES,
     Plan,
     measure_rows,
     plan_measurement,
@@ -121,21 +121,75 @@ def test_noise_replaces_nothing(seed: int) -> None:
     assert list(ONE_HOST) == rows
 
 
-def test_who_was_lucky_once_must_win_again() -> None:
+class Fickle(Machine):
+    """One candidate at one size takes, batch by batch, what `factors` says of the others' time; the last one stays."""
+
+    factors: tuple[float, ...] = ()
+
+    def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
+        """Run a batch; the candidate is the small chunk of 64 KiB."""
+        taken_s = super().time_allreduce(size_bytes, algorithm, chunk_bytes, calls)
+        if (size_bytes, algorithm, chunk_bytes) != FICKLE:
+            return taken_s
+        return taken_s * self.factors[min(self.batches, len(self.factors)) - 1]
+
+    @property
+    def batches(self) -> int:
+        """How often the candidate has run."""
+        return self.timed.count(FICKLE)
+
+
+FICKLE = (64 * KIB, STAGED, 32 * KIB)
+IN_THE_SEARCH = 7
+IN_THE_CONFIRMATION = 11
+
+
+@pytest.mark.parametrize(
+    "confirmation",
+    [
+        pytest.param((1.0,), id="as slow as the others"),
+        pytest.param((0.96,), id="quicker by less than the margin"),
+        pytest.param((0.5, 0.5, 1.1, 0.5, 0.5, 1.1, 0.5, 1.1, 0.5, 0.5, 1.1), id="quicker in seven rounds of eleven"),
+    ],
+)
+def test_who_was_lucky_once_must_win_again(confirmation: tuple[float, ...]) -> None:
     """A candidate that is quick while it is searched for, and not when it is confirmed, is dropped."""
-    batches: dict[tuple[int, str, int], int] = {}
-
-    def quick_at_first(size: int, algorithm: str, chunk: int) -> float:
-        if size == 64 * KIB and chunk == 32 * KIB:
-            batches[size, algorithm, chunk] = batches.get((size, algorithm, chunk), 0) + 1
-            is_searched = batches[size, algorithm, chunk] <= 2 * 7  # each batch asks twice; at most 7 rounds
-            return memory(size, algorithm, chunk) * (0.5 if is_searched else 1.0)
-        return memory(size, algorithm, chunk)
-
-    machine = Machine(quick_at_first)
+    machine = Fickle(memory)
+    machine.factors = (*(0.5,) * IN_THE_SEARCH, *confirmation)
 
     assert list(ONE_HOST) == rows_of(on_one_host(), machine)
-    assert 7 + MIN_CONFIRMING <= machine.timed.count((64 * KIB, STAGED, 32 * KIB))
+    assert IN_THE_SEARCH + IN_THE_CONFIRMATION == machine.batches
+
+
+def test_who_wins_twice_is_used() -> None:
+    """Three rounds of eleven may be lost."""
+    machine = Fickle(memory)
+    machine.factors = (*(0.5,) * IN_THE_SEARCH, 0.5, 1.1, 1.1, 0.5, 0.5, 0.5)
+
+    assert TableRow(64 * KIB, STAGED, 32 * KIB) in rows_of(on_one_host(), machine)
+
+
+def test_a_few_rounds_confirm_nothing() -> None:
+    """Where the time is over meanwhile, the compiled-in value stays."""
+
+    class Interrupted(Fickle):
+        def clock(self) -> float:
+            return LIMIT_S if self.batches > IN_THE_SEARCH + 2 else super().clock()
+
+    machine = Interrupted(memory)
+    machine.factors = (0.5,)
+
+    assert list(ONE_HOST) == rows_of(on_one_host(), machine)
+
+
+def test_who_loses_is_not_tried_again() -> None:
+    """The time is for those that may win."""
+    machine = Fickle(memory)
+    machine.factors = (0.98,)
+
+    rows_of(on_one_host(), machine)
+
+    assert IN_THE_SEARCH == machine.batches
 
 
 @pytest.mark.parametrize("bytes_per_s", [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10])
@@ -222,6 +276,13 @@ def test_chunks_are_tried_only_where_they_differ() -> None:
     assert {128 * KIB, 32 * KIB} == chunks_at(on_one_host(), 64 * KIB)
     assert {MIB, 64 * KIB} == chunks_at(between_hosts(), 256 * KIB)
     assert {MIB} == chunks_at(four, 256 * KIB)
+
+
+def test_what_lets_every_rank_reduce_everything_is_tried_for_small_messages_alone() -> None:
+    """Its work grows with the ranks, and its time would be the others'."""
+    sizes_tried = {c.max_bytes for c in on_one_host().classes if DIRECT in {name for name, _ in c.candidates}}
+
+    assert set(SMALL_SIZES) == sizes_tried
 
 
 def test_the_compiled_in_value_is_what_all_are_compared_with() -> None:

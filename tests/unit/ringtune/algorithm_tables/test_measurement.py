@@ -221,12 +221,23 @@ def test_a_link_that_slows_down_meanwhile_costs_one_batch_at_most() -> None:
     def slower_and_slower(size: int, algorithm: str, chunk: int) -> float:
         begun.append(size)
         is_slow = size == 4 * MIB and chunk != MIB
-        return memory(size, algorithm, chunk) * (1000.0 if is_slow else 1.0)
+        return memory(size, algorithm, chunk) * (10_000.0 if is_slow else 1.0)
 
     machine = Machine(slower_and_slower)
 
     assert list(SEVERAL_HOSTS) == rows_of(between_hosts(), machine)
     assert LIMIT_S < machine.now_s <= LIMIT_S + machine.longest_batch_s
+
+
+@pytest.mark.parametrize("slower", [2.0, 3.0, 4.0, 5.0, 6.0])
+@pytest.mark.parametrize("bytes_per_s", [2e7, 5e7, 1e8])
+def test_no_batch_is_begun_for_which_there_is_no_time(slower: float, bytes_per_s: float) -> None:
+    """Also where the candidates are slower than was planned for."""
+    machine = Machine(lambda size, _algorithm, chunk: 1e-3 + size / bytes_per_s * (1.0 if chunk == MIB else slower))
+
+    rows_of(between_hosts(), machine)
+
+    assert machine.now_s <= LIMIT_S
 
 
 def test_without_time_everything_stays_compiled_in() -> None:

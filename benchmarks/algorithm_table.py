@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare a measured algorithm table with the compiled-in one, at the sizes where they differ.
 
-Start it by `ringtune run -np 2 python benchmarks/algorithm_table.py FILE`, the file being one that `ringtune doctor`
-shows for as many ranks. The tables take turns within each pair of one launch; rank 0 prints the medians, and the ratios
-of the pairs with their 95 % interval.
+Start it by `ringtune run -np 2 python benchmarks/algorithm_table.py`. The table is the newest that is kept for as many
+ranks, measured now if there is none, or the one in `--file`. The tables take turns within each pair of one launch; rank
+0 prints the medians, and the ratios of the pairs with their 95 % interval.
 """
 
 import argparse
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.table import Table
 
 import ringtune.torch as hvd
 from ringtune._engine import default_algorithm_table
-from ringtune.algorithm_tables.store import read_table
+from ringtune.algorithm_tables.store import TableStore, read_table
 from ringtune.algorithm_tables.table import TableRow
 from ringtune.bench.paired_ratios import MIN_PAIRS, paired_ratio
 from ringtune.session import SESSION
@@ -30,6 +31,15 @@ MAX_CALLS = 200
 MIN_CALLS = 5
 
 Rows = Sequence[TableRow]
+
+
+def newest_file() -> Path:
+    """Return the file of the table that was kept last for this world's ranks per host; every rank is on one machine."""
+    layout = sorted(SESSION.require().layout.ranks_per_host)
+    kept = TableStore.of_user(os.environ).tables()
+    return max(
+        (path for path, table in kept if table and table.key["layout"] == layout), key=lambda p: p.stat().st_mtime
+    )
 
 
 def used_at(rows: Rows, size_bytes: int) -> tuple[str, int]:
@@ -65,12 +75,13 @@ def measure(size_bytes: int, tables: Sequence[Rows], pairs: int) -> list[list[fl
 def main() -> None:
     """Measure on every rank; print on rank 0."""
     parser = argparse.ArgumentParser(description="Compare a measured algorithm table with the compiled-in one.")
-    parser.add_argument("file", type=Path)
+    parser.add_argument("--file", type=Path)
     parser.add_argument("--pairs", type=int, default=15, help=f"at least {MIN_PAIRS}")
     arguments = parser.parse_args()
     hvd.init()
+    hvd.barrier()  # rank 0 has kept what it measured
     compiled_in = [TableRow(*row) for row in default_algorithm_table(SESSION.require().layout.hosts)]
-    tables = (read_table(arguments.file).rows, compiled_in)
+    tables = (read_table(arguments.file or newest_file()).rows, compiled_in)
     table = Table("KiB", "measured table", "us", "compiled in", "us", "ratio", "95 %")
     for size_bytes in SIZES_BYTES:
         used = [used_at(rows, size_bytes) for rows in tables]

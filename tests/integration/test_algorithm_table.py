@@ -161,6 +161,16 @@ def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, va
     assert [] == kept_files(tmp_path)
 
 
+def test_process_sets_measure_nothing(tmp_path: Path) -> None:
+    """They take what is kept for their own ranks per host, or what is compiled in."""
+    finished = run_job(ranks(4, "process_sets"), environ(tmp_path))
+
+    assert 0 == finished.code, finished.text
+    (path,) = kept_files(tmp_path)
+    assert [4] == read_table(path).key["layout"]
+    assert 1 == finished.stderr.count(MEASURING), finished.text
+
+
 def test_one_rank_measures_nothing(tmp_path: Path) -> None:
     """It has nobody to reduce with."""
     finished = run_ranks(1, environ(tmp_path))

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <string>
-#include <vector>
 
 #include <mpi.h>
 
@@ -80,69 +80,63 @@ int check_library(const TextSink& sink) {
   return 0;
 }
 
-// One direction of a transfer. Its pieces end in their order, so that one is looked at at a time. Not by MPI_Testsome:
-// MPICH takes that one's errors to the error handler of MPI_COMM_WORLD, which may end the process.
+struct Piece {
+  size_t bytes;
+  MPI_Request request = MPI_REQUEST_NULL;
+};
+
+// One direction of what is under way. Its pieces end in their order, so that one is looked at at a time. Not by
+// MPI_Testsome: MPICH takes that one's errors to the error handler of MPI_COMM_WORLD, which may end the process.
 struct Side {
   const char* name;  // MPI's for what begins it
   bool is_send;
-  std::vector<MPI_Request> requests{};
-  size_t bytes = 0;
-  size_t finished = 0;
+  std::deque<Piece> pending{};
   uint64_t moved_bytes = 0;
-
-  void reset(size_t new_bytes);
-  size_t pending() const { return requests.size() - finished; }
-  size_t piece_bytes(size_t piece) const { return std::min(kPieceBytes, bytes - piece * kPieceBytes); }
 
   // Calls `begin(offset, bytes, request)` for each piece.
   template <typename Begin>
-  int start(const TextSink& sink, Begin begin);
+  int start(size_t bytes, const TextSink& sink, Begin begin);
   int test(const TextSink& sink);
   // Counts the piece that has just ended.
   int count_bytes(MPI_Status& status, const TextSink& sink);
 };
 
-void Side::reset(size_t new_bytes) {
-  requests.clear();
-  bytes = new_bytes;
-  finished = 0;
-  moved_bytes = 0;
-}
-
 template <typename Begin>
-int Side::start(const TextSink& sink, Begin begin) {
+int Side::start(size_t bytes, const TextSink& sink, Begin begin) {
   for (size_t offset = 0; offset < bytes; offset += kPieceBytes) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int error = begin(offset, static_cast<int>(piece_bytes(requests.size())), &request);
+    Piece piece{std::min(kPieceBytes, bytes - offset)};
+    const int error = begin(offset, static_cast<int>(piece.bytes), &piece.request);
     if (error != MPI_SUCCESS) {
       return sink.fail(describe(name, error));
     }
-    requests.push_back(request);
+    pending.push_back(piece);
   }
   return 0;
 }
 
 int Side::test(const TextSink& sink) {
-  while (pending() > 0) {
+  while (!pending.empty()) {
     int has_ended = 0;
     MPI_Status status{};
-    MPI_Request& request = requests[finished];
+    MPI_Request& request = pending.front().request;
     if (const int error = MPI_Test(&request, &has_ended, &status); error != MPI_SUCCESS) {
-      finished += request == MPI_REQUEST_NULL ? 1 : 0;
+      if (request == MPI_REQUEST_NULL) {
+        pending.pop_front();
+      }
       return sink.fail(describe(name, error));
     }
     if (has_ended == 0) {
       return 0;
     }
     const int error = count_bytes(status, sink);
-    ++finished;
+    pending.pop_front();
     if (error != 0) return error;
   }
   return 0;
 }
 
 int Side::count_bytes(MPI_Status& status, const TextSink& sink) {
-  const size_t wanted = piece_bytes(finished);
+  const size_t wanted = pending.front().bytes;
   int is_cancelled = 0;
   MPI_Test_cancelled(&status, &is_cancelled);
   if (is_cancelled != 0) {
@@ -188,16 +182,14 @@ int start_transfer(RingtuneMpiSession* session, int to, const void* out, size_t 
                    size_t in_bytes, char* text, size_t text_bytes) {
   const TextSink sink{text, text_bytes};
   const MPI_Comm communicator = session->communicator;
-  session->receiving.reset(in_bytes);
-  session->sending.reset(out_bytes);
   if (is_finalized()) {
     return sink.fail("MPI was finalised while the engine still uses it");
   }
-  const int error = session->receiving.start(sink, [&](size_t offset, int bytes, MPI_Request* request) {
+  const int error = session->receiving.start(in_bytes, sink, [&](size_t offset, int bytes, MPI_Request* request) {
     return MPI_Irecv(static_cast<std::byte*>(in) + offset, bytes, MPI_BYTE, from, kTag, communicator, request);
   });
   if (error != 0) return error;
-  return session->sending.start(sink, [&](size_t offset, int bytes, MPI_Request* request) {
+  return session->sending.start(out_bytes, sink, [&](size_t offset, int bytes, MPI_Request* request) {
     return MPI_Isend(static_cast<const std::byte*>(out) + offset, bytes, MPI_BYTE, to, kTag, communicator, request);
   });
 }
@@ -207,14 +199,13 @@ int test_transfer(RingtuneMpiSession* session, RingtuneMpiProgress* progress, ch
   const int sending_error = session->sending.test(sink);
   const int receiving_error = session->receiving.test(sink);
   *progress = {session->sending.moved_bytes, session->receiving.moved_bytes,
-               session->sending.pending() + session->receiving.pending()};
+               session->sending.pending.size() + session->receiving.pending.size()};
   return sending_error != 0 ? sending_error : receiving_error;
 }
 
 void cancel_transfer(RingtuneMpiSession* session) {
-  Side& side = session->receiving;
-  for (size_t piece = side.finished; piece < side.requests.size(); ++piece) {
-    MPI_Cancel(&side.requests[piece]);
+  for (Piece& piece : session->receiving.pending) {
+    MPI_Cancel(&piece.request);
   }
 }
 

@@ -96,7 +96,7 @@ def ranks_of(host: int) -> set[int]:
 
 
 @contextmanager
-def played(folder: Path, name: str, attempt: int) -> Iterator[Scene]:
+def played(folder: Path, name: str, attempt: int, *, rate: str = "") -> Iterator[Scene]:
     """Run a program on two hosts, which take turns as the victim, with either way to combine between them."""
     folder.mkdir()
     changes = {
@@ -104,7 +104,7 @@ def played(folder: Path, name: str, attempt: int) -> Iterator[Scene]:
         "RINGTUNE_STALL_WARN_S": "1",
         "RINGTUNE_HIERARCHICAL_ALLREDUCE": str((attempt + attempt // 2) % 2),
     }
-    with hosts(2) as made:
+    with hosts(2, rate=rate) as made:
         address = f"tcp://{made[0].address}:{PORT}"
         commands = [made[rank // RANKS_PER_HOST].command(*program(name, str(folder))) for rank in range(RANKS)]
         with running(commands, [explicit(rank, RANKS, address, **changes) for rank in range(RANKS)]) as jobs:
@@ -117,6 +117,13 @@ def played(folder: Path, name: str, attempt: int) -> Iterator[Scene]:
 def cut_at_work(folder: Path, attempt: int) -> list[Loss]:
     """Pull a host's cable in the midst of work: both sides raise."""
     with played(folder, "endless", attempt) as scene:
+        cut_s = scene.cut()
+        return scene.losses(set(range(RANKS)), cut_s)
+
+
+def cut_amid_an_allreduce(folder: Path, attempt: int) -> list[Loss]:
+    """Pull a host's cable while many chunks of an allreduce are still to come, whatever the ranks do at the time."""
+    with played(folder, "endless", attempt, rate="50mbit") as scene:
         cut_s = scene.cut()
         return scene.losses(set(range(RANKS)), cut_s)
 
@@ -152,7 +159,7 @@ def come_back_without_ranks(folder: Path, attempt: int) -> list[Loss]:
 
 
 Case = Callable[[Path, int], list[Loss]]
-CASES = (cut_at_work, cut_while_idle, die_behind_the_cut, come_back_without_ranks)
+CASES = (cut_at_work, cut_amid_an_allreduce, cut_while_idle, die_behind_the_cut, come_back_without_ranks)
 
 
 def play_often(tmp_path: Path, case: Case, times: int) -> list[Loss]:

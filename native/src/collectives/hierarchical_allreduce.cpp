@@ -8,19 +8,24 @@
 // Counterparts exchange whole blocks where that is no more traffic or the block is small: one round. Otherwise a block
 // is cut into one *share* per host: every host gets the partial results of its share, reduces them, and sends the
 // result to the others. In both cases partial results are reduced in the order of the hosts.
+//
+// While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "collectives/aligned_buffer.h"
 #include "collectives/element.h"
-#include "collectives/staged_allreduce.h"
+#include "collectives/staged_chunks.h"
 
 namespace ringtune {
 namespace {
 
 // Up to here a round more costs more than the bytes do.
 constexpr size_t kMaxWholeBytes = 16 * kKiB;
+
+// Blocks whose partial results are in use at once: one is on its way while the next is reduced.
+constexpr uint64_t kSlots = 2;
 
 class Counterparts {
  public:
@@ -37,14 +42,51 @@ class Counterparts {
     max_elements_ = max_elements;
     const size_t stride =
         is_whole(max_elements) ? max_elements : std::max(share_elements(max_elements), kMaxWholeBytes / partial_bytes_);
-    return scratch_.allocate((max_elements + stride * hosts_count()) * partial_bytes_);
+    slot_elements_ = max_elements + stride * hosts_count();
+    return scratch_.allocate(kSlots * slot_elements_ * partial_bytes_);
   }
 
+  // The three steps of a block, of which each waits for what the one before has begun. Other blocks' steps may come
+  // between them, in the same order on all hosts.
+
   // `sources` are the contributions of this host.
-  Status reduce_block(std::span<const std::byte* const> sources, std::byte* target, size_t elements) {
-    reduce(reduction_, {{}, sources}, ReductionOutput::kPartial, scratch_.data(), elements);
-    return is_whole(elements) ? exchange_whole(target, elements) : exchange_shares(target, elements);
+  Status begin(uint64_t chunk, std::span<const std::byte* const> sources, size_t elements) {
+    reduce(reduction_, {{}, sources}, ReductionOutput::kPartial, partial(chunk), elements);
+    if (is_whole(elements)) {
+      const ByteSpan all(partial(chunk), elements * partial_bytes_);
+      return begin_with_all(
+          [&](int) { return all; },
+          [&](int from) { return MutableByteSpan(incoming(chunk, elements, from), elements * partial_bytes_); });
+    }
+    const size_t own_elements = share(elements, comm_.layout.host()).elements;
+    return begin_with_all(
+        [&](int to) {
+          const Share theirs = share(elements, to);
+          return ByteSpan(partial(chunk) + theirs.first * partial_bytes_, theirs.elements * partial_bytes_);
+        },
+        [&](int from) {
+          return MutableByteSpan(incoming(chunk, share_elements(elements), from), own_elements * partial_bytes_);
+        });
   }
+
+  // Reduces what has arrived into the target: all of the block, or the own share of it.
+  Status reduce_arrived(uint64_t chunk, std::byte* target, size_t elements) {
+    if (Status s = finish_with_all(); !s.ok()) return s;
+    if (is_whole(elements)) {
+      reduce_partials(chunk, partial(chunk), elements, target, elements);
+      return Status::ok_status();
+    }
+    const Share own = share(elements, comm_.layout.host());
+    reduce_partials(chunk, partial(chunk) + own.first * partial_bytes_, share_elements(elements),
+                    target + own.first * stored_bytes_, own.elements);
+    const auto result_of = [&](int of) {
+      const Share reduced = share(elements, of);
+      return MutableByteSpan(target + reduced.first * stored_bytes_, reduced.elements * stored_bytes_);
+    };
+    return begin_with_all([&](int) { return result_of(comm_.layout.host()); }, result_of);
+  }
+
+  Status end(size_t elements) { return is_whole(elements) ? Status::ok_status() : finish_with_all(); }
 
  private:
   struct Share {
@@ -69,54 +111,34 @@ class Counterparts {
            hosts_count() * partial_bytes_ <= partial_bytes_ + stored_bytes_;
   }
 
-  std::byte* incoming(size_t elements, int host) {
-    return scratch_.data() + (max_elements_ + elements * static_cast<size_t>(host)) * partial_bytes_;
+  std::byte* partial(uint64_t chunk) { return scratch_.data() + chunk % kSlots * slot_elements_ * partial_bytes_; }
+  std::byte* incoming(uint64_t chunk, size_t stride, int host) {
+    return partial(chunk) + (max_elements_ + stride * static_cast<size_t>(host)) * partial_bytes_;
   }
 
-  // Sends `outgoing(host)` to the counterpart on each other host, and receives `arriving(host)` from it.
+  // Begins to send `outgoing(host)` to the counterpart on each other host, and to receive `arriving(host)` from it.
   template <typename Outgoing, typename Arriving>
-  Status exchange_with_all(Outgoing outgoing, Arriving arriving) {
+  Status begin_with_all(Outgoing outgoing, Arriving arriving) {
     for (int step = 1; step < hosts_; ++step) {
       const int to = host(step);
       const int from = host(-step);
-      Status s = comm_.links->exchange(counterpart(to), outgoing(to), counterpart(from), arriving(from));
+      Status s = comm_.links->begin(counterpart(to), outgoing(to), counterpart(from), arriving(from));
       if (!s.ok()) return s;
     }
     return Status::ok_status();
   }
 
-  Status exchange_whole(std::byte* target, size_t elements) {
-    const size_t bytes = elements * partial_bytes_;
-    Status status = exchange_with_all([&](int) { return ByteSpan(scratch_.data(), bytes); },
-                                      [&](int from) { return MutableByteSpan(incoming(elements, from), bytes); });
-    if (!status.ok()) return status;
-    finish(scratch_.data(), elements, target, elements);
+  Status finish_with_all() {
+    for (int step = 1; step < hosts_; ++step) {
+      if (Status s = comm_.links->finish(); !s.ok()) return s;
+    }
     return Status::ok_status();
   }
 
-  Status exchange_shares(std::byte* target, size_t elements) {
-    const Share own = share(elements, comm_.layout.host());
-    const size_t stride = share_elements(elements);
-    const auto partial_of = [&](int to) {
-      const Share theirs = share(elements, to);
-      return ByteSpan(scratch_.data() + theirs.first * partial_bytes_, theirs.elements * partial_bytes_);
-    };
-    const auto arriving_of = [&](int from) {
-      return MutableByteSpan(incoming(stride, from), own.elements * partial_bytes_);
-    };
-    if (Status s = exchange_with_all(partial_of, arriving_of); !s.ok()) return s;
-    finish(scratch_.data() + own.first * partial_bytes_, stride, target + own.first * stored_bytes_, own.elements);
-    const auto result_of = [&](int of) {
-      const Share reduced = share(elements, of);
-      return MutableByteSpan(target + reduced.first * stored_bytes_, reduced.elements * stored_bytes_);
-    };
-    return exchange_with_all([&](int) { return result_of(comm_.layout.host()); }, result_of);
-  }
-
   // Reduces the own partial result and those that have arrived, `stride` elements apart.
-  void finish(const std::byte* own, size_t stride, std::byte* target, size_t elements) {
+  void reduce_partials(uint64_t chunk, const std::byte* own, size_t stride, std::byte* target, size_t elements) {
     for (int from = 0; from < hosts_; ++from) {
-      partials_[static_cast<size_t>(from)] = from == comm_.layout.host() ? own : incoming(stride, from);
+      partials_[static_cast<size_t>(from)] = from == comm_.layout.host() ? own : incoming(chunk, stride, from);
     }
     reduce(reduction_, {partials_, {}}, ReductionOutput::kResult, target, elements);
   }
@@ -127,7 +149,8 @@ class Counterparts {
   size_t stored_bytes_;
   size_t partial_bytes_;
   size_t max_elements_ = 0;
-  AlignedBuffer scratch_;  // the own partial block, then what arrives
+  size_t slot_elements_ = 0;
+  AlignedBuffer scratch_;  // per slot the own partial block, then what arrives
   std::vector<const std::byte*> partials_;
 };
 
@@ -139,24 +162,80 @@ int smallest_local_size(const Layout& layout) {
   return static_cast<int>(smallest);
 }
 
+class HierarchicalAllreduce {
+ public:
+  explicit HierarchicalAllreduce(const AllreduceTask& task)
+      : task_(task), owners_(smallest_local_size(task.comm.layout)), chunks_(task, owners_), counterparts_(task) {}
+
+  Status run() {
+    const size_t largest_chunk = std::min(task_.chunk_bytes, task_.data.bytes());
+    const size_t largest_block = block_range(largest_chunk, owners_, 0).bytes / element_bytes(task_.reduction.dtype);
+    if (Status s = counterparts_.prepare(largest_block); !s.ok()) return s;
+    if (Status s = chunks_.begin(); !s.ok()) return s;
+    const Lags lags = chunks_.max_lag() >= kOverlapped.collect ? kOverlapped : kInTurn;
+    for (uint64_t step = 0; step < chunks_.count() + lags.collect; ++step) {
+      if (Status s = advance(step, lags); !s.ok()) {
+        task_.comm.links->give_up();
+        return s;
+      }
+    }
+    chunks_.end();
+    return Status::ok_status();
+  }
+
+ private:
+  // So many steps after a chunk is staged, the results of its block are reduced, and it is collected. `links` finish
+  // exchanges in the order of their beginnings, which is kept where collect = 2 * reduce - 1.
+  struct Lags {
+    uint64_t reduce;
+    uint64_t collect;
+  };
+  static constexpr Lags kOverlapped{2, 3};
+  static constexpr Lags kInTurn{1, 1};
+
+  // What the network waits for comes first.
+  Status advance(uint64_t step, const Lags& lags) {
+    Status s;
+    if (is_chunk(step, 1)) s = begin_block(step - 1);
+    if (s.ok() && is_chunk(step, 0)) s = chunks_.stage(step);
+    if (s.ok() && is_chunk(step, lags.reduce)) s = reduce_block(step - lags.reduce);
+    if (s.ok() && is_chunk(step, lags.collect)) s = end_block(step - lags.collect);
+    if (s.ok() && is_chunk(step, lags.collect)) s = chunks_.collect(step - lags.collect);
+    return s;
+  }
+
+  bool is_chunk(uint64_t step, uint64_t lag) const { return step >= lag && step - lag < chunks_.count(); }
+
+  Status begin_block(uint64_t chunk) {
+    if (!chunks_.is_owner()) return Status::ok_status();
+    if (Status s = chunks_.gather(chunk); !s.ok()) return s;
+    return counterparts_.begin(chunk, chunks_.sources(chunk), chunks_.elements(chunk));
+  }
+
+  Status reduce_block(uint64_t chunk) {
+    if (!chunks_.is_owner()) return Status::ok_status();
+    return counterparts_.reduce_arrived(chunk, chunks_.targets(chunk).first, chunks_.elements(chunk));
+  }
+
+  Status end_block(uint64_t chunk) {
+    if (!chunks_.is_owner()) return Status::ok_status();
+    const size_t elements = chunks_.elements(chunk);
+    if (Status s = counterparts_.end(elements); !s.ok()) return s;
+    if (const ReductionTargets targets = chunks_.targets(chunk); targets.second != nullptr) {
+      std::memcpy(targets.second, targets.first, elements * element_bytes(task_.reduction.dtype));
+    }
+    chunks_.publish(chunk);
+    return Status::ok_status();
+  }
+
+  const AllreduceTask& task_;
+  int owners_;
+  StagedChunks chunks_;
+  Counterparts counterparts_;
+};
+
 }  // namespace
 
-Status hierarchical_allreduce(const AllreduceTask& task) {
-  const int owners = smallest_local_size(task.comm.layout);
-  const size_t largest_chunk = std::min(task.chunk_bytes, task.data.bytes());
-  Counterparts counterparts(task);
-  Status prepared =
-      counterparts.prepare(block_range(largest_chunk, owners, 0).bytes / element_bytes(task.reduction.dtype));
-  if (!prepared.ok()) return prepared;
-  const auto reduce_block = [&](std::span<const std::byte* const> sources, const ReductionTargets& targets,
-                                size_t elements) {
-    Status status = counterparts.reduce_block(sources, targets.first, elements);
-    if (status.ok() && targets.second != nullptr) {
-      std::memcpy(targets.second, targets.first, elements * element_bytes(task.reduction.dtype));
-    }
-    return status;
-  };
-  return StagedAllreduce(task, owners, reduce_block).run();
-}
+Status hierarchical_allreduce(const AllreduceTask& task) { return HierarchicalAllreduce(task).run(); }
 
 }  // namespace ringtune

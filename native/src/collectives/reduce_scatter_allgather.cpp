@@ -1,16 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collectives/staged_allreduce.h"
+// In one host every rank owns a block, and the result is ready when the host's contributions are reduced.
+#include <algorithm>
+
+#include "collectives/staged_chunks.h"
 
 namespace ringtune {
+namespace {
 
-// In one host every rank owns a block, and the result is ready when the host's contributions are reduced.
+Status reduce_own_block(StagedChunks& chunks, const Reduction& reduction, uint64_t chunk) {
+  if (Status s = chunks.gather(chunk); !s.ok()) return s;
+  reduce_in_rank_order(reduction, chunks.sources(chunk), chunks.targets(chunk), chunks.elements(chunk));
+  chunks.publish(chunk);
+  return Status::ok_status();
+}
+
+}  // namespace
+
+// Stages a chunk, reduces the one before and collects the one `lag` before, so that nobody waits for what its peers
+// have only just begun.
 Status reduce_scatter_allgather(const AllreduceTask& task) {
-  const auto reduce_block = [&task](std::span<const std::byte* const> sources, const ReductionTargets& targets,
-                                    size_t elements) {
-    reduce_in_rank_order(task.reduction, sources, targets, elements);
-    return Status::ok_status();
-  };
-  return StagedAllreduce(task, task.comm.stage.local_size(), reduce_block).run();
+  StagedChunks chunks(task, task.comm.stage.local_size());
+  if (Status s = chunks.begin(); !s.ok()) return s;
+  const uint64_t lag = std::min<uint64_t>(2, chunks.max_lag());
+  for (uint64_t step = 0; step < chunks.count() + lag; ++step) {
+    Status s;
+    if (step < chunks.count()) s = chunks.stage(step);
+    if (s.ok() && step >= 1 && step <= chunks.count()) s = reduce_own_block(chunks, task.reduction, step - 1);
+    if (s.ok() && step >= lag) s = chunks.collect(step - lag);
+    if (!s.ok()) return s;
+  }
+  chunks.end();
+  return Status::ok_status();
 }
 
 }  // namespace ringtune

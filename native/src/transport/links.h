@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes between any two ranks of a world that spans hosts: TCP, or an existing MPI.
+// Bytes between any two ranks of a world that spans hosts: TCP, or an existing MPI. The thread that does the engine's
+// work at the time alone calls it.
 #pragma once
 
 #include "base/bytes.h"
@@ -11,11 +12,23 @@ class Links {
  public:
   virtual ~Links() = default;
 
-  // Sends `out` to rank `to` and receives `in.size()` bytes from rank `from`, both at once; a side that is empty has no
-  // peer. Both ends of a pair use equal sizes; bytes between two ranks stay in order and are not framed. The
-  // communication thread alone calls it. Returns when both sides are through, and fails when the world has failed, the
-  // peer is lost, or nothing moved for the limit.
-  virtual Status exchange(int to, ByteSpan out, int from, MutableByteSpan in) = 0;
+  // Begins to send `out` to rank `to` and to receive `in.size()` bytes from rank `from`, both at once; a side that is
+  // empty has no peer. Both ends of a pair use equal sizes; bytes between two ranks stay in order and are not framed.
+  // Exchanges that have begun move side by side, whenever one is begun or finished: what they name must live until
+  // then. Fails when the world has failed or the peer is lost; all that has begun is then given up.
+  virtual Status begin(int to, ByteSpan out, int from, MutableByteSpan in) = 0;
+
+  // Returns when the exchange that has begun first is through. Fails as above, and when nothing moved for the limit.
+  virtual Status finish() = 0;
+
+  // Gives up what has begun: its memory is not touched any more. Only where the world has failed.
+  virtual void give_up() = 0;
+
+  // An exchange by itself, while none has begun.
+  Status exchange(int to, ByteSpan out, int from, MutableByteSpan in) {
+    const Status begun = begin(to, out, from, in);
+    return begun.ok() ? finish() : begun;
+  }
 
   // In a forked child: closes descriptors; nothing else is called there.
   virtual void abandon_after_fork() = 0;

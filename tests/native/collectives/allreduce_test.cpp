@@ -2,6 +2,7 @@
 // Every algorithm in every world that it can run in, for every dtype and operation.
 #include "collectives/allreduce.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -95,6 +96,27 @@ TEST_P(AllreduceTest, AnySizeGoesThroughAnyChunk) {
     for (const size_t elements : {2047, 2048, 2049, 65537, 300001}) {
       expect_exact({dtype, ReduceOp::kSum, 1, 1, size()}, elements,
                    {16 * kKiB, 20480 + kCacheLine, 256 * kKiB, 4 * kMiB});
+    }
+  }
+}
+
+// Whole blocks between two hosts, shares between three; stages of four slots, three, and two.
+TEST(AllreduceBetweenHosts, ManyChunksGoThroughStagesOfAnyDepth) {
+  constexpr size_t kElements = 9 * kMiB / sizeof(float) + 5;
+  const std::span<const AllreduceAlgorithm> rows = allreduce_algorithms();
+  const auto hierarchical =
+      std::find_if(rows.begin(), rows.end(), [](const AllreduceAlgorithm& row) { return row.name == "hierarchical"; });
+  ASSERT_NE(rows.end(), hierarchical);
+  for (const Hosts& hosts : {Hosts{0, 0, 1, 1}, Hosts{0, 1, 2}}) {
+    CollectiveWorld world(hosts);
+    const Reduction reduction{DataType::kFloat32, ReduceOp::kSum, 1, 1, world.size()};
+    const std::vector<Bytes> inputs = contributions(reduction, kElements);
+    const Bytes expected = testing::expected_result(reduction, kElements);
+    for (const size_t chunk_bytes : {2 * kMiB, 5 * kMiB / 2, 4 * kMiB}) {
+      const Case run{*hierarchical, reduction, chunk_bytes};
+      for (const Bytes& result : allreduce_all(world, run, inputs)) {
+        ASSERT_TRUE(expected == result) << "chunks of " << chunk_bytes << ", " << testing::world_name(hosts);
+      }
     }
   }
 }

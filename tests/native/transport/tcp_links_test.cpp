@@ -147,6 +147,57 @@ TEST(Exchange, SixtyFourMebibytesBothWaysDoNotBlockEachOther) {
   });
 }
 
+// More than the system buffers, in sizes that end at different times, with two peers: what is begun first ends first,
+// and what is begun later must not get into its way.
+TEST(Begun, ExchangesMoveSideBySideAndKeepTheirOrder) {
+  constexpr size_t kSizes[] = {12 << 20, 1, 0, 5 << 20, 300'000, 9 << 20};
+  LinkedWorld world(3, SocketKind::kLoopback);
+  world.run([&](int rank, TcpLinks& links) {
+    std::vector<Bytes> outs;
+    std::vector<Bytes> ins;
+    for (size_t i = 0; i < std::size(kSizes); ++i) {
+      outs.push_back(bytes_of(kSizes[i], rank + static_cast<int>(i)));
+      ins.emplace_back(kSizes[i]);
+    }
+    const auto shift = [](size_t exchange) { return static_cast<int>(1 + exchange % 2); };
+    for (size_t i = 0; i < std::size(kSizes); ++i) {
+      ASSERT_TRUE(links.begin((rank + shift(i)) % 3, outs[i], (rank + 3 - shift(i)) % 3, ins[i]).ok());
+    }
+    for (size_t i = 0; i < std::size(kSizes); ++i) {
+      ASSERT_TRUE(links.finish().ok());
+      const int from = (rank + 3 - shift(i)) % 3;
+      EXPECT_TRUE(bytes_of(kSizes[i], from + static_cast<int>(i)) == ins[i]) << "rank " << rank << ", exchange " << i;
+    }
+  });
+}
+
+// The peer finishes nothing yet: what this rank has begun goes out while it does something else.
+TEST(Begun, TheSystemSendsWhatWasBegunWithoutBeingAskedAgain) {
+  LinkedWorld world(2, SocketKind::kLoopback, testing::kPatienceNs, 1);
+  const Bytes out = bytes_of(1000, 0);
+  Bytes in(out.size());
+
+  ASSERT_TRUE(world.links(0).begin(1, out, -1, {}).ok());
+
+  EXPECT_EQ(1000, recv(world.raw_fd(0), in.data(), in.size(), MSG_WAITALL));
+  EXPECT_EQ(out, in);
+}
+
+TEST(Begun, AFailureEndsAllThatHasBegun) {
+  LinkedWorld world(2, SocketKind::kLoopback, testing::kPatienceNs, 1);
+  {
+    Bytes first(4096);
+    Bytes second(4096);
+    ASSERT_TRUE(world.links(0).begin(-1, {}, 1, first).ok());
+    ASSERT_TRUE(world.links(0).begin(-1, {}, 1, second).ok());
+    world.close_raw();
+    ASSERT_EQ(StatusCode::kPeerLostError, world.links(0).finish().code());
+  }  // their memory is gone
+
+  Bytes later(4096);
+  EXPECT_EQ(StatusCode::kPeerLostError, world.links(0).begin(-1, {}, 1, later).code());
+}
+
 TEST(Exchange, WithItselfARankCopies) {
   LinkedWorld world(2, SocketKind::kSocketPair);
   const Bytes out = bytes_of(1000, 1);

@@ -36,33 +36,37 @@ MpiLinks::MpiLinks(Transport& transport, const Layout& layout, std::shared_ptr<M
       session_(std::move(session)),
       timeout_ns_(timeout_ns) {}
 
-Status MpiLinks::exchange(int to, ByteSpan out, int from, MutableByteSpan in) {
+Status MpiLinks::begin(int to, ByteSpan out, int from, MutableByteSpan in) {
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failed(failure->status());
+  }
   if (to == layout_.rank() && from == layout_.rank()) {
     std::copy_n(out.begin(), std::min(out.size(), in.size()), in.begin());
-    return Status::ok_status();
+    out = {};
+    in = {};
   }
-  if (const std::optional<Failure> failure = transport_.failure()) {
-    return failure->status();
-  }
-  Transfer transfer{to, from, out.size(), in.size()};
-  Status status = session_->start(to, out, from, in) ? finish(transfer) : fail_lost(transfer);
-  if (!status.ok()) {
-    give_up(transfer);
-  }
-  return status;
+  sent_in_all_ += out.size();
+  received_in_all_ += in.size();
+  begun_.push_back({to, from, out.size(), in.size(), sent_in_all_, received_in_all_});
+  return session_->start(to, out, from, in) ? Status::ok_status() : failed(fail_lost(begun_.back()));
 }
 
-Status MpiLinks::finish(Transfer& transfer) {
+Status MpiLinks::finish() {
+  if (Status s = await(begun_.front()); !s.ok()) return failed(s);
+  begun_.pop_front();
+  return Status::ok_status();
+}
+
+Status MpiLinks::await(const Transfer& transfer) {
   Quiet quiet;
   while (true) {
     RingtuneMpiProgress done{};
     if (!session_->test(done)) {
       return fail_lost(transfer);
     }
-    const bool has_moved =
-        done.sent_bytes != transfer.done.sent_bytes || done.received_bytes != transfer.done.received_bytes;
-    transfer.done = done;
-    if (done.pending_pieces == 0) {
+    const bool has_moved = done.sent_bytes != done_.sent_bytes || done.received_bytes != done_.received_bytes;
+    done_ = done;
+    if (is_sent(transfer) && is_received(transfer)) {
       return Status::ok_status();
     }
     if (has_moved) {
@@ -99,7 +103,7 @@ Status MpiLinks::fail_lost(const Transfer& transfer) {
   if (const std::optional<Failure> failure = await_better_news(transport_)) {
     return failure->status();
   }
-  const int culprit = transfer.is_received() ? transfer.to : transfer.from;
+  const int culprit = is_received(transfer) ? transfer.to : transfer.from;
   return first_failure(
       transport_, {StatusCode::kPeerLostError, culprit,
                    peer_name(layout_, pids_, culprit) + " is lost (noticed by rank " + std::to_string(layout_.rank()) +
@@ -108,30 +112,40 @@ Status MpiLinks::fail_lost(const Transfer& transfer) {
 }
 
 Status MpiLinks::fail_after_timeout(const Transfer& transfer) {
-  const bool is_sender_stuck = !transfer.is_received();
+  const bool is_sender_stuck = !is_received(transfer);
   const int culprit = is_sender_stuck ? transfer.from : transfer.to;
-  const uint64_t done = is_sender_stuck ? transfer.done.received_bytes : transfer.done.sent_bytes;
   const uint64_t wanted = is_sender_stuck ? transfer.in_bytes : transfer.out_bytes;
+  const uint64_t left =
+      is_sender_stuck ? transfer.received_in_all - done_.received_bytes : transfer.sent_in_all - done_.sent_bytes;
   return first_failure(transport_,
                        {StatusCode::kCollectiveTimeout, culprit,
                         peer_name(layout_, pids_, culprit) + (is_sender_stuck ? " sent" : " took") +
                             " nothing by MPI within a running collective for " + format_seconds(timeout_ns_) + " (" +
-                            std::to_string(done) + " of " + std::to_string(wanted) +
+                            std::to_string(wanted - left) + " of " + std::to_string(wanted) +
                             " bytes were through; noticed by rank " + std::to_string(layout_.rank()) +
                             "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
 }
 
-void MpiLinks::give_up(Transfer& transfer) {
+void MpiLinks::give_up() {
+  if (begun_.empty()) {
+    return;
+  }
+  begun_.clear();
   session_->cancel();
   const int64_t limit_ns = now_ns() + kGiveUpNs;
   do {
-    session_->test(transfer.done);
-    if (transfer.done.pending_pieces == 0) {
+    session_->test(done_);
+    if (done_.pending_pieces == 0) {
       return;
     }
     std::this_thread::sleep_for(kSleep);
   } while (now_ns() < limit_ns);
   session_->abandon();
+}
+
+Status MpiLinks::failed(Status status) {
+  give_up();
+  return status;
 }
 
 }  // namespace ringtune

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -26,21 +27,22 @@ class MpiLinks final : public Links {
            int64_t timeout_ns);
 
   // Both peers this rank itself: copies.
-  Status exchange(int to, ByteSpan out, int from, MutableByteSpan in) override;
+  Status begin(int to, ByteSpan out, int from, MutableByteSpan in) override;
+  Status finish() override;
+  void give_up() override;
 
   // MPI's descriptors are its own.
   void abandon_after_fork() override {}
 
  private:
-  // What one exchange moves between whom.
+  // What one exchange moves between whom, and how much has ever moved when it is through.
   struct Transfer {
     int to;
     int from;
     size_t out_bytes;
     size_t in_bytes;
-    RingtuneMpiProgress done{};
-
-    bool is_received() const { return done.received_bytes == in_bytes; }
+    uint64_t sent_in_all;
+    uint64_t received_in_all;
   };
   // How long nothing has moved.
   struct Quiet {
@@ -48,18 +50,25 @@ class MpiLinks final : public Links {
     int64_t since_ns = 0;
   };
 
+  bool is_sent(const Transfer& transfer) const { return done_.sent_bytes >= transfer.sent_in_all; }
+  bool is_received(const Transfer& transfer) const { return done_.received_bytes >= transfer.received_in_all; }
   // Until the transfer is done, the world has failed, or nothing has moved for the limit.
-  Status finish(Transfer& transfer);
+  Status await(const Transfer& transfer);
   Status pause(const Transfer& transfer, Quiet& quiet);
   Status fail_lost(const Transfer& transfer);
   Status fail_after_timeout(const Transfer& transfer);
-  void give_up(Transfer& transfer);
+  // Gives up what has begun, and passes the status on.
+  Status failed(Status status);
 
   Transport& transport_;
   const Layout layout_;
   const std::vector<int> pids_;
   std::shared_ptr<MpiSession> session_;
   int64_t timeout_ns_;
+  std::deque<Transfer> begun_;
+  uint64_t sent_in_all_ = 0;  // when all that has ever begun is through
+  uint64_t received_in_all_ = 0;
+  RingtuneMpiProgress done_{};
 };
 
 }  // namespace ringtune

@@ -12,7 +12,7 @@
 extern "C" {
 
 // Raised whenever anything in this file changes.
-inline constexpr uint32_t kRingtuneMpiPluginVersion = 1;
+inline constexpr uint32_t kRingtuneMpiPluginVersion = 2;
 
 // A communicator as the engine uses it.
 struct RingtuneMpiSession;
@@ -20,6 +20,7 @@ struct RingtuneMpiSession;
 // The MPI name of a communicator whose transfers were abandoned: MPI_Finalize may wait for ever for them.
 inline constexpr char kRingtuneMpiAbandoned[] = "ringtune: abandoned";
 
+// Counted since the session was opened.
 struct RingtuneMpiProgress {
   uint64_t sent_bytes;
   uint64_t received_bytes;
@@ -30,7 +31,8 @@ struct RingtuneMpiPlugin {
   uint32_t version;
   // Takes a communicator (Fortran handle) that nobody else uses. Fails where MPI cannot be used from several threads.
   int (*open)(int communicator, RingtuneMpiSession** session, char* text, size_t text_bytes);
-  // Begins to send `out` to a rank and to receive `in` from one; a side without bytes has no peer. One at a time.
+  // Begins to send `out` to a rank and to receive `in` from one; a side without bytes has no peer. What is pending goes
+  // on beside it, and is counted first.
   int (*start)(RingtuneMpiSession* session, int to, const void* out, size_t out_bytes, int from, void* in,
                size_t in_bytes, char* text, size_t text_bytes);
   // Advances what was started and tells how much of it is through; never blocks.

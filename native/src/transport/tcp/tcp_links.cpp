@@ -64,32 +64,58 @@ void TcpLinks::abandon_after_fork() {
   }
 }
 
-Status TcpLinks::exchange(int to, ByteSpan out, int from, MutableByteSpan in) {
+Status TcpLinks::begin(int to, ByteSpan out, int from, MutableByteSpan in) {
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failed(failure->status());
+  }
   if (to == layout_.rank() && from == layout_.rank()) {
     std::copy_n(out.begin(), std::min(out.size(), in.size()), in.begin());
-    return Status::ok_status();
+    out = {};
+    in = {};
   }
-  if (const std::optional<Failure> failure = transport_.failure()) {
-    return failure->status();
-  }
-  Side sending{to, fd_of(to, out.size()), out, {}};
-  Side receiving{from, fd_of(from, in.size()), {}, in};
+  begun_.push_back({{to, fd_of(to, out.size()), out, {}}, {from, fd_of(from, in.size()), {}, in}});
+  // Whatever the system takes at once moves while the caller does something else.
   Quiet quiet;
-  while (!sending.is_done() || !receiving.is_done()) {
+  do {
     ++quiet.tries;
-    if (Status s = advance(sending, quiet); !s.ok()) return s;
-    if (Status s = advance(receiving, quiet); !s.ok()) return s;
-    if (Status s = pause(sending, receiving, quiet); !s.ok()) return s;
+    if (Status s = advance_all(quiet); !s.ok()) return failed(s);
+  } while (quiet.tries == 0);
+  return Status::ok_status();
+}
+
+Status TcpLinks::finish() {
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failed(failure->status());
+  }
+  Quiet quiet;
+  while (!begun_.front().sending.is_done() || !begun_.front().receiving.is_done()) {
+    ++quiet.tries;
+    if (Status s = advance_all(quiet); !s.ok()) return failed(s);
+    if (Status s = pause(begun_.front(), quiet); !s.ok()) return failed(s);
+  }
+  begun_.pop_front();
+  return Status::ok_status();
+}
+
+Status TcpLinks::advance_all(Quiet& quiet) {
+  active_.clear();
+  for (Exchange& exchange : begun_) {
+    for (Side* side : {&exchange.sending, &exchange.receiving}) {
+      if (side->is_done() || !is_next(*side)) {
+        continue;
+      }
+      if (Status s = advance(*side, quiet); !s.ok()) return s;
+      if (!side->is_done()) {
+        active_.push_back(side);
+      }
+    }
   }
   return Status::ok_status();
 }
 
 Status TcpLinks::advance(Side& side, Quiet& quiet) {
-  if (side.is_done()) {
-    return Status::ok_status();
-  }
-  const Moved moved = side.in.empty() ? try_send(side.fd, turn(side.out, side.done_bytes))
-                                      : try_receive(side.fd, turn(side.in, side.done_bytes));
+  const Moved moved = side.is_sending() ? try_send(side.fd, turn(side.out, side.done_bytes))
+                                        : try_receive(side.fd, turn(side.in, side.done_bytes));
   if (moved.is_lost) {
     return fail_lost(side, moved.error);
   }
@@ -100,7 +126,13 @@ Status TcpLinks::advance(Side& side, Quiet& quiet) {
   return Status::ok_status();
 }
 
-Status TcpLinks::pause(const Side& sending, const Side& receiving, Quiet& quiet) {
+bool TcpLinks::is_next(const Side& side) const {
+  return std::none_of(active_.begin(), active_.end(), [&side](const Side* earlier) {
+    return earlier->fd == side.fd && earlier->is_sending() == side.is_sending();
+  });
+}
+
+Status TcpLinks::pause(const Exchange& awaited, Quiet& quiet) {
   if (quiet.tries <= kYields) {
     if (quiet.tries > 0) {
       sched_yield();
@@ -116,12 +148,19 @@ Status TcpLinks::pause(const Side& sending, const Side& receiving, Quiet& quiet)
   }
   const int64_t left_ns = timeout_ns_ - (now - quiet.since_ns);
   if (left_ns <= 0) {
-    return fail_after_timeout(sending, receiving);
+    return fail_after_timeout(awaited);
   }
-  pollfd polled[] = {{sending.is_done() ? -1 : sending.fd, POLLOUT, 0},
-                     {receiving.is_done() ? -1 : receiving.fd, POLLIN, 0}};
-  poll(polled, std::size(polled), static_cast<int>(std::min(left_ns, kPollNs) / kNsPerMs) + 1);
+  polled_.clear();
+  for (const Side* side : active_) {
+    polled_.push_back({side->fd, static_cast<int16_t>(side->is_sending() ? POLLOUT : POLLIN), 0});
+  }
+  poll(polled_.data(), polled_.size(), static_cast<int>(std::min(left_ns, kPollNs) / kNsPerMs) + 1);
   return Status::ok_status();
+}
+
+Status TcpLinks::failed(Status status) {
+  give_up();
+  return status;
 }
 
 Status TcpLinks::fail_lost(const Side& side, int error) {
@@ -146,9 +185,9 @@ Status TcpLinks::fail_lost(const Side& side, int error) {
            "; see its output and the network between the hosts. Only shutdown() is usable now"});
 }
 
-Status TcpLinks::fail_after_timeout(const Side& sending, const Side& receiving) {
-  const bool is_sender_stuck = !receiving.is_done();
-  const Side& stuck = is_sender_stuck ? receiving : sending;
+Status TcpLinks::fail_after_timeout(const Exchange& awaited) {
+  const bool is_sender_stuck = !awaited.receiving.is_done();
+  const Side& stuck = is_sender_stuck ? awaited.receiving : awaited.sending;
   // The neighbour may itself wait for another. Who knows of a silent rank says so at once, the others wait for that.
   const int silent = transport_.silent_rank();
   if (silent == kNoCulprit) {

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <vector>
+
+#include <poll.h>
 
 #include "transport/layout.h"
 #include "transport/links.h"
@@ -21,7 +24,9 @@ class TcpLinks final : public Links {
   TcpLinks& operator=(const TcpLinks&) = delete;
 
   // Both peers this rank itself: copies.
-  Status exchange(int to, ByteSpan out, int from, MutableByteSpan in) override;
+  Status begin(int to, ByteSpan out, int from, MutableByteSpan in) override;
+  Status finish() override;
+  void give_up() override { begun_.clear(); }
 
   // In a forked child: closes the descriptors.
   void abandon_after_fork() override;
@@ -37,6 +42,11 @@ class TcpLinks final : public Links {
 
     size_t wanted_bytes() const { return out.size() + in.size(); }
     bool is_done() const { return done_bytes == wanted_bytes(); }
+    bool is_sending() const { return in.empty(); }
+  };
+  struct Exchange {
+    Side sending;
+    Side receiving;
   };
   // How long nothing has moved.
   struct Quiet {
@@ -45,16 +55,24 @@ class TcpLinks final : public Links {
   };
 
   int fd_of(int rank, size_t bytes) const { return bytes == 0 ? -1 : fds_[static_cast<size_t>(rank)]; }
+  // One turn of every side whose socket no earlier one has yet to use, which are then in `active_`.
+  Status advance_all(Quiet& quiet);
   Status advance(Side& side, Quiet& quiet);
-  Status pause(const Side& sending, const Side& receiving, Quiet& quiet);
+  bool is_next(const Side& side) const;
+  Status pause(const Exchange& awaited, Quiet& quiet);
+  // Gives up what has begun, and passes the status on.
+  Status failed(Status status);
   Status fail_lost(const Side& side, int error);
-  Status fail_after_timeout(const Side& sending, const Side& receiving);
+  Status fail_after_timeout(const Exchange& awaited);
 
   Transport& transport_;
   const Layout layout_;
   const std::vector<int> pids_;
   std::vector<int> fds_;
   int64_t timeout_ns_;
+  std::deque<Exchange> begun_;
+  std::vector<Side*> active_;
+  std::vector<pollfd> polled_;
 };
 
 }  // namespace ringtune

@@ -108,8 +108,11 @@ def wait_for_end(pidfd: int, limit_s: float) -> bool:
 
 def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> None:
     """Both ways of the engine, beside what the wire allows; the rows name hosts and link."""
-    file = tmp_path / "rows.json"
+    file, step = tmp_path / "rows.json", tmp_path / "step.json"
+    tensors = [{"name": name, "shape": [30_000, extent]} for name, extent in (("weight", 5), ("bias", 1))]
+    step.write_text(json.dumps({"name": "small", "dtype": "float32", "tensors": tensors}), encoding="utf-8")
     options = ["-np", "4", "--hosts", "2", "--link", "500mbit", "--sizes", "4KiB,256KiB", "--rounds", "1"]
+    options += ["--workload", str(step)]
 
     finished = run_job(
         ringtune("bench", "--against", "gloo", *options, "--json", str(file)), {"COLUMNS": "120"}, deadline_s=DEADLINE_S
@@ -117,8 +120,9 @@ def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> Non
 
     assert 0 == finished.code, finished.text
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
-    expected = {(way, size) for way in ("ring", "hierarchical", "gloo") for size in (4096, 256 << 10)}
-    assert expected == {(row["way"], row["bytes"]) for row in rows}
+    subjects = (("", 4096), ("", 256 << 10), ("small", 720_000))
+    expected = {(name, *subject) for name in ("ring", "hierarchical", "gloo") for subject in subjects}
+    assert expected == {(row["contestant"], row["workload"], row["bytes"]) for row in rows}
     assert all((4, 2, 500_000_000) == (row["ranks"], row["hosts"], row["link_bits_per_s"]) for row in rows)
     fastest_ms = min(row["us_median"] for row in rows if row["bytes"] == 256 << 10) / 1e3
     assert (256 << 10) / 62.5e6 * 1e3 / 2 < fastest_ms  # it went over the wire, all of it but a burst

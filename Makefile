@@ -130,6 +130,8 @@ bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/python -m benchmarks.launchers
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
+	$(call build_native,build/benchmarks,-DRINGTUNE_TESTS=OFF -DRINGTUNE_BENCHMARKS=ON -DCMAKE_BUILD_TYPE=Release)
+	@build/benchmarks/ringtune_negotiation
 
 # --- test -----------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "engine/coordinator.h"
+#include "engine/pending_tensors.h"
 #include "transport/layout.h"
 #include "virtual_ranks.h"
 #include "wire/messages.h"
@@ -28,7 +29,6 @@ namespace {
 constexpr int kDefaultTensors = 161;  // of ResNet-50
 constexpr int64_t kElements = 1024;
 constexpr int kRanksPerHost = 8;
-constexpr size_t kMaxItemsPerRequest = 256;  // as the engine's ranks
 constexpr int64_t kRankStepsPerRow = 20'000;
 constexpr int kMinSteps = 5;
 constexpr int kMaxSteps = 500;
@@ -47,6 +47,8 @@ std::vector<int> hosts_of(int world_size) {
   return hosts;
 }
 
+enum class RequestKind { kFull, kCached };
+
 struct Cost {
   double messages_in = 0;  // per rank and step, as all but the last
   double bytes_in = 0;
@@ -64,12 +66,12 @@ class Negotiation {
         coordinator_(ranks_, layout_, EngineConfig(), {60 * kNsPerS, 600 * kNsPerS}, log_),
         tensors_(tensors) {}
 
-  Cost measure(RequestItem::Type type, int steps) {
+  Cost measure(RequestKind kind, int steps) {
     Cost cost;
     const VirtualRanks::Traffic before = ranks_.requests();
     std::vector<int64_t> times;
     for (int step = 0; step < steps; ++step) {
-      ranks_.submit(frames(type));
+      ranks_.submit(frames(kind));
       times.push_back(run_step());
       for (const Bytes& response : ranks_.take_responses()) {
         ++cost.messages_out;
@@ -100,29 +102,25 @@ class Negotiation {
     return end_ns - begin_ns;
   }
 
-  std::vector<Bytes> frames(RequestItem::Type type) const {
-    std::vector<Bytes> frames;
-    for (int first = 0; first < tensors_; first += kMaxItemsPerRequest) {
-      const int last = std::min<int>(tensors_, first + kMaxItemsPerRequest);
-      Request request{0, config_hash(EngineConfig()), {}};
-      for (int tensor = first; tensor < last; ++tensor) {
-        request.items.push_back(item(type, tensor));
+  std::vector<Bytes> frames(RequestKind kind) const {
+    Request request{0, config_hash(EngineConfig()), {}, {}};
+    for (int tensor = 0; tensor < tensors_; ++tensor) {
+      if (kind == RequestKind::kFull) {
+        request.items.push_back(item(tensor));
+      } else {
+        // The coordinator gave ids in the order in which the tensors became ready.
+        request.cached.push_back(static_cast<CacheId>(tensor + 1));
       }
-      frames.push_back(encode(request));
     }
-    return frames;
+    return encode_in_frames(request);
   }
 
-  // The coordinator gives ids in the order in which the tensors became ready.
-  static RequestItem item(RequestItem::Type type, int tensor) {
-    if (type == RequestItem::Type::kCached) {
-      return {type, static_cast<CacheId>(tensor + 1), "", {}};
-    }
+  static RequestItem item(int tensor) {
     Signature signature;
     signature.kind = OpKind::kAllreduce;
     signature.dtype = DataType::kFloat32;
     signature.shape = {kElements};
-    return {type, kNoCacheId, "model.layers." + std::to_string(tensor) + ".weight.gradient", signature};
+    return {"model.layers." + std::to_string(tensor) + ".weight.gradient", signature};
   }
 
   VirtualRanks ranks_;
@@ -144,8 +142,8 @@ void run(int tensors) {
   for (int world_size = 2; world_size <= 4096; world_size *= 2) {
     Negotiation negotiation(world_size, tensors);
     const auto steps = static_cast<int>(std::clamp<int64_t>(kRankStepsPerRow / world_size, kMinSteps, kMaxSteps));
-    print_row(world_size, "full", negotiation.measure(RequestItem::Type::kFull, steps));
-    print_row(world_size, "cached", negotiation.measure(RequestItem::Type::kCached, steps));
+    print_row(world_size, "full", negotiation.measure(RequestKind::kFull, steps));
+    print_row(world_size, "cached", negotiation.measure(RequestKind::kCached, steps));
   }
 }
 

@@ -35,7 +35,7 @@ Coordinator::Coordinator(Transport& transport, const Layout& layout, const Engin
       layout_(layout),
       limits_(limits),
       log_(log),
-      ledger_(transport.world_size()),
+      ledger_(transport.world_size(), cache_),
       config_(config),
       table_(layout) {
   config_hashes_[0] = config_hash(config);
@@ -56,11 +56,11 @@ uint64_t Coordinator::switch_config(const EngineConfig& config) {
 bool Coordinator::progress(int64_t now_ns) {
   bool is_active = receive_requests(now_ns);
   take_config_switch();
-  if (!ledger_.ready_names().empty() || ledger_.have_all_joined()) {
+  if (!ledger_.ready().empty() || ledger_.have_all_joined()) {
     run_round();
   }
   is_active |= publish();
-  if (now_ns >= next_stall_look_ns_ && (!ledger_.entries().empty() || ledger_.joined_count() > 0)) {
+  if (now_ns >= next_stall_look_ns_ && (!ledger_.waiting().empty() || ledger_.joined_count() > 0)) {
     next_stall_look_ns_ = now_ns + kStallLookNs;
     watch_stalls(now_ns);
     watch_departures();
@@ -91,32 +91,28 @@ void Coordinator::handle(int rank, const Request& request, int64_t now_ns) {
   if (!is_config_agreed(rank, request)) {
     return;
   }
+  for (const CacheId id : request.cached) {
+    if (!ledger_.add_cached(rank, id, now_ns)) {
+      fail_out_of_order(rank, "cache id " + std::to_string(id));
+      return;
+    }
+  }
   for (const RequestItem& item : request.items) {
-    handle_item(rank, item, now_ns);
+    if (!handle_item(rank, item, now_ns)) {
+      fail_out_of_order(rank, "'" + item.name + "'");
+      return;
+    }
   }
 }
 
-void Coordinator::handle_item(int rank, const RequestItem& item, int64_t now_ns) {
-  bool is_accepted = true;
-  switch (item.type) {
-    case RequestItem::Type::kFull:
-      is_accepted = item.signature.kind == OpKind::kJoin
-                        ? ledger_.join(rank)
-                        : ledger_.add(rank, item.name, item.signature, item.arena_offset, now_ns);
-      break;
-    case RequestItem::Type::kCached: {
-      const ResponseCache::Entry* entry = cache_.entry(item.cache_id);
-      is_accepted = entry != nullptr &&
-                    ledger_.add(rank, entry->name, entry->signature, entry->places[static_cast<size_t>(rank)], now_ns);
-      break;
-    }
-  }
-  if (!is_accepted) {
-    transport_.fail({StatusCode::kPeerLostError, rank,
-                     "rank " + std::to_string(rank) + " requested '" + item.name + "' (cache id " +
-                         std::to_string(item.cache_id) +
-                         ") out of order; this is a defect of ringtune, please report"});
-  }
+bool Coordinator::handle_item(int rank, const RequestItem& item, int64_t now_ns) {
+  return item.signature.kind == OpKind::kJoin ? ledger_.join(rank) : ledger_.add(rank, item, now_ns);
+}
+
+void Coordinator::fail_out_of_order(int rank, const std::string& what) {
+  transport_.fail({StatusCode::kPeerLostError, rank,
+                   "rank " + std::to_string(rank) + " requested " + what +
+                       " out of order; this is a defect of ringtune, please report"});
 }
 
 bool Coordinator::is_config_agreed(int rank, const Request& request) {
@@ -159,16 +155,15 @@ void Coordinator::take_config_switch() {
 void Coordinator::run_round() {
   ++cycle_;
   const FusionLimits limits{config_.fusion_bytes, transport_.max_frame_bytes() / 2};
-  while (!ledger_.ready_names().empty()) {
-    const std::string name = ledger_.ready_names().front();
-    std::vector<std::string> names{name};
-    if (ledger_.entry(name).error.empty()) {
-      names = pick_fusion(ledger_, limits);
-      emit_collective(names);
+  while (!ledger_.ready().empty()) {
+    std::vector<LedgerEntry*> entries{ledger_.ready().front()};
+    if (entries.front()->error.empty()) {
+      entries = pick_fusion(ledger_, limits);
+      emit_collective(entries);
     } else {
-      emit_error(ledger_.entry(name));
+      emit_error(*entries.front());
     }
-    ledger_.remove(names);
+    ledger_.remove(entries);
   }
   if (ledger_.have_all_joined()) {
     emit_joined();
@@ -176,18 +171,17 @@ void Coordinator::run_round() {
   }
 }
 
-void Coordinator::emit_collective(const std::vector<std::string>& names) {
+void Coordinator::emit_collective(const std::vector<LedgerEntry*>& entries) {
   Response response;
   response.type = Response::Type::kCollective;
   response.cycle = cycle_;
   response.config_epoch = config_epoch_;
   uint64_t bytes = 0;
-  for (const std::string& name : names) {
-    const LedgerEntry& entry = ledger_.entry(name);
-    bytes += entry.signature().bytes();
-    response.tensors.push_back(response_tensor(entry));
+  for (const LedgerEntry* entry : entries) {
+    bytes += entry->signature().bytes();
+    add_tensor(response, *entry);
   }
-  choose_algorithm(response, ledger_.entry(names.front()), bytes);
+  choose_algorithm(response, *entries.front(), bytes);
   outbox_.push_back(encode(response));
 }
 
@@ -204,20 +198,24 @@ void Coordinator::choose_algorithm(Response& response, const LedgerEntry& first,
   }
 }
 
-ResponseTensor Coordinator::response_tensor(const LedgerEntry& entry) {
-  if (config_.response_cache) {
-    if (const CacheId known = cache_.find(entry.name, entry.signature(), entry.places); known != kNoCacheId) {
-      return {known, "", std::nullopt};
-    }
+void Coordinator::add_tensor(Response& response, const LedgerEntry& entry) {
+  if (const CacheId known = config_.response_cache ? find_id(entry) : kNoCacheId; known != kNoCacheId) {
+    response.cached.push_back(known);
+    return;
   }
   ResponseTensor tensor{kNoCacheId, entry.name, std::nullopt};
   if (config_.response_cache) {
-    tensor.cache_id = cache_.assign(entry.name, entry.signature(), entry.places);
+    tensor.cache_id = cache_.assign(entry.name, entry.signature(), ledger_.places(entry));
   }
   if (entry.submitted < transport_.world_size()) {
     tensor.signature = entry.signature();
   }
-  return tensor;
+  response.tensors.push_back(std::move(tensor));
+}
+
+CacheId Coordinator::find_id(const LedgerEntry& entry) const {
+  const bool is_as_cached = entry.is_by_id_alone() && entry.submitted == transport_.world_size();
+  return is_as_cached ? entry.cache_id : cache_.find(entry.name, entry.signature(), ledger_.places(entry));
 }
 
 void Coordinator::emit_error(const LedgerEntry& entry) {
@@ -250,7 +248,8 @@ bool Coordinator::publish() {
 }
 
 void Coordinator::watch_stalls(int64_t now_ns) {
-  for (auto& [name, entry] : ledger_.entries()) {
+  for (LedgerEntry* waiting : ledger_.waiting()) {
+    LedgerEntry& entry = *waiting;
     const int64_t age_ns = now_ns - entry.first_ns;
     if (age_ns < std::min(limits_.stall_warn_ns, limits_.timeout_ns)) {
       continue;
@@ -280,8 +279,8 @@ void Coordinator::fail_overdue(const std::vector<int>& missing, const std::strin
 }
 
 void Coordinator::watch_departures() {
-  for (const auto& [name, entry] : ledger_.entries()) {
-    fail_if_departed(ledger_.missing_ranks(entry), "'" + name + "'");
+  for (const LedgerEntry* entry : ledger_.waiting()) {
+    fail_if_departed(ledger_.missing_ranks(*entry), "'" + entry->name + "'");
   }
   if (ledger_.joined_count() > 0) {
     fail_if_departed(ledger_.ranks_not_joined(), "join");

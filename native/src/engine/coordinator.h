@@ -49,17 +49,19 @@ class Coordinator {
  private:
   bool receive_requests(int64_t now_ns);
   void handle(int rank, const Request& request, int64_t now_ns);
-  void handle_item(int rank, const RequestItem& item, int64_t now_ns);
+  bool handle_item(int rank, const RequestItem& item, int64_t now_ns);
+  void fail_out_of_order(int rank, const std::string& what);
   bool is_config_agreed(int rank, const Request& request);
   void take_config_switch();
 
   void run_round();
-  void emit_collective(const std::vector<std::string>& names);
+  void emit_collective(const std::vector<LedgerEntry*>& entries);
+  void add_tensor(Response& response, const LedgerEntry& entry);
   void emit_error(const LedgerEntry& entry);
   void emit_joined();
   // For a fusion, whose tensors are alike.
   void choose_algorithm(Response& response, const LedgerEntry& first, uint64_t bytes) const;
-  ResponseTensor response_tensor(const LedgerEntry& entry);
+  CacheId find_id(const LedgerEntry& entry) const;
   bool publish();
 
   void watch_stalls(int64_t now_ns);
@@ -72,8 +74,8 @@ class Coordinator {
   CoordinatorLimits limits_;
   const Log& log_;
 
-  TensorLedger ledger_;
   ResponseCache cache_;
+  TensorLedger ledger_;
   std::deque<Bytes> outbox_;  // encoded responses the ring had no room for yet
 
   EngineConfig config_;  // of the rounds decided from now on

@@ -15,46 +15,43 @@ bool is_fusable(const Signature& a, const Signature& b) {
 
 // One that lies in the arenas would lose its way among others.
 bool is_fusable(const LedgerEntry& a, const LedgerEntry& b) {
-  return is_fusable(a.signature(), b.signature()) && a.is_registered() == b.is_registered();
+  return a.is_registered() == b.is_registered() && is_fusable(a.signature(), b.signature());
 }
 
 // Id, length of the name, name, and what tells ranks that have joined of the tensor.
-size_t encoded_bytes(const TensorLedger& ledger, const std::string& name) {
+size_t encoded_bytes(const TensorLedger& ledger, const LedgerEntry& entry) {
   const size_t signature_bytes = 1 + (ledger.joined_count() > 0 ? kMaxSignatureBytes : 0);
-  return 2 * sizeof(uint32_t) + name.size() + signature_bytes;
+  return 2 * sizeof(uint32_t) + entry.name.size() + signature_bytes;
 }
 
 // Neighbours in the arenas are reduced as one.
-void order_by_place(const TensorLedger& ledger, std::vector<std::string>& names) {
-  if (!ledger.entry(names.front()).is_registered()) {
-    return;
+void order_by_place(std::vector<LedgerEntry*>& entries) {
+  if (entries.front()->is_registered()) {
+    std::ranges::sort(entries, {}, &LedgerEntry::place);
   }
-  std::ranges::sort(names, {}, [&ledger](const std::string& name) { return ledger.entry(name).places.front(); });
 }
 
 }  // namespace
 
-std::vector<std::string> pick_fusion(const TensorLedger& ledger, const FusionLimits& limits) {
-  const std::string& first_name = ledger.ready_names().front();
-  const LedgerEntry& first = ledger.entry(first_name);
-  const bool is_grouped = !first.signature().group.empty();
-  std::vector<std::string> picked{first_name};
-  uint64_t bytes = first.signature().bytes();
-  size_t response_bytes = encoded_bytes(ledger, first_name);
-  for (const std::string& name : ledger.ready_names()) {
-    const LedgerEntry& entry = ledger.entry(name);
-    const uint64_t tensor_bytes = entry.signature().bytes();
-    response_bytes += encoded_bytes(ledger, name);
+std::vector<LedgerEntry*> pick_fusion(const TensorLedger& ledger, const FusionLimits& limits) {
+  LedgerEntry* first = ledger.ready().front();
+  const bool is_grouped = !first->signature().group.empty();
+  std::vector<LedgerEntry*> picked{first};
+  uint64_t bytes = first->signature().bytes();
+  size_t response_bytes = encoded_bytes(ledger, *first);
+  for (LedgerEntry* entry : ledger.ready()) {
+    const uint64_t tensor_bytes = entry->signature().bytes();
+    response_bytes += encoded_bytes(ledger, *entry);
     if ((bytes >= limits.fusion_bytes && !is_grouped) || response_bytes > limits.max_response_bytes) {
       break;
     }
     const bool is_fitting = is_grouped || bytes + tensor_bytes <= limits.fusion_bytes;
-    if (name != first_name && is_fitting && entry.error.empty() && is_fusable(first, entry)) {
-      picked.push_back(name);
+    if (entry != first && is_fitting && entry->error.empty() && is_fusable(*first, *entry)) {
+      picked.push_back(entry);
       bytes += tensor_bytes;
     }
   }
-  order_by_place(ledger, picked);
+  order_by_place(picked);
   return picked;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "engine/tensor_ledger.h"
@@ -22,6 +21,6 @@ inline constexpr size_t kMaxSignatureBytes = 1024;
 // in which they became ready, or lie in the arenas: those that do travel by themselves; those of its group whatever the
 // limit. Others in between are passed over, not waited for: a float16 tensor between float32 ones does not end the
 // fusion. There must be a ready tensor.
-std::vector<std::string> pick_fusion(const TensorLedger& ledger, const FusionLimits& limits);
+std::vector<LedgerEntry*> pick_fusion(const TensorLedger& ledger, const FusionLimits& limits);
 
 }  // namespace ringtune

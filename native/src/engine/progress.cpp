@@ -17,8 +17,6 @@ constexpr int64_t kWatchNs = kNsPerS / 4;
 constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 // A peer that makes room in a ring does not say so.
 constexpr int64_t kRetryNs = kNsPerMs;
-// Items of one request frame: far below what a frame holds, whatever the names.
-constexpr size_t kMaxItemsPerRequest = 256;
 
 }  // namespace
 
@@ -94,32 +92,17 @@ void Progress::collect_submissions() {
   std::vector<Submission> batch = queue_.take_if_due(now);
   if (batch.empty()) return;
   laps_.end(Lap::kElsewhere);
-  std::vector<RequestItem> items;
-  items.reserve(batch.size());
+  Request request{active_.epoch(), active_.hash(), {}, {}};
   for (Submission& submission : batch) {
-    items.push_back(request_item(submission));
     submission.track = timeline_.negotiate(submission.name, submission.bytes(), now);
-    std::string name = submission.name;
-    pending_.emplace(std::move(name), std::move(submission));
+    pending_.add(std::move(submission), active_.is_cache_on(), request);
   }
-  for (size_t begin = 0; begin < items.size(); begin += kMaxItemsPerRequest) {
-    const size_t end = std::min(items.size(), begin + kMaxItemsPerRequest);
-    const Request request{active_.epoch(), active_.hash(), {items.begin() + begin, items.begin() + end}};
-    unsent_.push_back(encode(request));
+  counters_.add(Counter::kCachedRequests, request.cached.size());
+  counters_.add(Counter::kFullRequests, request.items.size());
+  for (Bytes& frame : encode_in_frames(std::move(request))) {
+    unsent_.push_back(std::move(frame));
   }
   laps_.end(Lap::kRequest);
-}
-
-RequestItem Progress::request_item(const Submission& submission) {
-  if (active_.is_cache_on()) {
-    if (const CacheId id = cache_.find(submission.name, submission.signature, {&submission.arena_offset, 1});
-        id != kNoCacheId) {
-      counters_.add(Counter::kCachedRequests);
-      return {RequestItem::Type::kCached, id, "", {}};
-    }
-  }
-  counters_.add(Counter::kFullRequests);
-  return {RequestItem::Type::kFull, kNoCacheId, submission.name, submission.signature, submission.arena_offset};
 }
 
 bool Progress::send_requests() {
@@ -211,21 +194,32 @@ void Progress::trace_end(const std::vector<Submission>& tensors) {
   }
 }
 
-void Progress::run_collective(const Response& response) {
-  std::vector<Submission> tensors;
-  tensors.reserve(response.tensors.size());
-  std::vector<Bytes> zeros;  // what this rank gives once it has joined
-  for (const ResponseTensor& tensor : response.tensors) {
-    std::optional<Submission> submission = take_submission(tensor, zeros);
+bool Progress::take_tensors(const Response& response, std::vector<Submission>& tensors, std::vector<Bytes>& zeros) {
+  tensors.reserve(response.cached.size() + response.tensors.size());
+  const auto take = [&](std::optional<Submission> submission, const auto& describe) {
     if (!submission) {
-      const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
       transport_.fail({StatusCode::kPeerLostError, transport_.rank(),
-                       "rank " + std::to_string(transport_.rank()) + " got a response for '" +
-                           (tensor.name.empty() && entry != nullptr ? entry->name : tensor.name) +
-                           "' that it cannot place; this is a defect of ringtune, please report"});
-      return;
+                       "rank " + std::to_string(transport_.rank()) + " got a response for " + describe() +
+                           " that it cannot place; this is a defect of ringtune, please report"});
+      return false;
     }
     tensors.push_back(std::move(*submission));
+    return true;
+  };
+  const auto take_cached = [&](CacheId id) {
+    return take(pending_.take(id, zeros), [&] { return pending_.describe(id); });
+  };
+  const auto take_named = [&](const ResponseTensor& tensor) {
+    return take(pending_.take(tensor, zeros), [&] { return "'" + tensor.name + "'"; });
+  };
+  return std::ranges::all_of(response.cached, take_cached) && std::ranges::all_of(response.tensors, take_named);
+}
+
+void Progress::run_collective(const Response& response) {
+  std::vector<Submission> tensors;
+  std::vector<Bytes> zeros;  // what this rank gives once it has joined
+  if (!take_tensors(response, tensors, zeros)) {
+    return;
   }
   trace_begin(response, tensors);
   laps_.end(Lap::kNegotiation);
@@ -241,50 +235,19 @@ void Progress::run_collective(const Response& response) {
   finish(tensors, status);
 }
 
-const Signature* Progress::signature_of(const ResponseTensor& tensor) const {
-  const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
-  if (tensor.signature) {
-    return &*tensor.signature;
-  }
-  return entry == nullptr ? nullptr : &entry->signature;
-}
-
-// The submission that a response's tensor stands for, with what there is to learn of it learned; zeros where this rank
-// has joined and has none.
-std::optional<Submission> Progress::take_submission(const ResponseTensor& tensor, std::vector<Bytes>& zeros) {
-  const ResponseCache::Entry* entry = cache_.entry(tensor.cache_id);
-  const std::string& name = tensor.name.empty() && entry != nullptr ? entry->name : tensor.name;
-  Submission submission;
-  if (auto found = pending_.extract(name); !found.empty()) {
-    submission = std::move(found.mapped());
-  } else if (const Signature* signature = signature_of(tensor); pending_.contains(kJoinName) && signature != nullptr) {
-    submission.name = name;
-    submission.signature = *signature;
-    zeros.emplace_back(submission.bytes());
-    submission.input = submission.output = zeros.back().data();
-  } else {
-    return std::nullopt;
-  }
-  const bool is_new = !tensor.name.empty() && tensor.cache_id != kNoCacheId;
-  const bool is_placed =
-      !is_new || cache_.learn(tensor.cache_id, name, submission.signature, {&submission.arena_offset, 1});
-  return is_placed ? std::optional(std::move(submission)) : std::nullopt;
-}
-
 void Progress::finish_join(int last_joined_rank) {
-  if (auto found = pending_.extract(kJoinName); !found.empty()) {
-    Submission& join = found.mapped();
-    join.result = std::make_shared<Gathered>();
-    join.result->rows = {last_joined_rank};
-    finish({&join, 1}, Status::ok_status());
+  if (std::optional<Submission> join = pending_.take(kJoinName)) {
+    join->result = std::make_shared<Gathered>();
+    join->result->rows = {last_joined_rank};
+    finish({&*join, 1}, Status::ok_status());
   }
 }
 
 void Progress::fail_tensors(const Response& response) {
   for (const ResponseTensor& tensor : response.tensors) {
-    if (auto found = pending_.extract(tensor.name); !found.empty()) {
-      timeline_.end(found.mapped().track, now_ns());
-      finish({&found.mapped(), 1}, {response.error_code, response.error_text});
+    if (const std::optional<Submission> submission = pending_.take(tensor.name)) {
+      timeline_.end(submission->track, now_ns());
+      finish({&*submission, 1}, {response.error_code, response.error_text});
     }
   }
 }
@@ -304,19 +267,17 @@ void Progress::watch_coordinator(int64_t now_ns) {
   if (transport_.rank() != kCoordinator && transport_.has_departed(kCoordinator) && !execute_responses()) {
     transport_.fail({StatusCode::kPeerLostError, kCoordinator,
                      "rank 0 left the job (shutdown) while rank " + std::to_string(transport_.rank()) + " waits for '" +
-                         pending_.begin()->first + "'; all ranks must run the same number of steps"});
+                         pending_.a_name() + "'; all ranks must run the same number of steps"});
     return;
   }
-  const auto waiting = std::find_if(pending_.begin(), pending_.end(), [](const auto& item) {
-    return item.first != kJoinName;  // a rank that has joined waits for as long as others have data
-  });
+  const bool is_waiting = pending_.wait_for_data();
   const int64_t grace_ns = transport_.silent_rank() == kCoordinator ? 0 : kCoordinatorGraceNs;
-  if (waiting == pending_.end() || waiting_since_ns_ == 0) {
-    waiting_since_ns_ = waiting == pending_.end() ? 0 : now_ns;
+  if (!is_waiting || waiting_since_ns_ == 0) {
+    waiting_since_ns_ = is_waiting ? now_ns : 0;
   } else if (now_ns - waiting_since_ns_ > timeout_ns_ + grace_ns) {
     transport_.fail({StatusCode::kCollectiveTimeout, kCoordinator,
                      "rank 0 has not answered for " + format_seconds(now_ns - waiting_since_ns_) + " while rank " +
-                         std::to_string(transport_.rank()) + " waits for '" + waiting->first + "' (limit " +
+                         std::to_string(transport_.rank()) + " waits for '" + pending_.a_name() + "' (limit " +
                          format_seconds(timeout_ns_) +
                          "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
   }
@@ -324,12 +285,10 @@ void Progress::watch_coordinator(int64_t now_ns) {
 
 void Progress::fail_everything(const Status& status) {
   queue_.close(status);
-  for (Submission& submission : queue_.take_all()) {
-    std::string name = submission.name;
-    pending_.emplace(std::move(name), std::move(submission));
-  }
-  for (const auto& [name, submission] : std::exchange(pending_, {})) {
-    finish({&submission, 1}, {status.code(), status.message() + " [pending: '" + name + "']"});
+  for (const std::vector<Submission>& unfinished : {pending_.take_all(), queue_.take_all()}) {
+    for (const Submission& submission : unfinished) {
+      finish({&submission, 1}, {status.code(), status.message() + " [pending: '" + submission.name + "']"});
+    }
   }
 }
 

@@ -8,10 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -20,7 +17,7 @@
 #include "engine/coordinator.h"
 #include "engine/executor.h"
 #include "engine/handle_table.h"
-#include "engine/response_cache.h"
+#include "engine/pending_tensors.h"
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
 #include "telemetry/timeline.h"
@@ -74,14 +71,13 @@ class Progress {
 
  private:
   void collect_submissions();
-  RequestItem request_item(const Submission& submission);
   bool send_requests();
 
   bool execute_responses();
   void execute(const Response& response);
   void run_collective(const Response& response);
-  std::optional<Submission> take_submission(const ResponseTensor& tensor, std::vector<Bytes>& zeros);
-  const Signature* signature_of(const ResponseTensor& tensor) const;
+  // The response's tensors in its order; fails the world and is false where one is not to be had.
+  bool take_tensors(const Response& response, std::vector<Submission>& tensors, std::vector<Bytes>& zeros);
   void finish_join(int last_joined_rank);
   void switch_config(const Response& response);
   void trace_begin(const Response& response, const std::vector<Submission>& tensors);
@@ -102,8 +98,7 @@ class Progress {
   LapTimes& laps_;
   int64_t timeout_ns_;
 
-  std::unordered_map<std::string, Submission> pending_;
-  ResponseCache cache_;
+  PendingTensors pending_;
   std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
   int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending
   bool has_failed_ = false;

@@ -17,18 +17,25 @@
 
 namespace ringtune {
 
+// The place that all of them are, or kNotInArena.
+ArenaOffset common_place(std::span<const ArenaOffset> places);
+
 class ResponseCache {
  public:
   struct Entry {
     std::string name;
     Signature signature;
     std::vector<ArenaOffset> places;
+    ArenaOffset common_place;    // of all ranks, or kNotInArena
+    bool is_superseded = false;  // the name has another id since; no rank uses this one any more
   };
 
   // The id of exactly this, or kNoCacheId.
   CacheId find(const std::string& name, const Signature& signature, std::span<const ArenaOffset> places) const;
   // nullptr for an id that was never assigned.
   const Entry* entry(CacheId id) const;
+  // The id that a name has now, or kNoCacheId.
+  CacheId latest(const std::string& name) const;
 
   // The coordinator: the next id, or kNoCacheId when the cache is full (names or shapes that never repeat).
   CacheId assign(const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
@@ -36,8 +43,6 @@ class ResponseCache {
   bool learn(CacheId id, const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
 
  private:
-  static constexpr size_t kCapacity = 1 << 16;
-
   std::vector<Entry> entries_;  // index: id - 1
   std::unordered_map<std::string, CacheId> latest_;
 };

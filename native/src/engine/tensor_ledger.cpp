@@ -2,8 +2,6 @@
 #include "engine/tensor_ledger.h"
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
 
 #include "base/text.h"
 
@@ -16,30 +14,50 @@ bool takes_joined_ranks(const Signature& signature) {
   return signature.kind == OpKind::kAllreduce && (is_sum || signature.op == ReduceOp::kAdasum);
 }
 
-// The signature, of those submitted, that names a group; all name the same one where they agree.
-const Signature* find_grouped(const LedgerEntry& entry) {
-  for (size_t rank = 0; rank < entry.signatures.size(); ++rank) {
-    if (entry.has_submitted[rank] && !entry.signatures[rank].group.empty()) {
-      return &entry.signatures[rank];
+// Of the variants, those that a rank has submitted, ascending.
+std::vector<size_t> used_variants(const LedgerEntry& entry) {
+  std::vector<bool> is_used(entry.variants.size());
+  is_used[0] = entry.in_full.size() < static_cast<size_t>(entry.submitted);
+  for (const LedgerEntry::FullRequest& request : entry.in_full) {
+    is_used[request.variant] = true;
+  }
+  std::vector<size_t> used;
+  for (size_t variant = 0; variant < is_used.size(); ++variant) {
+    if (is_used[variant]) {
+      used.push_back(variant);
     }
   }
-  return nullptr;
+  return used;
+}
+
+size_t find_variant(LedgerEntry& entry, const Signature& signature) {
+  const auto known = std::ranges::find(entry.variants, signature);
+  const auto variant = static_cast<size_t>(known - entry.variants.begin());
+  if (known == entry.variants.end()) {
+    entry.variants.push_back(signature);
+  }
+  return variant;
+}
+
+// For the next time.
+void reset(LedgerEntry& entry) {
+  entry.variants.resize(1);
+  entry.in_full.clear();
+  entry.has_submitted.assign(entry.has_submitted.size(), false);
+  entry.submitted = 0;
+  entry.is_warned = entry.is_complete = false;
+  entry.variant = 0;
+  entry.error.clear();
 }
 
 }  // namespace
 
-bool LedgerEntry::is_agreed() const {
-  for (size_t rank = 0; rank < signatures.size(); ++rank) {
-    if (has_submitted[rank] && signatures[rank] != signature()) {
-      return false;
-    }
+std::vector<size_t> LedgerEntry::variants_by_rank() const {
+  std::vector<size_t> by_rank(has_submitted.size());
+  for (const FullRequest& request : in_full) {
+    by_rank[static_cast<size_t>(request.rank)] = request.variant;
   }
-  return true;
-}
-
-bool LedgerEntry::is_registered() const {
-  const auto is_elsewhere = [this](ArenaOffset place) { return place != places.front(); };
-  return places.front() != kNotInArena && std::none_of(places.begin(), places.end(), is_elsewhere);
+  return by_rank;
 }
 
 std::vector<int> LedgerEntry::ranks_without() const {
@@ -52,48 +70,90 @@ std::vector<int> LedgerEntry::ranks_without() const {
   return ranks;
 }
 
+// In the order of the first rank of each.
 std::string LedgerEntry::describe_signatures() const {
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (size_t rank = 0; rank < signatures.size(); ++rank) {
+  const std::vector<size_t> by_rank = variants_by_rank();
+  std::vector<size_t> order;
+  std::vector<std::vector<int>> ranks(variants.size());
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
     if (!has_submitted[rank]) {
       continue;
     }
-    const std::string text = signatures[rank].describe();
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& known) { return known.first == text; });
-    if (group == groups.end()) {
-      group = groups.insert(groups.end(), {text, {}});
+    if (ranks[by_rank[rank]].empty()) {
+      order.push_back(by_rank[rank]);
     }
-    group->second.push_back(static_cast<int>(rank));
+    ranks[by_rank[rank]].push_back(static_cast<int>(rank));
   }
   std::string text;
-  for (const auto& [signature, ranks] : groups) {
-    text += (text.empty() ? "" : "; ") + signature + " on " + format_ranks(ranks);
+  for (const size_t which : order) {
+    text += (text.empty() ? "" : "; ") + variants[which].describe() + " on " + format_ranks(ranks[which]);
   }
   return text;
 }
 
-TensorLedger::TensorLedger(int world_size) : world_size_(world_size), has_joined_(static_cast<size_t>(world_size)) {}
+TensorLedger::TensorLedger(int world_size, const ResponseCache& cache)
+    : world_size_(world_size), cache_(cache), has_joined_(static_cast<size_t>(world_size)) {}
 
-bool TensorLedger::add(int rank, const std::string& name, const Signature& signature, ArenaOffset place,
-                       int64_t now_ns) {
-  const auto index = static_cast<size_t>(rank);
-  LedgerEntry& entry = entries_[name];
+bool TensorLedger::add(int rank, const RequestItem& item, int64_t now_ns) {
+  LedgerEntry& entry = entry_of(item.name);
+  if (!take(entry, rank, now_ns)) {
+    return false;
+  }
+  entry.in_full.push_back({rank, find_variant(entry, item.signature), item.arena_offset});
+  complete_if_nobody_is_missing(entry);
+  return true;
+}
+
+bool TensorLedger::add_cached(int rank, CacheId id, int64_t now_ns) {
+  const size_t index = id - 1;
+  if (index >= cached_.size() || cached_[index]->submitted == 0) {
+    const ResponseCache::Entry* known = cache_.entry(id);
+    if (known == nullptr || known->is_superseded) {
+      return false;
+    }
+  }
+  LedgerEntry& entry = cached_entry(id);
+  if (!take(entry, rank, now_ns)) {
+    return false;
+  }
+  complete_if_nobody_is_missing(entry);
+  return true;
+}
+
+LedgerEntry& TensorLedger::entry_of(const std::string& name) {
+  if (const CacheId id = cache_.latest(name); id != kNoCacheId) {
+    return cached_entry(id);
+  }
+  LedgerEntry& entry = named_[name];
   if (entry.has_submitted.empty()) {
     entry.name = name;
-    entry.signatures.resize(static_cast<size_t>(world_size_));
-    entry.places.resize(static_cast<size_t>(world_size_), kNotInArena);
     entry.has_submitted.resize(static_cast<size_t>(world_size_));
-    entry.first_rank = rank;
-    entry.first_ns = now_ns;
   }
+  return entry;
+}
+
+LedgerEntry& TensorLedger::cached_entry(CacheId id) {
+  while (cached_.size() < id) {
+    LedgerEntry& entry = *cached_.emplace_back(std::make_unique<LedgerEntry>());
+    entry.cache_id = static_cast<CacheId>(cached_.size());
+    const ResponseCache::Entry& known = *cache_.entry(entry.cache_id);
+    entry.name = known.name;
+    entry.variants.push_back(known.signature);
+    entry.has_submitted.resize(static_cast<size_t>(world_size_));
+  }
+  return *cached_[id - 1];
+}
+
+bool TensorLedger::take(LedgerEntry& entry, int rank, int64_t now_ns) {
+  const auto index = static_cast<size_t>(rank);
   if (entry.has_submitted[index] || entry.is_complete || has_joined_[index]) {
     return false;
   }
   entry.has_submitted[index] = true;
-  entry.signatures[index] = signature;
-  entry.places[index] = place;
-  ++entry.submitted;
-  complete_if_nobody_is_missing(entry);
+  if (++entry.submitted == 1) {
+    entry.first_ns = now_ns;
+    entry.position = waiting_.insert(waiting_.end(), &entry);
+  }
   return true;
 }
 
@@ -105,18 +165,11 @@ bool TensorLedger::join(int rank) {
   has_joined_[index] = true;
   ++joined_count_;
   last_joined_rank_ = rank;
-  // In the order in which they were begun: an unordered map has none.
-  std::vector<LedgerEntry*> waiting;
-  for (auto& [name, entry] : entries_) {
-    if (!entry.is_complete) {
-      waiting.push_back(&entry);
+  const std::vector<LedgerEntry*> begun(waiting_.begin(), waiting_.end());
+  for (LedgerEntry* entry : begun) {
+    if (!entry->is_complete) {
+      complete_if_nobody_is_missing(*entry);
     }
-  }
-  std::sort(waiting.begin(), waiting.end(), [](const LedgerEntry* a, const LedgerEntry* b) {
-    return std::tie(a->first_ns, a->name) < std::tie(b->first_ns, b->name);
-  });
-  for (LedgerEntry* entry : waiting) {
-    complete_if_nobody_is_missing(*entry);
   }
   return true;
 }
@@ -136,6 +189,21 @@ std::vector<int> TensorLedger::ranks_not_joined() const {
   return ranks;
 }
 
+std::vector<ArenaOffset> TensorLedger::places(const LedgerEntry& entry) const {
+  const auto world_size = static_cast<size_t>(world_size_);
+  std::vector<ArenaOffset> places(world_size, kNotInArena);
+  if (entry.cache_id != kNoCacheId) {
+    const std::vector<ArenaOffset>& cached = cache_.entry(entry.cache_id)->places;
+    for (size_t rank = 0; rank < world_size; ++rank) {
+      places[rank] = entry.has_submitted[rank] ? cached[rank] : kNotInArena;
+    }
+  }
+  for (const LedgerEntry::FullRequest& request : entry.in_full) {
+    places[static_cast<size_t>(request.rank)] = request.place;
+  }
+  return places;
+}
+
 std::vector<int> TensorLedger::missing_ranks(const LedgerEntry& entry) const {
   std::vector<int> missing = entry.ranks_without();
   std::erase_if(missing, [this](int rank) { return has_joined_[static_cast<size_t>(rank)]; });
@@ -143,20 +211,27 @@ std::vector<int> TensorLedger::missing_ranks(const LedgerEntry& entry) const {
 }
 
 void TensorLedger::complete_if_nobody_is_missing(LedgerEntry& entry) {
-  if (entry.submitted + joined_count_ < world_size_ || !missing_ranks(entry).empty()) {
+  if (entry.submitted + joined_count_ < world_size_ ||
+      (entry.submitted < world_size_ && !missing_ranks(entry).empty())) {
     return;
   }
   entry.is_complete = true;
-  entry.error = find_error(entry);
-  if (const Signature* member = find_grouped(entry)) {
-    add_to_group(entry, *member);
-  } else {
+  const bool is_as_cached = entry.is_by_id_alone() && entry.submitted == world_size_;
+  entry.place = is_as_cached ? cache_.entry(entry.cache_id)->common_place : common_place(places(entry));
+  const std::vector<size_t> used = entry.is_by_id_alone() ? std::vector<size_t>{0} : used_variants(entry);
+  entry.variant = used.front();
+  entry.error = find_error(entry, used.size() > 1);
+  const auto grouped =
+      std::ranges::find_if(used, [&entry](size_t variant) { return !entry.variants[variant].group.empty(); });
+  if (grouped == used.end()) {
     release(entry);
+  } else {
+    add_to_group(entry, entry.variants[*grouped]);
   }
 }
 
-std::string TensorLedger::find_error(const LedgerEntry& entry) const {
-  if (!entry.is_agreed()) {
+std::string TensorLedger::find_error(const LedgerEntry& entry, bool is_differing) const {
+  if (is_differing) {
     return "tensor '" + entry.name + "' differs between ranks: " + entry.describe_signatures() +
            "; nothing was moved, and the engine stays usable";
   }
@@ -168,15 +243,13 @@ std::string TensorLedger::find_error(const LedgerEntry& entry) const {
   return "";
 }
 
-void TensorLedger::release(LedgerEntry& entry) {
-  entry.ready_position = ready_names_.insert(ready_names_.end(), entry.name);
-}
+void TensorLedger::release(LedgerEntry& entry) { ready_.splice(ready_.end(), waiting_, entry.position); }
 
 // All of a group or none: its tensors become ready together, or each gets the error of the first that has one.
 void TensorLedger::add_to_group(LedgerEntry& entry, const Signature& member) {
   Group& group = groups_[member.group];
   group.size = std::max<size_t>(group.size, member.group_size);
-  group.complete.push_back(entry.name);
+  group.complete.push_back(&entry);
   if (group.error.empty() && !entry.error.empty()) {
     group.error = entry.error;
   }
@@ -184,7 +257,7 @@ void TensorLedger::add_to_group(LedgerEntry& entry, const Signature& member) {
     return;
   }
   while (group.released < group.complete.size()) {
-    LedgerEntry& released = entries_.at(group.complete[group.released++]);
+    LedgerEntry& released = *group.complete[group.released++];
     if (!group.error.empty() && released.error.empty()) {
       released.error = "tensor '" + released.name + "' is in group '" + member.group +
                        "', which goes as a whole or not at all: " + group.error;
@@ -196,11 +269,14 @@ void TensorLedger::add_to_group(LedgerEntry& entry, const Signature& member) {
   }
 }
 
-void TensorLedger::remove(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const auto found = entries_.find(name);
-    ready_names_.erase(found->second.ready_position);
-    entries_.erase(found);
+void TensorLedger::remove(const std::vector<LedgerEntry*>& entries) {
+  for (LedgerEntry* entry : entries) {
+    ready_.erase(entry->position);
+    if (entry->cache_id == kNoCacheId) {
+      named_.erase(std::string(entry->name));
+    } else {
+      reset(*entry);
+    }
   }
 }
 

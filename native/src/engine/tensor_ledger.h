@@ -1,34 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // The coordinator's account of which ranks have submitted which tensor, which ranks have joined, and what is ready.
+//
+// A tensor that has a cache id keeps its entry for good: a request by that id costs a bit and a count, no look-up of
+// its name.
 #pragma once
 
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "engine/response_cache.h"
 #include "wire/messages.h"
 
 namespace ringtune {
 
 struct LedgerEntry {
-  std::string name;
-  std::vector<Signature> signatures;  // by rank; meaningful where has_submitted
-  std::vector<ArenaOffset> places;    // by rank, likewise
-  std::vector<bool> has_submitted;
-  int submitted = 0;
-  int first_rank = 0;    // of those that have submitted it
-  int64_t first_ns = 0;  // when that was
-  bool is_warned = false;
-  bool is_complete = false;                         // no rank is waited for
-  std::string error;                                // of a complete one: why it cannot run
-  std::list<std::string>::iterator ready_position;  // where it is ready
+  // What a rank said that did not ask by the cache id.
+  struct FullRequest {
+    int rank;
+    size_t variant;  // of the signature
+    ArenaOffset place;
+  };
 
-  const Signature& signature() const { return signatures[static_cast<size_t>(first_rank)]; }
-  bool is_agreed() const;
-  // Whether it lies at one offset of every rank's arena.
-  bool is_registered() const;
+  // What every request touches is first, in one cache line.
+  std::vector<bool> has_submitted;  // by rank
+  int submitted = 0;
+  bool is_complete = false;  // no rank is waited for
+  bool is_warned = false;
+  int64_t first_ns = 0;  // when the first rank submitted it
+  std::string name;
+  CacheId cache_id = kNoCacheId;     // of an entry that is kept
+  std::vector<Signature> variants;   // different signatures; first that of the cache id, where there is one
+  std::vector<FullRequest> in_full;  // of all others that have submitted it, the first variant and cached place hold
+  // Of a complete one:
+  size_t variant = 0;                          // which a rank has submitted
+  ArenaOffset place = kNotInArena;             // where it lies in every rank's arena, if at one offset
+  std::string error;                           // why it cannot run
+  std::list<LedgerEntry*>::iterator position;  // among those that wait, or are ready
+
+  const Signature& signature() const { return variants[variant]; }
+  bool is_registered() const { return place != kNotInArena; }
+  bool is_by_id_alone() const { return cache_id != kNoCacheId && in_full.empty(); }
+  // By rank; meaningful where it has submitted.
+  std::vector<size_t> variants_by_rank() const;
   std::vector<int> ranks_without() const;
   // "allreduce(sum) float32 [3] on ranks 0, 2; allreduce(sum) float32 [4] on rank 1"
   std::string describe_signatures() const;
@@ -36,10 +53,12 @@ struct LedgerEntry {
 
 class TensorLedger {
  public:
-  explicit TensorLedger(int world_size);
+  TensorLedger(int world_size, const ResponseCache& cache);
 
-  // False if this rank has submitted the name before and it is still pending, or has joined.
-  bool add(int rank, const std::string& name, const Signature& signature, ArenaOffset place, int64_t now_ns);
+  // Both are false if this rank has submitted the tensor before and it is still pending, or has joined; the second also
+  // for an id that means nothing, or means nothing any more.
+  bool add(int rank, const RequestItem& item, int64_t now_ns);
+  bool add_cached(int rank, CacheId id, int64_t now_ns);
   // The rank submits nothing more until all have joined; false if it has joined already.
   bool join(int rank);
   int joined_count() const { return joined_count_; }
@@ -50,32 +69,39 @@ class TensorLedger {
   void reset_joined();
 
   // Tensors that can go now, oldest first; those of a group stand side by side. The caller takes them out by `remove`.
-  const std::list<std::string>& ready_names() const { return ready_names_; }
-  const LedgerEntry& entry(const std::string& name) const { return entries_.at(name); }
-  void remove(const std::vector<std::string>& names);
+  const std::list<LedgerEntry*>& ready() const { return ready_; }
+  void remove(const std::vector<LedgerEntry*>& entries);
+  // Those that cannot, in the order in which they were begun.
+  const std::list<LedgerEntry*>& waiting() const { return waiting_; }
 
+  // By rank; kNotInArena where none has submitted it.
+  std::vector<ArenaOffset> places(const LedgerEntry& entry) const;
   // The ranks that an entry waits for: joined ones are not waited for.
   std::vector<int> missing_ranks(const LedgerEntry& entry) const;
 
-  std::unordered_map<std::string, LedgerEntry>& entries() { return entries_; }
-
  private:
   struct Group {
-    std::vector<std::string> complete;
+    std::vector<LedgerEntry*> complete;
     size_t size = 0;
     size_t released = 0;  // after an error the members go one by one
     std::string error;
   };
 
+  LedgerEntry& entry_of(const std::string& name);
+  LedgerEntry& cached_entry(CacheId id);
+  bool take(LedgerEntry& entry, int rank, int64_t now_ns);
   void complete_if_nobody_is_missing(LedgerEntry& entry);
-  std::string find_error(const LedgerEntry& entry) const;
+  std::string find_error(const LedgerEntry& entry, bool is_differing) const;
   void release(LedgerEntry& entry);
   void add_to_group(LedgerEntry& entry, const Signature& member);
 
   int world_size_;
-  std::unordered_map<std::string, LedgerEntry> entries_;
+  const ResponseCache& cache_;
+  std::vector<std::unique_ptr<LedgerEntry>> cached_;  // index: id - 1
+  std::unordered_map<std::string, LedgerEntry> named_;
   std::unordered_map<std::string, Group> groups_;
-  std::list<std::string> ready_names_;
+  std::list<LedgerEntry*> waiting_;
+  std::list<LedgerEntry*> ready_;
   std::vector<bool> has_joined_;
   int joined_count_ = 0;
   int last_joined_rank_ = 0;

@@ -62,6 +62,8 @@ class Reader {
   // A count of things that take at least `min_bytes` each: refuses counts that the rest of the frame cannot hold.
   uint32_t get_count(size_t min_bytes);
 
+  // The values make no sense: the frame is broken.
+  void refuse() { is_intact_ = false; }
   bool is_intact() const { return is_intact_; }
   bool is_at_end() const { return is_intact_ && at_ == frame_.size(); }
 

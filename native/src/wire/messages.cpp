@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kOpKindCount> kKindNames{"allreduce",    
                                                                 "reducescatter", "alltoall",  "join"};
 constexpr int kStatusCodeCount = 7;
 // Smallest encodings, for the check of counts.
-constexpr size_t kMinItemBytes = 1 + 4;
+constexpr size_t kMinItemBytes = 4 + 3 + 4 + 8 + 8 + 4 + 4 + 4 + 8;
 constexpr size_t kMinTensorBytes = 4 + 4 + 1;
 
 void put_signature(Writer& writer, const Signature& signature) {
@@ -73,17 +73,9 @@ EngineConfig get_config(Reader& reader) {
 
 RequestItem get_item(Reader& reader) {
   RequestItem item;
-  item.type = reader.get_enum<RequestItem::Type>(RequestItem::kTypeCount);
-  switch (item.type) {
-    case RequestItem::Type::kCached:
-      item.cache_id = reader.get<CacheId>();
-      break;
-    case RequestItem::Type::kFull:
-      item.name = reader.get_string();
-      item.signature = get_signature(reader);
-      item.arena_offset = reader.get<ArenaOffset>();
-      break;
-  }
+  item.name = reader.get_string();
+  item.signature = get_signature(reader);
+  item.arena_offset = reader.get<ArenaOffset>();
   return item;
 }
 
@@ -159,13 +151,9 @@ Bytes encode(const Request& request) {
   Writer writer;
   writer.put(request.config_epoch);
   writer.put(request.config_hash);
+  put_cache_ids(writer, request.cached);
   writer.put(static_cast<uint32_t>(request.items.size()));
   for (const RequestItem& item : request.items) {
-    writer.put(item.type);
-    if (item.type == RequestItem::Type::kCached) {
-      writer.put(item.cache_id);
-      continue;
-    }
     writer.put_string(item.name);
     put_signature(writer, item.signature);
     writer.put(item.arena_offset);
@@ -177,6 +165,7 @@ bool decode(ByteSpan frame, Request& request) {
   Reader reader(frame);
   request.config_epoch = reader.get<uint64_t>();
   request.config_hash = reader.get<uint64_t>();
+  request.cached = get_cache_ids(reader);
   request.items.clear();
   const uint32_t count = reader.get_count(kMinItemBytes);
   request.items.reserve(count);
@@ -195,6 +184,7 @@ Bytes encode(const Response& response) {
     case Response::Type::kCollective:
       writer.put(response.algorithm);
       writer.put(response.chunk_bytes);
+      put_cache_ids(writer, response.cached);
       put_tensors(writer, response.tensors);
       break;
     case Response::Type::kConfigSwitch:
@@ -222,6 +212,7 @@ bool decode(ByteSpan frame, Response& response) {
     case Response::Type::kCollective:
       response.algorithm = reader.get<uint8_t>();
       response.chunk_bytes = reader.get<uint64_t>();
+      response.cached = get_cache_ids(reader);
       response.tensors = get_tensors(reader);
       break;
     case Response::Type::kConfigSwitch:

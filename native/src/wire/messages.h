@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "base/dtype.h"
 #include "base/status.h"
+#include "wire/cache_ids.h"
 
 namespace ringtune {
 
@@ -43,19 +44,11 @@ struct Signature {
   std::string describe() const;
 };
 
-// Identifies (name, signature) once all ranks agreed on it; 0 is "none".
-using CacheId = uint32_t;
-inline constexpr CacheId kNoCacheId = 0;
-
+// A tensor that the coordinator does not know yet, or knows otherwise.
 struct RequestItem {
-  enum class Type : uint8_t { kFull, kCached };
-  static constexpr int kTypeCount = 2;
-
-  Type type = Type::kFull;
-  CacheId cache_id = kNoCacheId;  // kCached
-  std::string name;               // kFull
-  Signature signature;            // kFull
-  // kFull: in the sender's arena. Ranks need not agree in it; where all do, the tensor can be reduced where it is.
+  std::string name;
+  Signature signature;
+  // In the sender's arena. Ranks need not agree in it; where all do, the tensor can be reduced where it is.
   ArenaOffset arena_offset = kNotInArena;
 };
 
@@ -63,13 +56,15 @@ struct Request {
   // What the sender runs: the coordinator stops the job if its own hash of that epoch differs.
   uint64_t config_epoch = 0;
   uint64_t config_hash = 0;
-  std::vector<RequestItem> items;
+  std::vector<CacheId> cached;     // ascending
+  std::vector<RequestItem> items;  // submitted after those of `cached`
 };
 
+// A tensor that not all ranks know by an id.
 struct ResponseTensor {
-  CacheId cache_id = kNoCacheId;
-  std::string name;  // empty: the id alone says it; with an id: learn this pair
-  // With a name, for ranks that have not submitted the tensor because they have joined.
+  CacheId cache_id = kNoCacheId;  // if there is one: learn this pair
+  std::string name;
+  // For ranks that have not submitted the tensor because they have joined.
   std::optional<Signature> signature;
 };
 
@@ -81,9 +76,10 @@ struct Response {
   uint64_t cycle = 0;         // number of the negotiation round
   uint64_t config_epoch = 0;  // in force from this response on
 
-  // kCollective: equal but for their shapes; fused in this order.
+  // kCollective: equal but for their shapes; fused in this order, `cached` before `tensors`.
   uint8_t algorithm = 0;  // of allreduce: the registry's row; of allgather: whether it is hierarchical
   uint64_t chunk_bytes = 0;
+  std::vector<CacheId> cached;
   std::vector<ResponseTensor> tensors;  // also kError: whom it concerns
 
   EngineConfig config;  // kConfigSwitch

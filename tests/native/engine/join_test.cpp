@@ -55,6 +55,20 @@ INSTANTIATE_TEST_SUITE_P(Worlds, JoinTest,
                                                               std::vector<int>{0, 0, 1}),
                                             ::testing::Bool()));
 
+TEST(Join, ATensorThatIsKnownMayGoInOneBatchWithTheJoinBehindIt) {
+  run_world(2, [](Engine& engine) {
+    std::vector<float> values(4, 1);
+    ASSERT_TRUE(allreduce(engine, "x", values).ok());
+    Handle handle = kNoHandle;
+    ASSERT_TRUE(engine.allreduce_async(testing::tensor("x", values, values), {ReduceOp::kSum}, false, handle).ok());
+
+    join(engine);
+
+    ASSERT_TRUE(testing::finish(engine, handle).ok());
+    EXPECT_EQ(std::vector<float>(4, 4), values);
+  });
+}
+
 TEST(Join, WhatNeedsEveryRanksDataIsAnErrorMeanwhile) {
   run_world(2, [](Engine& engine) {
     if (engine.rank() == 0) {

@@ -106,6 +106,23 @@ TEST(Negotiation, ANewShapeUnderAnOldNameIsNegotiatedAnew) {
   });
 }
 
+TEST(Negotiation, ARankThatChangesAKnownTensorAloneIsNamedAndTheEngineStaysUsable) {
+  run_world(3, [](Engine& engine) {
+    std::vector<float> values(6, 1);
+    std::vector<float> other(8, 1);
+    ASSERT_TRUE(allreduce(engine, "x", values).ok());
+    ASSERT_TRUE(allreduce(engine, "x", values).ok());
+
+    const Status status = allreduce(engine, "x", engine.rank() == 1 ? other : values);
+
+    EXPECT_EQ(StatusCode::kMismatchError, status.code());
+    EXPECT_NE(std::string::npos, status.message().find("[6] on ranks 0, 2; ")) << status.message();
+    EXPECT_NE(std::string::npos, status.message().find("[8] on rank 1;")) << status.message();
+    ASSERT_TRUE(allreduce(engine, "x", values).ok());
+    EXPECT_EQ(std::vector<float>(6, 27), values);
+  });
+}
+
 TEST(Negotiation, IllegalTensorsAreRefusedLocally) {
   run_world(1, [](Engine& engine) {
     std::vector<float> values(4);

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "transport/tcp/frame_stream.h"
 #include "wire/messages.h"
@@ -113,6 +114,9 @@ Signature sample_signature(OpKind kind) {
   return signature;
 }
 
+// None, as runs, as bits.
+std::vector<std::vector<CacheId>> cached_samples() { return {{}, {1, 2, 3, 900}, {1, 3, 5, 7, 9, 11, 13}}; }
+
 void put_messages(SeedFolder& seeds) {
   Request request;
   for (int kind = 0; kind < kOpKindCount; ++kind) {
@@ -121,15 +125,15 @@ void put_messages(SeedFolder& seeds) {
     item.signature = sample_signature(static_cast<OpKind>(kind));
     request.items.push_back(item);
   }
-  RequestItem cached;
-  cached.type = RequestItem::Type::kCached;
-  cached.cache_id = 7;
-  request.items.push_back(cached);
-  seeds.put(Target::kRequest, encode(request));
+  for (const std::vector<CacheId>& cached : cached_samples()) {
+    request.cached = cached;
+    seeds.put(Target::kRequest, encode(request));
+  }
   for (int type = 0; type < Response::kTypeCount; ++type) {
     Response response;
     response.type = static_cast<Response::Type>(type);
-    response.tensors = {{7, "", {}}, {8, "gradient.8", sample_signature(OpKind::kAllreduce)}};
+    response.cached = {7, 5, 6};
+    response.tensors = {{8, "gradient.8", sample_signature(OpKind::kAllreduce)}};
     response.error_code = StatusCode::kMismatchError;
     response.error_text = "shapes differ";
     seeds.put(Target::kResponse, encode(response));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/messages.h"
 
+#include <algorithm>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -12,12 +13,10 @@ Request sample_request() {
   Request request;
   request.config_epoch = 7;
   request.config_hash = 0xabcdef;
-  request.items.push_back({RequestItem::Type::kFull,
-                           kNoCacheId,
-                           "layer4.weight",
+  request.cached = {3, 4, 5, 42};
+  request.items.push_back({"layer4.weight",
                            {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, 0.5, 2, {64, 128}, "g", 3},
                            4096});
-  request.items.push_back({RequestItem::Type::kCached, 42, "", {}});
   return request;
 }
 
@@ -28,8 +27,8 @@ Response sample_response(Response::Type type) {
   response.config_epoch = 3;
   response.algorithm = 1;
   response.chunk_bytes = 65536;
+  response.cached = {5, 9, 2};
   response.tensors = {
-      {5, "", std::nullopt},
       {kNoCacheId, "bias", Signature{OpKind::kAllreduce, DataType::kInt8, ReduceOp::kSum, 0, 1, 1, {3}}},
       {6, "weight", std::nullopt}};
   response.last_joined_rank = 2;
@@ -47,12 +46,11 @@ TEST(Messages, ARequestSurvivesTheRoundTrip) {
 
   EXPECT_EQ(7u, received.config_epoch);
   EXPECT_EQ(0xabcdefu, received.config_hash);
-  ASSERT_EQ(2u, received.items.size());
+  EXPECT_EQ(sent.cached, received.cached);
+  ASSERT_EQ(1u, received.items.size());
   EXPECT_EQ("layer4.weight", received.items[0].name);
   EXPECT_EQ(sent.items[0].signature, received.items[0].signature);
   EXPECT_EQ(4096u, received.items[0].arena_offset);
-  EXPECT_EQ(42u, received.items[1].cache_id);
-  EXPECT_EQ(RequestItem::Type::kCached, received.items[1].type);
 }
 
 TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {
@@ -101,7 +99,7 @@ TEST(Messages, RandomBytesNeverReadOutOfBounds) {
 TEST(Messages, ACountThatTheFrameCannotHoldIsRefused) {
   Request request;
   Bytes frame = encode(Request());
-  frame[16] = frame[17] = frame[18] = frame[19] = std::byte{0xff};  // the number of items
+  std::fill(frame.end() - sizeof(uint32_t), frame.end(), std::byte{0xff});  // the number of items
 
   EXPECT_FALSE(decode(frame, request));
 }

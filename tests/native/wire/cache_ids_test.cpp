@@ -105,7 +105,8 @@ TEST(CacheIds, BitsBeyondTheLastIdAreRefused) {
 }
 
 TEST(CacheIds, AnUnknownFormIsRefused) {
-  Bytes frame = encoded({1, 2, 3});
+  Bytes frame = encoded(sequence(1, 100, 2));
+  ASSERT_EQ(std::byte{1}, frame[0]);
   frame[0] = std::byte{2};
 
   EXPECT_FALSE(decoded(frame));

@@ -22,6 +22,11 @@ size_t configured_chunk_bytes(const EngineConfig& config, size_t auto_bytes) {
   return config.chunk_bytes == 0 ? auto_bytes : config.chunk_bytes / kCacheLine * kCacheLine;
 }
 
+// Of two ranks each reads what the other has posted, and no more than that.
+size_t max_bytes(const AllreduceAlgorithm& algorithm, const Layout& layout) {
+  return algorithm.run == &direct_allreduce && layout.world_size() == 2 ? kPostBytes : algorithm.auto_max_bytes;
+}
+
 Status check_row(const TableRow& row, const Layout& layout) {
   const auto algorithms = allreduce_algorithms();
   const bool is_known = row.algorithm >= 0 && static_cast<size_t>(row.algorithm) < algorithms.size();
@@ -44,7 +49,7 @@ AlgorithmTable::AlgorithmTable(const Layout& layout) : default_chunk_bytes_(ring
   const auto algorithms = allreduce_algorithms();
   for (size_t i = 0; i < algorithms.size(); ++i) {
     if (can_run(algorithms[i], layout, TensorMemory::kAny)) {
-      rows_.push_back({algorithms[i].auto_max_bytes, static_cast<int>(i), default_chunk_bytes_});
+      rows_.push_back({max_bytes(algorithms[i], layout), static_cast<int>(i), default_chunk_bytes_});
     }
   }
 }

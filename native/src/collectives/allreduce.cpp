@@ -7,9 +7,8 @@
 namespace ringtune {
 namespace {
 
-// One phase less against more to reduce: up to one post it gains with more ranks than cores and loses nowhere; see
-// benchmarks/README.md.
-constexpr size_t kDirectMaxBytes = kPostBytes;
+// One phase less against more to reduce: see benchmarks/README.md.
+constexpr size_t kDirectMaxBytes = 16 * kKiB;
 
 constexpr std::string_view kRing = "ring";
 constexpr std::string_view kHierarchical = "hierarchical";

@@ -31,21 +31,25 @@ class DirectAllreduce {
  private:
   void take(const ByteRange& range) {
     if (std::byte* output = task_.data.contiguous_output(range.offset, range.bytes); output != nullptr) {
-      reduce_posts(0, output, range.bytes);
+      reduce_posts(0, task_.data.contiguous_input(range.offset, range.bytes), output, range.bytes);
       return;
     }
     alignas(kCacheLine) std::array<std::byte, kPassBytes> reduced;
     for (size_t done = 0; done < range.bytes; done += kPassBytes) {
       const size_t bytes = std::min(kPassBytes, range.bytes - done);
-      reduce_posts(done, reduced.data(), bytes);
+      reduce_posts(done, nullptr, reduced.data(), bytes);
       task_.data.copy_out(range.offset + done, reduced.data(), bytes);
     }
   }
 
-  void reduce_posts(size_t offset, std::byte* target, size_t bytes) {
+  // `own` is this rank's contribution where it lies, if in one piece: nearer than its post.
+  void reduce_posts(size_t offset, const std::byte* own, std::byte* target, size_t bytes) {
     const auto ranks = static_cast<size_t>(stage_.local_size());
     for (size_t rank = 0; rank < ranks; ++rank) {
       sources_[rank] = stage_.post_slot(static_cast<int>(rank)) + offset;
+    }
+    if (own != nullptr) {
+      sources_[static_cast<size_t>(stage_.local_rank())] = own;
     }
     const std::span<const std::byte* const> contributions(sources_.data(), ranks);
     reduce_in_rank_order(task_.reduction, contributions, target, bytes / element_bytes(task_.reduction.dtype));

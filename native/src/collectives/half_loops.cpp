@@ -2,21 +2,12 @@
 #include "collectives/half_loops.h"
 
 #if defined(RINGTUNE_HAS_HALF_LOOPS)
-#include <immintrin.h>
-
 #include "collectives/element.h"
 
 namespace ringtune {
 namespace {
 
 constexpr size_t kLanes = 8;
-
-// The conversion would keep some of a NaN's bits, which the portable one does not.
-RINGTUNE_AVX2 __m256 with_plain_nan(__m256 values) {
-  const __m256 sign = _mm256_and_ps(values, _mm256_set1_ps(-0.0F));
-  const __m256 plain = _mm256_or_ps(sign, _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000)));
-  return _mm256_blendv_ps(values, plain, _mm256_cmp_ps(values, values, _CMP_UNORD_Q));
-}
 
 }  // namespace
 

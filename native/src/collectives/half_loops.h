@@ -9,8 +9,16 @@
 
 #if defined(__x86_64__)
 #define RINGTUNE_HAS_HALF_LOOPS 1
+#include <immintrin.h>
 
 namespace ringtune {
+
+// The conversions would keep some of a NaN's bits, which the portable ones do not.
+RINGTUNE_AVX2 inline __m256 with_plain_nan(__m256 values) {
+  const __m256 sign = _mm256_and_ps(values, _mm256_set1_ps(-0.0F));
+  const __m256 plain = _mm256_or_ps(sign, _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000)));
+  return _mm256_blendv_ps(values, plain, _mm256_cmp_ps(values, values, _CMP_UNORD_Q));
+}
 
 // As the loops of reduce_loops.h for Element<Float16>, to the bit; for processors with AVX2 and F16C. `tile` holds
 // floats.

@@ -9,6 +9,7 @@
 
 #include "collectives/element.h"
 #include "collectives/half_loops.h"
+#include "collectives/half_sums.h"
 #include "collectives/reduce_loops.h"
 
 namespace ringtune {
@@ -96,6 +97,24 @@ FusedLoop pick_fused(const FusedPlan& plan, InstructionSet set) {
   return pick_fused_to<E, Op, FusedEnd::kNothing>(plan, set);
 }
 
+#if defined(RINGTUNE_HAS_HALF_LOOPS)
+// Replaces the loops over 16-bit floats that compilers leave slow.
+template <typename E, typename Op>
+void use_half_loops(Loops& chosen, const FusedPlan& plan, bool is_scaled) {
+  constexpr bool kIsFloat16 = std::is_same_v<E, Element<Float16>>;
+  constexpr bool kIsSum = std::is_same_v<Op, Add>;
+  if constexpr (kIsFloat16) {
+    chosen.store = &store_halves;
+    chosen.load = is_scaled ? chosen.load : &load_halves;
+    chosen.combine = is_scaled ? chosen.combine : &combine_halves<Op>;
+    chosen.fused = nullptr;
+  }
+  if constexpr (kIsSum && (kIsFloat16 || std::is_same_v<E, Element<BFloat16>>)) {
+    chosen.fused = pick_half_sum<typename E::Stored>(plan.sources, plan.has_two_targets, plan.end);
+  }
+}
+#endif
+
 template <typename E, typename Op>
 Loops loops(const Reduction& reduction, const FusedPlan& plan, InstructionSet set) {
   using Partial = Element<typename E::Accumulator>;
@@ -111,13 +130,8 @@ Loops loops(const Reduction& reduction, const FusedPlan& plan, InstructionSet se
                Compiled<StoreLoop>::pick<&store_loop<E>>(set),
                pick_fused<E, Op>(plan, set)};
 #if defined(RINGTUNE_HAS_HALF_LOOPS)
-  if constexpr (std::is_same_v<E, Element<Float16>>) {
-    if (set != InstructionSet::kPortable) {
-      chosen.store = &store_halves;
-      chosen.fused = nullptr;
-      chosen.load = is_scaled ? chosen.load : &load_halves;
-      chosen.combine = is_scaled ? chosen.combine : &combine_halves<Op>;
-    }
+  if (set != InstructionSet::kPortable) {
+    use_half_loops<E, Op>(chosen, plan, is_scaled);
   }
 #endif
   return chosen;

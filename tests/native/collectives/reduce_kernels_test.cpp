@@ -101,6 +101,42 @@ TEST_P(ReduceKernelsTest, TheTargetsMayBeAnyOfTheContributions) {
   }
 }
 
+// The bits of the sums, NaN all alike: of two NaN, compilers may take either.
+std::vector<uint16_t> sums_of(const Reduction& reduction, std::span<const std::byte* const> sources, size_t elements,
+                              InstructionSet set) {
+  std::vector<uint16_t> sums(elements);
+  reduce(reduction, {{}, sources}, ReductionOutput::kResult, reinterpret_cast<std::byte*>(sums.data()), elements, set);
+  for (uint16_t& bits : sums) {
+    const float value = reduction.dtype == DataType::kFloat16 ? to_float(Float16{bits}) : to_float(BFloat16{bits});
+    bits = std::isnan(value) ? 0x7FFF : bits;
+  }
+  return sums;
+}
+
+// Every 16-bit float, infinities and NaN among them, beside others.
+TEST_P(ReduceKernelsTest, SumsOf16BitFloatsAreTheSameBitsInEverySet) {
+  constexpr size_t kPatterns = 1 << 16;
+  std::array<std::vector<uint16_t>, 3> inputs;
+  for (size_t i = 0; i < kPatterns; ++i) {
+    inputs[0].push_back(static_cast<uint16_t>(i));
+    inputs[1].push_back(static_cast<uint16_t>(i * 40'503 + 7));
+    inputs[2].push_back(static_cast<uint16_t>(i * 2'654'435'761U >> 11));
+  }
+  const std::array<const std::byte*, 3> sources{bytes_of(inputs[0]), bytes_of(inputs[1]), bytes_of(inputs[2])};
+  for (const DataType dtype : {DataType::kFloat16, DataType::kBFloat16}) {
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAverage}) {
+      for (const size_t ranks : {2, 3}) {
+        const Reduction reduction{dtype, op, 1, 1, static_cast<int>(ranks)};
+        const auto contributions = std::span(sources).first(ranks);
+
+        ASSERT_EQ(sums_of(reduction, contributions, kPatterns, InstructionSet::kPortable),
+                  sums_of(reduction, contributions, kPatterns, GetParam()))
+            << testing::describe(reduction) << ", " << ranks << " ranks";
+      }
+    }
+  }
+}
+
 // In two steps: what the ranks of each of two groups bring, then what came of it.
 TEST(ReduceKernels, PartialResultsReduceToTheSame) {
   constexpr size_t kElements = 4099;

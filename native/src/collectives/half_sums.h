@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of 16-bit floats in registers: contributions are widened, summed and rounded once without a store in between.
+#pragma once
+
+#include <cstddef>
+
+#include "collectives/half_loops.h"
+#include "collectives/reduce_loops.h"
+
+#if defined(RINGTUNE_HAS_HALF_LOOPS)
+
+namespace ringtune {
+
+using HalfSum = void (*)(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
+                         double by);
+
+// As fused_loop for Element<Float16> or Element<BFloat16> and Add, to the bit; for processors with AVX2 and F16C. Null
+// where there is none for as many contributions.
+template <typename Stored>
+HalfSum pick_half_sum(size_t sources, bool has_two_targets, FusedEnd end);
+
+extern template HalfSum pick_half_sum<Float16>(size_t, bool, FusedEnd);
+extern template HalfSum pick_half_sum<BFloat16>(size_t, bool, FusedEnd);
+
+}  // namespace ringtune
+#endif

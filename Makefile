@@ -125,6 +125,9 @@ bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/ringtune bench
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/allreduce_sizes.py
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/algorithm_table.py
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/dtypes.py
+	@$(BIN)/python -m benchmarks.training_step
+	@$(BIN)/python -m benchmarks.idle_cost
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/small_tensors.py
 	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.timeline_cost
 	@$(BIN)/python -m benchmarks.launchers

@@ -4,6 +4,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rich.table import Table
 
@@ -46,18 +47,27 @@ def take_trace(scheme: Scheme, surroundings: Surroundings) -> list[Trace]:
 
 
 def make_trace_table(traces: Sequence[Trace], ranks: int) -> Table:
-    """Return a table with a line per lap and a column per subject and kind of memory.
+    """Return a table with a section per subject, a line per lap and a column per kind of memory.
 
     Args:
-        traces: At least one.
+        traces: By subject.
         ranks: Number of ranks.
     """
-    table = Table(title=f"where the time goes, us per call or step on rank 0 of {ranks}", show_footer=True)
-    table.add_column("lap", footer="all")
-    for trace in traces:
-        heading = f"{subject_text(trace.workload, trace.bytes)}\n{trace.way}"
-        table.add_column(heading, justify="right", footer=time_text(sum(trace.us.values())))
-    for lap in traces[0].us:
-        if any(trace.us[lap] for trace in traces):
-            table.add_row(lap, *(time_text(trace.us[lap]) if trace.us[lap] else "" for trace in traces))
+    ways = list(dict.fromkeys(trace.way for trace in traces))
+    table = Table(title=f"where the time goes, us per call or step on rank 0 of {ranks}")
+    for heading in ("size or workload", "lap"):
+        table.add_column(heading)
+    for way in ways:
+        table.add_column(way, justify="right")
+    for (workload, size_bytes), group in groupby(traces, lambda trace: (trace.workload, trace.bytes)):
+        by_way = {trace.way: {"all": sum(trace.us.values()), **trace.us} for trace in group}
+        laps = [lap for lap in next(iter(by_way.values())) if any(us[lap] for us in by_way.values())]
+        for lap in laps:
+            subject = subject_text(workload, size_bytes) if lap == laps[0] else ""
+            table.add_row(subject, lap, *(_us_text(by_way[way][lap]) for way in ways))
+        table.add_section()
     return table
+
+
+def _us_text(us: float) -> str:
+    return time_text(us) if us else ""

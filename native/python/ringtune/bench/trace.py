@@ -60,11 +60,12 @@ def make_trace_table(traces: Sequence[Trace], ranks: int) -> Table:
     for way in ways:
         table.add_column(way, justify="right")
     for (workload, size_bytes), group in groupby(traces, lambda trace: (trace.workload, trace.bytes)):
-        by_way = {trace.way: {"all": sum(trace.us.values()), **trace.us} for trace in group}
-        laps = [lap for lap in next(iter(by_way.values())) if any(us[lap] for us in by_way.values())]
-        for lap in laps:
-            subject = subject_text(workload, size_bytes) if lap == laps[0] else ""
-            table.add_row(subject, lap, *(_us_text(by_way[way][lap]) for way in ways))
+        us_of = {trace.way: trace.us for trace in group}
+        table.add_row(subject_text(workload, size_bytes), "all", *(_us_text(sum(us_of[way].values())) for way in ways))
+        for lap in us_of[ways[0]]:
+            times = [_us_text(us_of[way][lap]) for way in ways]
+            if any(times):
+                table.add_row("", lap, *times)
         table.add_section()
     return table
 

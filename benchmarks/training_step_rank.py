@@ -21,16 +21,18 @@ from text_transformer import LARGE, CharacterTransformer, next_character_loss
 CHARACTERS = 128
 BATCH_SIZE = 8
 WARM_UP_STEPS = 10
+ENGINE_WAYS = ("in step", "ringtune")
 
 
 def prepare(way: str, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return the model and its optimizer as the way has them: `floor` reduces nothing."""
+    """Return the model and its optimizer as the way has them: `floor` and `in step` reduce nothing."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     if way == "ddp":
         dist.init_process_group("gloo")
         return DistributedDataParallel(model), optimizer
-    if way == "ringtune":
+    if way in ENGINE_WAYS:
         hvd.init()
+    if way == "ringtune":
         return model, hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     return model, optimizer
 
@@ -48,12 +50,14 @@ def main() -> None:
         optimizer.zero_grad()
         next_character_loss(model(windows[:, :-1]), windows[:, 1:]).backward()
         optimizer.step()
+        if way == "in step":
+            hvd.barrier()
         times_s.append(time.perf_counter() - start_s)
     if os.environ["RANK"] == "0":
         print(median(times_s[WARM_UP_STEPS:]) * 1e3)
     if way == "ddp":
         dist.destroy_process_group()
-    if way == "ringtune":
+    if way in ENGINE_WAYS:
         hvd.shutdown()
 
 

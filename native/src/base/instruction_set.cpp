@@ -3,15 +3,30 @@
 
 #include <array>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace ringtune {
 namespace {
 
 constexpr std::array kAll{InstructionSet::kPortable, InstructionSet::kAvx2, InstructionSet::kAvx512};
 
+#if defined(__x86_64__)
+// Some compilers' __builtin_cpu_supports does not know it.
+bool has_f16c() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 size_t count_supported() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) {
+  if (!__builtin_cpu_supports("avx2") || !has_f16c()) {
     return 1;
   }
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

@@ -71,27 +71,20 @@ TEST(CacheIds, EverySecondIdCostsABitOfEach) {
 
 TEST(CacheIds, FewIdsFarApartCostFourBytesEach) { EXPECT_EQ(kHeadBytes + 3 * 4, encoded({1, 10'000, 60'000}).size()); }
 
-TEST(CacheIds, MoreThanThereCanBeIsRefused) {
+Bytes frame_of_runs(const std::vector<std::pair<uint16_t, uint16_t>>& runs) {
   Writer writer;
   writer.put(uint8_t{0});
-  writer.put(uint32_t{2});
-  for (int i = 0; i < 2; ++i) {
-    writer.put(uint16_t{0});
-    writer.put(uint16_t{0xffff});
+  writer.put(static_cast<uint32_t>(runs.size()));
+  for (const auto& [first, last] : runs) {
+    writer.put(first);
+    writer.put(last);
   }
-
-  EXPECT_FALSE(decoded(writer.release()));
+  return writer.release();
 }
 
-TEST(CacheIds, ARunThatEndsBeforeItBeginsIsRefused) {
-  Writer writer;
-  writer.put(uint8_t{0});
-  writer.put(uint32_t{1});
-  writer.put(uint16_t{5});
-  writer.put(uint16_t{4});
+TEST(CacheIds, MoreThanThereCanBeIsRefused) { EXPECT_FALSE(decoded(frame_of_runs({{0, 0xffff}, {0, 0xffff}}))); }
 
-  EXPECT_FALSE(decoded(writer.release()));
-}
+TEST(CacheIds, ARunThatEndsBeforeItBeginsIsRefused) { EXPECT_FALSE(decoded(frame_of_runs({{5, 4}}))); }
 
 TEST(CacheIds, BitsBeyondTheLastIdAreRefused) {
   Writer writer;

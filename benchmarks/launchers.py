@@ -7,9 +7,9 @@ step time. A launcher is compared with plain `ringtune run` in the same environm
 numpy are the same and the launcher is the only difference. `ringtune run, again` is compared so, too: it shows what
 the method finds where there is no difference.
 
-Alike for all: one thread for numpy (`OMP_NUM_THREADS=1`, as torchrun sets it), shared memory, no binding to cores
-(Open MPI's mpirun binds unless it is told not to, and an engine has threads of its own). There is no Slurm here: two
-tasks get the variables that srun sets.
+Alike for all: one thread for numpy (`OMP_NUM_THREADS=1`, as torchrun sets it), shared memory, and no binding by the
+launcher (Open MPI's mpirun binds unless it is told not to): the job binds each rank to a core. There is no Slurm here:
+two tasks get the variables that srun sets.
 """
 
 import argparse
@@ -228,8 +228,8 @@ def render(name: str, reports: Mapping[str, Sequence[Report]], console: Console)
 def main() -> None:
     """Launch what was asked for and print what came of it."""
     parser = argparse.ArgumentParser(description="Time the same job under each launcher.")
-    parser.add_argument("--rounds", type=int, default=12, help=f"launches of each launcher, at least {MIN_PAIRS}")
-    parser.add_argument("--steps", type=int, default=200, help="measured steps of a launch")
+    parser.add_argument("--rounds", type=int, default=40, help=f"launches of each launcher, at least {MIN_PAIRS}")
+    parser.add_argument("--steps", type=int, default=100, help="measured steps of a launch")
     parser.add_argument("--environments", nargs="+", choices=ENVIRONMENTS, default=list(ENVIRONMENTS))
     arguments = parser.parse_args()
     if arguments.rounds < MIN_PAIRS or arguments.steps < 1:

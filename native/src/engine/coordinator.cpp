@@ -72,27 +72,57 @@ bool Coordinator::receive_requests(int64_t now_ns) {
   bool is_active = false;
   Bytes frame;
   Request request;
-  for (int rank = 0; rank < transport_.world_size(); ++rank) {
+  for (const int rank : layout_.local_ranks()) {
     while (transport_.try_receive_request(rank, frame)) {
       is_active = true;
       if (!decode(frame, request)) {
-        transport_.fail({StatusCode::kPeerLostError, rank,
-                         "rank " + std::to_string(rank) + " sent a request that cannot be read (" +
-                             std::to_string(frame.size()) + " bytes); all ranks must run one version"});
+        fail_unreadable(rank, frame);
         return true;
       }
-      handle(rank, request, now_ns);
+      handle({&rank, 1}, request, now_ns);
+    }
+  }
+  for (int host = 1; host < layout_.host_count(); ++host) {
+    is_active |= receive_forwarded(layout_.leader_of(host), now_ns);
+  }
+  return is_active;
+}
+
+bool Coordinator::receive_forwarded(int leader, int64_t now_ns) {
+  bool is_active = false;
+  Bytes frame;
+  ForwardedRequest forwarded;
+  const std::vector<int>& ranks = layout_.ranks_of(layout_.host_of(leader));
+  while (transport_.try_receive_forwarded(leader, frame)) {
+    is_active = true;
+    const bool is_of_all =
+        decode(frame, forwarded) && forwarded.rank == ForwardedRequest::kEveryRank && forwarded.request.items.empty();
+    const auto one = std::ranges::find(ranks, forwarded.rank);
+    if (is_of_all) {
+      handle(ranks, forwarded.request, now_ns);
+    } else if (one != ranks.end()) {
+      handle({&*one, 1}, forwarded.request, now_ns);
+    } else {
+      fail_unreadable(leader, frame);
+      return true;
     }
   }
   return is_active;
 }
 
-void Coordinator::handle(int rank, const Request& request, int64_t now_ns) {
+void Coordinator::fail_unreadable(int rank, const Bytes& frame) {
+  transport_.fail({StatusCode::kPeerLostError, rank,
+                   "rank " + std::to_string(rank) + " sent a request that cannot be read (" +
+                       std::to_string(frame.size()) + " bytes); all ranks must run one version"});
+}
+
+void Coordinator::handle(std::span<const int> ranks, const Request& request, int64_t now_ns) {
+  const int rank = ranks.front();
   if (!is_config_agreed(rank, request)) {
     return;
   }
   for (const CacheId id : request.cached) {
-    if (!ledger_.add_cached(rank, id, now_ns)) {
+    if (!ledger_.add_cached(ranks, id, now_ns)) {
       fail_out_of_order(rank, "cache id " + std::to_string(id));
       return;
     }

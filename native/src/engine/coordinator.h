@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rank 0's part of the negotiation: collects requests, decides rounds, watches for stalls, carries config switches.
+// Requests of other hosts come through their leaders (HostLeader).
 //
 // Ranks hold their tensors back for `cycle_ms` (SubmissionQueue); what is ready here has waited and goes at once.
 #pragma once
@@ -9,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "base/log.h"
 #include "collectives/algorithm_table.h"
 #include "engine/fusion.h"
+#include "engine/leader.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
 #include "transport/layout.h"
@@ -30,7 +33,7 @@ struct CoordinatorLimits {
   int64_t timeout_ns;
 };
 
-class Coordinator {
+class Coordinator final : public Leader {
  public:
   Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config, CoordinatorLimits limits,
               const Log& log);
@@ -41,14 +44,15 @@ class Coordinator {
   // In a turn of the engine's work: the meaning of `auto` in the rounds decided from now on.
   void set_table(AlgorithmTable table) { table_ = std::move(table); }
 
-  // The communication thread. True if something was received or sent.
-  bool progress(int64_t now_ns);
-  // Whether responses wait for room in the ring.
-  bool is_congested() const { return !outbox_.empty(); }
+  bool progress(int64_t now_ns) override;
+  bool is_congested() const override { return !outbox_.empty(); }
 
  private:
   bool receive_requests(int64_t now_ns);
-  void handle(int rank, const Request& request, int64_t now_ns);
+  bool receive_forwarded(int leader, int64_t now_ns);
+  void fail_unreadable(int rank, const Bytes& frame);
+  // Of one rank, or, where there are no items, of several.
+  void handle(std::span<const int> ranks, const Request& request, int64_t now_ns);
   bool handle_item(int rank, const RequestItem& item, int64_t now_ns);
   void fail_out_of_order(int rank, const std::string& what);
   bool is_config_agreed(int rank, const Request& request);

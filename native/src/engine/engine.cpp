@@ -160,9 +160,12 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                              transport_, layout_, options_.config,
                              CoordinatorLimits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)},
                              log_)),
+      host_leader_(options_.rank != kCoordinator && layout_.is_leader()
+                       ? std::make_unique<HostLeader>(transport_, layout_)
+                       : nullptr),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
-      progress_(transport_, coordinator_.get(),
+      progress_(transport_, leader(),
                 Executor(layout_,
                          Stage(
                              segment, layout_, seconds_to_ns(options_.timeout_s),
@@ -174,6 +177,10 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       communication_thread_([this] { loop_.run(); }) {}
 
 Engine::~Engine() { shutdown(); }
+
+Leader* Engine::leader() const {
+  return coordinator_ != nullptr ? static_cast<Leader*>(coordinator_.get()) : host_leader_.get();
+}
 
 Status Engine::prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
                                  Submission& submission) {

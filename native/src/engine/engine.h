@@ -17,6 +17,7 @@
 #include "engine/allreduce_timer.h"
 #include "engine/coordinator.h"
 #include "engine/handle_table.h"
+#include "engine/host_leader.h"
 #include "engine/progress.h"
 #include "engine/progress_loop.h"
 #include "engine/submission_queue.h"
@@ -123,6 +124,7 @@ class Engine {
   void abandon_after_fork();
 
  private:
+  Leader* leader() const;
   // The submission of an allreduce that can be made.
   Status prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
                            Submission& submission);
@@ -139,6 +141,7 @@ class Engine {
   std::unique_ptr<Links> links_;              // where the world has several hosts
   std::shared_ptr<Arena> arena_;              // where it has one, and the address space allows it
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
+  std::unique_ptr<HostLeader> host_leader_;   // leaders of other hosts
   SubmissionQueue queue_;
   HandleTable handles_;
   ActiveConfig active_;

@@ -32,11 +32,11 @@ EngineConfig ActiveConfig::get() const {
   return config_;
 }
 
-Progress::Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
+Progress::Progress(Transport& transport, Leader* leader, Executor executor, SubmissionQueue& queue,
                    HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps,
                    int64_t timeout_ns)
     : transport_(transport),
-      coordinator_(coordinator),
+      leader_(leader),
       executor_(std::move(executor)),
       queue_(queue),
       handles_(handles),
@@ -60,8 +60,8 @@ bool Progress::step() {
   collect_submissions();
   bool is_active = send_requests();
   const int64_t now = now_ns();
-  if (coordinator_ != nullptr) {
-    is_active |= coordinator_->progress(now);
+  if (leader_ != nullptr) {
+    is_active |= leader_->progress(now);
   }
   is_active |= execute_responses();
   if (!is_active) {
@@ -78,10 +78,18 @@ int64_t Progress::wait_limit_ns() const {
   const auto shorten_to = [&limit_ns](int64_t left_ns) {
     limit_ns = limit_ns == kNoLimit ? left_ns : std::min(limit_ns, left_ns);
   };
-  if (const std::optional<int64_t> due_ns = queue_.due_ns()) {
-    shorten_to(std::max<int64_t>(0, *due_ns - now_ns()));
+  const auto shorten_to_due = [&shorten_to](std::optional<int64_t> due_ns) {
+    if (due_ns) {
+      shorten_to(std::max<int64_t>(0, *due_ns - now_ns()));
+    }
+  };
+  bool is_congested = !unsent_.empty();
+  shorten_to_due(queue_.due_ns());
+  if (leader_ != nullptr) {
+    shorten_to_due(leader_->due_ns());
+    is_congested |= leader_->is_congested();
   }
-  if (!unsent_.empty() || (coordinator_ != nullptr && coordinator_->is_congested())) {
+  if (is_congested) {
     shorten_to(kRetryNs);
   }
   return limit_ns;
@@ -264,10 +272,7 @@ void Progress::watch_coordinator(int64_t now_ns) {
     waiting_since_ns_ = 0;
     return;
   }
-  if (transport_.rank() != kCoordinator && transport_.has_departed(kCoordinator) && !execute_responses()) {
-    transport_.fail({StatusCode::kPeerLostError, kCoordinator,
-                     "rank 0 left the job (shutdown) while rank " + std::to_string(transport_.rank()) + " waits for '" +
-                         pending_.a_name() + "'; all ranks must run the same number of steps"});
+  if (has_lost_way(kCoordinator) || has_lost_way(transport_.leader())) {
     return;
   }
   const bool is_waiting = pending_.wait_for_data();
@@ -281,6 +286,17 @@ void Progress::watch_coordinator(int64_t now_ns) {
                          format_seconds(timeout_ns_) +
                          "); see whether it is stopped or its network is down, or raise RINGTUNE_TIMEOUT_S"});
   }
+}
+
+bool Progress::has_lost_way(int rank) {
+  if (rank == transport_.rank() || !transport_.has_departed(rank) || execute_responses() || pending_.empty()) {
+    return false;
+  }
+  transport_.fail({StatusCode::kPeerLostError, rank,
+                   "rank " + std::to_string(rank) + " left the job (shutdown) while rank " +
+                       std::to_string(transport_.rank()) + " waits for '" + pending_.a_name() +
+                       "'; all ranks must run the same number of steps"});
+  return true;
 }
 
 void Progress::fail_everything(const Status& status) {

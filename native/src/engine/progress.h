@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
-#include "engine/coordinator.h"
 #include "engine/executor.h"
 #include "engine/handle_table.h"
+#include "engine/leader.h"
 #include "engine/pending_tensors.h"
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
@@ -52,10 +52,9 @@ class ActiveConfig {
 
 class Progress {
  public:
-  // `coordinator` is null except on rank 0.
-  Progress(Transport& transport, Coordinator* coordinator, Executor executor, SubmissionQueue& queue,
-           HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps,
-           int64_t timeout_ns);
+  // `leader` is null on a rank that leads no host.
+  Progress(Transport& transport, Leader* leader, Executor executor, SubmissionQueue& queue, HandleTable& handles,
+           ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps, int64_t timeout_ns);
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
@@ -86,9 +85,11 @@ class Progress {
   void finish(std::span<const Submission> done, const Status& status);
 
   void watch_coordinator(int64_t now_ns);
+  // Whether a rank through which answers come has departed while something waits for one; fails the world then.
+  bool has_lost_way(int rank);
 
   Transport& transport_;
-  Coordinator* coordinator_;
+  Leader* leader_;
   Executor executor_;
   SubmissionQueue& queue_;
   HandleTable& handles_;

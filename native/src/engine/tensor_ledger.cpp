@@ -96,7 +96,7 @@ TensorLedger::TensorLedger(int world_size, const ResponseCache& cache)
 
 bool TensorLedger::add(int rank, const RequestItem& item, int64_t now_ns) {
   LedgerEntry& entry = entry_of(item.name);
-  if (!take(entry, rank, now_ns)) {
+  if (!take(entry, {&rank, 1}, now_ns)) {
     return false;
   }
   entry.in_full.push_back({rank, find_variant(entry, item.signature), item.arena_offset});
@@ -104,7 +104,7 @@ bool TensorLedger::add(int rank, const RequestItem& item, int64_t now_ns) {
   return true;
 }
 
-bool TensorLedger::add_cached(int rank, CacheId id, int64_t now_ns) {
+bool TensorLedger::add_cached(std::span<const int> ranks, CacheId id, int64_t now_ns) {
   const size_t index = id - 1;
   if (index >= cached_.size() || cached_[index]->submitted == 0) {
     const ResponseCache::Entry* known = cache_.entry(id);
@@ -113,7 +113,7 @@ bool TensorLedger::add_cached(int rank, CacheId id, int64_t now_ns) {
     }
   }
   LedgerEntry& entry = cached_entry(id);
-  if (!take(entry, rank, now_ns)) {
+  if (!take(entry, ranks, now_ns)) {
     return false;
   }
   complete_if_nobody_is_missing(entry);
@@ -144,16 +144,19 @@ LedgerEntry& TensorLedger::cached_entry(CacheId id) {
   return *cached_[id - 1];
 }
 
-bool TensorLedger::take(LedgerEntry& entry, int rank, int64_t now_ns) {
-  const auto index = static_cast<size_t>(rank);
-  if (entry.has_submitted[index] || entry.is_complete || has_joined_[index]) {
-    return false;
+bool TensorLedger::take(LedgerEntry& entry, std::span<const int> ranks, int64_t now_ns) {
+  for (const int rank : ranks) {
+    const auto index = static_cast<size_t>(rank);
+    if (entry.has_submitted[index] || entry.is_complete || has_joined_[index]) {
+      return false;
+    }
+    entry.has_submitted[index] = true;
   }
-  entry.has_submitted[index] = true;
-  if (++entry.submitted == 1) {
+  if (entry.submitted == 0) {
     entry.first_ns = now_ns;
     entry.position = waiting_.insert(waiting_.end(), &entry);
   }
+  entry.submitted += static_cast<int>(ranks.size());
   return true;
 }
 

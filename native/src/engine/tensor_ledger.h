@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,10 +56,10 @@ class TensorLedger {
  public:
   TensorLedger(int world_size, const ResponseCache& cache);
 
-  // Both are false if this rank has submitted the tensor before and it is still pending, or has joined; the second also
-  // for an id that means nothing, or means nothing any more.
+  // Both are false if one of these ranks has submitted the tensor before and it is still pending, or has joined; the
+  // second also for an id that means nothing, or means nothing any more.
   bool add(int rank, const RequestItem& item, int64_t now_ns);
-  bool add_cached(int rank, CacheId id, int64_t now_ns);
+  bool add_cached(std::span<const int> ranks, CacheId id, int64_t now_ns);
   // The rank submits nothing more until all have joined; false if it has joined already.
   bool join(int rank);
   int joined_count() const { return joined_count_; }
@@ -89,7 +90,7 @@ class TensorLedger {
 
   LedgerEntry& entry_of(const std::string& name);
   LedgerEntry& cached_entry(CacheId id);
-  bool take(LedgerEntry& entry, int rank, int64_t now_ns);
+  bool take(LedgerEntry& entry, std::span<const int> ranks, int64_t now_ns);
   void complete_if_nobody_is_missing(LedgerEntry& entry);
   std::string find_error(const LedgerEntry& entry, bool is_differing) const;
   void release(LedgerEntry& entry);

@@ -27,47 +27,49 @@ ClusterTransport::ClusterTransport(std::shared_ptr<Segment> segment, const Layou
 }
 
 bool ClusterTransport::try_send_request(ByteSpan frame) {
-  if (!layout_.is_local(kCoordinator)) {
-    const bool has_room = links_->has_room(frame);
-    if (has_room) {
-      links_->send(FrameType::kRequest, frame);
-    }
-    return has_room;
-  }
   if (!request_rings_[static_cast<size_t>(layout_.local_rank())].try_write(frame)) {
     return false;
   }
-  segment_->block(layout_.local_rank_of(kCoordinator)).doorbell.ring();
+  segment_->block(layout_.local_rank_of(layout_.leader())).doorbell.ring();
   return true;
 }
 
+bool ClusterTransport::try_receive_response(Bytes& frame) {
+  return response_ring_.try_read(layout_.local_rank(), frame);
+}
+
 bool ClusterTransport::try_receive_request(int from_rank, Bytes& frame) {
-  if (!layout_.is_local(from_rank)) {
-    return links_->try_receive(from_rank, frame);
-  }
   return request_rings_[static_cast<size_t>(layout_.local_rank_of(from_rank))].try_read(0, frame);
 }
 
 bool ClusterTransport::try_publish_response(ByteSpan frame) {
+  const bool is_for_all_hosts = rank() == kCoordinator && links_ != nullptr;
   // This thread alone adds to either: what has room now has room until the frame is in.
-  if (links_ != nullptr && !links_->has_room(frame)) {
+  if (is_for_all_hosts && !links_->has_room(frame)) {
     return false;
   }
   if (!response_ring_.try_write(frame)) {
     return false;
   }
-  if (links_ != nullptr) {
+  if (is_for_all_hosts) {
     links_->send(FrameType::kResponse, frame);
   }
   ring_neighbours();
   return true;
 }
 
-bool ClusterTransport::try_receive_response(Bytes& frame) {
-  if (!layout_.is_local(kCoordinator)) {
-    return links_->try_receive(kCoordinator, frame);
+bool ClusterTransport::try_forward_request(ByteSpan frame) {
+  const bool has_room = links_->has_room(frame);
+  if (has_room) {
+    links_->send(FrameType::kRequest, frame);
   }
-  return response_ring_.try_read(layout_.local_rank(), frame);
+  return has_room;
+}
+
+void ClusterTransport::pass_on_departure() {
+  if (segment_->header().has_coordinator_departed.exchange(1) == 0) {
+    ring_neighbours();
+  }
 }
 
 void ClusterTransport::fail(const Failure& failure) {
@@ -96,7 +98,9 @@ void ClusterTransport::depart() {
 
 bool ClusterTransport::has_departed(int peer_rank) const {
   if (!layout_.is_local(peer_rank)) {
-    return links_->has_departed(peer_rank);
+    const bool is_told_by_leader = peer_rank == kCoordinator && !layout_.is_leader();
+    return is_told_by_leader ? segment_->header().has_coordinator_departed.load() != 0
+                             : links_->has_departed(peer_rank);
   }
   return segment_->block(layout_.local_rank_of(peer_rank)).has_departed.load() != 0;
 }

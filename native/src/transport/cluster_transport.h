@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control plane of a world: the rings of the shared-memory segment inside a host, control sockets between hosts.
 //
-// Every rank speaks to rank 0, and rank 0 to every rank. The first failure that a host comes to know is kept in its
-// segment, and goes over the control sockets to rank 0 and from there to every other host.
+// Messages between hosts are those of rank 0 and the hosts' leaders. Every rank of another host has a control socket to
+// rank 0 all the same: silence, departure and failure are seen of each. The first failure that a host comes to know is
+// kept in its segment, and goes over the control sockets to rank 0 and from there to every other host.
 #pragma once
 
 #include <memory>
@@ -31,11 +32,16 @@ class ClusterTransport final : public Transport {
 
   int rank() const override { return layout_.rank(); }
   int world_size() const override { return layout_.world_size(); }
+  int leader() const override { return layout_.leader(); }
 
   bool try_send_request(ByteSpan frame) override;
+  bool try_receive_response(Bytes& frame) override;
   bool try_receive_request(int from_rank, Bytes& frame) override;
   bool try_publish_response(ByteSpan frame) override;
-  bool try_receive_response(Bytes& frame) override;
+  bool try_forward_request(ByteSpan frame) override;
+  bool try_receive_published(Bytes& frame) override { return links_->try_receive(kCoordinator, frame); }
+  void pass_on_departure() override;
+  bool try_receive_forwarded(int from_leader, Bytes& frame) override { return links_->try_receive(from_leader, frame); }
   size_t max_frame_bytes() const override { return kRequestRingBytes / 2; }
 
   uint32_t announce_wait(Sleeper sleeper) override { return doorbell().announce(sleeper); }
@@ -52,7 +58,8 @@ class ClusterTransport final : public Transport {
   int silent_rank() const override { return links_ == nullptr ? kNoCulprit : links_->silent_rank(); }
 
   void depart() override;
-  // Knows of the ranks of this host; of other hosts, on rank 0 all ranks, elsewhere rank 0.
+  // Knows of the ranks of this host; of other hosts, on rank 0 all ranks, elsewhere rank 0: a leader once it has
+  // received what rank 0 sent before, the others once their leader has passed it on.
   bool has_departed(int peer_rank) const override;
 
   // In a forked child: closes descriptors and touches the shared memory, which is not mapped there, no more.

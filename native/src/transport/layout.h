@@ -24,6 +24,10 @@ class Layout {
   const std::vector<int>& ranks_of(int host) const { return ranks_[static_cast<size_t>(host)]; }
   const std::vector<int>& local_ranks() const { return ranks_of(host()); }
   int local_size() const { return static_cast<int>(local_ranks().size()); }
+  // Speaks with rank 0 for its host: local rank 0.
+  int leader_of(int host) const { return ranks_of(host).front(); }
+  int leader() const { return leader_of(host()); }
+  bool is_leader() const { return rank_ == leader(); }
   int local_rank() const { return local_rank_of(rank_); }
   // Of a rank on its own host.
   int local_rank_of(int rank) const { return local_ranks_[static_cast<size_t>(rank)]; }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the engine needs from a way to reach its peers: ordered control messages, one event to sleep on, and failures.
 //
-// Control messages go from every rank to the coordinator (rank 0) and from the coordinator to every rank, itself
-// included. Sends never block: `false` means "no room now, try at the next progress". Otherwise a coordinator that
+// Control messages are a tree: every rank sends requests to its host's leader (local rank 0), leaders pass them on to
+// the coordinator (rank 0, the leader of its own host), whose responses come back to every rank, itself included, the
+// same way. Sends never block: `false` means "no room now, try at the next progress". Otherwise a coordinator that
 // executes a collective and a rank that waits for room would wait for each other.
 //
 // All calls but `notify`, `fail` and `failure` belong to the thread that does the engine's work at the time.
@@ -25,11 +26,22 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  // To whom this rank's requests go.
+  virtual int leader() const = 0;
 
   virtual bool try_send_request(ByteSpan frame) = 0;
-  virtual bool try_receive_request(int from_rank, Bytes& frame) = 0;
-  virtual bool try_publish_response(ByteSpan frame) = 0;
   virtual bool try_receive_response(Bytes& frame) = 0;
+  // A leader: with the ranks of its host.
+  virtual bool try_receive_request(int from_rank, Bytes& frame) = 0;
+  // To the ranks of its host; rank 0's go to the other leaders, too.
+  virtual bool try_publish_response(ByteSpan frame) = 0;
+  // A leader but rank 0: with rank 0.
+  virtual bool try_forward_request(ByteSpan frame) = 0;
+  virtual bool try_receive_published(Bytes& frame) = 0;
+  // Rank 0 has departed, and the ranks of this host have all that it published.
+  virtual void pass_on_departure() = 0;
+  // Rank 0: with the other leaders.
+  virtual bool try_receive_forwarded(int from_leader, Bytes& frame) = 0;
   // Largest frame that fits, whatever is queued.
   virtual size_t max_frame_bytes() const = 0;
 

@@ -103,6 +103,30 @@ std::vector<ResponseTensor> get_tensors(Reader& reader) {
   return tensors;
 }
 
+void put_request(Writer& writer, const Request& request) {
+  writer.put(request.config_epoch);
+  writer.put(request.config_hash);
+  put_cache_ids(writer, request.cached);
+  writer.put(static_cast<uint32_t>(request.items.size()));
+  for (const RequestItem& item : request.items) {
+    writer.put_string(item.name);
+    put_signature(writer, item.signature);
+    writer.put(item.arena_offset);
+  }
+}
+
+void get_request(Reader& reader, Request& request) {
+  request.config_epoch = reader.get<uint64_t>();
+  request.config_hash = reader.get<uint64_t>();
+  request.cached = get_cache_ids(reader);
+  request.items.clear();
+  const uint32_t count = reader.get_count(kMinItemBytes);
+  request.items.reserve(count);
+  for (uint32_t i = 0; i < count && reader.is_intact(); ++i) {
+    request.items.push_back(get_item(reader));
+  }
+}
+
 std::string describe_scales(const Signature& signature) {
   if (signature.prescale == 1 && signature.postscale == 1) {
     return "";
@@ -149,29 +173,27 @@ std::string Signature::describe() const {
 
 Bytes encode(const Request& request) {
   Writer writer;
-  writer.put(request.config_epoch);
-  writer.put(request.config_hash);
-  put_cache_ids(writer, request.cached);
-  writer.put(static_cast<uint32_t>(request.items.size()));
-  for (const RequestItem& item : request.items) {
-    writer.put_string(item.name);
-    put_signature(writer, item.signature);
-    writer.put(item.arena_offset);
-  }
+  put_request(writer, request);
   return writer.release();
 }
 
 bool decode(ByteSpan frame, Request& request) {
   Reader reader(frame);
-  request.config_epoch = reader.get<uint64_t>();
-  request.config_hash = reader.get<uint64_t>();
-  request.cached = get_cache_ids(reader);
-  request.items.clear();
-  const uint32_t count = reader.get_count(kMinItemBytes);
-  request.items.reserve(count);
-  for (uint32_t i = 0; i < count && reader.is_intact(); ++i) {
-    request.items.push_back(get_item(reader));
-  }
+  get_request(reader, request);
+  return reader.is_at_end();
+}
+
+Bytes encode(const ForwardedRequest& forwarded) {
+  Writer writer;
+  writer.put(forwarded.rank);
+  put_request(writer, forwarded.request);
+  return writer.release();
+}
+
+bool decode(ByteSpan frame, ForwardedRequest& forwarded) {
+  Reader reader(frame);
+  forwarded.rank = reader.get<int32_t>();
+  get_request(reader, forwarded.request);
   return reader.is_at_end();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two messages of the negotiation: requests to the coordinator, responses to every rank.
+// The messages of the negotiation: requests to the coordinator, from other hosts by way of their leaders; responses to
+// every rank.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +61,14 @@ struct Request {
   std::vector<RequestItem> items;  // submitted after those of `cached`
 };
 
+// What a host's leader passes on: a rank's request, or the ids that every rank of the host has requested.
+struct ForwardedRequest {
+  static constexpr int32_t kEveryRank = -1;  // of the leader's host
+
+  int32_t rank = kEveryRank;
+  Request request;
+};
+
 // A tensor that not all ranks know by an id.
 struct ResponseTensor {
   CacheId cache_id = kNoCacheId;  // if there is one: learn this pair
@@ -91,10 +100,12 @@ struct Response {
 };
 
 Bytes encode(const Request& request);
+Bytes encode(const ForwardedRequest& forwarded);
 Bytes encode(const Response& response);
 
 // False for a frame that is short, has trailing bytes or values outside their range; the output is then undefined.
 bool decode(ByteSpan frame, Request& request);
+bool decode(ByteSpan frame, ForwardedRequest& forwarded);
 bool decode(ByteSpan frame, Response& response);
 
 }  // namespace ringtune

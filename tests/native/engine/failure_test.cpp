@@ -119,12 +119,12 @@ TEST(Failure, ARankThatHasFallenSilentIsTheCulpritOfATimeout) {
       << status.message();
 }
 
-class DepartureTest : public ::testing::TestWithParam<int> {};
+class DepartureTest : public ::testing::TestWithParam<std::tuple<std::vector<int>, int>> {};
 
 TEST_P(DepartureTest, ARankThatIsStillNeededIsMissedByTheOthers) {
-  const int leaver = GetParam();
+  const int leaver = std::get<1>(GetParam());
 
-  run_world(2, [leaver](Engine& engine) {
+  testing::run_hosts(std::get<0>(GetParam()), [leaver](Engine& engine) {
     std::vector<float> values(4, 1);
     ASSERT_TRUE(allreduce(engine, "together", values).ok());
     if (engine.rank() == leaver) {
@@ -141,7 +141,42 @@ TEST_P(DepartureTest, ARankThatIsStillNeededIsMissedByTheOthers) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Leavers, DepartureTest, ::testing::Values(0, 1));
+INSTANTIATE_TEST_SUITE_P(OneHost, DepartureTest,
+                         ::testing::Combine(::testing::Values(std::vector<int>{0, 0}), ::testing::Values(0, 1)));
+INSTANTIATE_TEST_SUITE_P(TwoHosts, DepartureTest,
+                         ::testing::Combine(::testing::Values(std::vector<int>{0, 0, 1, 1}),
+                                            ::testing::Values(0, 1, 2, 3)));
+
+TEST(Failure, ALeaderThatLeavesIsMissedByANeighbourOfWhomNobodyElseKnowsThatItWaits) {
+  testing::run_hosts({0, 1, 1}, [](Engine& engine) {
+    if (engine.rank() == 1) {
+      engine.shutdown();
+    }
+    if (engine.rank() != 2) {
+      return;
+    }
+    std::vector<float> values(4, 1);
+
+    const Status status = allreduce(engine, "alone", values);
+
+    EXPECT_EQ(StatusCode::kPeerLostError, status.code());
+    EXPECT_NE(std::string::npos, status.message().find("rank 1 left the job (shutdown) while rank 2 waits for 'alone'"))
+        << status.message();
+  });
+}
+
+// Rank 0 finishes a join without the others: its goodbye must not overtake, on a socket of its own, the answers that
+// come to a rank by way of its leader.
+TEST(Failure, AGoodbyeDoesNotOvertakeAnswers) {
+  for (int round = 0; round < 20; ++round) {
+    testing::run_hosts({0, 1, 1}, [](Engine& engine) {
+      Handle handle = kNoHandle;
+      ASSERT_TRUE(engine.join_async(handle).ok());
+      EXPECT_TRUE(finish(engine, handle).ok());
+      engine.shutdown();
+    });
+  }
+}
 
 TEST(Failure, WhatIsPendingAtShutdownFailsWithItsName) {
   run_world(2, [](Engine& engine) {

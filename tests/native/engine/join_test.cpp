@@ -52,7 +52,7 @@ TEST_P(JoinTest, ARankWithoutDataGivesZerosUntilAllHaveJoined) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, JoinTest,
                          ::testing::Combine(::testing::Values(std::vector<int>{0}, std::vector<int>{0, 0, 0},
-                                                              std::vector<int>{0, 0, 1}),
+                                                              std::vector<int>{0, 0, 1}, std::vector<int>{0, 1, 1, 1}),
                                             ::testing::Bool()));
 
 TEST(Join, ATensorThatIsKnownMayGoInOneBatchWithTheJoinBehindIt) {

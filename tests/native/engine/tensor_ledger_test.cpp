@@ -24,7 +24,7 @@ class TensorLedgerTest : public ::testing::Test {
     return cache_.assign(name, signature, std::vector<ArenaOffset>(kRanks, place));
   }
 
-  bool add_cached(int rank, CacheId id) { return ledger_.add_cached(rank, id, kNow); }
+  bool add_cached(int rank, CacheId id) { return ledger_.add_cached({&rank, 1}, id, kNow); }
   bool add(int rank, const std::string& name, const Signature& signature, ArenaOffset place = kNotInArena) {
     return ledger_.add(rank, {name, signature, place}, kNow);
   }
@@ -72,6 +72,21 @@ TEST_F(TensorLedgerTest, AnIdIsRefusedWhileItIsPendingAndWhereItMeansNothing) {
   const CacheId newer = learn("y", shaped(1));
   learn("y", shaped(2));
   EXPECT_FALSE(add_cached(0, newer));
+}
+
+TEST_F(TensorLedgerTest, RanksMayAskTogether) {
+  const CacheId id = learn("x", shaped(4), 128);
+  const std::vector<int> host{1, 2};
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(ledger_.add_cached(host, id, kNow));
+    ASSERT_EQ(std::vector<int>{0}, ledger_.missing_ranks(*ledger_.waiting().front()));
+
+    ASSERT_TRUE(add_cached(0, id));
+
+    EXPECT_EQ(kRanks, take_ready().submitted);
+  }
+  ASSERT_TRUE(add_cached(2, id));
+  EXPECT_FALSE(ledger_.add_cached(host, id, kNow));
 }
 
 TEST_F(TensorLedgerTest, AnIdAndANameMeetInOneEntry) {

@@ -18,8 +18,8 @@
 namespace ringtune {
 namespace {
 
-enum class Target : uint8_t { kRequest, kResponse, kFailure, kFrameStream };
-constexpr int kTargetCount = 4;
+enum class Target : uint8_t { kRequest, kForwardedRequest, kResponse, kFailure, kFrameStream };
+constexpr int kTargetCount = 5;
 
 void require(bool holds) {
   if (!holds) {
@@ -81,6 +81,8 @@ void check(ByteSpan input) {
   switch (static_cast<Target>(std::to_integer<int>(input[0]) % kTargetCount)) {
     case Target::kRequest:
       return check_message<Request>(rest);
+    case Target::kForwardedRequest:
+      return check_message<ForwardedRequest>(rest);
     case Target::kResponse:
       return check_message<Response>(rest);
     case Target::kFailure:
@@ -128,6 +130,7 @@ void put_messages(SeedFolder& seeds) {
   for (const std::vector<CacheId>& cached : cached_samples()) {
     request.cached = cached;
     seeds.put(Target::kRequest, encode(request));
+    seeds.put(Target::kForwardedRequest, encode(ForwardedRequest{3, request}));
   }
   for (int type = 0; type < Response::kTypeCount; ++type) {
     Response response;

@@ -62,7 +62,7 @@ class Cluster {
  public:
   // `raw_rank`: a rank without a transport, whose end of the control socket is the test's to abuse.
   explicit Cluster(const std::vector<int>& hosts, SocketKind kind = SocketKind::kSocketPair, int raw_rank = -1)
-      : layout_(0, hosts), mesh_(hosts, kind) {
+      : hosts_(hosts), layout_(0, hosts), mesh_(hosts, kind) {
     for (int host = 0; host < layout_.host_count(); ++host) {
       segments_.push_back(host_segment(static_cast<int>(layout_.ranks_of(host).size())));
     }
@@ -83,6 +83,7 @@ class Cluster {
   }
   ~Cluster() { close_raw(); }
 
+  Layout layout(int rank) const { return {rank, hosts_}; }
   int world_size() const { return layout_.world_size(); }
   ClusterTransport& transport(int rank) { return *transports_[static_cast<size_t>(rank)]; }
   void destroy(int rank) { transports_[static_cast<size_t>(rank)].reset(); }
@@ -112,6 +113,7 @@ class Cluster {
   }
 
  private:
+  std::vector<int> hosts_;
   Layout layout_;
   SocketMesh mesh_;
   std::vector<std::shared_ptr<Segment>> segments_;

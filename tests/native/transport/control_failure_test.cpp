@@ -73,6 +73,18 @@ TEST_P(RawMemberTest, AFrameThatOnlyRankZeroSendsIsALostPeer) {
   expect_rank_2_lost("cannot be read");
 }
 
+TEST(LeaderMessages, ARequestOfAnotherThanTheLeaderIsALostPeer) {
+  Cluster cluster({0, 1, 1}, SocketKind::kSocketPair, 2);
+  const Bytes request = encode_frame(FrameType::kRequest, bytes_of(10, 1));
+  ASSERT_EQ(static_cast<ssize_t>(request.size()), send(cluster.raw_fd(), request.data(), request.size(), MSG_NOSIGNAL));
+
+  const std::vector<Failure> failures = cluster.failures();
+
+  ASSERT_EQ(2u, failures.size());
+  EXPECT_EQ(2, failures[0].culprit_rank);
+  expect_words(failures[0].text, {"rank 2", "noticed by rank 0", "cannot be read"});
+}
+
 TEST_P(RawMemberTest, ACulpritOutsideTheWorldIsALostPeer) {
   send_raw(encode_frame(FrameType::kAbort, encode(Failure{StatusCode::kPeerLostError, 4, "nonsense"})));
 
@@ -86,7 +98,7 @@ TEST_P(RawMemberTest, MessagesBeforeGarbageAreStillDelivered) {
 
   expect_rank_2_lost("cannot be read");
 
-  ASSERT_TRUE(cluster_.transport(kCoordinator).try_receive_request(2, frame));
+  ASSERT_TRUE(cluster_.transport(kCoordinator).try_receive_forwarded(2, frame));
   EXPECT_EQ(bytes_of(10, 1), frame);
 }
 
@@ -181,8 +193,8 @@ TEST(AfterFork, TheChildKeepsNoDescriptorAndTheParentNoDamage) {
 
   EXPECT_TRUE(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0) << outcome;
   Bytes frame;
-  ASSERT_TRUE(cluster.transport(1).try_send_request(bytes_of(10, 1)));
-  EXPECT_TRUE(eventually([&] { return cluster.transport(0).try_receive_request(1, frame); }));
+  ASSERT_TRUE(cluster.transport(1).try_forward_request(bytes_of(10, 1)));
+  EXPECT_TRUE(eventually([&] { return cluster.transport(0).try_receive_forwarded(1, frame); }));
 }
 
 TEST(Silence, ARankThatSendsNothingIsKnownAndOneThatIsIdleIsNot) {

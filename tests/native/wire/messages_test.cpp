@@ -53,6 +53,19 @@ TEST(Messages, ARequestSurvivesTheRoundTrip) {
   EXPECT_EQ(4096u, received.items[0].arena_offset);
 }
 
+TEST(Messages, AForwardedRequestSurvivesTheRoundTrip) {
+  for (const int32_t rank : {0, 3, ForwardedRequest::kEveryRank}) {
+    const ForwardedRequest sent{rank, sample_request()};
+
+    ForwardedRequest received;
+    ASSERT_TRUE(decode(encode(sent), received));
+
+    EXPECT_EQ(rank, received.rank);
+    EXPECT_EQ(encode(sent), encode(received));
+    EXPECT_FALSE(decode(encode(sent.request), received));
+  }
+}
+
 TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {
   for (const auto type :
        {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError, Response::Type::kJoined}) {
@@ -81,6 +94,7 @@ TEST(Messages, ATornOrPaddedFrameIsRefused) {
 TEST(Messages, RandomBytesNeverReadOutOfBounds) {
   std::mt19937 random(1);
   Request request;
+  ForwardedRequest forwarded;
   Response response;
   int accepted = 0;
 
@@ -90,6 +104,7 @@ TEST(Messages, RandomBytesNeverReadOutOfBounds) {
       frame[random() % frame.size()] = static_cast<std::byte>(random());
     }
     accepted += decode(frame, request) ? 1 : 0;
+    accepted += decode(frame, forwarded) ? 1 : 0;
     accepted += decode(frame, response) ? 1 : 0;
   }
 

@@ -16,7 +16,7 @@
 namespace ringtune {
 namespace {
 
-constexpr uint64_t kMagic = 0x72696e6774756e32ULL;  // "ringtun2": changes with the layout
+constexpr uint64_t kMagic = 0x72696e6774756e33ULL;  // "ringtun3": changes with the layout
 
 size_t blocks_offset() { return round_up(sizeof(SegmentHeader), kPage); }
 

@@ -39,6 +39,7 @@ struct SegmentHeader {
   int32_t failure_code;
   int32_t culprit_rank;
   char failure_text[kFailureTextBytes];
+  SharedU32 has_coordinator_departed;  // of another host; its leader says so
 };
 
 // What a rank tells its peers while data moves; each counter has one writer.

@@ -38,6 +38,10 @@ ControlLinks::ControlLinks(Transport& transport, const Layout& layout, std::vect
     if (fds[rank] >= 0) {
       links_.push_back(std::make_unique<ControlLink>(static_cast<int>(rank), fds[rank], timeout_ns));
       by_rank_[rank] = links_.back().get();
+      all_.push_back(links_.back().get());
+      if (carries_messages(static_cast<int>(rank))) {
+        for_messages_.push_back(links_.back().get());
+      }
     }
   }
 }
@@ -56,8 +60,8 @@ void ControlLinks::start() {
 }
 
 bool ControlLinks::has_room(ByteSpan payload) const {
-  const auto has_room = [&payload](const auto& link) { return link->has_room(payload.size()); };
-  return payload.size() <= kMaxPayloadBytes && std::all_of(links_.begin(), links_.end(), has_room);
+  const auto has_room = [&payload](const ControlLink* link) { return link->has_room(payload.size()); };
+  return payload.size() <= kMaxPayloadBytes && std::ranges::all_of(for_messages_, has_room);
 }
 
 bool ControlLinks::try_receive(int from_rank, Bytes& message) {
@@ -85,7 +89,7 @@ int ControlLinks::silent_rank() const {
 
 void ControlLinks::forward(const Failure& failure) {
   if (!has_forwarded_.exchange(true)) {
-    send_to_all(encode_frame(FrameType::kAbort, encode(failure)));
+    send_to_all(FrameType::kAbort, encode(failure));
   }
 }
 
@@ -94,7 +98,7 @@ void ControlLinks::depart() {
     return;
   }
   is_departing_.store(true);
-  send_to_all(encode_frame(FrameType::kDepart, {}));
+  send_to_all(FrameType::kDepart, {});
   // Closing a socket that has unread bytes drops what the peer's kernel has not confirmed.
   const int64_t limit_ns = now_ns() + kDepartLimitNs;
   while (!is_flushed() && now_ns() < limit_ns) {
@@ -137,8 +141,9 @@ void ControlLinks::run() {
 void ControlLinks::beat() {
   if (const int64_t now = now_ns(); now >= next_beat_ns_) {
     next_beat_ns_ = now + kHeartbeatNs;
-    if (!is_departing_.load() && has_room({})) {
-      send_to_all(encode_frame(FrameType::kHeartbeat, {}));
+    const auto has_room = [](const ControlLink* link) { return link->has_room(0); };
+    if (!is_departing_.load() && std::ranges::all_of(all_, has_room)) {
+      send_to_all(FrameType::kHeartbeat, {});
     }
   }
 }
@@ -177,7 +182,7 @@ bool ControlLinks::handle(ControlLink& link, Frame& frame) {
     link.set_goodbye();
     return true;
   }
-  if (frame.type == message) {
+  if (frame.type == message && carries_messages(link.peer_rank())) {
     link.deliver(std::move(frame.payload));
     return true;
   }
@@ -201,9 +206,14 @@ void ControlLinks::lose(ControlLink& link, const std::string& how) {
                        "; see its output and the network between the hosts. Only shutdown() is usable now"});
 }
 
-void ControlLinks::send_to_all(ByteSpan frame) {
+bool ControlLinks::carries_messages(int peer_rank) const {
+  const int member = layout_.rank() == kCoordinator ? peer_rank : layout_.rank();
+  return member == layout_.leader_of(layout_.host_of(member));
+}
+
+void ControlLinks::send_to(const std::vector<ControlLink*>& links, ByteSpan frame) {
   bool is_left = false;
-  for (const auto& link : links_) {
+  for (ControlLink* link : links) {
     is_left |= link->send(frame);
   }
   if (is_left) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The control sockets of one rank and the thread that serves them, also while the communication thread executes a
-// collective: on rank 0 one socket to every rank of another host, on such a rank the one to rank 0.
+// collective: on rank 0 one socket to every rank of another host, on such a rank the one to rank 0. Requests and
+// responses travel between rank 0 and the leaders of hosts; heartbeats, failures and goodbyes on every socket.
 #pragma once
 
 #include <atomic>
@@ -29,9 +30,10 @@ class ControlLinks {
   // Not in the constructor: the thread uses the transport, which is being made then. Without sockets there is none.
   void start();
 
-  // The communication thread. What has room on every link is taken by `send`, which goes to all of them.
+  // The communication thread, of rank 0 or a leader. What has room on every link for messages is taken by `send`, which
+  // goes to all of them.
   bool has_room(ByteSpan payload) const;
-  void send(FrameType type, ByteSpan payload) { send_to_all(encode_frame(type, payload)); }
+  void send(FrameType type, ByteSpan payload) { send_to(for_messages_, encode_frame(type, payload)); }
   bool try_receive(int from_rank, Bytes& message);
   bool has_departed(int peer_rank) const;
   // The peer that has been silent for longest, if that is as long as a living one never is; else kNoCulprit. Any
@@ -54,7 +56,9 @@ class ControlLinks {
   bool handle(ControlLink& link, Frame& frame);
   bool take_abort(ByteSpan payload);
   void lose(ControlLink& link, const std::string& how);
-  void send_to_all(ByteSpan frame);
+  void send_to(const std::vector<ControlLink*>& links, ByteSpan frame);
+  void send_to_all(FrameType type, ByteSpan payload) { send_to(all_, encode_frame(type, payload)); }
+  bool carries_messages(int peer_rank) const;
   bool is_flushed() const;
   void wake();
   void stop();
@@ -65,6 +69,8 @@ class ControlLinks {
   const std::vector<int> pids_;
   std::vector<std::unique_ptr<ControlLink>> links_;
   std::vector<ControlLink*> by_rank_;
+  std::vector<ControlLink*> all_;
+  std::vector<ControlLink*> for_messages_;
   Bytes scratch_;  // of the link thread
   int wake_fd_;
   std::atomic<bool> is_stopping_{false};

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the leader of a host does with the requests of its ranks: rank 0 answers them (Coordinator), the others pass
+// them on to rank 0 (HostLeader).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ringtune {
+
+class Leader {
+ public:
+  virtual ~Leader() = default;
+
+  // The communication thread. True if something was received or sent.
+  virtual bool progress(int64_t now_ns) = 0;
+  // Whether messages wait for room.
+  virtual bool is_congested() const = 0;
+  // When there is something to do though nothing comes.
+  virtual std::optional<int64_t> due_ns() const { return std::nullopt; }
+};
+
+}  // namespace ringtune

@@ -9,28 +9,49 @@
 namespace ringtune {
 namespace {
 
-constexpr size_t kLanes = 8;
+// Sixteen elements. Where they stand is the type's own matter: `narrow` puts them back.
+struct Floats {
+  __m256 first;
+  __m256 second;
+};
+constexpr size_t kLanes = 16;
 
-RINGTUNE_AVX2 inline __m128i load_lanes(const std::byte* source, size_t index) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + index * sizeof(uint16_t)));
+RINGTUNE_AVX2 inline __m128i load_8(const std::byte* source) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(source));
 }
 
-RINGTUNE_AVX2 inline __m256 widen(__m128i halves, Float16 /*stored*/) { return _mm256_cvtph_ps(halves); }
-RINGTUNE_AVX2 inline __m256 widen(__m128i halves, BFloat16 /*stored*/) {
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+RINGTUNE_AVX2 inline __m256i load_16(const std::byte* source) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
 }
 
-RINGTUNE_AVX2 inline __m128i narrow(__m256 values, Float16 /*stored*/) {
-  return _mm256_cvtps_ph(with_plain_nan(values), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+RINGTUNE_AVX2 inline Floats widen(const std::byte* source, Float16 /*stored*/) {
+  return {_mm256_cvtph_ps(load_8(source)), _mm256_cvtph_ps(load_8(source + kLanes / 2 * sizeof(Float16)))};
 }
 
-// To nearest even, as to_bfloat16: NaN has a bit set below the ones that stay, and must not be carried away.
-RINGTUNE_AVX2 inline __m128i narrow(__m256 values, BFloat16 /*stored*/) {
-  const __m256i bits = _mm256_castps_si256(with_plain_nan(values));
+// The lower and the upper halves of 32-bit lanes: nothing has to cross from one lane to another.
+RINGTUNE_AVX2 inline Floats widen(const std::byte* source, BFloat16 /*stored*/) {
+  const __m256i pairs = load_16(source);
+  const __m256i upper = _mm256_and_si256(pairs, _mm256_set1_epi32(static_cast<int>(0xFFFF0000)));
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)), _mm256_castsi256_ps(upper)};
+}
+
+RINGTUNE_AVX2 inline __m256i narrow(const Floats& values, Float16 /*stored*/) {
+  constexpr int kRounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+  return _mm256_set_m128i(_mm256_cvtps_ph(values.second, kRounding), _mm256_cvtps_ph(values.first, kRounding));
+}
+
+// To nearest even, as to_bfloat16, in the upper half of each lane. A sum that is NaN stays one: what it has of an
+// input's bits is in the upper half, so that nothing is carried.
+RINGTUNE_AVX2 inline __m256i round_to_bfloat16(__m256 values) {
+  const __m256i bits = _mm256_castps_si256(values);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
-  const __m256i halves = _mm256_srli_epi32(rounded, 16);
-  return _mm_packus_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256(halves, 1));
+  return _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+}
+
+RINGTUNE_AVX2 inline __m256i narrow(const Floats& values, BFloat16 /*stored*/) {
+  constexpr int kUpperHalves = 0xAA;
+  const __m256i lower = _mm256_srli_epi32(round_to_bfloat16(values.first), 16);
+  return _mm256_blend_epi16(lower, round_to_bfloat16(values.second), kUpperHalves);
 }
 
 template <FusedEnd kEnd>
@@ -50,14 +71,17 @@ RINGTUNE_AVX2 void sum_halves(const std::byte* const* contributions, const Reduc
   const __m256 factor = _mm256_set1_ps(static_cast<float>(by));
   size_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    __m256 sum = widen(load_lanes(contributions[0], i), Stored{});
+    const size_t at = i * sizeof(Stored);
+    Floats sum = widen(contributions[0] + at, Stored{});
     for (size_t source = 1; source < kSources; ++source) {
-      sum = _mm256_add_ps(sum, widen(load_lanes(contributions[source], i), Stored{}));
+      const Floats values = widen(contributions[source] + at, Stored{});
+      sum = {_mm256_add_ps(sum.first, values.first), _mm256_add_ps(sum.second, values.second)};
     }
-    const __m128i halves = narrow(at_the_end<kEnd>(sum, factor), Stored{});
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(targets->first + i * sizeof(Stored)), halves);
+    const __m256i halves =
+        narrow({at_the_end<kEnd>(sum.first, factor), at_the_end<kEnd>(sum.second, factor)}, Stored{});
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(targets->first + at), halves);
     if constexpr (kTargets == 2) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(targets->second + i * sizeof(Stored)), halves);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(targets->second + at), halves);
     }
   }
   const std::byte* rest[kSources];

@@ -314,6 +314,13 @@ class CollectiveLayer:
     def laps(self) -> LapTimes:
         """Where the time of this rank's collectives goes."""
 
+    def allocate_registered(self, size_bytes: int) -> npt.NDArray[np.uint8]:
+        """Return memory that all ranks reach where it is; all ranks must ask for the same sizes in the same order.
+
+        Raises:
+            ConfigError: If there is none.
+        """
+
     def allreduce(self, data_ptr: int, elements: int, calls: int) -> None:
         """Sum float32 elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk.
 

@@ -11,19 +11,31 @@ namespace ringtune {
 
 CollectiveLayer::CollectiveLayer(std::shared_ptr<Segment> segment, int rank, int world_size, double timeout_s)
     : layout_(Layout::one_host(rank, world_size)),
+      arenas_(segment->arenas()),
+      arena_(arenas_ == nullptr ? nullptr : std::make_shared<Arena>(arenas_, rank)),
       stage_(std::move(segment), layout_, seconds_to_ns(timeout_s), nullptr, &laps_) {}
+
+Status CollectiveLayer::allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory) {
+  if (arena_ == nullptr) {
+    return {StatusCode::kConfigError, "there is no registered memory: the address space is limited (ulimit -v)"};
+  }
+  return arena_->allocate(bytes, memory);
+}
 
 Status CollectiveLayer::allreduce(float* data, size_t elements, int calls) {
   const size_t bytes = elements * sizeof(float);
   const EngineConfig config;
   const AlgorithmTable table(layout_);
   const Reduction reduction{.dtype = DataType::kFloat32, .op = ReduceOp::kSum, .ranks = layout_.world_size()};
-  Communicator comm{layout_, stage_, nullptr};
+  const bool is_registered =
+      arena_ != nullptr && arena_->offset_of(reinterpret_cast<const std::byte*>(data), bytes) != kNotInArena;
+  const TensorMemory memory = is_registered ? TensorMemory::kRegistered : TensorMemory::kAny;
+  Communicator comm{layout_, stage_, nullptr, arenas_.get()};
   for (int call = 0; call < calls; ++call) {
     // Per call, as the engine does it per response.
     GatherList list;
     list.add(reinterpret_cast<const std::byte*>(data), reinterpret_cast<std::byte*>(data), bytes);
-    const AllreduceChoice choice = choose_allreduce(config, table, layout_, TensorMemory::kAny, bytes);
+    const AllreduceChoice choice = choose_allreduce(config, table, layout_, memory, bytes);
     const AllreduceTask task{comm, list, reduction, choice.chunk_bytes};
     if (Status s = allreduce_algorithms()[static_cast<size_t>(choice.algorithm)].run(task); !s.ok()) return s;
   }

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "transport/layout.h"
+#include "transport/shm/arena.h"
 #include "transport/shm/stage.h"
 
 namespace ringtune {
@@ -16,6 +17,8 @@ class CollectiveLayer {
  public:
   CollectiveLayer(std::shared_ptr<Segment> segment, int rank, int world_size, double timeout_s);
 
+  // Memory of this rank that all ranks reach where it is; equal sequences of calls place it alike.
+  Status allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory);
   // Sums float32 elements over all ranks, in place, `calls` times, as the default config has it done.
   Status allreduce(float* data, size_t elements, int calls);
 
@@ -24,6 +27,8 @@ class CollectiveLayer {
  private:
   Layout layout_;
   LapTimes laps_;
+  std::shared_ptr<Arenas> arenas_;
+  std::shared_ptr<Arena> arena_;  // null where the address space is limited
   Stage stage_;
 };
 

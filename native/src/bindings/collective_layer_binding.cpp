@@ -6,6 +6,7 @@
 
 #include "bindings/collective_layer.h"
 #include "bindings/errors.h"
+#include "bindings/registered_array.h"
 
 namespace ringtune {
 
@@ -32,6 +33,14 @@ void bind_collective_layer(nb::module_& module) {
             raise_unless_ok(self.allreduce(reinterpret_cast<float*>(data), elements, calls));
           },
           "data_ptr"_a, "elements"_a, "calls"_a)
+      .def(
+          "allocate_registered",
+          [](CollectiveLayer& self, size_t size_bytes) {
+            std::shared_ptr<std::byte> memory;
+            raise_unless_ok(self.allocate_registered(size_bytes, memory));
+            return as_array(std::move(memory), size_bytes);
+          },
+          "size_bytes"_a)
       .def_prop_ro("laps", &CollectiveLayer::laps, nb::rv_policy::reference_internal);
 }
 

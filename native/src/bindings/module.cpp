@@ -15,6 +15,7 @@
 #include "bindings/errors.h"
 #include "bindings/lap_times_binding.h"
 #include "bindings/links_factories.h"
+#include "bindings/registered_array.h"
 #include "collectives/allreduce.h"
 
 namespace nb = nanobind;
@@ -208,13 +209,10 @@ std::optional<Result> wait(EngineHandle& self, Handle handle) {
 }
 
 // The GIL stays locked: a fork never finds the arena's own lock taken.
-nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> allocate_registered(EngineHandle& self, size_t size_bytes) {
-  auto memory = std::make_unique<std::shared_ptr<std::byte>>();
-  raise_unless_ok(self.engine().allocate_registered(size_bytes, *memory));
-  std::byte* data = memory->get();
-  const nb::capsule owner(memory.release(),
-                          [](void* held) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(held); });
-  return {data, {size_bytes}, owner};
+RegisteredArray allocate_registered(EngineHandle& self, size_t size_bytes) {
+  std::shared_ptr<std::byte> memory;
+  raise_unless_ok(self.engine().allocate_registered(size_bytes, memory));
+  return as_array(std::move(memory), size_bytes);
 }
 
 void barrier(EngineHandle& self) {

@@ -4,11 +4,14 @@
 import sys
 from functools import partial
 
+import numpy as np
+
 from ringtune import _engine
 from ringtune.bootstrap import environment, find_place
 from ringtune.errors import ConfigError
 from ringtune.rendezvous import Offer, open_meeting
 
+from .results import REGISTERED
 from .timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes
 from .workloads import ELEMENT_BYTES
 
@@ -37,14 +40,22 @@ class CollectiveCaller:
         """Sum an array over all ranks, in place, as many times as `calls` says."""
         self._layer.allreduce(data.ctypes.data, data.size, calls)
 
+    def registered_zeros(self, elements: int) -> Floats:
+        """Return memory that every rank reaches where it is."""
+        memory = self._layer.allocate_registered(elements * ELEMENT_BYTES).view(np.float32)
+        memory.fill(0)
+        return memory
+
 
 def main() -> None:
-    """Measure what the arguments say; a workload is one allreduce of as many bytes."""
+    """Measure what the arguments say, with either kind of memory; a workload is one allreduce of as many bytes."""
     scheme, caller = Scheme.from_arguments(sys.argv[1:]), CollectiveCaller()
-    measure_sizes("collective", scheme, caller)
-    for workload in scheme.workloads:
-        data = aligned_zeros(workload.bytes // ELEMENT_BYTES)
-        measure(Way("collective", [data], partial(caller.allreduce, data), workload.name), scheme, caller)
+    memories = {"collective": aligned_zeros, f"collective, {REGISTERED}": caller.registered_zeros}
+    for name, zeros in memories.items():
+        measure_sizes(name, scheme, caller, zeros)
+        for workload in scheme.workloads:
+            data = zeros(workload.bytes // ELEMENT_BYTES)
+            measure(Way(name, [data], partial(caller.allreduce, data), workload.name), scheme, caller)
 
 
 if __name__ == "__main__":

@@ -96,19 +96,20 @@ class Way:
     workload: str = ""
 
 
-def measure_sizes(name: str, scheme: Scheme, caller: Caller) -> None:
+def measure_sizes(name: str, scheme: Scheme, caller: Caller, zeros: Callable[[int], Floats] | None = None) -> None:
     """Check and time single allreduces; rank 0 prints a row for each.
 
     Args:
         name: What the rows are named.
         scheme: What to measure.
         caller: This rank.
+        zeros: Returns the memory of so many elements; None: `aligned_zeros`.
 
     Raises:
         RingtuneError: If a sum is wrong.
     """
     for size_bytes in scheme.sizes_bytes:
-        data = aligned_zeros(size_bytes // ELEMENT_BYTES)
+        data = (zeros or aligned_zeros)(size_bytes // ELEMENT_BYTES)
         measure(Way(name, [data], partial(caller.allreduce, data)), scheme, caller)
 
 

@@ -18,14 +18,12 @@ from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_o
 from ringtune.settings import Settings
 from ringtune.tuner.parameters import AUTO
 
-from .measurement import LIMIT_S, RING, measure_rows, plan_measurement
+from .measurement import LIMIT_S, measure_rows, plan_measurement
 from .store import TableFileError, TableStore, read_table
-from .table import AlgorithmTable, TableKey, TableRow, describe
+from .table import HIERARCHICAL, RING, AlgorithmTable, TableKey, TableRow, describe
 
 MEASURED = "auto"
 COMPILED_IN = "default"
-
-HIERARCHICAL = "hierarchical"
 
 
 class TableChoice:
@@ -105,12 +103,16 @@ class TableChoice:
     def _make_key(self, machines: Sequence[Mapping[str, Any]], carrier: str) -> TableKey:
         return TableKey(
             version=__version__,
+            compiled_in=describe(self._compiled_in()),
             hardware=hardware_fingerprint(hardware_facts(machines, carrier), self._settings.hardware),
             usable_cores=len(os.sched_getaffinity(0)),
             layout=tuple(layout_of(self._ranks_per_host)),
             carrier=carrier,
             between_hosts=self._between_hosts(),
         )
+
+    def _compiled_in(self) -> list[TableRow]:
+        return [TableRow(*row) for row in _engine.default_algorithm_table(self._hosts)]
 
     def _between_hosts(self) -> str | None:
         if len(self._ranks_per_host) == 1:
@@ -161,8 +163,9 @@ class TableChoice:
         """Measure, and set what was found; None where the ranks have no room for the messages."""
         self._console.info(f"measuring which algorithm and chunk are the fastest here, for at most {LIMIT_S:g} s")
         begin_s, load = time.monotonic(), _load()
-        defaults = [TableRow(*row) for row in _engine.default_algorithm_table(self._hosts)]
-        plan = plan_measurement(defaults, _engine.allreduce_algorithms(), self._ranks_per_host, key.between_hosts)
+        plan = plan_measurement(
+            self._compiled_in(), _engine.allreduce_algorithms(), self._ranks_per_host, key.between_hosts
+        )
         if not self._engine.begin_timing(plan.max_bytes):
             self._console.warning(
                 f"there is no memory to measure allreduces with ({plan.max_bytes} bytes on each rank); the compiled-in "

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple, Protocol
 
-from .table import UNCHUNKED, TableRow
+from .table import RING, UNCHUNKED, TableRow
 
 LIMIT_S = 3.0
 MARGIN = 0.07
@@ -40,8 +40,6 @@ SMALL_SIZES = tuple(_KIB * 2**power for power in range(9))
 LARGE_SIZES = (1 * _MIB, 4 * _MIB, 16 * _MIB)
 CHUNKS = tuple(32 * _KIB * 2**power for power in range(5))
 CHUNKS_BETWEEN_HOSTS = (64 * _KIB, 256 * _KIB, 512 * _KIB, 1 * _MIB, 2 * _MIB, 4 * _MIB)
-RING = "ring"
-"""Its chunk is what each rank sends at once, so that as many as there are ranks are on their way."""
 
 
 class Timer(Protocol):
@@ -101,6 +99,7 @@ def plan_measurement(
         between_hosts: The algorithm in use there; None in a world of one host.
     """
     room_bytes = min(MAX_BYTES, MAX_BYTES_PER_HOST // max(ranks_per_host))
+    # A ring's chunk is what each rank sends at once, so that as many as there are ranks are on their way.
     in_flight = sum(ranks_per_host) if between_hosts == RING else 1
     classes = []
     for size in (size for size in (*SMALL_SIZES, *LARGE_SIZES) if size <= room_bytes):

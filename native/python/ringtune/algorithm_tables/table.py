@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 SCHEMA = 1
 UNCHUNKED = ("direct",)
 """Algorithms that post their messages and know no chunks."""
+RING, HIERARCHICAL = "ring", "hierarchical"
+"""The algorithms between hosts."""
 BUSY_LOAD = 4.0
 CALM_LOAD = 1.5
 """Per core, far enough apart that a machine is not taken for either by turns."""
@@ -38,6 +40,7 @@ class TableKey:
 
     Attributes:
         version: Of ringtune.
+        compiled_in: The compiled-in rows for the layout, in words: an engine with other ones has changed since.
         hardware: The fingerprint of the job's machines.
         usable_cores: Cores that rank 0 may run on: ranks that share cores want other chunks.
         layout: Ranks per host, sorted.
@@ -46,6 +49,7 @@ class TableKey:
     """
 
     version: str
+    compiled_in: str
     hardware: str
     usable_cores: int
     layout: tuple[int, ...]
@@ -104,7 +108,15 @@ class AlgorithmTable:
 
 
 def describe(rows: Sequence[TableRow]) -> str:
-    """Return the rows for people: `direct to 16 KiB, then ring in chunks of 1 MiB`."""
+    """Return the rows for people: `direct to 16 KiB, then reduce_scatter_allgather in chunks of 128 KiB`.
+
+    Between hosts it is the config that chooses the algorithm, and the size its chunk: each is described for itself.
+    """
+    chosen_by_config = [[row for row in rows if row.algorithm == name] for name in (RING, HIERARCHICAL)]
+    return "; ".join(map(_by_size, chosen_by_config)) if all(chosen_by_config) else _by_size(rows)
+
+
+def _by_size(rows: Sequence[TableRow]) -> str:
     return ", then ".join(
         row.algorithm
         + ("" if row.algorithm in UNCHUNKED else f" in chunks of {_size(row.chunk_bytes)}")

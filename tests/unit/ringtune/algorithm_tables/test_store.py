@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ringtune.algorithm_tables.store import TableFileError, TableStore, read_table
-from ringtune.algorithm_tables.table import AlgorithmTable, TableKey, TableRow
+from ringtune.algorithm_tables.table import AlgorithmTable, TableKey, TableRow, describe
 
-KEY = TableKey("0.1", "ab" * 32, 2, (2,), "shm", None)
+KEY = TableKey("0.1", "direct to 16 KiB, then ring in chunks of 1 MiB", "ab" * 32, 2, (2,), "shm", None)
 TABLE = AlgorithmTable(
     KEY.to_json(), (TableRow(16384, "direct", 131072), TableRow(None, "reduce_scatter_allgather", 65536)), 0.5, 1.2
 )
@@ -59,6 +59,7 @@ def test_a_later_table_replaces_the_one_before(store: TableStore) -> None:
     "other",
     [
         replace(KEY, version="0.2"),
+        replace(KEY, compiled_in="direct to 64 KiB, then ring in chunks of 1 MiB"),
         replace(KEY, hardware="cd" * 32),
         replace(KEY, usable_cores=1),
         replace(KEY, layout=(4,)),
@@ -174,6 +175,14 @@ def test_a_table_is_described_for_people() -> None:
     )
 
     assert expected == TABLE.summary()
+
+
+def test_between_hosts_each_algorithm_is_described_for_itself() -> None:
+    """Which of the two is used is for the config to say, not for the size."""
+    rows = (TableRow(65536, "ring", 65536), TableRow(None, "ring", 2**20), TableRow(None, "hierarchical", 2**18))
+
+    expected = "ring in chunks of 64 KiB to 64 KiB, then ring in chunks of 1 MiB; hierarchical in chunks of 256 KiB"
+    assert expected == describe(rows)
 
 
 def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ namespace {
 constexpr size_t kMaxNameBytes = 4096;
 constexpr size_t kMaxGroupBytes = 256;
 constexpr size_t kMaxDimensions = 64;
+// Far more than threads wait in a barrier at once, and few of the ids that there are: names that never came back would
+// take them all.
+constexpr uint64_t kBarrierNames = 64;
 
 uint64_t tensor_hash(const Signature& signature) {
   uint64_t hash = fnv1a(&signature.dtype, sizeof(signature.dtype));
@@ -243,7 +246,7 @@ Status Engine::alltoall_async(const TensorArguments& tensor, std::vector<int64_t
 
 Status Engine::barrier_async(Handle& handle) {
   TensorArguments nothing;
-  nothing.name = "barrier." + std::to_string(barriers_.fetch_add(1));
+  nothing.name = "barrier." + std::to_string(barriers_.fetch_add(1) % kBarrierNames);
   nothing.dtype = DataType::kUInt8;
   return submit(make_submission(OpKind::kBarrier, nothing), handle);
 }

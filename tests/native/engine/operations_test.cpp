@@ -154,6 +154,18 @@ INSTANTIATE_TEST_SUITE_P(Worlds, OperationsTest,
                                                               std::vector<int>{0, 1, 0, 1, 2}),
                                             ::testing::Bool()));
 
+TEST(Operations, BarriersTakeAFewCacheIdsHoweverManyThereAre) {
+  testing::run_world(2, [](Engine& engine) {
+    for (int i = 0; i < 500; ++i) {
+      Handle handle = kNoHandle;
+      ASSERT_TRUE(engine.barrier_async(handle).ok());
+      ASSERT_TRUE(finish(engine, handle).ok());
+    }
+    EXPECT_EQ(64u, testing::counter(engine, "full_requests"));
+    EXPECT_EQ(436u, testing::counter(engine, "cached_requests"));
+  });
+}
+
 TEST(Operations, SplitsThatDoNotFitAreRefusedLocally) {
   testing::run_world(1, [](Engine& engine) {
     std::vector<float> values(4);

@@ -13,6 +13,14 @@ class TestRandomDesigner(DesignerConformance):
         return make_designer("random", space, seed)
 
 
+class TestGaussianProcessDesigner(DesignerConformance):
+    """The tuner's own Gaussian process."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a designer on it."""
+        return make_designer("gp", space, seed)
+
+
 class TestSkoptDesigner(DesignerConformance):
     """The Gaussian process on scikit-optimize."""
 
@@ -23,4 +31,4 @@ class TestSkoptDesigner(DesignerConformance):
 
 def test_every_registered_designer_is_under_contract() -> None:
     """A new registry entry needs a class here."""
-    assert ("random", "skopt") == designer_names()
+    assert ("gp", "random", "skopt") == designer_names()

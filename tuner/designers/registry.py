@@ -7,10 +7,13 @@ from types import MappingProxyType
 from ringtune.tuner.space import SearchSpace
 
 from .base import Designer, DesignerFactory
+from .gp import GaussianProcessDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
 
-DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType({"random": RandomDesigner, "skopt": SkoptDesigner})
+DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
+    {"gp": GaussianProcessDesigner, "random": RandomDesigner, "skopt": SkoptDesigner}
+)
 DEFAULT_DESIGNER = "skopt"
 
 

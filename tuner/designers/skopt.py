@@ -21,6 +21,7 @@ from ringtune.tuner.sample import Trial
 from ringtune.tuner.space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
+from .spread import first_points, neighbour
 
 if TYPE_CHECKING:
     from .skopt_model import GaussianProcess
@@ -32,10 +33,6 @@ INITIAL_TRIALS = 6
 RANDOM_CANDIDATES = 300
 NEIGHBOURS_PER_BEST = 50
 BEST_COUNT = 3
-NEIGHBOUR_STD = 0.12
-"""Step of a neighbour in encoded units: an eighth of a range, about an octave of `fusion_bytes`."""
-FLIP_SHARE = 0.15
-"""Chance that a neighbour differs in a switch, a category or in being special."""
 WORST_OVER_BEST = 1.5
 """y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
 
@@ -89,8 +86,7 @@ class SkoptDesigner:
 
     def _initial(self) -> Config:
         """Return the built-in defaults if they were not tried, else the next untried of a few spread points."""
-        points = latin_hypercube(INITIAL_TRIALS, len(self._space.free), self._seed)
-        configs = [self._space.default(), *(self._space.at_quantiles(point) for point in points)]
+        configs = first_points(self._space, INITIAL_TRIALS, self._seed)
         tried = {trial.config for trial in self._trials}
         return next((config for config in configs if config not in tried), configs[0])
 
@@ -99,7 +95,7 @@ class SkoptDesigner:
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
         drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
         for config in self._best_configs():
-            drawn += [self._neighbour(config, rng) for _ in range(NEIGHBOURS_PER_BEST)]
+            drawn += [neighbour(self._space, config, rng) for _ in range(NEIGHBOURS_PER_BEST)]
         tried = {trial.config for trial in self._trials}
         distinct = list(dict.fromkeys(drawn))
         return [config for config in distinct if config not in tried] or distinct
@@ -109,32 +105,8 @@ class SkoptDesigner:
         order = np.argsort(self.predict(measured).mean_log_step_ms)
         return [measured[int(index)] for index in order[:BEST_COUNT]]
 
-    def _neighbour(self, config: Config, rng: np.random.Generator) -> Config:
-        """Return `config` with small steps in its numbers, and rarely another switch or special value."""
-        other = self._space.random(rng)
-        moved = self._space.decode(self._space.encode(config) + rng.normal(0.0, NEIGHBOUR_STD, self._space.dimension))
-        flipped = {p.name: other[p.name] for p in self._space.free if rng.random() < FLIP_SHARE}
-        return moved.replace(flipped)
-
     def _encode(self, configs: Sequence[Config]) -> Array:
         return np.stack([self._space.encode(config) for config in configs])
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))
-
-
-def latin_hypercube(count: int, dimension: int, seed: int) -> Array:
-    """Return points of which each axis has one in every `count`-th part.
-
-    Args:
-        count: Number of points.
-        dimension: Coordinates of each.
-        seed: Decides the points.
-
-    Returns:
-        Shape (count, dimension), in [0, 1).
-    """
-    rng = np.random.default_rng(seed)
-    parts = np.stack([rng.permutation(count) for _ in range(dimension)], axis=1)
-    points: Array = (parts + rng.random((count, dimension))) / count
-    return points

@@ -7,20 +7,10 @@ import numpy as np
 import pytest
 
 from ringtune.tuner import default_config, search_space
-from ringtune.tuner.designers.skopt import INITIAL_TRIALS, SkoptDesigner, latin_hypercube
+from ringtune.tuner.designers.skopt import INITIAL_TRIALS, SkoptDesigner
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
 
 SPACE = search_space({}, default_config())
-
-
-def test_the_points_of_the_start_fill_the_space() -> None:
-    """Every sixth of every axis holds one of six points."""
-    points = latin_hypercube(6, 4, 7)
-
-    counts = np.stack([np.histogram(points[:, axis], bins=6, range=(0, 1))[0] for axis in range(4)])
-
-    assert (6, 4) == points.shape
-    assert np.all(counts == 1)
 
 
 def test_from_a_poor_baseline_the_built_in_defaults_come_first() -> None:

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the tuner's own Gaussian-process designer."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ringtune.tuner import default_config, search_space
+from ringtune.tuner.designers.gp import GaussianProcessDesigner, median_variance
+from ringtune.tuner.sample import Trial
+from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
+
+SPACE = search_space({}, default_config())
+
+
+def noisy_trials(count: int, noise: float) -> list[Trial]:
+    """Return the baseline and random configs, each with one sample."""
+    rng = np.random.default_rng(4)
+    configs = [default_config(), *(SPACE.random(rng) for _ in range(count - 1))]
+    step_ms = [math.exp(engine_like_surface(config) + rng.normal(0.0, noise)) for config in configs]
+    return [measured_trial(i, config, [step]) for i, (config, step) in enumerate(zip(configs, step_ms, strict=True))]
+
+
+def test_from_a_poor_baseline_the_built_in_defaults_come_first() -> None:
+    """The sensible centre is the first guess."""
+    designer = GaussianProcessDesigner(SPACE, 0)
+
+    designer.update([measured_trial(0, poor_baseline(), [40.0] * 3)])
+
+    assert default_config() == designer.suggest().config
+
+
+def test_the_model_orders_what_it_has_not_seen() -> None:
+    """From 25 noisy samples, predictions of 200 other configs correlate with the truth."""
+    rng = np.random.default_rng(3)
+    unseen = [SPACE.random(rng) for _ in range(200)]
+    designer = GaussianProcessDesigner(SPACE, 0)
+
+    designer.update(noisy_trials(25, 0.01))
+    predicted = designer.predict(unseen).mean_log_step_ms
+
+    assert np.corrcoef(predicted, [engine_like_surface(config) for config in unseen])[0, 1] > 0.8
+
+
+def test_after_the_start_suggestions_expect_something_and_are_good() -> None:
+    """Of a model of 25 samples, the next config is better than nine in ten random ones."""
+    designer = GaussianProcessDesigner(SPACE, 0)
+    rng = np.random.default_rng(5)
+    random = sorted(engine_like_surface(SPACE.random(rng)) for _ in range(200))
+
+    designer.update(noisy_trials(25, 0.01))
+    suggestion = designer.suggest()
+
+    assert suggestion.expected_score is not None
+    assert suggestion.expected_std is not None
+    assert engine_like_surface(suggestion.config) < random[20]
+
+
+def test_a_failed_config_does_not_set_the_scale() -> None:
+    """One that took a hundred times as long leaves the order of the others as it is."""
+    trials = noisy_trials(25, 0.01)
+    awful = measured_trial(25, poor_baseline(), [4000.0])
+    unseen = [SPACE.random(np.random.default_rng(i)) for i in range(100)]
+    designer = GaussianProcessDesigner(SPACE, 0)
+
+    designer.update(trials)
+    before = designer.predict(unseen).mean_log_step_ms
+    designer.update([*trials, awful])
+    after = designer.predict(unseen).mean_log_step_ms
+
+    good = before < np.median(before)
+    assert np.corrcoef(before[good], after[good])[0, 1] > 0.7
+
+
+def test_a_samples_own_noise_falls_with_its_steps() -> None:
+    """The variance of the median of ln(step time), from the steps' scatter."""
+    (sample,) = measured_trial(0, default_config(), [20.0]).samples
+    assert sample.steps == 20
+
+    assert math.isclose(median_variance(replace(sample, steps=80)), median_variance(sample) / 4)
+    assert math.isclose(math.sqrt(median_variance(sample)), 0.01 * 1.4826 * math.sqrt(math.pi / 2 / 20), rel_tol=1e-9)

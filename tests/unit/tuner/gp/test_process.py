@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the Gaussian process: its gradient, its posterior, and what it makes of noise."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import approx_fprime
+
+from ringtune.tuner.gp.kernel import correlations, squared_differences
+from ringtune.tuner.gp.process import (
+    AMPLITUDE,
+    LENGTH,
+    NOISE,
+    GaussianProcess,
+    Hyperparameters,
+    Observations,
+    fitted_process,
+    negative_log_posterior,
+)
+
+Array = NDArray[np.float64]
+
+
+def slope_and_bump(x: Array) -> Array:
+    """Return a function of the first two coordinates; a third one is irrelevant."""
+    values: Array = 3.0 + 0.3 * x[:, 0] + 0.2 * np.sin(6.0 * x[:, 1])
+    return values
+
+
+def observed(count: int, noise: float, seed: int = 0, variance: float = 0.0) -> Observations:
+    """Return noisy values of `slope_and_bump` at random places of three coordinates."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((count, 3))
+    return Observations(x, slope_and_bump(x) + rng.normal(0.0, noise, count), np.full(count, variance))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gradient_is_that_of_the_value(seed: int) -> None:
+    """Against finite differences, at random hyper-parameters."""
+    rng = np.random.default_rng(seed)
+    data = observed(15, 0.05, seed, variance=1e-4)
+    squares = squared_differences(data.x, data.x)
+    medians = np.log([LENGTH.median] * 3 + [AMPLITUDE.median, NOISE.median])
+    theta = medians + rng.normal(0.0, 0.7, 5)
+
+    _, gradient = negative_log_posterior(theta, data, squares)
+
+    numerical = approx_fprime(theta, lambda t: negative_log_posterior(t, data, squares)[0], 1e-6)
+    assert np.allclose(numerical, gradient, rtol=1e-3, atol=1e-3)
+
+
+def test_the_kernel_is_one_where_two_configs_are_the_same_and_falls_with_distance() -> None:
+    """And a long length scale makes a coordinate irrelevant."""
+    x = np.array([[0.0, 0.0], [0.0, 1.0], [0.5, 0.0], [1.0, 0.0]])
+
+    kernel = correlations(squared_differences(x, x), np.array([0.5, 1e6]))
+
+    assert np.allclose(1.0, np.diag(kernel))
+    assert np.allclose(kernel, kernel.T)
+    assert math.isclose(1.0, kernel[0, 1], rel_tol=1e-6)
+    assert kernel[0, 2] > kernel[0, 3] > 0
+
+
+def test_without_noise_it_goes_through_what_it_has_seen_and_returns_to_the_level_far_away() -> None:
+    """The posterior, given its hyper-parameters."""
+    data = observed(12, 0.0)
+    process = GaussianProcess(data, Hyperparameters(np.full(3, 0.5), 0.3, 1e-4))
+
+    mean, std = process.predict(data.x)
+    _, far_std = process.predict(np.full((1, 3), 50.0))
+
+    assert np.allclose(data.y, mean, atol=1e-3)
+    assert np.all(std < 0.01)
+    assert far_std[0] > 0.3
+
+
+def test_the_joint_posterior_agrees_with_the_one_of_each_config() -> None:
+    """Means, variances, and the covariance between two sets that are the same."""
+    process = fitted_process(observed(20, 0.02), 0)
+    x = np.random.default_rng(5).random((7, 3))
+
+    mean, std = process.predict(x)
+    mean_x, mean_z, within, between, variance = process.joint(x, x)
+
+    assert np.allclose(mean, mean_x)
+    assert np.allclose(mean, mean_z)
+    assert np.allclose(std**2, variance)
+    assert np.allclose(within, between)
+    assert np.allclose(variance, np.diag(within))
+
+
+def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
+    """It predicts what it has not seen, and finds the third coordinate irrelevant and the noise about as it is."""
+    process = fitted_process(observed(30, 0.02), 0)
+    unseen = np.random.default_rng(9).random((200, 3))
+
+    mean, _ = process.predict(unseen)
+
+    assert np.corrcoef(mean, slope_and_bump(unseen))[0, 1] > 0.95
+    lengths = process.parameters.lengths
+    assert lengths[2] > 3 * lengths[1]
+    assert 0.01 < process.parameters.noise < 0.04
+
+
+def test_noise_that_the_steps_explain_is_not_counted_twice() -> None:
+    """With the samples' own variance given, little is left for the windows'."""
+    given = fitted_process(observed(40, 0.05, variance=0.05**2), 0)
+    found = fitted_process(observed(40, 0.05), 0)
+
+    assert given.parameters.noise < found.parameters.noise / 2
+
+
+def test_one_outlier_does_not_drag_the_others_along() -> None:
+    """A sample from a straggler, 60 % slower than its neighbours say."""
+    data = observed(30, 0.01)
+    spoilt = Observations(data.x, data.y + np.where(np.arange(30) == 7, 0.6, 0.0), data.variance)
+    unseen = np.random.default_rng(9).random((200, 3))
+
+    clean, _ = fitted_process(data, 0).predict(unseen)
+    robust, _ = fitted_process(spoilt, 0).predict(unseen)
+
+    assert np.abs(robust - clean).mean() < 0.02
+
+
+def test_equal_values_are_no_error() -> None:
+    """A flat surface: finite, and without a reason to expect a difference."""
+    data = Observations(np.random.default_rng(0).random((8, 3)), np.full(8, 3.0), np.zeros(8))
+
+    mean, std = fitted_process(data, 0).predict(np.random.default_rng(1).random((5, 3)))
+
+    assert np.allclose(3.0, mean, atol=1e-6)
+    assert np.all(std < 0.2)
+
+
+def test_one_observation_is_enough() -> None:
+    """As at the begin of a run."""
+    data = Observations(np.zeros((1, 3)), np.array([2.0]), np.zeros(1))
+
+    mean, std = fitted_process(data, 0).predict(np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
+
+    assert np.allclose(2.0, mean, atol=0.01)
+    assert std[0] < std[1]

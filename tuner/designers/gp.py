@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Gaussian-process designer: the tuner's own process, noisy expected improvement, and a search over legal configs.
+
+The acquisition is taken over configs that the space accepts, never over the box around their encoding, where a special
+value would be half chosen: first over random ones and neighbours of the best, then over ever closer neighbours of those
+that promise most.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from ringtune.tuner.config import Config
+from ringtune.tuner.gp import GaussianProcess, Observations, fitted_process, noisy_expected_improvement
+from ringtune.tuner.sample import Sample, Trial
+from ringtune.tuner.space import SearchSpace
+
+from .base import Prediction, Suggestion, expected_suggestion
+from .spread import first_numbers, first_points, neighbour
+
+Array = NDArray[np.float64]
+
+INITIAL_TRIALS = 4
+"""Configs tried before the model chooses, the baseline included: its priors make a model of a few."""
+RANDOM_CANDIDATES = 400
+NEIGHBOURS_PER_BEST = 30
+BEST_COUNT = 3
+STEPS = (0.06, 0.02)
+"""Of the rounds of ever closer neighbours, in encoded units."""
+CLIMBERS = 3
+DRAWS = 64
+"""Of the measured configs' noise-free values."""
+MIN_GAIN = 0.003
+"""Improvements below a third of a percent are not worth a trial."""
+WORST_OVER_BEST = 1.5
+"""y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
+MEDIAN_VARIANCE = math.pi / 2
+"""Variance of a median over that of a mean, of many normal numbers."""
+MAD_TO_STD = 1.4826
+
+
+class GaussianProcessDesigner:
+    """A Gaussian process (Matern 5/2, a length scale per coordinate, priors) with noisy expected improvement."""
+
+    name = "gp"
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        """Start without trials; `seed` decides every random choice."""
+        self._space = space
+        self._seed = seed
+        self._trials: tuple[Trial, ...] = ()
+        self._process: GaussianProcess | None = None
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Fit the process to all valid samples of all trials."""
+        self._trials = tuple(trials)
+        samples = [sample for trial in trials for sample in trial.samples if sample.valid]
+        with one_blas_thread():
+            self._process = fitted_process(self._observed(samples), self._seed) if samples else None
+
+    def suggest(self) -> Suggestion:
+        """Return a space-filling config first, then the one with the largest noisy expected improvement."""
+        if self._process is None or len(self._trials) < INITIAL_TRIALS:
+            tried = {trial.config for trial in self._trials}
+            # Of a space without numbers, the first are all alike.
+            points = [of(self._space, INITIAL_TRIALS, self._seed) for of in (first_numbers, first_points)]
+            config = next((config for config in chain(*points) if config not in tried), self._space.default())
+            return Suggestion(config) if self._process is None else self._with_expectation(config)
+        with one_blas_thread():
+            return self._with_expectation(self._most_promising(self._process))
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Return the posterior of the noise-free ln(step time).
+
+        Raises:
+            ValueError: If no valid sample was seen yet.
+        """
+        if self._process is None:
+            raise ValueError("no valid sample to predict from")
+        return Prediction(*self._process.predict(self._encode(configs)))
+
+    def _observed(self, samples: Sequence[Sample]) -> Observations:
+        y = np.array([math.log(sample.step_times.median) for sample in samples])
+        return Observations(
+            self._encode([sample.config for sample in samples]),
+            np.minimum(y, y.min() + WORST_OVER_BEST),
+            np.array([median_variance(sample) for sample in samples]),
+        )
+
+    def _most_promising(self, process: GaussianProcess) -> Config:
+        rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
+        measured = [trial.config for trial in self._trials if trial.is_conclusive]
+        encoded = self._encode(measured)
+        normals = rng.standard_normal((DRAWS, len(measured)))
+        candidates = self._candidates(process, measured, rng)
+        gains = self._gains(process, encoded, candidates, normals)
+        for step in STEPS:
+            best = [candidates[int(index)] for index in np.argsort(-gains)[:CLIMBERS]]
+            near = [neighbour(self._space, config, rng, step) for config in best for _ in range(NEIGHBOURS_PER_BEST)]
+            candidates = [*best, *self._untried(near)]
+            gains = self._gains(process, encoded, candidates, normals)
+        return candidates[int(np.argmax(gains))]
+
+    def _gains(self, process: GaussianProcess, measured: Array, candidates: Sequence[Config], normals: Array) -> Array:
+        return noisy_expected_improvement(process, measured, self._encode(candidates), normals, MIN_GAIN)
+
+    def _candidates(
+        self, process: GaussianProcess, measured: Sequence[Config], rng: np.random.Generator
+    ) -> list[Config]:
+        """Return untried configs; all those drawn where there are none (small spaces)."""
+        drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
+        order = np.argsort(process.predict(self._encode(measured))[0])
+        for index in order[:BEST_COUNT]:
+            drawn += [neighbour(self._space, measured[int(index)], rng) for _ in range(NEIGHBOURS_PER_BEST)]
+        return self._untried(drawn) or list(dict.fromkeys(drawn))
+
+    def _untried(self, configs: Sequence[Config]) -> list[Config]:
+        tried = {trial.config for trial in self._trials}
+        return [config for config in dict.fromkeys(configs) if config not in tried]
+
+    def _encode(self, configs: Sequence[Config]) -> Array:
+        return np.stack([self._space.encode(config) for config in configs])
+
+    def _with_expectation(self, config: Config) -> Suggestion:
+        return expected_suggestion(config, self._trials, self.predict([config]))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Compute on one core: the matrices are tiny, and a second thread only spins, at the expense of the job."""
+    with threadpool_limits(1, user_api="blas"):
+        yield
+
+
+def median_variance(sample: Sample) -> float:
+    """Return the variance of ln(median step time) that the scatter of the steps explains, as if independent."""
+    times = sample.step_times
+    relative = MAD_TO_STD * times.mad / times.median
+    return MEDIAN_VARIANCE * relative**2 / max(sample.steps, 1)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Gaussian process over encoded configs, fitted to noisy ln(step time) by its most probable hyper-parameters.
+
+| symbol | meaning | shape |
+|---|---|---|
+| X | encoded configs of the samples, one per row | (n, d) |
+| y | ln(step time) of each, less their median | (n,) |
+| v | variance of each that its own steps explain | (n,) |
+| s | what windows of one config differ by beyond that, a standard deviation | |
+| a | amplitude: by how much configs differ, a standard deviation | |
+| S | a^2 M(X, X) + c^2 11' + diag(v + s^2): the covariance of y, with a constant of variance c^2 | (n, n) |
+
+The hyper-parameters l, a and s have log-normal priors: ten samples alone could not tell an irrelevant parameter from a
+long length scale, nor noise from a short one. The mode is found by L-BFGS with analytic gradients (Rasmussen
+& Williams 2006, eq. 5.9).
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from .kernel import correlations, length_derivatives, squared_differences
+
+Array = NDArray[np.float64]
+
+CONSTANT_STD = 1.0
+"""Of the unknown level of ln(step time) about the samples' median."""
+JITTER = 1e-8
+RESTARTS = 2
+"""Fits from a random start, besides the one from the priors' medians."""
+OUTLIER_STDS = 4.0
+"""A sample further than this from what all others predict is down-weighted."""
+
+
+class LogNormal(NamedTuple):
+    """A prior of a positive hyper-parameter, and the bounds within which it is looked for."""
+
+    median: float
+    log_std: float
+    low: float
+    high: float
+
+
+LENGTH = LogNormal(0.7, 0.8, 0.05, 20.0)
+"""In encoded units: the range of a number, or a switch, is 1."""
+AMPLITUDE = LogNormal(0.15, 1.0, 0.005, 3.0)
+NOISE = LogNormal(0.015, 1.0, 0.0005, 0.5)
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What was measured.
+
+    Attributes:
+        x: Encoded configs, shape (n, d); one config may have several rows.
+        y: ln(step time), shape (n,), finite.
+        variance: What is known of each one's noise, shape (n,).
+    """
+
+    x: Array
+    y: Array
+    variance: Array
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """Of the kernel and the noise; see the table above."""
+
+    lengths: Array
+    amplitude: float
+    noise: float
+
+    @classmethod
+    def from_logs(cls, theta: Array) -> "Hyperparameters":
+        """Return them from their logarithms: lengths, amplitude, noise; shape (d + 2,)."""
+        values = np.exp(theta)
+        return cls(values[:-2], float(values[-2]), float(values[-1]))
+
+
+class GaussianProcess:
+    """The process given its observations and hyper-parameters."""
+
+    def __init__(self, observed: Observations, parameters: Hyperparameters) -> None:
+        """Factorise the covariance; O(n^3)."""
+        self.parameters = parameters
+        self._x = observed.x
+        self._level = float(np.median(observed.y))
+        covariance = self._covariance(observed.x, observed.x)
+        covariance += np.diag(observed.variance + parameters.noise**2 + JITTER)
+        self._factor: Array = cholesky(covariance, lower=True)
+        self._residual = observed.y - self._level
+        self._weights: Array = cho_solve((self._factor, True), self._residual)
+
+    def predict(self, x: Array) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the noise-free value, shape (m,) each, for x of shape (m, d)."""
+        mean, reduced = self._mean_and_reduction(x)
+        variance = self.parameters.amplitude**2 + CONSTANT_STD**2 - np.sum(reduced**2, axis=0)
+        return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def joint(self, x: Array, z: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Return the joint posterior of the noise-free values at two sets of configs.
+
+        Args:
+            x: Encoded configs, shape (m, d).
+            z: Encoded configs, shape (c, d).
+
+        Returns:
+            Means (m,) and (c,), the covariance within x (m, m), that between x and z (m, c), and z's variances (c,).
+        """
+        mean_x, reduced_x = self._mean_and_reduction(x)
+        mean_z, reduced_z = self._mean_and_reduction(z)
+        within = self._covariance(x, x) - reduced_x.T @ reduced_x
+        between = self._covariance(x, z) - reduced_x.T @ reduced_z
+        variance_z = self.parameters.amplitude**2 + CONSTANT_STD**2 - np.sum(reduced_z**2, axis=0)
+        return mean_x, mean_z, within, between, variance_z
+
+    def left_out_residuals(self) -> tuple[Array, Array]:
+        """Return by how much each observation differs from what all others predict, and in standard deviations.
+
+        Returns:
+            Both of shape (n,); Rasmussen & Williams 2006, eq. 5.12.
+        """
+        inverse = cho_solve((self._factor, True), np.eye(len(self._residual)))
+        precision = np.diag(inverse)
+        residuals: Array = self._weights / precision
+        return residuals, residuals * np.sqrt(precision)
+
+    def _mean_and_reduction(self, x: Array) -> tuple[Array, Array]:
+        cross = self._covariance(self._x, x)
+        mean: Array = self._level + cross.T @ self._weights
+        reduced: Array = solve_triangular(self._factor, cross, lower=True)
+        return mean, reduced
+
+    def _covariance(self, x: Array, z: Array) -> Array:
+        shape = correlations(squared_differences(x, z), self.parameters.lengths)
+        covariance: Array = self.parameters.amplitude**2 * shape + CONSTANT_STD**2
+        return covariance
+
+
+def fitted_process(observed: Observations, seed: int) -> GaussianProcess:
+    """Return the process with the most probable hyper-parameters, outliers down-weighted.
+
+    Args:
+        observed: At least one observation.
+        seed: Decides the restarts.
+    """
+    starts = _starts(observed.x.shape[1], seed)
+    theta = _most_probable(observed, starts)
+    process = GaussianProcess(observed, Hyperparameters.from_logs(theta))
+    residuals, in_stds = process.left_out_residuals()
+    is_outlier = np.abs(in_stds) > OUTLIER_STDS
+    if not is_outlier.any():
+        return process
+    variance = observed.variance + np.where(is_outlier, residuals**2, 0.0)
+    weighted = Observations(observed.x, observed.y, variance)
+    return GaussianProcess(weighted, Hyperparameters.from_logs(_most_probable(weighted, [theta, *starts])))
+
+
+def negative_log_posterior(theta: Array, observed: Observations, squares: Array) -> tuple[float, Array]:
+    """Return what the fit minimises, up to a constant, and its gradient.
+
+    Args:
+        theta: Logarithms of lengths, amplitude and noise, shape (d + 2,).
+        observed: The observations.
+        squares: `squared_differences` of their configs, shape (d, n, n).
+
+    Returns:
+        The value, and the gradient, shape (d + 2,).
+    """
+    parameters = Hyperparameters.from_logs(theta)
+    shape = correlations(squares, parameters.lengths)
+    covariance = parameters.amplitude**2 * shape + CONSTANT_STD**2
+    covariance += np.diag(observed.variance + parameters.noise**2 + JITTER)
+    factor = cholesky(covariance, lower=True)
+    residual = observed.y - np.median(observed.y)
+    weights = cho_solve((factor, True), residual)
+    value = 0.5 * float(residual @ weights) + float(np.sum(np.log(np.diag(factor))))
+    inner = cho_solve((factor, True), np.eye(len(residual))) - np.outer(weights, weights)
+    by_length = parameters.amplitude**2 * length_derivatives(squares, parameters.lengths)
+    gradient = np.empty_like(theta)
+    gradient[:-2] = 0.5 * np.tensordot(by_length, inner, axes=([1, 2], [0, 1]))
+    gradient[-2] = parameters.amplitude**2 * float(np.sum(inner * shape))
+    gradient[-1] = parameters.noise**2 * float(np.trace(inner))
+    medians, stds = _log_priors(len(theta))
+    distance = (theta - medians) / stds
+    return value + 0.5 * float(distance @ distance), gradient + distance / stds
+
+
+def _most_probable(observed: Observations, starts: list[Array]) -> Array:
+    squares = squared_differences(observed.x, observed.x)
+    bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(starts[0]))]
+    results = [
+        minimize(negative_log_posterior, start, (observed, squares), method="L-BFGS-B", jac=True, bounds=bounds)
+        for start in starts
+    ]
+    best: Array = min(results, key=lambda result: float(result.fun)).x
+    return best
+
+
+def _starts(dimension: int, seed: int) -> list[Array]:
+    medians, stds = _log_priors(dimension + 2)
+    rng = np.random.default_rng(seed)
+    return [medians, *(medians + stds * rng.standard_normal(dimension + 2) for _ in range(RESTARTS))]
+
+
+def _priors(count: int) -> list[LogNormal]:
+    return [LENGTH] * (count - 2) + [AMPLITUDE, NOISE]
+
+
+def _log_priors(count: int) -> tuple[Array, Array]:
+    priors = _priors(count)
+    return np.log([prior.median for prior in priors]), np.array([prior.log_std for prior in priors])

@@ -39,7 +39,8 @@ class MessagesTest : public ::testing::TestWithParam<World> {
   // Receives a round's requests of the transport's host.
   std::vector<Bytes> receive_requests(ClusterTransport& transport, int round) {
     std::vector<Bytes> frames;
-    for (const int peer : cluster_.layout(transport.rank()).local_ranks()) {
+    const Layout layout = cluster_.layout(transport.rank());
+    for (const int peer : layout.local_ranks()) {
       const auto receive = [&](Bytes& frame) { return transport.try_receive_request(peer, frame); };
       frames.push_back(await(transport, receive));
       EXPECT_EQ(bytes_of(100, peer + round), frames.back());

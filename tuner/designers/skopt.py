@@ -106,6 +106,8 @@ class SkoptDesigner:
         return [measured[int(index)] for index in order[:BEST_COUNT]]
 
     def _encode(self, configs: Sequence[Config]) -> Array:
+        if self._space.dimension == 0:
+            return np.zeros((len(configs), 1))  # scikit-learn wants a coordinate, also where nothing is free
         return np.stack([self._space.encode(config) for config in configs])
 
     def _with_expectation(self, config: Config) -> Suggestion:

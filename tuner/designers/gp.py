@@ -7,21 +7,23 @@ that promise most.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from ringtune.tuner.config import Config
-from ringtune.tuner.gp import GaussianProcess, Observations, fitted_process, noisy_expected_improvement
+from ringtune.tuner.gp import Observations
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
 from .spread import first_numbers, first_points, neighbour
+
+if TYPE_CHECKING:
+    from ringtune.tuner.gp.process import GaussianProcess
 
 Array = NDArray[np.float64]
 
@@ -58,10 +60,12 @@ class GaussianProcessDesigner:
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Fit the process to all valid samples of all trials."""
+        # scipy takes half a second to import: only when a designer works, in its own thread.
+        from ringtune.tuner.gp.process import fitted_process  # noqa: PLC0415
+
         self._trials = tuple(trials)
         samples = [sample for trial in trials for sample in trial.samples if sample.valid]
-        with one_blas_thread():
-            self._process = fitted_process(self._observed(samples), self._seed) if samples else None
+        self._process = fitted_process(self._observed(samples), self._seed) if samples else None
 
     def suggest(self) -> Suggestion:
         """Return a space-filling config first, then the one with the largest noisy expected improvement."""
@@ -71,8 +75,7 @@ class GaussianProcessDesigner:
             points = [of(self._space, INITIAL_TRIALS, self._seed) for of in (first_numbers, first_points)]
             config = next((config for config in chain(*points) if config not in tried), self._space.default())
             return Suggestion(config) if self._process is None else self._with_expectation(config)
-        with one_blas_thread():
-            return self._with_expectation(self._most_promising(self._process))
+        return self._with_expectation(self._most_promising(self._process))
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return the posterior of the noise-free ln(step time).
@@ -92,7 +95,7 @@ class GaussianProcessDesigner:
             np.array([median_variance(sample) for sample in samples]),
         )
 
-    def _most_promising(self, process: GaussianProcess) -> Config:
+    def _most_promising(self, process: "GaussianProcess") -> Config:
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
         measured = [trial.config for trial in self._trials if trial.is_conclusive]
         encoded = self._encode(measured)
@@ -106,11 +109,13 @@ class GaussianProcessDesigner:
             gains = self._gains(process, encoded, candidates, normals)
         return candidates[int(np.argmax(gains))]
 
-    def _gains(self, process: GaussianProcess, measured: Array, candidates: Sequence[Config], normals: Array) -> Array:
-        return noisy_expected_improvement(process, measured, self._encode(candidates), normals, MIN_GAIN)
+    def _gains(
+        self, process: "GaussianProcess", measured: Array, candidates: Sequence[Config], normals: Array
+    ) -> Array:
+        return process.expected_improvement(measured, self._encode(candidates), normals, MIN_GAIN)
 
     def _candidates(
-        self, process: GaussianProcess, measured: Sequence[Config], rng: np.random.Generator
+        self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
         """Return untried configs; all those drawn where there are none (small spaces)."""
         drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
@@ -128,13 +133,6 @@ class GaussianProcessDesigner:
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Compute on one core: the matrices are tiny, and a second thread only spins, at the expense of the job."""
-    with threadpool_limits(1, user_api="blas"):
-        yield
 
 
 def median_variance(sample: Sample) -> float:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gaussian process of the tuner: its kernel, its fit, and what it expects to gain."""
+"""The Gaussian process of the tuner: its kernel, its fit, and what it expects to gain. `process` imports scipy."""
 
-from .acquisition import noisy_expected_improvement
-from .process import GaussianProcess, Observations, fitted_process
+from .values import JointPosterior, Observations
 
-__all__ = ["GaussianProcess", "Observations", "fitted_process", "noisy_expected_improvement"]
+__all__ = ["JointPosterior", "Observations"]

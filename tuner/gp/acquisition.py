@@ -11,36 +11,33 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtr
 
-from .process import JITTER, GaussianProcess
+from .values import JointPosterior
 
 Array = NDArray[np.float64]
 
 _SQRT_2_PI = np.sqrt(2.0 * np.pi)
-_LEAST_STD = 1e-9
+JITTER = 1e-8
+"""Added to the measured configs' variances, which may be nothing."""
+LEAST_STD = 1e-9
 
 
-def noisy_expected_improvement(
-    process: GaussianProcess, measured: Array, candidates: Array, normals: Array, min_gain: float = 0.0
-) -> Array:
+def noisy_expected_improvement(posterior: JointPosterior, normals: Array, min_gain: float = 0.0) -> Array:
     """Return by how much each candidate should fall below the best of the measured configs, in ln(step time).
 
     Args:
-        process: What is known.
-        measured: Encoded configs with samples, each once, shape (m, d).
-        candidates: Encoded configs, shape (c, d).
+        posterior: Of m measured configs and c candidates.
         normals: Standard normal numbers, a row per draw of the measured configs' values, shape (s, m).
         min_gain: Improvements below it do not count.
 
     Returns:
         Shape (c,), non-negative.
     """
-    mean_measured, mean, within, between, variance = process.joint(measured, candidates)
-    factor = cholesky(within + np.diag(np.full(len(measured), JITTER)), lower=True)
-    drawn = mean_measured + normals @ factor.T
+    factor = cholesky(posterior.within + np.diag(np.full(len(posterior.measured), JITTER)), lower=True)
+    drawn = posterior.measured + normals @ factor.T
     # A candidate's value given a draw: its mean moves with the draw, its variance does not depend on it.
-    reduced = solve_triangular(factor, between, lower=True)
-    means = mean + normals @ reduced
-    std = np.sqrt(np.maximum(variance - np.sum(reduced**2, axis=0), _LEAST_STD**2))
+    reduced = solve_triangular(factor, posterior.between, lower=True)
+    means = posterior.candidates + normals @ reduced
+    std = np.sqrt(np.maximum(posterior.variances - np.sum(reduced**2, axis=0), LEAST_STD**2))
     gains = drawn.min(axis=1, keepdims=True) - min_gain - means
     ratio = gains / std
     density = np.exp(-0.5 * ratio**2) / _SQRT_2_PI

@@ -15,6 +15,8 @@ long length scale, nor noise from a short one. The mode is found by L-BFGS with 
 & Williams 2006, eq. 5.9).
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,8 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from .acquisition import noisy_expected_improvement
 from .kernel import correlations, length_derivatives, squared_differences
+from .values import JointPosterior, Observations
 
 Array = NDArray[np.float64]
 
@@ -49,21 +54,6 @@ LENGTH = LogNormal(0.7, 0.8, 0.05, 20.0)
 """In encoded units: the range of a number, or a switch, is 1."""
 AMPLITUDE = LogNormal(0.15, 1.0, 0.005, 3.0)
 NOISE = LogNormal(0.015, 1.0, 0.0005, 0.5)
-
-
-@dataclass(frozen=True)
-class Observations:
-    """What was measured.
-
-    Attributes:
-        x: Encoded configs, shape (n, d); one config may have several rows.
-        y: ln(step time), shape (n,), finite.
-        variance: What is known of each one's noise, shape (n,).
-    """
-
-    x: Array
-    y: Array
-    variance: Array
 
 
 @dataclass(frozen=True)
@@ -101,22 +91,23 @@ class GaussianProcess:
         variance = self.parameters.amplitude**2 + CONSTANT_STD**2 - np.sum(reduced**2, axis=0)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
-    def joint(self, x: Array, z: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """Return the joint posterior of the noise-free values at two sets of configs.
+    def joint(self, measured: Array, candidates: Array) -> JointPosterior:
+        """Return the joint posterior of measured configs, shape (m, d), and candidates, shape (c, d)."""
+        mean_measured, reduced = self._mean_and_reduction(measured)
+        mean, reduced_candidates = self._mean_and_reduction(candidates)
+        prior = self.parameters.amplitude**2 + CONSTANT_STD**2
+        return JointPosterior(
+            mean_measured,
+            mean,
+            self._covariance(measured, measured) - reduced.T @ reduced,
+            self._covariance(measured, candidates) - reduced.T @ reduced_candidates,
+            prior - np.sum(reduced_candidates**2, axis=0),
+        )
 
-        Args:
-            x: Encoded configs, shape (m, d).
-            z: Encoded configs, shape (c, d).
-
-        Returns:
-            Means (m,) and (c,), the covariance within x (m, m), that between x and z (m, c), and z's variances (c,).
-        """
-        mean_x, reduced_x = self._mean_and_reduction(x)
-        mean_z, reduced_z = self._mean_and_reduction(z)
-        within = self._covariance(x, x) - reduced_x.T @ reduced_x
-        between = self._covariance(x, z) - reduced_x.T @ reduced_z
-        variance_z = self.parameters.amplitude**2 + CONSTANT_STD**2 - np.sum(reduced_z**2, axis=0)
-        return mean_x, mean_z, within, between, variance_z
+    def expected_improvement(self, measured: Array, candidates: Array, normals: Array, min_gain: float) -> Array:
+        """Return the noisy expected improvement of candidates; see `noisy_expected_improvement`."""
+        with _one_blas_thread():
+            return noisy_expected_improvement(self.joint(measured, candidates), normals, min_gain)
 
     def left_out_residuals(self) -> tuple[Array, Array]:
         """Return by how much each observation differs from what all others predict, and in standard deviations.
@@ -148,16 +139,17 @@ def fitted_process(observed: Observations, seed: int) -> GaussianProcess:
         observed: At least one observation.
         seed: Decides the restarts.
     """
-    starts = _starts(observed.x.shape[1], seed)
-    theta = _most_probable(observed, starts)
-    process = GaussianProcess(observed, Hyperparameters.from_logs(theta))
-    residuals, in_stds = process.left_out_residuals()
-    is_outlier = np.abs(in_stds) > OUTLIER_STDS
-    if not is_outlier.any():
-        return process
-    variance = observed.variance + np.where(is_outlier, residuals**2, 0.0)
-    weighted = Observations(observed.x, observed.y, variance)
-    return GaussianProcess(weighted, Hyperparameters.from_logs(_most_probable(weighted, [theta, *starts])))
+    with _one_blas_thread():
+        starts = _starts(observed.x.shape[1], seed)
+        theta = _most_probable(observed, starts)
+        process = GaussianProcess(observed, Hyperparameters.from_logs(theta))
+        residuals, in_stds = process.left_out_residuals()
+        is_outlier = np.abs(in_stds) > OUTLIER_STDS
+        if not is_outlier.any():
+            return process
+        variance = observed.variance + np.where(is_outlier, residuals**2, 0.0)
+        weighted = Observations(observed.x, observed.y, variance)
+        return GaussianProcess(weighted, Hyperparameters.from_logs(_most_probable(weighted, [theta, *starts])))
 
 
 def negative_log_posterior(theta: Array, observed: Observations, squares: Array) -> tuple[float, Array]:
@@ -214,3 +206,10 @@ def _priors(count: int) -> list[LogNormal]:
 def _log_priors(count: int) -> tuple[Array, Array]:
     priors = _priors(count)
     return np.log([prior.median for prior in priors]), np.array([prior.log_std for prior in priors])
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Compute on one core: the matrices are tiny, and a second thread only spins, at the expense of the job."""
+    with threadpool_limits(1, user_api="blas"):
+        yield

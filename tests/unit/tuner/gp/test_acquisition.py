@@ -4,8 +4,8 @@
 import numpy as np
 from scipy.stats import norm
 
-from ringtune.tuner.gp import GaussianProcess, Observations, fitted_process, noisy_expected_improvement
-from ringtune.tuner.gp.process import Hyperparameters
+from ringtune.tuner.gp import Observations
+from ringtune.tuner.gp.process import GaussianProcess, Hyperparameters, fitted_process
 
 RNG = np.random.default_rng(0)
 X = RNG.random((9, 2))
@@ -18,7 +18,7 @@ def test_without_noise_it_is_the_expected_improvement() -> None:
     process = GaussianProcess(Observations(X, Y, np.zeros(9)), Hyperparameters(np.full(2, 0.4), 0.2, 1e-5))
     normals = RNG.standard_normal((400, 9))
 
-    gains = noisy_expected_improvement(process, X, CANDIDATES, normals, 0.001)
+    gains = process.expected_improvement(X, CANDIDATES, normals, 0.001)
 
     mean, std = process.predict(CANDIDATES)
     ratio = (Y.min() - 0.001 - mean) / std
@@ -35,7 +35,7 @@ def test_with_noise_it_is_what_draws_of_everything_together_say() -> None:
     draws = rng.multivariate_normal(mean, covariance, 200_000, check_valid="ignore")
     expected = np.maximum(draws[:, :9].min(axis=1) - draws[:, 9], 0.0).mean()
 
-    (gain,) = noisy_expected_improvement(process, X, candidate, rng.standard_normal((20_000, 9)))
+    (gain,) = process.expected_improvement(X, candidate, rng.standard_normal((20_000, 9)), 0.0)
 
     assert np.isclose(expected, gain, rtol=0.03)
 
@@ -45,6 +45,6 @@ def test_a_measured_config_promises_less_than_an_unknown_one_of_the_same_mean() 
     process = GaussianProcess(Observations(X, Y, np.zeros(9)), Hyperparameters(np.full(2, 0.4), 0.2, 1e-4))
     best = X[[int(np.argmin(Y))]]
 
-    gains = noisy_expected_improvement(process, X, np.vstack([best, best + 0.15]), RNG.standard_normal((200, 9)))
+    gains = process.expected_improvement(X, np.vstack([best, best + 0.15]), RNG.standard_normal((200, 9)), 0.0)
 
     assert gains[0] < 1e-4 < gains[1]

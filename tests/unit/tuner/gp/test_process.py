@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
 
+from ringtune.tuner.gp import Observations
 from ringtune.tuner.gp.kernel import correlations, squared_differences
 from ringtune.tuner.gp.process import (
     AMPLITUDE,
@@ -15,7 +16,6 @@ from ringtune.tuner.gp.process import (
     NOISE,
     GaussianProcess,
     Hyperparameters,
-    Observations,
     fitted_process,
     negative_log_posterior,
 )

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes into the process and what comes out of it: arrays alone, known without scipy."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What was measured.
+
+    Attributes:
+        x: Encoded configs, shape (n, d); one config may have several rows.
+        y: ln(step time), shape (n,), finite.
+        variance: What is known of each one's noise, shape (n,).
+    """
+
+    x: Array
+    y: Array
+    variance: Array
+
+
+class JointPosterior(NamedTuple):
+    """What is known of the noise-free values of m measured configs and c candidates together.
+
+    Attributes:
+        measured: Means of the measured ones, shape (m,).
+        candidates: Means of the candidates, shape (c,).
+        within: Covariance of the measured ones, shape (m, m).
+        between: Covariance of measured ones and candidates, shape (m, c).
+        variances: Of the candidates, shape (c,).
+    """
+
+    measured: Array
+    candidates: Array
+    within: Array
+    between: Array
+    variances: Array

@@ -119,12 +119,15 @@ class NumberParameter:
             "special": list(self.special),
         }
 
-    def _number(self, share: float) -> Value:
-        low, high = self._scaled(self.low), self._scaled(self.high)
-        number = self._unscaled(low + min(max(share, 0.0), 1.0) * (high - low))
+    def nearest(self, number: float) -> Value:
+        """Return the number in the range that is nearest to a finite one, and as this kind writes it."""
         if self.step:
             return int(min(max(round(number / self.step) * self.step, self.low), self.high))
         return float(min(max(float(f"{number:.{SIGNIFICANT_DIGITS}g}"), self.low), self.high))
+
+    def _number(self, share: float) -> Value:
+        low, high = self._scaled(self.low), self._scaled(self.high)
+        return self.nearest(self._unscaled(low + min(max(share, 0.0), 1.0) * (high - low)))
 
     def _scaled(self, number: float) -> float:
         return number if self.scale == "linear" else math.log2(number)

@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every designer in the registry passes the conformance suite that ships for third parties."""
 
-from ringtune.tuner import Designer, SearchSpace, designer_names, make_designer
+from ringtune.tuner import Designer, SearchSpace, default_config, designer_names, make_designer, search_space
 from ringtune.tuner.testing import DesignerConformance
+
+
+class TestHorovodDesigner(DesignerConformance):
+    """Horovod's scheme, a rival."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a designer that follows it."""
+        return make_designer("horovod", space, seed)
+
+    def test_does_not_repeat_itself(self) -> None:
+        """Its fixed points differ; at the edge of its box it measures a config again, as Horovod does."""
+        trials = self.converse(self.make_designer(search_space({}, default_config()), 4), 4)
+
+        assert 5 == len({trial.config for trial in trials})
 
 
 class TestRandomDesigner(DesignerConformance):
@@ -31,4 +45,4 @@ class TestSkoptDesigner(DesignerConformance):
 
 def test_every_registered_designer_is_under_contract() -> None:
     """A new registry entry needs a class here."""
-    assert ("gp", "random", "skopt") == designer_names()
+    assert ("gp", "horovod", "random", "skopt") == designer_names()

@@ -8,11 +8,12 @@ from ringtune.tuner.space import SearchSpace
 
 from .base import Designer, DesignerFactory
 from .gp import GaussianProcessDesigner
+from .horovod import HorovodDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
 
 DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
-    {"gp": GaussianProcessDesigner, "random": RandomDesigner, "skopt": SkoptDesigner}
+    {"gp": GaussianProcessDesigner, "horovod": HorovodDesigner, "random": RandomDesigner, "skopt": SkoptDesigner}
 )
 DEFAULT_DESIGNER = "skopt"
 

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Horovod's scheme does what Horovod does: the order of its search, its restarts, its rule for the best."""
+
+import math
+
+import numpy as np
+
+from ringtune.tuner import Config, default_config, search_space
+from ringtune.tuner.designers.horovod import FIXED_POINTS, MEGABYTE, SAMPLES_PER_COMBINATION, HorovodDesigner
+from ringtune.tuner.designers.horovod_model import HorovodModel
+from ringtune.tuner.sample import Trial
+from ringtune.tuner.testing import engine_like_surface, measured_trial
+
+SPACE = search_space({}, default_config(), tuned=("fusion_bytes", "cycle_ms", "response_cache"))
+
+
+def converse(rounds: int) -> list[Config]:
+    """Return what it suggests, answered without noise; a config that comes again adds a sample to its trial."""
+    designer = HorovodDesigner(SPACE, 0)
+    step_ms: dict[Config, list[float]] = {default_config(): [math.exp(engine_like_surface(default_config()))]}
+    suggested = []
+    for _ in range(rounds):
+        designer.update([measured_trial(i, config, times) for i, (config, times) in enumerate(step_ms.items())])
+        config = designer.suggest().config
+        suggested.append(config)
+        step_ms.setdefault(config, []).append(math.exp(engine_like_surface(config)))
+    return suggested
+
+
+def test_each_combination_of_switches_is_searched_anew_from_the_same_points() -> None:
+    """The cache is off at first, although that is not the default; then it is on, and nothing was learned."""
+    suggested = converse(2 * SAMPLES_PER_COMBINATION)
+
+    switches = [config["response_cache"] for config in suggested]
+    assert [False] * SAMPLES_PER_COMBINATION + [True] * SAMPLES_PER_COMBINATION == switches
+    for start in (0, SAMPLES_PER_COMBINATION):
+        points = [(config["fusion_bytes"], config["cycle_ms"]) for config in suggested[start : start + 4]]
+        assert [(megabytes * MEGABYTE, ms) for megabytes, ms in FIXED_POINTS] == points
+
+
+def test_its_box_is_horovods() -> None:
+    """At most 64 MB, at least 1 ms; whatever its own space would allow."""
+    suggested = converse(SAMPLES_PER_COMBINATION)
+
+    assert max(float(config["fusion_bytes"]) for config in suggested) <= 64 * MEGABYTE
+    assert min(float(config["cycle_ms"]) for config in suggested) >= 1.0
+
+
+def test_at_the_end_the_luckiest_sample_wins() -> None:
+    """No mean, no model: the config with the best single sample, here one lucky one out of three."""
+    lucky, steady = default_config().replace({"cycle_ms": 2.0}), default_config().replace({"cycle_ms": 3.0})
+    trials: list[Trial] = [
+        measured_trial(0, default_config(), [20.0]),
+        measured_trial(1, lucky, [25.0, 12.0, 25.0] * SAMPLES_PER_COMBINATION),
+        measured_trial(2, steady, [15.0, 15.0, 15.0]),
+    ]
+    designer = HorovodDesigner(SPACE, 0)
+
+    designer.update(trials)
+
+    assert lucky == designer.suggest().config
+    assert int(np.argmin(designer.predict([trial.config for trial in trials]).mean_log_step_ms)) == 1
+
+
+def test_its_model_leans_towards_what_scored_well_nearby() -> None:
+    """With points closer than its length scale."""
+    x = np.array([[4.0, 5.0], [4.5, 5.2], [30.0, 50.0], [30.5, 50.1], [29.8, 49.7]])
+    model = HorovodModel(x, np.array([1.0, 1.1, 5.0, 5.2, 5.1]))
+
+    mean, std = model.predict(np.array([[4.2, 5.1], [30.2, 50.0], [16.0, 90.0]]))
+
+    assert mean[0] < mean[2] < mean[1]
+    assert np.all(std > 0)
+
+
+def test_equal_scores_are_no_error() -> None:
+    """Horovod divides by zero there."""
+    model = HorovodModel(np.array([[1.0], [2.0], [3.0], [4.0]]), np.ones(4))
+
+    assert np.all(np.isfinite(model.predict(np.array([[2.5]]))[0]))
+    assert 0.0 <= model.most_promising([(0.0, 64.0)], np.random.default_rng(0))[0] <= 64.0

@@ -27,6 +27,20 @@ class TestRandomDesigner(DesignerConformance):
         return make_designer("random", space, seed)
 
 
+class TestBaguaDesigner(DesignerConformance):
+    """Bagua's scheme, a rival."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a designer that follows it."""
+        return make_designer("bagua", space, seed)
+
+    def test_does_not_repeat_itself(self) -> None:
+        """It has 44 configs, and several of them are one of ours."""
+        trials = self.converse(self.make_designer(search_space({}, default_config()), 4), self.ROUNDS)
+
+        assert 5 < len({trial.config for trial in trials})
+
+
 class TestGaussianProcessDesigner(DesignerConformance):
     """The tuner's own Gaussian process."""
 
@@ -45,4 +59,4 @@ class TestSkoptDesigner(DesignerConformance):
 
 def test_every_registered_designer_is_under_contract() -> None:
     """A new registry entry needs a class here."""
-    assert ("gp", "horovod", "random", "skopt") == designer_names()
+    assert ("bagua", "gp", "horovod", "random", "skopt") == designer_names()

@@ -28,7 +28,7 @@ from ringtune.tuner.kinds import BooleanParameter, NumberParameter
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space import SearchSpace
 
-from .base import Prediction, Suggestion, expected_suggestion
+from .base import Prediction, Suggestion, best_single_samples, expected_suggestion
 
 Array = NDArray[np.float64]
 Switches: TypeAlias = dict[str, Value]
@@ -92,16 +92,12 @@ class HorovodDesigner:
         return expected_suggestion(config, self._trials, self.predict([config]))
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return each config's best single sample, and the worst of all for those that have none.
+        """Return each config's best single sample.
 
         Raises:
             ValueError: If no valid sample was seen yet.
         """
-        best = {trial.config: min(trial.log_step_ms) for trial in self._trials if trial.is_conclusive}
-        if not best:
-            raise ValueError("no valid sample to predict from")
-        worst = max(best.values())
-        return Prediction(np.array([best.get(config, worst) for config in configs]), np.zeros(len(configs)))
+        return best_single_samples(configs, self._trials)
 
     def _combinations(self) -> list[Switches]:
         """Return the switches' values in the odometer's order: the first switch turns fastest."""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 from ringtune.tuner.space import SearchSpace
 
+from .bagua import BaguaDesigner
 from .base import Designer, DesignerFactory
 from .gp import GaussianProcessDesigner
 from .horovod import HorovodDesigner
@@ -13,7 +14,13 @@ from .random import RandomDesigner
 from .skopt import SkoptDesigner
 
 DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
-    {"gp": GaussianProcessDesigner, "horovod": HorovodDesigner, "random": RandomDesigner, "skopt": SkoptDesigner}
+    {
+        "bagua": BaguaDesigner,
+        "gp": GaussianProcessDesigner,
+        "horovod": HorovodDesigner,
+        "random": RandomDesigner,
+        "skopt": SkoptDesigner,
+    }
 )
 DEFAULT_DESIGNER = "skopt"
 

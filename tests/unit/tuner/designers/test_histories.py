@@ -15,7 +15,13 @@ from ringtune.tuner import Config, SearchSpace, make_designer
 from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
 
-DESIGNERS = {"gp": (60, 20_000), "horovod": (100, 20_000), "random": (300, 60_000), "skopt": (15, 3_000)}
+DESIGNERS = {
+    "bagua": (15, 3_000),
+    "gp": (60, 20_000),
+    "horovod": (100, 20_000),
+    "random": (300, 60_000),
+    "skopt": (15, 3_000),
+}
 """By name: histories in the short form, and in the long one."""
 CASES = [
     pytest.param(name, count, marks=[pytest.mark.long, pytest.mark.timeout(7200)] if is_long else [])

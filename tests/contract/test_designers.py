@@ -5,6 +5,14 @@ from ringtune.tuner import Designer, SearchSpace, default_config, designer_names
 from ringtune.tuner.testing import DesignerConformance
 
 
+class TestGridDesigner(DesignerConformance):
+    """A control."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a grid designer."""
+        return make_designer("grid", space, seed)
+
+
 class TestHorovodDesigner(DesignerConformance):
     """Horovod's scheme, a rival."""
 
@@ -59,4 +67,4 @@ class TestSkoptDesigner(DesignerConformance):
 
 def test_every_registered_designer_is_under_contract() -> None:
     """A new registry entry needs a class here."""
-    assert ("bagua", "gp", "horovod", "random", "skopt") == designer_names()
+    assert ("bagua", "gp", "grid", "horovod", "random", "skopt") == designer_names()

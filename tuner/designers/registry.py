@@ -9,6 +9,7 @@ from ringtune.tuner.space import SearchSpace
 from .bagua import BaguaDesigner
 from .base import Designer, DesignerFactory
 from .gp import GaussianProcessDesigner
+from .grid import GridDesigner
 from .horovod import HorovodDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
@@ -17,6 +18,7 @@ DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
     {
         "bagua": BaguaDesigner,
         "gp": GaussianProcessDesigner,
+        "grid": GridDesigner,
         "horovod": HorovodDesigner,
         "random": RandomDesigner,
         "skopt": SkoptDesigner,

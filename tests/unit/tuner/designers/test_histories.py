@@ -18,6 +18,7 @@ from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
 DESIGNERS = {
     "bagua": (15, 3_000),
     "gp": (60, 20_000),
+    "grid": (300, 60_000),
     "horovod": (100, 20_000),
     "random": (300, 60_000),
     "skopt": (15, 3_000),

@@ -5,31 +5,19 @@ import math
 
 import numpy as np
 
-from ringtune.tuner import Config, default_config, search_space
+from ringtune.tuner import default_config, search_space
 from ringtune.tuner.designers.bagua import INITIAL_POINTS, BaguaDesigner
-from ringtune.tuner.testing import Surface, engine_like_surface, flat_surface, measured_trial
+from ringtune.tuner.testing import engine_like_surface, flat_surface, measured_trial
+from tests.unit.tuner.designers.asking import asked
 
 SPACE = search_space({}, default_config())
 
 
-def converse(rounds: int, surface: Surface) -> list[Config]:
-    """Return what it suggests, answered without noise; a config that comes again adds a sample to its trial."""
-    designer = BaguaDesigner(SPACE, 0)
-    step_ms: dict[Config, list[float]] = {}
-    suggested = []
-    for _ in range(rounds):
-        designer.update([measured_trial(i, config, times) for i, (config, times) in enumerate(step_ms.items())])
-        config = designer.suggest().config
-        suggested.append(config)
-        step_ms.setdefault(config, []).append(math.exp(surface(config)))
-    return suggested
-
-
 def test_the_first_points_do_not_depend_on_what_was_measured() -> None:
     """Twenty of a Halton sequence: a power of two each, all else at its default."""
-    suggested = converse(INITIAL_POINTS, engine_like_surface)
+    suggested = asked(BaguaDesigner(SPACE, 0), INITIAL_POINTS, engine_like_surface)
 
-    assert converse(INITIAL_POINTS, flat_surface) == suggested
+    assert asked(BaguaDesigner(SPACE, 0), INITIAL_POINTS, flat_surface) == suggested
     assert all(math.log2(float(config["fusion_bytes"])).is_integer() for config in suggested)
     assert {default_config().replace({"fusion_bytes": config["fusion_bytes"]}) for config in suggested} == set(
         suggested
@@ -38,7 +26,11 @@ def test_the_first_points_do_not_depend_on_what_was_measured() -> None:
 
 def test_the_model_decides_afterwards() -> None:
     """From the twenty-first on, what was measured matters."""
-    assert converse(INITIAL_POINTS + 3, engine_like_surface) != converse(INITIAL_POINTS + 3, flat_surface)
+    rounds = INITIAL_POINTS + 3
+
+    assert asked(BaguaDesigner(SPACE, 0), rounds, engine_like_surface) != asked(
+        BaguaDesigner(SPACE, 0), rounds, flat_surface
+    )
 
 
 def test_the_luckiest_sample_wins() -> None:

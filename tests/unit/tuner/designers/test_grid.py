@@ -5,24 +5,20 @@ import math
 
 from ringtune.tuner import Config, default_config, search_space
 from ringtune.tuner.designers.grid import SHARES, GridDesigner
-from ringtune.tuner.testing import engine_like_surface, measured_trial
+from ringtune.tuner.testing import engine_like_surface
+from tests.unit.tuner.designers.asking import asked
 
 SPACE = search_space({}, default_config())
 
 
-def converse(rounds: int) -> list[Config]:
+def searched(rounds: int) -> list[Config]:
     """Return what it suggests after the baseline."""
-    designer, trials = GridDesigner(SPACE, 0), [measured_trial(0, default_config(), [20.0])]
-    for number in range(rounds):
-        designer.update(trials)
-        config = designer.suggest().config
-        trials.append(measured_trial(number + 1, config, [math.exp(engine_like_surface(config))]))
-    return [trial.config for trial in trials[1:]]
+    return asked(GridDesigner(SPACE, 0), rounds, engine_like_surface, [default_config()])
 
 
 def test_numbers_come_first_from_the_middle_outwards() -> None:
     """All combinations of two numbers, all else at its default."""
-    suggested = converse(len(SHARES) ** 2)
+    suggested = searched(len(SHARES) ** 2)
 
     pairs = [(config["fusion_bytes"], config["cycle_ms"]) for config in suggested]
     assert len(set(pairs)) == len(SHARES) ** 2
@@ -32,7 +28,7 @@ def test_numbers_come_first_from_the_middle_outwards() -> None:
 
 def test_then_one_switch_is_changed() -> None:
     """And the numbers are gone through again."""
-    suggested = converse(2 * len(SHARES) ** 2)
+    suggested = searched(2 * len(SHARES) ** 2)
 
     again = suggested[len(SHARES) ** 2 :]
     assert {not default_config()["response_cache"]} == {config["response_cache"] for config in again}

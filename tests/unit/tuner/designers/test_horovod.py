@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod's scheme does what Horovod does: the order of its search, its restarts, its rule for the best."""
 
-import math
-
 import numpy as np
 
 from ringtune.tuner import Config, default_config, search_space
@@ -10,26 +8,19 @@ from ringtune.tuner.designers.horovod import FIXED_POINTS, MEGABYTE, SAMPLES_PER
 from ringtune.tuner.designers.horovod_model import HorovodModel
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.testing import engine_like_surface, measured_trial
+from tests.unit.tuner.designers.asking import asked
 
 SPACE = search_space({}, default_config(), tuned=("fusion_bytes", "cycle_ms", "response_cache"))
 
 
-def converse(rounds: int) -> list[Config]:
-    """Return what it suggests, answered without noise; a config that comes again adds a sample to its trial."""
-    designer = HorovodDesigner(SPACE, 0)
-    step_ms: dict[Config, list[float]] = {default_config(): [math.exp(engine_like_surface(default_config()))]}
-    suggested = []
-    for _ in range(rounds):
-        designer.update([measured_trial(i, config, times) for i, (config, times) in enumerate(step_ms.items())])
-        config = designer.suggest().config
-        suggested.append(config)
-        step_ms.setdefault(config, []).append(math.exp(engine_like_surface(config)))
-    return suggested
+def searched(rounds: int) -> list[Config]:
+    """Return what it suggests after the baseline."""
+    return asked(HorovodDesigner(SPACE, 0), rounds, engine_like_surface, [default_config()])
 
 
 def test_each_combination_of_switches_is_searched_anew_from_the_same_points() -> None:
     """The cache is off at first, although that is not the default; then it is on, and nothing was learned."""
-    suggested = converse(2 * SAMPLES_PER_COMBINATION)
+    suggested = searched(2 * SAMPLES_PER_COMBINATION)
 
     switches = [config["response_cache"] for config in suggested]
     assert [False] * SAMPLES_PER_COMBINATION + [True] * SAMPLES_PER_COMBINATION == switches
@@ -40,7 +31,7 @@ def test_each_combination_of_switches_is_searched_anew_from_the_same_points() ->
 
 def test_its_box_is_horovods() -> None:
     """At most 64 MB, at least 1 ms; whatever its own space would allow."""
-    suggested = converse(SAMPLES_PER_COMBINATION)
+    suggested = searched(SAMPLES_PER_COMBINATION)
 
     assert max(float(config["fusion_bytes"]) for config in suggested) <= 64 * MEGABYTE
     assert min(float(config["cycle_ms"]) for config in suggested) >= 1.0

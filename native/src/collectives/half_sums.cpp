@@ -40,8 +40,8 @@ RINGTUNE_AVX2 inline __m256i narrow(const Floats& values, Float16 /*stored*/) {
   return _mm256_set_m128i(_mm256_cvtps_ph(values.second, kRounding), _mm256_cvtps_ph(values.first, kRounding));
 }
 
-// To nearest even, as to_bfloat16, in the upper half of each lane. A sum that is NaN stays one: what it has of an
-// input's bits is in the upper half, so that nothing is carried.
+// To nearest even, as to_bfloat16, in the upper half of each lane. NaN has a bit set below the ones that stay, and must
+// not be carried away: it is a plain one by now.
 RINGTUNE_AVX2 inline __m256i round_to_bfloat16(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -65,6 +65,17 @@ RINGTUNE_AVX2 inline __m256 at_the_end(__m256 sum, __m256 by) {
   }
 }
 
+// The rest of a loop makes a NaN's bits plain: so does this, or they would depend on where a chunk ends.
+template <FusedEnd kEnd>
+RINGTUNE_AVX2 inline Floats finish(const Floats& sum, __m256 by) {
+  const Floats values{at_the_end<kEnd>(sum.first, by), at_the_end<kEnd>(sum.second, by)};
+  // True where one of the two is NaN, which is rare.
+  if (_mm256_movemask_ps(_mm256_cmp_ps(values.first, values.second, _CMP_UNORD_Q)) != 0) [[unlikely]] {
+    return {with_plain_nan(values.first), with_plain_nan(values.second)};
+  }
+  return values;
+}
+
 template <typename Stored, FusedEnd kEnd, size_t kSources, size_t kTargets>
 RINGTUNE_AVX2 void sum_halves(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
                               double by) {
@@ -77,8 +88,7 @@ RINGTUNE_AVX2 void sum_halves(const std::byte* const* contributions, const Reduc
       const Floats values = widen(contributions[source] + at, Stored{});
       sum = {_mm256_add_ps(sum.first, values.first), _mm256_add_ps(sum.second, values.second)};
     }
-    const __m256i halves =
-        narrow({at_the_end<kEnd>(sum.first, factor), at_the_end<kEnd>(sum.second, factor)}, Stored{});
+    const __m256i halves = narrow(finish<kEnd>(sum, factor), Stored{});
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(targets->first + at), halves);
     if constexpr (kTargets == 2) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(targets->second + at), halves);

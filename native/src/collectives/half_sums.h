@@ -14,8 +14,8 @@ namespace ringtune {
 using HalfSum = void (*)(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
                          double by);
 
-// As fused_loop for Element<Float16> or Element<BFloat16> and Add, to the bit but for those of a NaN; for processors
-// with AVX2 and F16C. Null where there is none for as many contributions.
+// As fused_loop for Element<Float16> or Element<BFloat16> and Add, to the bit; for processors with AVX2 and F16C. Null
+// where there is none for as many contributions.
 template <typename Stored>
 HalfSum pick_half_sum(size_t sources, bool has_two_targets, FusedEnd end);
 

@@ -137,6 +137,25 @@ TEST_P(ReduceKernelsTest, SumsOf16BitFloatsAreTheSameBitsInEverySet) {
   }
 }
 
+// What a NaN brings along must not decide the bits, nor where a vector ends: the last elements are summed one by one.
+TEST_P(ReduceKernelsTest, ANanOfOneContributionHasTheSameBitsInEverySetAndPlace) {
+  constexpr size_t kElements = 21;
+  const std::array<uint16_t, kElements> zeros{};
+  for (const DataType dtype : {DataType::kFloat16, DataType::kBFloat16}) {
+    for (const uint16_t nan : {0x7FFF, 0xFFC1, 0x7FE5}) {
+      const std::vector<uint16_t> nans(kElements, nan);
+      const std::array<const std::byte*, 2> sources{bytes_of(nans), reinterpret_cast<const std::byte*>(zeros.data())};
+      std::vector<uint16_t> sums(kElements);
+
+      reduce({dtype, ReduceOp::kSum, 1, 1, 2}, {{}, sources}, ReductionOutput::kResult,
+             reinterpret_cast<std::byte*>(sums.data()), kElements, GetParam());
+
+      const uint16_t plain = dtype == DataType::kFloat16 ? 0x7E00 : 0x7FC0;
+      EXPECT_EQ(std::vector<uint16_t>(kElements, static_cast<uint16_t>(plain | (nan & 0x8000))), sums);
+    }
+  }
+}
+
 // In two steps: what the ranks of each of two groups bring, then what came of it.
 TEST(ReduceKernels, PartialResultsReduceToTheSame) {
   constexpr size_t kElements = 4099;

@@ -15,7 +15,7 @@ from ringtune.tuner.kinds import BooleanParameter, NumberParameter
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space import SearchSpace
 
-from .base import Prediction, Suggestion, best_single_samples, expected_suggestion
+from .base import Prediction, Suggestion, best_single_samples, best_single_suggestion
 
 INITIAL_POINTS = 20
 MIN_POWER, MAX_POWER = 10, 31
@@ -43,10 +43,7 @@ class BaguaDesigner:
 
     def suggest(self) -> Suggestion:
         """Return what the optimizer asks for after having been told every sample."""
-        config = self._config(*self._asked())
-        if not any(trial.is_conclusive for trial in self._trials):
-            return Suggestion(config)
-        return expected_suggestion(config, self._trials, self.predict([config]))
+        return best_single_suggestion(self._config(*self._asked()), self._trials)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return each config's best single sample.

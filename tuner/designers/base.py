@@ -93,6 +93,13 @@ def best_single_samples(configs: Sequence[Config], trials: Sequence[Trial]) -> P
     return Prediction(np.array([best.get(config, worst) for config in configs]), np.zeros(len(configs)))
 
 
+def best_single_suggestion(config: Config, trials: Sequence[Trial]) -> Suggestion:
+    """Return a suggestion that expects the config's best single sample; nothing before there is a valid one."""
+    if not any(trial.is_conclusive for trial in trials):
+        return Suggestion(config)
+    return expected_suggestion(config, trials, best_single_samples([config], trials))
+
+
 def expected_suggestion(config: Config, trials: Sequence[Trial], prediction: Prediction) -> Suggestion:
     """Return a suggestion whose prediction (of one config) is turned from ln(ms) into bytes per second."""
     size = bytes_per_step(trials)

@@ -28,7 +28,7 @@ from ringtune.tuner.kinds import BooleanParameter, NumberParameter
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space import SearchSpace
 
-from .base import Prediction, Suggestion, best_single_samples, expected_suggestion
+from .base import Prediction, Suggestion, best_single_samples, best_single_suggestion
 
 Array = NDArray[np.float64]
 Switches: TypeAlias = dict[str, Value]
@@ -87,9 +87,7 @@ class HorovodDesigner:
             config = self._config(self._fixed_point(position), combinations[number])
         else:
             config = self._by_model(combinations[number], taken)
-        if not any(trial.is_conclusive for trial in self._trials):
-            return Suggestion(config)
-        return expected_suggestion(config, self._trials, self.predict([config]))
+        return best_single_suggestion(config, self._trials)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return each config's best single sample.

@@ -76,7 +76,7 @@ bool Coordinator::receive_requests(int64_t now_ns) {
     while (transport_.try_receive_request(rank, frame)) {
       is_active = true;
       if (!decode(frame, request)) {
-        fail_unreadable(rank, frame);
+        transport_.fail(unreadable_request(rank, frame.size()));
         return true;
       }
       handle({&rank, 1}, request, now_ns);
@@ -103,17 +103,11 @@ bool Coordinator::receive_forwarded(int leader, int64_t now_ns) {
     } else if (one != ranks.end()) {
       handle({&*one, 1}, forwarded.request, now_ns);
     } else {
-      fail_unreadable(leader, frame);
+      transport_.fail(unreadable_request(leader, frame.size()));
       return true;
     }
   }
   return is_active;
-}
-
-void Coordinator::fail_unreadable(int rank, const Bytes& frame) {
-  transport_.fail({StatusCode::kPeerLostError, rank,
-                   "rank " + std::to_string(rank) + " sent a request that cannot be read (" +
-                       std::to_string(frame.size()) + " bytes); all ranks must run one version"});
 }
 
 void Coordinator::handle(std::span<const int> ranks, const Request& request, int64_t now_ns) {

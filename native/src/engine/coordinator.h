@@ -50,7 +50,6 @@ class Coordinator final : public Leader {
  private:
   bool receive_requests(int64_t now_ns);
   bool receive_forwarded(int leader, int64_t now_ns);
-  void fail_unreadable(int rank, const Bytes& frame);
   // Of one rank, or, where there are no items, of several.
   void handle(std::span<const int> ranks, const Request& request, int64_t now_ns);
   bool handle_item(int rank, const RequestItem& item, int64_t now_ns);

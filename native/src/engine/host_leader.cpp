@@ -2,7 +2,6 @@
 #include "engine/host_leader.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace ringtune {
@@ -35,9 +34,7 @@ bool HostLeader::receive_requests(int64_t now_ns) {
     while (transport_.try_receive_request(rank_of(local_rank), frame)) {
       is_active = true;
       if (!decode(frame, request)) {
-        transport_.fail({StatusCode::kPeerLostError, rank_of(local_rank),
-                         "rank " + std::to_string(rank_of(local_rank)) + " sent a request that cannot be read (" +
-                             std::to_string(frame.size()) + " bytes); all ranks must run one version"});
+        transport_.fail(unreadable_request(rank_of(local_rank), frame.size()));
         return true;
       }
       handle(local_rank, std::move(request), now_ns);

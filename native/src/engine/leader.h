@@ -3,8 +3,11 @@
 // them on to rank 0 (HostLeader).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+
+#include "transport/failure.h"
 
 namespace ringtune {
 
@@ -19,5 +22,8 @@ class Leader {
   // When there is something to do though nothing comes.
   virtual std::optional<int64_t> due_ns() const { return std::nullopt; }
 };
+
+// What ends the world where a frame of a rank is no request.
+Failure unreadable_request(int rank, size_t frame_bytes);
 
 }  // namespace ringtune

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from ringtune.tuner import Config, SearchSpace, make_designer
+from ringtune.tuner import Config, SearchSpace, designer_names, make_designer
 from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
 
@@ -78,6 +78,11 @@ def random_history(rng: np.random.Generator, space: SearchSpace) -> list[Trial]:
         Trial(i, config, tuple(random_sample(rng, i, config, draw()) for _ in range(rng.integers(1, 4))))
         for i, config in enumerate(configs)
     ]
+
+
+def test_every_registered_designer_has_its_histories() -> None:
+    """A new registry entry needs a row above."""
+    assert sorted(DESIGNERS) == sorted(designer_names())
 
 
 @pytest.mark.parametrize(("name", "count"), CASES)

@@ -9,6 +9,7 @@ from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, desig
 from .log import TuningLog, open_log
 from .log_reader import LogContents, find_unfinished, read_log
 from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space, tunable_names
+from .priors import Prior
 from .readable import readable_size, readable_value
 from .reporting import Observer, Progress, Result, SilentObserver
 from .run import TuningRun
@@ -30,6 +31,7 @@ __all__ = [
     "Parameter",
     "Phase",
     "Prediction",
+    "Prior",
     "Progress",
     "Result",
     "RunSettings",

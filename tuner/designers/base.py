@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.config import Config
+from ringtune.tuner.priors import Prior
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space import SearchSpace
 
@@ -65,8 +66,8 @@ class Designer(Protocol):
         """
 
 
-DesignerFactory: TypeAlias = Callable[[SearchSpace, int], Designer]
-"""Builds a designer for a search space; the seed decides every random choice."""
+DesignerFactory: TypeAlias = Callable[[SearchSpace, int, Sequence[Prior]], Designer]
+"""Builds a designer for a search space; the seed decides every random choice, the priors what is known beforehand."""
 
 
 def bytes_per_step(trials: Sequence[Trial]) -> float | None:

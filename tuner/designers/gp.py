@@ -4,6 +4,9 @@
 The acquisition is taken over configs that the space accepts, never over the box around their encoding, where a special
 value would be half chosen: first over random ones and neighbours of the best, then over ever closer neighbours of those
 that promise most.
+
+With priors the model begins with the first sample: each prior is the trend of a process of its own, a flat trend is one
+more, and at every update the samples choose.
 """
 
 import math
@@ -15,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.config import Config
-from ringtune.tuner.gp import Observations
+from ringtune.tuner.gp import Observations, Points
+from ringtune.tuner.priors import Prior
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space import SearchSpace
 
@@ -51,25 +55,44 @@ class GaussianProcessDesigner:
 
     name = "gp"
 
-    def __init__(self, space: SearchSpace, seed: int) -> None:
-        """Start without trials; `seed` decides every random choice."""
+    def __init__(self, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> None:
+        """Start without trials.
+
+        Args:
+            space: The legal configs.
+            seed: Decides every random choice.
+            priors: What may be known beforehand, the most trusted first.
+        """
         self._space = space
         self._seed = seed
+        self._priors = tuple(priors)
         self._trials: tuple[Trial, ...] = ()
+        self._prior: Prior | None = None
         self._process: GaussianProcess | None = None
+
+    @property
+    def prior(self) -> Prior | None:
+        """The prior in use, or None where the samples speak against all."""
+        return self._prior
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Fit the process to all valid samples of all trials."""
         # scipy takes half a second to import: only when a designer works, in its own thread.
-        from ringtune.tuner.gp.process import fitted_process  # noqa: PLC0415
+        from ringtune.tuner.gp.process import most_probable_process  # noqa: PLC0415
 
         self._trials = tuple(trials)
         samples = [sample for trial in trials for sample in trial.samples if sample.valid]
-        self._process = fitted_process(self._observed(samples), self._seed) if samples else None
+        self._prior, self._process = None, None
+        if samples:
+            choices = (*self._priors, None)
+            index, self._process = most_probable_process(
+                [self._observed(samples, prior) for prior in choices], self._seed
+            )
+            self._prior = choices[index]
 
     def suggest(self) -> Suggestion:
-        """Return a space-filling config first, then the one with the largest noisy expected improvement."""
-        if self._process is None or len(self._trials) < INITIAL_TRIALS:
+        """Return the config with the largest noisy expected improvement; space-filling ones first, without a prior."""
+        if self._process is None or (self._prior is None and len(self._trials) < INITIAL_TRIALS):
             tried = {trial.config for trial in self._trials}
             # Of a space without numbers, the first are all alike.
             points = [of(self._space, INITIAL_TRIALS, self._seed) for of in (first_numbers, first_points)]
@@ -85,12 +108,12 @@ class GaussianProcessDesigner:
         """
         if self._process is None:
             raise ValueError("no valid sample to predict from")
-        return Prediction(*self._process.predict(self._encode(configs)))
+        return Prediction(*self._process.predict(self._points(configs, self._prior)))
 
-    def _observed(self, samples: Sequence[Sample]) -> Observations:
+    def _observed(self, samples: Sequence[Sample], prior: Prior | None) -> Observations:
         y = np.array([math.log(sample.step_times.median) for sample in samples])
         return Observations(
-            self._encode([sample.config for sample in samples]),
+            self._points([sample.config for sample in samples], prior),
             np.minimum(y, y.min() + WORST_OVER_BEST),
             np.array([median_variance(sample) for sample in samples]),
         )
@@ -98,28 +121,28 @@ class GaussianProcessDesigner:
     def _most_promising(self, process: "GaussianProcess") -> Config:
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
         measured = [trial.config for trial in self._trials if trial.is_conclusive]
-        encoded = self._encode(measured)
+        points = self._points(measured, self._prior)
         normals = rng.standard_normal((DRAWS, len(measured)))
         candidates = self._candidates(process, measured, rng)
-        gains = self._gains(process, encoded, candidates, normals)
+        gains = self._gains(process, points, candidates, normals)
         for step in STEPS:
             best = [candidates[int(index)] for index in np.argsort(-gains)[:CLIMBERS]]
             near = [neighbour(self._space, config, rng, step) for config in best for _ in range(NEIGHBOURS_PER_BEST)]
             candidates = [*best, *self._untried(near)]
-            gains = self._gains(process, encoded, candidates, normals)
+            gains = self._gains(process, points, candidates, normals)
         return candidates[int(np.argmax(gains))]
 
     def _gains(
-        self, process: "GaussianProcess", measured: Array, candidates: Sequence[Config], normals: Array
+        self, process: "GaussianProcess", measured: Points, candidates: Sequence[Config], normals: Array
     ) -> Array:
-        return process.expected_improvement(measured, self._encode(candidates), normals, MIN_GAIN)
+        return process.expected_improvement(measured, self._points(candidates, self._prior), normals, MIN_GAIN)
 
     def _candidates(
         self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
         """Return untried configs; all those drawn where there are none (small spaces)."""
         drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
-        order = np.argsort(process.predict(self._encode(measured))[0])
+        order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
             drawn += [neighbour(self._space, measured[int(index)], rng) for _ in range(NEIGHBOURS_PER_BEST)]
         return self._untried(drawn) or list(dict.fromkeys(drawn))
@@ -128,8 +151,13 @@ class GaussianProcessDesigner:
         tried = {trial.config for trial in self._trials}
         return [config for config in dict.fromkeys(configs) if config not in tried]
 
-    def _encode(self, configs: Sequence[Config]) -> Array:
-        return np.stack([self._space.encode(config) for config in configs])
+    def _points(self, configs: Sequence[Config], prior: Prior | None) -> Points:
+        """Return the configs encoded, with the prior's trend about that of the baseline."""
+        x = np.stack([self._space.encode(config) for config in configs])
+        if prior is None:
+            return Points.without_trend(x)
+        expected = prior.log_step_ms([self._trials[0].config, *configs], self._trials)
+        return Points(x, np.clip(expected[1:] - expected[0], -WORST_OVER_BEST, WORST_OVER_BEST))
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of designers: a name and a factory each."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from ringtune.tuner.priors import Prior
 from ringtune.tuner.space import SearchSpace
 
 from .bagua import BaguaDesigner
@@ -14,14 +15,20 @@ from .horovod import HorovodDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
 
+
+def _without_priors(factory: Callable[[SearchSpace, int], Designer]) -> DesignerFactory:
+    """Return a factory of designers that have no use for what is known beforehand."""
+    return lambda space, seed, _: factory(space, seed)
+
+
 DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
     {
-        "bagua": BaguaDesigner,
+        "bagua": _without_priors(BaguaDesigner),
         "gp": GaussianProcessDesigner,
-        "grid": GridDesigner,
-        "horovod": HorovodDesigner,
-        "random": RandomDesigner,
-        "skopt": SkoptDesigner,
+        "grid": _without_priors(GridDesigner),
+        "horovod": _without_priors(HorovodDesigner),
+        "random": _without_priors(RandomDesigner),
+        "skopt": _without_priors(SkoptDesigner),
     }
 )
 DEFAULT_DESIGNER = "skopt"
@@ -32,12 +39,18 @@ def designer_names() -> tuple[str, ...]:
     return tuple(DESIGNERS)
 
 
-def make_designer(name: str, space: SearchSpace, seed: int) -> Designer:
+def make_designer(name: str, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> Designer:
     """Return a new designer.
+
+    Args:
+        name: As in `designer_names`.
+        space: The legal configs.
+        seed: Decides every random choice.
+        priors: What is known before the first sample, the most trusted first; not every designer has a use for it.
 
     Raises:
         ValueError: If there is none of this name; the message lists those there are.
     """
     if name not in DESIGNERS:
         raise ValueError(f"there is no designer {name!r}; there are {', '.join(DESIGNERS)}")
-    return DESIGNERS[name](space, seed)
+    return DESIGNERS[name](space, seed, priors)

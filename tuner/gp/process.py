@@ -4,18 +4,23 @@
 | symbol | meaning | shape |
 |---|---|---|
 | X | encoded configs of the samples, one per row | (n, d) |
-| y | ln(step time) of each, less their median | (n,) |
+| t | trend: what was expected of each before it was measured, up to a constant | (n,) |
+| y | ln(step time) of each, less t and a constant | (n,) |
 | v | variance of each that its own steps explain | (n,) |
 | s | what windows of one config differ by beyond that, a standard deviation | |
 | a | amplitude: by how much configs differ, a standard deviation | |
-| S | a^2 M(X, X) + c^2 11' + diag(v + s^2): the covariance of y, with a constant of variance c^2 | (n, n) |
+| S | a^2 M(X, X) + c^2 11' + b^2 tt' + diag(v + s^2): the covariance of y, with a constant of variance c^2 | (n, n) |
+
+The trend may be a cost model or an earlier study, right up to a factor at best: y = g t + ..., where g has mean 1 and
+variance b^2, integrated out like the constant (Rasmussen & Williams 2006, section 2.7). Whether a trend is used at all
+is for its evidence to say (`GaussianProcess.log_evidence`).
 
 The hyper-parameters l, a and s have log-normal priors: ten samples alone could not tell an irrelevant parameter from a
 long length scale, nor noise from a short one. The mode is found by L-BFGS with analytic gradients (Rasmussen
 & Williams 2006, eq. 5.9).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,15 +33,19 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .acquisition import noisy_expected_improvement
 from .kernel import correlations, length_derivatives, squared_differences
-from .values import JointPosterior, Observations
+from .values import JointPosterior, Observations, Points
 
 Array = NDArray[np.float64]
 
 CONSTANT_STD = 1.0
 """Of the unknown level of ln(step time) about the samples' median."""
+TREND_STD = 0.5
+"""Of the factor by which a trend is too small or too large."""
 JITTER = 1e-8
 RESTARTS = 2
 """Fits from a random start, besides the one from the priors' medians."""
+EVIDENCE_DIGITS = 3
+"""Smaller differences of log evidence are the optimizer's."""
 OUTLIER_STDS = 4.0
 """A sample further than this from what all others predict is down-weighted."""
 
@@ -70,6 +79,10 @@ class Hyperparameters:
         values = np.exp(theta)
         return cls(values[:-2], float(values[-2]), float(values[-1]))
 
+    def to_logs(self) -> Array:
+        """Return their logarithms, as `from_logs` takes them."""
+        return np.log(np.array([*self.lengths, self.amplitude, self.noise]))
+
 
 class GaussianProcess:
     """The process given its observations and hyper-parameters."""
@@ -77,34 +90,47 @@ class GaussianProcess:
     def __init__(self, observed: Observations, parameters: Hyperparameters) -> None:
         """Factorise the covariance; O(n^3)."""
         self.parameters = parameters
-        self._x = observed.x
-        self._level = float(np.median(observed.y))
-        covariance = self._covariance(observed.x, observed.x)
+        self._points = observed.points
+        self._level, self._residual = _level_and_residual(observed)
+        covariance = self._covariance(observed.points, observed.points)
         covariance += np.diag(observed.variance + parameters.noise**2 + JITTER)
         self._factor: Array = cholesky(covariance, lower=True)
-        self._residual = observed.y - self._level
         self._weights: Array = cho_solve((self._factor, True), self._residual)
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
-        """Return mean and standard deviation of the noise-free value, shape (m,) each, for x of shape (m, d)."""
-        mean, reduced = self._mean_and_reduction(x)
-        variance = self.parameters.amplitude**2 + CONSTANT_STD**2 - np.sum(reduced**2, axis=0)
+    @property
+    def trend_factor(self) -> float:
+        """The posterior mean of the factor g of the trend; 1 where the trend is flat."""
+        return 1.0 + TREND_STD**2 * float(self._points.trend @ self._weights)
+
+    def log_evidence(self) -> float:
+        """Return ln p(y, hyper-parameters), up to a constant that does not depend on the trend.
+
+        It is what the fit maximises (negative `negative_log_posterior`), so that trends can be compared by it.
+        """
+        value = 0.5 * float(self._residual @ self._weights) + float(np.sum(np.log(np.diag(self._factor))))
+        medians, stds = _log_priors(len(self.parameters.lengths) + 2)
+        distance = (self.parameters.to_logs() - medians) / stds
+        return -value - 0.5 * float(distance @ distance)
+
+    def predict(self, points: Points) -> tuple[Array, Array]:
+        """Return mean and standard deviation of the noise-free value at m points, shape (m,) each."""
+        mean, reduced = self._mean_and_reduction(points)
+        variance = self._prior_variance(points) - np.sum(reduced**2, axis=0)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
-    def joint(self, measured: Array, candidates: Array) -> JointPosterior:
-        """Return the joint posterior of measured configs, shape (m, d), and candidates, shape (c, d)."""
+    def joint(self, measured: Points, candidates: Points) -> JointPosterior:
+        """Return the joint posterior of measured configs and of candidates."""
         mean_measured, reduced = self._mean_and_reduction(measured)
         mean, reduced_candidates = self._mean_and_reduction(candidates)
-        prior = self.parameters.amplitude**2 + CONSTANT_STD**2
         return JointPosterior(
             mean_measured,
             mean,
             self._covariance(measured, measured) - reduced.T @ reduced,
             self._covariance(measured, candidates) - reduced.T @ reduced_candidates,
-            prior - np.sum(reduced_candidates**2, axis=0),
+            self._prior_variance(candidates) - np.sum(reduced_candidates**2, axis=0),
         )
 
-    def expected_improvement(self, measured: Array, candidates: Array, normals: Array, min_gain: float) -> Array:
+    def expected_improvement(self, measured: Points, candidates: Points, normals: Array, min_gain: float) -> Array:
         """Return the noisy expected improvement of candidates; see `noisy_expected_improvement`."""
         with _one_blas_thread():
             return noisy_expected_improvement(self.joint(measured, candidates), normals, min_gain)
@@ -120,16 +146,20 @@ class GaussianProcess:
         residuals: Array = self._weights / precision
         return residuals, residuals * np.sqrt(precision)
 
-    def _mean_and_reduction(self, x: Array) -> tuple[Array, Array]:
-        cross = self._covariance(self._x, x)
-        mean: Array = self._level + cross.T @ self._weights
+    def _mean_and_reduction(self, points: Points) -> tuple[Array, Array]:
+        cross = self._covariance(self._points, points)
+        mean: Array = self._level + points.trend + cross.T @ self._weights
         reduced: Array = solve_triangular(self._factor, cross, lower=True)
         return mean, reduced
 
-    def _covariance(self, x: Array, z: Array) -> Array:
-        shape = correlations(squared_differences(x, z), self.parameters.lengths)
-        covariance: Array = self.parameters.amplitude**2 * shape + CONSTANT_STD**2
+    def _covariance(self, points: Points, others: Points) -> Array:
+        shape = correlations(squared_differences(points.x, others.x), self.parameters.lengths)
+        covariance: Array = self.parameters.amplitude**2 * shape + _linear_covariance(points, others)
         return covariance
+
+    def _prior_variance(self, points: Points) -> Array:
+        variance: Array = self.parameters.amplitude**2 + CONSTANT_STD**2 + (TREND_STD * points.trend) ** 2
+        return variance
 
 
 def fitted_process(observed: Observations, seed: int) -> GaussianProcess:
@@ -139,17 +169,41 @@ def fitted_process(observed: Observations, seed: int) -> GaussianProcess:
         observed: At least one observation.
         seed: Decides the restarts.
     """
+    return most_probable_process([observed], seed)[1]
+
+
+def most_probable_process(alternatives: Sequence[Observations], seed: int) -> tuple[int, GaussianProcess]:
+    """Return which trend the data speak for, and the process with it, fitted as by `fitted_process`.
+
+    Args:
+        alternatives: The same observations, at least one, under different trends. Of equally probable ones the first
+            is taken.
+        seed: Decides the restarts.
+
+    Returns:
+        The index of the alternative, and its process.
+    """
     with _one_blas_thread():
-        starts = _starts(observed.x.shape[1], seed)
-        theta = _most_probable(observed, starts)
-        process = GaussianProcess(observed, Hyperparameters.from_logs(theta))
-        residuals, in_stds = process.left_out_residuals()
-        is_outlier = np.abs(in_stds) > OUTLIER_STDS
-        if not is_outlier.any():
-            return process
-        variance = observed.variance + np.where(is_outlier, residuals**2, 0.0)
-        weighted = Observations(observed.x, observed.y, variance)
-        return GaussianProcess(weighted, Hyperparameters.from_logs(_most_probable(weighted, [theta, *starts])))
+        starts = _starts(alternatives[0].points.x.shape[1], seed)
+        processes = [_fitted_to_all(observed, starts) for observed in alternatives]
+        # Compared before any outlier is down-weighted: a wrong trend could call outlier what contradicts it.
+        best = int(np.argmax([round(process.log_evidence(), EVIDENCE_DIGITS) for process in processes]))
+        return best, _without_outliers(processes[best], alternatives[best], starts)
+
+
+def _fitted_to_all(observed: Observations, starts: list[Array]) -> GaussianProcess:
+    return GaussianProcess(observed, Hyperparameters.from_logs(_most_probable(observed, starts)))
+
+
+def _without_outliers(process: GaussianProcess, observed: Observations, starts: list[Array]) -> GaussianProcess:
+    """Return the process, fitted anew if an observation is far from what all others predict."""
+    residuals, in_stds = process.left_out_residuals()
+    is_outlier = np.abs(in_stds) > OUTLIER_STDS
+    if not is_outlier.any():
+        return process
+    variance = observed.variance + np.where(is_outlier, residuals**2, 0.0)
+    weighted = Observations(observed.points, observed.y, variance)
+    return _fitted_to_all(weighted, [process.parameters.to_logs(), *starts])
 
 
 def negative_log_posterior(theta: Array, observed: Observations, squares: Array) -> tuple[float, Array]:
@@ -165,10 +219,10 @@ def negative_log_posterior(theta: Array, observed: Observations, squares: Array)
     """
     parameters = Hyperparameters.from_logs(theta)
     shape = correlations(squares, parameters.lengths)
-    covariance = parameters.amplitude**2 * shape + CONSTANT_STD**2
+    covariance = parameters.amplitude**2 * shape + _linear_covariance(observed.points, observed.points)
     covariance += np.diag(observed.variance + parameters.noise**2 + JITTER)
     factor = cholesky(covariance, lower=True)
-    residual = observed.y - np.median(observed.y)
+    _, residual = _level_and_residual(observed)
     weights = cho_solve((factor, True), residual)
     value = 0.5 * float(residual @ weights) + float(np.sum(np.log(np.diag(factor))))
     inner = cho_solve((factor, True), np.eye(len(residual))) - np.outer(weights, weights)
@@ -182,8 +236,21 @@ def negative_log_posterior(theta: Array, observed: Observations, squares: Array)
     return value + 0.5 * float(distance @ distance), gradient + distance / stds
 
 
+def _level_and_residual(observed: Observations) -> tuple[float, Array]:
+    """Return the constant that is taken from y, and what is left of y without it and without the trend."""
+    untrended = observed.y - observed.points.trend
+    level = float(np.median(untrended))
+    return level, untrended - level
+
+
+def _linear_covariance(points: Points, others: Points) -> Array:
+    """Return the covariance that comes from the unknown constant and the unknown factor of the trend."""
+    covariance: Array = CONSTANT_STD**2 + TREND_STD**2 * np.outer(points.trend, others.trend)
+    return covariance
+
+
 def _most_probable(observed: Observations, starts: list[Array]) -> Array:
-    squares = squared_differences(observed.x, observed.x)
+    squares = squared_differences(observed.points.x, observed.points.x)
     bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(starts[0]))]
     results = [
         minimize(negative_log_posterior, start, (observed, squares), method="L-BFGS-B", jac=True, bounds=bounds)

@@ -11,16 +11,35 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Points:
+    """Where the process is observed or asked.
+
+    Attributes:
+        x: Encoded configs, shape (n, d); one config may have several rows.
+        trend: What ln(step time) is expected to be there before anything was measured, up to a constant, shape (n,);
+            zeros where nothing is expected.
+    """
+
+    x: Array
+    trend: Array
+
+    @classmethod
+    def without_trend(cls, x: Array) -> "Points":
+        """Return encoded configs, shape (n, d), of which nothing is expected."""
+        return cls(x, np.zeros(len(x)))
+
+
+@dataclass(frozen=True)
 class Observations:
     """What was measured.
 
     Attributes:
-        x: Encoded configs, shape (n, d); one config may have several rows.
+        points: The configs, n of them.
         y: ln(step time), shape (n,), finite.
         variance: What is known of each one's noise, shape (n,).
     """
 
-    x: Array
+    points: Points
     y: Array
     variance: Array
 

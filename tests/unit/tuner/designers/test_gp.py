@@ -2,11 +2,13 @@
 """Tests of the tuner's own Gaussian-process designer."""
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ringtune.tuner import default_config, search_space
+from ringtune.tuner import Config, default_config, make_designer, search_space
 from ringtune.tuner.designers.gp import GaussianProcessDesigner, median_variance
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
@@ -80,3 +82,79 @@ def test_a_samples_own_noise_falls_with_its_steps() -> None:
 
     assert math.isclose(median_variance(replace(sample, steps=80)), median_variance(sample) / 4)
     assert math.isclose(math.sqrt(median_variance(sample)), 0.01 * 1.4826 * math.sqrt(math.pi / 2 / 20), rel_tol=1e-9)
+
+
+@dataclass(frozen=True)
+class KnownSurface:
+    """A prior that expects what a function of the config says."""
+
+    surface: Callable[[Config], float]
+    name = "known"
+
+    def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
+        """Return what is expected; it does not learn."""
+        assert trials[0].trial_id == 0
+        return np.array([self.surface(config) for config in configs])
+
+
+def true_ranks(config: Config) -> float:
+    """Return which share of 200 random configs is better than this one."""
+    rng = np.random.default_rng(6)
+    return float(np.mean([engine_like_surface(SPACE.random(rng)) < engine_like_surface(config) for _ in range(200)]))
+
+
+def test_with_a_true_prior_the_first_suggestion_is_good_already() -> None:
+    """It is among the best of a hundred random ones, although only the baseline was measured."""
+    designer = GaussianProcessDesigner(SPACE, 0, [KnownSurface(lambda config: 3.0 + 0.6 * engine_like_surface(config))])
+
+    designer.update(noisy_trials(1, 0.01))
+
+    assert designer.prior is not None
+    assert true_ranks(designer.suggest().config) < 0.02
+
+
+def unrelated(config: Config) -> float:
+    """Return what has nothing to do with the truth, and differs as much between configs."""
+    return 0.3 * float(np.sin(20.0 * SPACE.encode(config)).sum())
+
+
+def test_a_false_prior_is_dropped_and_then_does_no_harm() -> None:
+    """After ten samples the model is the one without it."""
+    plain, misled = (GaussianProcessDesigner(SPACE, 0, priors) for priors in ((), (KnownSurface(unrelated),)))
+
+    for designer in (plain, misled):
+        designer.update(noisy_trials(10, 0.01))
+
+    assert misled.prior is None
+    assert plain.suggest() == misled.suggest()
+
+
+def test_what_is_always_wrong_is_as_good_to_know() -> None:
+    """The factor of a prior that expects the opposite is found to be negative."""
+    designer = GaussianProcessDesigner(SPACE, 0, [KnownSurface(lambda config: -engine_like_surface(config))])
+
+    designer.update(noisy_trials(12, 0.01))
+
+    assert true_ranks(designer.suggest().config) < 0.02
+
+
+def test_of_two_priors_the_samples_choose() -> None:
+    """Whichever comes first."""
+    true, false = KnownSurface(engine_like_surface), KnownSurface(unrelated)
+
+    for priors in ((true, false), (false, true)):
+        designer = GaussianProcessDesigner(SPACE, 0, priors)
+        designer.update(noisy_trials(10, 0.01))
+        assert designer.prior is true
+
+
+def test_the_registry_hands_priors_on() -> None:
+    """To the designer that has a use for them; the others are made without."""
+    prior = KnownSurface(engine_like_surface)
+
+    designer = make_designer("gp", SPACE, 0, [prior])
+    designer.update(noisy_trials(5, 0.01))
+
+    assert isinstance(designer, GaussianProcessDesigner)
+    assert designer.prior is prior
+    assert make_designer("random", SPACE, 0, [prior]).name == "random"

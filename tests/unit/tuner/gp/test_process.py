@@ -2,13 +2,14 @@
 """Tests of the Gaussian process: its gradient, its posterior, and what it makes of noise."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import approx_fprime
 
-from ringtune.tuner.gp import Observations
+from ringtune.tuner.gp import Observations, Points
 from ringtune.tuner.gp.kernel import correlations, squared_differences
 from ringtune.tuner.gp.process import (
     AMPLITUDE,
@@ -17,6 +18,7 @@ from ringtune.tuner.gp.process import (
     GaussianProcess,
     Hyperparameters,
     fitted_process,
+    most_probable_process,
     negative_log_posterior,
 )
 
@@ -29,19 +31,28 @@ def slope_and_bump(x: Array) -> Array:
     return values
 
 
-def observed(count: int, noise: float, seed: int = 0, variance: float = 0.0) -> Observations:
-    """Return noisy values of `slope_and_bump` at random places of three coordinates."""
+def observed(
+    count: int, noise: float, seed: int = 0, variance: float = 0.0, trend: Callable[[Array], Array] | None = None
+) -> Observations:
+    """Return noisy values of `slope_and_bump` at random places of three coordinates, of which a trend is expected."""
     rng = np.random.default_rng(seed)
     x = rng.random((count, 3))
-    return Observations(x, slope_and_bump(x) + rng.normal(0.0, noise, count), np.full(count, variance))
+    points = Points.without_trend(x) if trend is None else Points(x, trend(x))
+    return Observations(points, slope_and_bump(x) + rng.normal(0.0, noise, count), np.full(count, variance))
 
 
+def without_trend(count: int, seed: int) -> Points:
+    """Return random places."""
+    return Points.without_trend(np.random.default_rng(seed).random((count, 3)))
+
+
+@pytest.mark.parametrize("trend", [None, slope_and_bump])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_gradient_is_that_of_the_value(seed: int) -> None:
+def test_the_gradient_is_that_of_the_value(seed: int, trend: Callable[[Array], Array] | None) -> None:
     """Against finite differences, at random hyper-parameters."""
     rng = np.random.default_rng(seed)
-    data = observed(15, 0.05, seed, variance=1e-4)
-    squares = squared_differences(data.x, data.x)
+    data = observed(15, 0.05, seed, variance=1e-4, trend=trend)
+    squares = squared_differences(data.points.x, data.points.x)
     medians = np.log([LENGTH.median] * 3 + [AMPLITUDE.median, NOISE.median])
     theta = medians + rng.normal(0.0, 0.7, 5)
 
@@ -68,8 +79,8 @@ def test_without_noise_it_goes_through_what_it_has_seen_and_returns_to_the_level
     data = observed(12, 0.0)
     process = GaussianProcess(data, Hyperparameters(np.full(3, 0.5), 0.3, 1e-4))
 
-    mean, std = process.predict(data.x)
-    _, far_std = process.predict(np.full((1, 3), 50.0))
+    mean, std = process.predict(data.points)
+    _, far_std = process.predict(Points.without_trend(np.full((1, 3), 50.0)))
 
     assert np.allclose(data.y, mean, atol=1e-3)
     assert np.all(std < 0.01)
@@ -79,10 +90,10 @@ def test_without_noise_it_goes_through_what_it_has_seen_and_returns_to_the_level
 def test_the_joint_posterior_agrees_with_the_one_of_each_config() -> None:
     """Means, variances, and the covariance between two sets that are the same."""
     process = fitted_process(observed(20, 0.02), 0)
-    x = np.random.default_rng(5).random((7, 3))
+    points = without_trend(7, seed=5)
 
-    mean, std = process.predict(x)
-    mean_x, mean_z, within, between, variance = process.joint(x, x)
+    mean, std = process.predict(points)
+    mean_x, mean_z, within, between, variance = process.joint(points, points)
 
     assert np.allclose(mean, mean_x)
     assert np.allclose(mean, mean_z)
@@ -94,11 +105,11 @@ def test_the_joint_posterior_agrees_with_the_one_of_each_config() -> None:
 def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
     """It predicts what it has not seen, and finds the third coordinate irrelevant and the noise about as it is."""
     process = fitted_process(observed(30, 0.02), 0)
-    unseen = np.random.default_rng(9).random((200, 3))
+    unseen = without_trend(200, seed=9)
 
     mean, _ = process.predict(unseen)
 
-    assert np.corrcoef(mean, slope_and_bump(unseen))[0, 1] > 0.95
+    assert np.corrcoef(mean, slope_and_bump(unseen.x))[0, 1] > 0.95
     lengths = process.parameters.lengths
     assert lengths[2] > 3 * lengths[1]
     assert 0.01 < process.parameters.noise < 0.04
@@ -115,8 +126,8 @@ def test_noise_that_the_steps_explain_is_not_counted_twice() -> None:
 def test_one_outlier_does_not_drag_the_others_along() -> None:
     """A sample from a straggler, 60 % slower than its neighbours say."""
     data = observed(30, 0.01)
-    spoilt = Observations(data.x, data.y + np.where(np.arange(30) == 7, 0.6, 0.0), data.variance)
-    unseen = np.random.default_rng(9).random((200, 3))
+    spoilt = Observations(data.points, data.y + np.where(np.arange(30) == 7, 0.6, 0.0), data.variance)
+    unseen = without_trend(200, seed=9)
 
     clean, _ = fitted_process(data, 0).predict(unseen)
     robust, _ = fitted_process(spoilt, 0).predict(unseen)
@@ -126,9 +137,9 @@ def test_one_outlier_does_not_drag_the_others_along() -> None:
 
 def test_equal_values_are_no_error() -> None:
     """A flat surface: finite, and without a reason to expect a difference."""
-    data = Observations(np.random.default_rng(0).random((8, 3)), np.full(8, 3.0), np.zeros(8))
+    data = Observations(without_trend(8, seed=0), np.full(8, 3.0), np.zeros(8))
 
-    mean, std = fitted_process(data, 0).predict(np.random.default_rng(1).random((5, 3)))
+    mean, std = fitted_process(data, 0).predict(without_trend(5, seed=1))
 
     assert np.allclose(3.0, mean, atol=1e-6)
     assert np.all(std < 0.2)
@@ -136,9 +147,62 @@ def test_equal_values_are_no_error() -> None:
 
 def test_one_observation_is_enough() -> None:
     """As at the begin of a run."""
-    data = Observations(np.zeros((1, 3)), np.array([2.0]), np.zeros(1))
+    data = Observations(Points.without_trend(np.zeros((1, 3))), np.array([2.0]), np.zeros(1))
 
-    mean, std = fitted_process(data, 0).predict(np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]))
+    mean, std = fitted_process(data, 0).predict(Points.without_trend(np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])))
 
     assert np.allclose(2.0, mean, atol=0.01)
     assert std[0] < std[1]
+
+
+def upside_down(x: Array) -> Array:
+    """Return the opposite of what is true."""
+    return -slope_and_bump(x)
+
+
+def too_weak(x: Array) -> Array:
+    """Return what is true, but for its level and a factor of two."""
+    return 7.0 + 0.5 * slope_and_bump(x)
+
+
+def test_a_true_trend_makes_five_samples_enough() -> None:
+    """What was expected where nothing was measured counts; without it five samples say little."""
+    alternatives = [observed(5, 0.01, trend=too_weak), observed(5, 0.01)]
+    unseen = np.random.default_rng(9).random((200, 3))
+
+    index, process = most_probable_process(alternatives, 0)
+
+    assert index == 0
+    mean, _ = process.predict(Points(unseen, too_weak(unseen)))
+    assert np.corrcoef(mean, slope_and_bump(unseen))[0, 1] > 0.95
+    flat_mean, _ = fitted_process(alternatives[1], 0).predict(Points.without_trend(unseen))
+    assert np.corrcoef(flat_mean, slope_and_bump(unseen))[0, 1] < 0.9
+
+
+def test_the_samples_say_how_strong_the_trend_is() -> None:
+    """Of a trend without a pattern in space, which nothing but its factor can explain; it is half of what is true."""
+    rng = np.random.default_rng(2)
+    x, trend = rng.random((25, 3)), rng.normal(0.0, 0.1, 25)
+    y = 3.0 + 2.0 * trend + rng.normal(0.0, 0.01, 25)
+    alternatives = [Observations(points, y, np.zeros(25)) for points in (Points.without_trend(x), Points(x, trend))]
+
+    index, process = most_probable_process(alternatives, 0)
+
+    assert index == 1
+    assert 1.8 < process.trend_factor < 2.1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_false_trend_is_dropped(seed: int) -> None:
+    """Eight samples are enough to say so, whichever it is beside."""
+    alternatives = [observed(8, 0.01, seed, trend=trend) for trend in (upside_down, None)]
+
+    assert most_probable_process(alternatives, 0)[0] == 1
+
+
+def test_before_anything_speaks_against_it_the_first_trend_holds() -> None:
+    """One sample says nothing about trends, which are zero at it."""
+    x = np.zeros((1, 3))
+    data = [Observations(Points.without_trend(x), np.array([2.0]), np.zeros(1)) for _ in range(3)]
+
+    assert most_probable_process(data, 0)[0] == 0

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The prior protocol: what is known of a job's step times before the first sample.
+
+A cost model is one, an earlier study another. A designer that models the step time takes each as the trend of its
+model, scales it, and drops it where the samples speak against it; so a wrong one costs a few samples.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import Config
+from .sample import Trial
+
+Array = NDArray[np.float64]
+
+
+class Prior(Protocol):
+    """Expects step times."""
+
+    @property
+    def name(self) -> str:
+        """A short name for the log."""
+
+    def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
+        """Return the expected ln(step time in ms) of configs, up to a constant.
+
+        Args:
+            configs: Legal ones, m of them.
+            trials: All trials so far, the baseline (trial 0) first, with which a prior may calibrate itself.
+
+        Returns:
+            Shape (m,), finite.
+        """

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the fit of latency and bandwidth."""
+
+import numpy as np
+import pytest
+
+from ringtune.tuner.cost_model import fitted_call_costs
+
+SIZES = [1 << power for power in range(10, 25, 2)]
+
+
+def test_the_constants_behind_exact_times_are_found() -> None:
+    """Over four orders of magnitude, where absolute errors would see the largest sizes alone."""
+    call_s, byte_s = fitted_call_costs(SIZES, [7e-6 + 0.15e-9 * size for size in SIZES])
+
+    assert call_s == pytest.approx(7e-6, rel=1e-6)
+    assert byte_s == pytest.approx(0.15e-9, rel=1e-6)
+
+
+def test_noise_of_a_tenth_moves_them_by_little() -> None:
+    """Each to within a fifth, in any of twenty draws."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        noisy = [(7e-6 + 0.15e-9 * size) * float(np.exp(rng.normal(0.0, 0.1))) for size in SIZES]
+        call_s, byte_s = fitted_call_costs(SIZES, noisy)
+        assert call_s == pytest.approx(7e-6, rel=0.2)
+        assert byte_s == pytest.approx(0.15e-9, rel=0.2)
+
+
+@pytest.mark.parametrize("seconds", [[5e-6] * 8, [1e-9 * size for size in SIZES], list(reversed(range(1, 9)))])
+def test_neither_is_ever_nothing_or_below(seconds: list[float]) -> None:
+    """Constant times, times without latency, times that fall with the size."""
+    assert min(fitted_call_costs(SIZES, seconds)) > 0
+
+
+def test_one_size_is_an_error_that_says_so() -> None:
+    """Two unknowns, one equation."""
+    with pytest.raises(ValueError, match="two sizes are needed"):
+        fitted_call_costs([1024, 1024], [1e-6, 2e-6])

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the step in closed form: limits that physics sets, and that any legal config has a finite time."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import Config, default_config, search_space
+from ringtune.tuner.cost_model import EngineCosts, JobShape, LinkCosts, expected_step_s
+
+MIB = 1024 * 1024
+TENSORS = (512 * 1024,) * 200
+ONE_HOST = JobShape(TENSORS, (2,))
+FOUR_HOSTS = JobShape(TENSORS, (4, 4, 4, 4))
+COSTS = EngineCosts()
+
+
+def step_s(job: JobShape, costs: EngineCosts = COSTS, compute_s: float = 0.06, **knobs: Any) -> float:
+    """Return the expected step time under the defaults, but for `knobs`."""
+    return float(expected_step_s(job, costs, compute_s, [default_config().replace(knobs)])[0])
+
+
+def test_a_step_takes_at_least_its_computing() -> None:
+    """Whatever is hidden, and wherever."""
+    for job in (ONE_HOST, FOUR_HOSTS):
+        assert step_s(job) > 0.06
+
+
+def test_without_fusion_every_tensor_pays_for_a_message() -> None:
+    """Where latency is high, a few large messages are far quicker than two hundred."""
+    slow = EngineCosts(call_s=1e-3)
+
+    assert step_s(ONE_HOST, slow, fusion_bytes=0) > 0.06 + 200 * 1e-3 * 0.9
+    assert step_s(ONE_HOST, slow, cycle_ms=10.0) < 0.1
+
+
+def test_a_cycle_longer_than_backward_hides_nothing() -> None:
+    """All is reduced after backward, at the cost of one batch; beyond that a longer cycle changes nothing."""
+    whole = step_s(FOUR_HOSTS, cycle_ms=50.0)
+
+    assert whole == pytest.approx(step_s(FOUR_HOSTS, cycle_ms=45.0))
+    assert whole > step_s(FOUR_HOSTS, cycle_ms=5.0)
+
+
+def test_on_a_slow_link_the_wire_is_the_limit() -> None:
+    """Then a step takes the wire time of a ring over four hosts, and little more."""
+    slow = EngineCosts(link=LinkCosts(byte_s=80e-9))
+    wire_s = 2 * 3 / 4 * sum(TENSORS) * 80e-9
+
+    step = step_s(FOUR_HOSTS, slow, hierarchical_allreduce=True)
+
+    assert wire_s < step < 1.1 * wire_s + 0.06
+
+
+def test_reducing_inside_hosts_first_pays_where_the_link_is_slow() -> None:
+    """16 ranks in one ring send more than 4 hosts, in five times as many steps."""
+    assert step_s(FOUR_HOSTS, hierarchical_allreduce=True) < step_s(FOUR_HOSTS, hierarchical_allreduce=False)
+
+
+def test_without_the_response_cache_tensors_cost_more_the_more_ranks_there_are() -> None:
+    """Their names go to the coordinator from each."""
+    few, many = (step_s(job, response_cache=False) - step_s(job) for job in (ONE_HOST, FOUR_HOSTS))
+
+    assert 0 < few < many
+
+
+def test_more_of_anything_is_never_quicker() -> None:
+    """Each constant, computing, and the tensors."""
+    base = step_s(FOUR_HOSTS, hierarchical_allreduce=True)
+    worse = [
+        EngineCosts(call_s=20e-6),
+        EngineCosts(byte_s=1e-9),
+        EngineCosts(cycle_s=400e-6),
+        EngineCosts(tensor_s=20e-6),
+        EngineCosts(link=LinkCosts(latency_s=600e-6)),
+        EngineCosts(link=LinkCosts(byte_s=80e-9)),
+    ]
+
+    assert [costs for costs in worse if step_s(FOUR_HOSTS, costs, hierarchical_allreduce=True) <= base] == []
+    assert step_s(JobShape(TENSORS * 2, FOUR_HOSTS.ranks_per_host), hierarchical_allreduce=True) > base
+    assert step_s(FOUR_HOSTS, compute_s=0.07, hierarchical_allreduce=True) > base
+
+
+@pytest.mark.parametrize("job", [ONE_HOST, FOUR_HOSTS, JobShape((4,), (1,)), JobShape((4,) * 10_000, (8,) * 64)])
+def test_any_legal_config_has_a_finite_time(job: JobShape) -> None:
+    """Random configs and computing from a microsecond to a minute; several at once as each alone."""
+    rng = np.random.default_rng(1)
+    space = search_space({}, default_config(), tuned=tuple(default_config()))
+    configs: list[Config] = [space.random(rng) for _ in range(200)]
+
+    for compute_s in (1e-6, 0.05, 60.0):
+        steps = expected_step_s(job, COSTS, compute_s, configs)
+        assert np.all(np.isfinite(steps))
+        assert np.all(steps >= compute_s)
+        alone = [float(expected_step_s(job, COSTS, compute_s, [config])[0]) for config in configs[:20]]
+        assert np.allclose(alone, steps[:20])

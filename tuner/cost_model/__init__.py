@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cost model: what a step should take under a config, in closed form, from a handful of constants.
+
+It knows the tensors of a step, the layout, and what an allreduce costs here; it is the prior of a first study.
+"""
+
+from .costs import EngineCosts, LinkCosts, fitted_call_costs
+from .prior import CostModelPrior
+from .step import JobShape, expected_step_s
+
+__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "expected_step_s", "fitted_call_costs"]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the engine's operations cost: the constants of the cost model, and their fit to measured allreduces.
+
+An allreduce of m bytes among the ranks of one host is taken to cost a + b m (the Hockney model: Hockney 1994, "The
+communication challenge for MPP"); a and b come from a least-squares fit to measured calls.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+LEAST_CALL_S = 1e-7
+LEAST_BYTE_S = 1e-12
+
+
+@dataclass(frozen=True)
+class LinkCosts:
+    """Of the link that a host has to the others.
+
+    Attributes:
+        latency_s: One message of nothing, from a rank to one of another host, seconds.
+        byte_s: Seconds per byte and direction.
+    """
+
+    latency_s: float = 60e-6
+    byte_s: float = 8e-9
+
+
+@dataclass(frozen=True)
+class EngineCosts:
+    """Constants of the cost model.
+
+    Attributes:
+        call_s: An allreduce of nothing inside a host, seconds.
+        byte_s: Seconds per byte of an allreduce inside a host.
+        cycle_s: Negotiation of one batch inside a host, by the communication thread, seconds.
+        tensor_s: A tensor known to the response cache: hook, request, look-up, pack and unpack, seconds.
+        uncached_tensor_s: What a tensor costs on top that is negotiated by its name, seconds per rank of the world.
+        chunk_s: Synchronization per chunk of a message, seconds.
+        link: Of the links between hosts.
+    """
+
+    call_s: float = 10e-6
+    byte_s: float = 0.2e-9
+    cycle_s: float = 40e-6
+    tensor_s: float = 2e-6
+    uncached_tensor_s: float = 1.5e-6
+    chunk_s: float = 2e-6
+    link: LinkCosts = LinkCosts()
+
+
+def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
+    """Return a and b of a + b m, with the least squares of relative errors, neither below nothing.
+
+    Args:
+        sizes_bytes: Of the measured allreduces.
+        seconds: What a call of each took, above zero.
+
+    Returns:
+        Seconds per call, seconds per byte.
+
+    Raises:
+        ValueError: If there are fewer than two sizes, which cannot tell a from b.
+    """
+    # scipy takes half a second to import: only where something is fitted.
+    from scipy.optimize import nnls  # noqa: PLC0415
+
+    if len(set(sizes_bytes)) < 2:
+        raise ValueError(f"two sizes are needed to fit latency and bandwidth, not {len(set(sizes_bytes))}")
+    times = np.asarray(seconds, dtype=float)
+    design = np.stack([np.ones(len(times)), np.asarray(sizes_bytes, dtype=float)], axis=1) / times[:, None]
+    scale = np.linalg.norm(design, axis=0)
+    (call_s, byte_s), _ = nnls(design / scale, np.ones(len(times)))
+    return max(float(call_s / scale[0]), LEAST_CALL_S), max(float(byte_s / scale[1]), LEAST_BYTE_S)

@@ -18,9 +18,9 @@ from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_o
 from ringtune.settings import Settings
 from ringtune.tuner.parameters import AUTO
 
-from .measurement import LIMIT_S, measure_rows, plan_measurement
+from .measurement import LIMIT_S, measure_table, plan_measurement
 from .store import TableFileError, TableStore, read_table
-from .table import HIERARCHICAL, RING, AlgorithmTable, TableKey, TableRow, describe
+from .table import HIERARCHICAL, RING, AlgorithmTable, CallTime, TableKey, TableRow, describe
 
 MEASURED = "auto"
 COMPILED_IN = "default"
@@ -54,6 +54,12 @@ class TableChoice:
         self._console = console
         self._key: TableKey | None = None
         self._is_set = False
+        self._calls: tuple[CallTime, ...] = ()
+
+    @property
+    def calls(self) -> tuple[CallTime, ...]:
+        """On rank 0, what allreduces took when the table was measured; empty where there is none, or none measured."""
+        return self._calls
 
     def load(self, machines: Sequence[Mapping[str, Any]], carrier: str, *, is_whole: bool) -> None:
         """Set the table that is kept for this job, or the one of the given file; on rank 0.
@@ -131,6 +137,7 @@ class TableChoice:
             table = read_table(path)
             if table.key.get("layout") == layout:
                 self._engine.set_algorithm_table(table.rows)
+                self._calls = table.calls
                 return None
         except (TableFileError, ConfigError) as error:
             raise ConfigError(
@@ -156,6 +163,7 @@ class TableChoice:
         except (TableFileError, ConfigError) as error:
             return f"the algorithm table in {path} is measured anew: {error}"
         self._is_set = True
+        self._calls = table.calls
         self._console.info(f"algorithm table of {path}: {describe(table.rows)}")
         return None
 
@@ -173,9 +181,10 @@ class TableChoice:
             )
             return None
         limit_s = min(LIMIT_S, self._settings.timeout_s / 4)  # a call must not reach the limit that ends the job
-        rows = measure_rows(self._engine, plan, limit_s - (time.monotonic() - begin_s))
+        rows, calls = measure_table(self._engine, plan, limit_s - (time.monotonic() - begin_s))
         self._engine.set_algorithm_table(rows)
-        return AlgorithmTable(key.to_json(), tuple(rows), round(time.monotonic() - begin_s, 3), round(load, 1))
+        self._calls = calls
+        return AlgorithmTable(key.to_json(), rows, round(time.monotonic() - begin_s, 3), round(load, 1), calls)
 
     def _keep(self, key: TableKey, table: AlgorithmTable) -> None:
         took = f"algorithm table measured in {table.measured_s:.1f} s: {describe(table.rows)}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import NamedTuple, Protocol
 
-from .table import RING, UNCHUNKED, TableRow
+from .table import RING, UNCHUNKED, CallTime, TableRow
 
 LIMIT_S = 3.0
 MARGIN = 0.07
@@ -113,10 +113,20 @@ def plan_measurement(
     return Plan(tuple(defaults), tuple(classes))
 
 
-def measure_rows(
-    timer: Timer, plan: Plan, limit_s: float, clock: Callable[[], float] = time.monotonic
-) -> list[TableRow]:
-    """Return the table's rows, measured as far as the time allows.
+class Measured(NamedTuple):
+    """What a measurement found.
+
+    Attributes:
+        rows: The table's, for messages of any size.
+        calls: What the compiled-in values took, by size, as far as the time allowed.
+    """
+
+    rows: tuple[TableRow, ...]
+    calls: tuple[CallTime, ...]
+
+
+def measure_table(timer: Timer, plan: Plan, limit_s: float, clock: Callable[[], float] = time.monotonic) -> Measured:
+    """Measure as far as the time allows.
 
     Args:
         timer: What runs the candidates.
@@ -125,7 +135,9 @@ def measure_rows(
             smallest message is tried whatever that takes.
         clock: A steady clock in seconds.
     """
-    return _Measurement(timer, plan, clock, clock() + limit_s).rows()
+    measurement = _Measurement(timer, plan, clock, clock() + limit_s)
+    rows = measurement.rows()
+    return Measured(tuple(rows), tuple(measurement.calls))
 
 
 @dataclass
@@ -135,6 +147,7 @@ class _Measurement:
     clock: Callable[[], float]
     end_s: float
     chosen: list[TableRow] = field(default_factory=list)
+    calls: list[CallTime] = field(default_factory=list)
     call_s: float = 0.0
     """Of the compiled-in value, at the last size."""
 
@@ -174,6 +187,7 @@ class _Measurement:
         first_s = self.timer.time_allreduce(size, *default, 1)
         calls = _calls_in(BATCH_S, first_s)
         self.call_s = self.timer.time_allreduce(size, *default, calls) / calls if calls > 1 else first_s
+        self.calls.append(CallTime(size, self.call_s))
         return _calls_in(BATCH_S, self.call_s)
 
     def _run(

@@ -4,6 +4,7 @@
 Whether an engine can serve every message by the rows is for the engine to say (`Engine.set_algorithm_table`).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -32,6 +33,18 @@ class TableRow(NamedTuple):
     max_bytes: int | None
     algorithm: str
     chunk_bytes: int
+
+
+class CallTime(NamedTuple):
+    """What an allreduce took while the table was measured, with the compiled-in algorithm and chunk.
+
+    Attributes:
+        size_bytes: Of the message.
+        call_s: Seconds per call.
+    """
+
+    size_bytes: int
+    call_s: float
 
 
 @dataclass(frozen=True)
@@ -70,12 +83,14 @@ class AlgorithmTable:
         rows: The rows.
         measured_s: How long it took to find them.
         load: Programs that wanted a core when it began, per core of rank 0's machine.
+        calls: By size, what allreduces took; empty where that is not known.
     """
 
     key: Mapping[str, Any]
     rows: tuple[TableRow, ...]
     measured_s: float
     load: float
+    calls: tuple[CallTime, ...] = ()
 
     def is_of_busier_times(self, load: float) -> bool:
         """Return whether it was measured on a machine that had much more to do: that favours few synchronizations.
@@ -93,18 +108,20 @@ class AlgorithmTable:
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads."""
         rows = [row._asdict() for row in self.rows]
+        calls = [call._asdict() for call in self.calls]
         numbers = {"measured_s": self.measured_s, "load": self.load}
-        return {"schema": SCHEMA, "key": dict(self.key), **numbers, "rows": rows}
+        return {"schema": SCHEMA, "key": dict(self.key), **numbers, "rows": rows, "calls": calls}
 
     @classmethod
     def from_json(cls, data: object) -> "AlgorithmTable":
         """Return the table that `to_json` wrote; ValueError says what is no part of one."""
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError(f"it has no 'schema' of {SCHEMA}")
-        key, rows = data.get("key"), data.get("rows")
-        if not isinstance(key, dict) or not isinstance(rows, list):
-            raise ValueError("'key' or 'rows' is missing")  # noqa: TRY004  (a file's content, not a caller's type)
-        return cls(key, tuple(_row(row) for row in rows), _number(data, "measured_s"), _number(data, "load"))
+        key, rows, calls = data.get("key"), data.get("rows"), data.get("calls", [])
+        if not isinstance(key, dict) or not isinstance(rows, list) or not isinstance(calls, list):
+            raise ValueError("'key' or 'rows' is missing, or 'calls' is no list")  # noqa: TRY004  (a file's content)
+        numbers = _number(data, "measured_s"), _number(data, "load")
+        return cls(key, tuple(map(_row, rows)), *numbers, tuple(map(_call, calls)))
 
 
 def describe(rows: Sequence[TableRow]) -> str:
@@ -140,6 +157,14 @@ def _row(data: object) -> TableRow:
     if not is_bounded or not isinstance(algorithm, str) or not _is_size(chunk_bytes):
         raise ValueError(f"the row {data!r} is none")
     return TableRow(max_bytes, algorithm, int(chunk_bytes or 0))
+
+
+def _call(data: object) -> CallTime:
+    if isinstance(data, dict):
+        size_bytes, call_s = data.get("size_bytes"), data.get("call_s")
+        if _is_size(size_bytes) and isinstance(call_s, float) and 0.0 < call_s < math.inf:
+            return CallTime(int(size_bytes or 0), call_s)
+    raise ValueError(f"the call {data!r} is none")
 
 
 def _is_size(value: object) -> bool:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 from ringtune.algorithm_tables.measurement import (
@@ -13,7 +14,7 @@ from ringtune.algorithm_tables.measurement import (
     MAX_BYTES_PER_HOST,
     SMALL_SIZES,
     Plan,
-    measure_rows,
+    measure_table,
     plan_measurement,
 )
 from ringtune.algorithm_tables.table import TableRow
@@ -69,7 +70,7 @@ def between_hosts() -> Plan:
 
 def rows_of(plan: Plan, machine: Machine, limit_s: float = LIMIT_S) -> list[TableRow]:
     """Return what is measured on a machine."""
-    return measure_rows(machine, plan, limit_s, machine.clock)
+    return list(measure_table(machine, plan, limit_s, machine.clock).rows)
 
 
 def test_where_nothing_differs_the_compiled_in_values_stay() -> None:
@@ -342,3 +343,13 @@ def test_sizes_grow() -> None:
     rows_of(on_one_host(), machine)
 
     assert sorted(sizes(machine.timed)) == sizes(machine.timed)
+
+
+def test_what_calls_took_is_told_by_size() -> None:
+    """With the compiled-in values, and as far as the time allowed."""
+    machine = Machine(memory)
+
+    calls = measure_table(machine, on_one_host(), LIMIT_S, machine.clock).calls
+
+    assert [size_class.max_bytes for size_class in on_one_host().classes] == [call.size_bytes for call in calls]
+    assert np.allclose([memory(call.size_bytes, "", 0) for call in calls], [call.call_s for call in calls])

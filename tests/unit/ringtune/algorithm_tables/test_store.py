@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from ringtune.algorithm_tables.store import TableFileError, TableStore, read_table
-from ringtune.algorithm_tables.table import AlgorithmTable, TableKey, TableRow, describe
+from ringtune.algorithm_tables.table import AlgorithmTable, CallTime, TableKey, TableRow, describe
 
 KEY = TableKey("0.1", "direct to 16 KiB, then ring in chunks of 1 MiB", "ab" * 32, 2, (2,), "shm", None)
 TABLE = AlgorithmTable(
-    KEY.to_json(), (TableRow(16384, "direct", 131072), TableRow(None, "reduce_scatter_allgather", 65536)), 0.5, 1.2
+    KEY.to_json(),
+    (TableRow(16384, "direct", 131072), TableRow(None, "reduce_scatter_allgather", 65536)),
+    0.5,
+    1.2,
+    (CallTime(1024, 3.5e-6), CallTime(1048576, 2e-4)),
 )
 
 
@@ -93,9 +97,20 @@ BROKEN = {
     "a chunk past all": json.dumps(
         {**TABLE.to_json(), "rows": [{"max_bytes": None, "algorithm": "direct", "chunk_bytes": 2**64}]}
     ),
+    "calls of text": json.dumps({**TABLE.to_json(), "calls": "1024"}),
+    "a call of no time": json.dumps({**TABLE.to_json(), "calls": [{"size_bytes": 1024, "call_s": 0.0}]}),
+    "a call of no size": json.dumps({**TABLE.to_json(), "calls": [{"call_s": 1e-6}]}),
     "no time": json.dumps({**TABLE.to_json(), "measured_s": None}),
     "no load": json.dumps({**TABLE.to_json(), "load": "high"}),
 }
+
+
+def test_a_table_without_calls_is_one(store: TableStore) -> None:
+    """A file that someone wrote by hand need not say what calls took."""
+    path = store.save(KEY, TABLE)
+    path.write_text(json.dumps({name: value for name, value in TABLE.to_json().items() if name != "calls"}))
+
+    assert replace(TABLE, calls=()) == store.load(KEY)
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN.keys())

@@ -4,8 +4,8 @@
 It knows the tensors of a step, the layout, and what an allreduce costs here; it is the prior of a first study.
 """
 
-from .costs import EngineCosts, LinkCosts, fitted_call_costs
+from .costs import EngineCosts, LinkCosts, fitted_costs
 from .prior import CostModelPrior
 from .step import JobShape, expected_step_s
 
-__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "expected_step_s", "fitted_call_costs"]
+__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "expected_step_s", "fitted_costs"]

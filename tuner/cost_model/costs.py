@@ -6,7 +6,7 @@ communication challenge for MPP"); a and b come from a least-squares fit to meas
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,3 +73,21 @@ def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> t
     scale = np.linalg.norm(design, axis=0)
     (call_s, byte_s), _ = nnls(design / scale, np.ones(len(times)))
     return max(float(call_s / scale[0]), LEAST_CALL_S), max(float(byte_s / scale[1]), LEAST_BYTE_S)
+
+
+def fitted_costs(sizes_bytes: Sequence[int], seconds: Sequence[float], ring_size: int) -> EngineCosts:
+    """Return the constants with those replaced that measured allreduces tell.
+
+    Args:
+        sizes_bytes: Of the measured allreduces.
+        seconds: What a call of each took, above zero.
+        ring_size: How many take part in the ring between hosts: all ranks, or one of each host; 1 on one host.
+
+    Raises:
+        ValueError: If there are fewer than two sizes.
+    """
+    call_s, byte_s = fitted_call_costs(sizes_bytes, seconds)
+    if ring_size == 1:
+        return replace(EngineCosts(), call_s=call_s, byte_s=byte_s)
+    steps = 2 * (ring_size - 1)
+    return replace(EngineCosts(), link=LinkCosts(call_s / steps, byte_s * ring_size / steps))

@@ -31,7 +31,7 @@ DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
         "skopt": _without_priors(SkoptDesigner),
     }
 )
-DEFAULT_DESIGNER = "skopt"
+DEFAULT_DESIGNER = "gp"
 
 
 def designer_names() -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ringtune import __version__, _engine
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
+    Prior,
     RunSettings,
     SearchSpace,
     SpaceError,
@@ -33,6 +34,7 @@ from ringtune.tuner import (
 from .ddp_buckets import DdpBuckets
 from .engine_target import EngineTarget
 from .fingerprints import hardware_facts, hardware_fingerprint, study_key
+from .job_costs import job_prior
 from .progress import TuningDisplay
 from .settings import Settings
 from .tuning_trace import TracedTuning
@@ -42,7 +44,7 @@ MARKER_LIMIT_S = 30.0
 MARKER_LIMIT_COLLECTIVES = 200
 MARKER_POLL_S = 0.2
 STOP_LIMIT_S = 2.0  # how long the end of the job waits for the tuner's last words
-DESIGNER_MODULES: Mapping[str, tuple[str, ...]] = {"skopt": ("skopt.acquisition", "skopt.learning")}
+DESIGNER_MODULES: Mapping[str, tuple[str, ...]] = {"gp": ("ringtune.tuner.gp.process", "scipy.optimize")}
 
 
 class Autotune:
@@ -171,13 +173,24 @@ class _TuningJob:
                 return
             observer = TracedTuning(display, self._world.engine)
             target = EngineTarget(self._world.engine, space, settings.baseline, self._closing)
-            designer = make_designer(DEFAULT_DESIGNER, space, settings.seed)
+            designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, self._priors(buckets))
             if space.free and buckets.note:
                 display.warned(buckets.note)
             run_settings = _run_settings(self._world, space)
             if buckets.sizes:
                 run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
             TuningRun(target, designer, run_settings, self._log, observer).run()
+
+    def _priors(self, buckets: DdpBuckets) -> list[Prior]:
+        """Return what the cost model expects, where gradients come one by one as it supposes."""
+        world = self._world
+        prior = job_prior(
+            world.gradient_set.counts(),
+            world.layout.ranks_per_host,
+            world.calls,
+            is_hierarchical=bool(world.settings.baseline["hierarchical_allreduce"]),
+        )
+        return [] if prior is None or buckets.sizes else [prior]
 
     def _space(self, buckets: DdpBuckets) -> SearchSpace:
         """Return what may be tuned in this world, for the steps seen so far."""

@@ -15,6 +15,7 @@ from ringtune.errors import ConfigError, RingtuneError
 
 from .algorithm_tables.choice import TableChoice
 from .algorithm_tables.store import TableStore
+from .algorithm_tables.table import CallTime
 from .bootstrap import find_place
 from .console import Console
 from .engine_config import engine_config
@@ -52,6 +53,7 @@ class World:
         job_key: Secret of the ranks; empty in a world of one.
         interface: This host's address towards rank 0.
         machines: On rank 0, what each machine declares about itself; empty elsewhere.
+        calls: On rank 0, what allreduces took when the algorithm table was measured; empty where that is not known.
         handles: What asynchronous operations of this rank must keep alive.
         gradient_set: The gradients that a step submits.
     """
@@ -64,6 +66,7 @@ class World:
     job_key: bytes = field(default=b"", repr=False)
     interface: str = ""
     machines: tuple[Mapping[str, Any], ...] = ()
+    calls: tuple[CallTime, ...] = ()
     handles: HandleTable = field(default_factory=HandleTable)
     gradient_set: GradientSet = field(default_factory=GradientSet)
 
@@ -219,6 +222,7 @@ def _join_meeting(meeting: Meeting, place: Place, tables: TableStore, part: _Par
         job_key=place.job_key,
         interface=agreement.interface,
         machines=agreement.host_facts,
+        calls=choice.calls,
     )
 
 

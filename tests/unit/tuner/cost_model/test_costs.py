@@ -4,7 +4,8 @@
 import numpy as np
 import pytest
 
-from ringtune.tuner.cost_model import fitted_call_costs
+from ringtune.tuner.cost_model import EngineCosts, fitted_costs
+from ringtune.tuner.cost_model.costs import fitted_call_costs
 
 SIZES = [1 << power for power in range(10, 25, 2)]
 
@@ -37,3 +38,22 @@ def test_one_size_is_an_error_that_says_so() -> None:
     """Two unknowns, one equation."""
     with pytest.raises(ValueError, match="two sizes are needed"):
         fitted_call_costs([1024, 1024], [1e-6, 2e-6])
+
+
+def test_between_hosts_the_constants_are_those_of_the_link() -> None:
+    """A ring of four makes six steps, each of a quarter of the message."""
+    seconds = [6 * (50e-6 + size / 4 * 8e-9) for size in SIZES]
+
+    costs = fitted_costs(SIZES, seconds, ring_size=4)
+
+    assert costs.link.latency_s == pytest.approx(50e-6, rel=1e-6)
+    assert costs.link.byte_s == pytest.approx(8e-9, rel=1e-6)
+    assert costs.call_s == EngineCosts().call_s
+
+
+def test_on_one_host_the_links_stay_as_they_are() -> None:
+    """There is none."""
+    costs = fitted_costs(SIZES, [7e-6 + 0.15e-9 * size for size in SIZES], ring_size=1)
+
+    assert costs.call_s == pytest.approx(7e-6, rel=1e-6)
+    assert costs.link == EngineCosts().link

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a job before the first sample: its gradients, its layout, and what allreduces took at its start."""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from ringtune.tuner import Prior
+from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
+
+from .algorithm_tables.table import CallTime
+from .gradient_set import Signature
+
+ELEMENT_BYTES: Mapping[str, int] = {
+    "bool": 1,
+    "uint8": 1,
+    "int8": 1,
+    "float16": 2,
+    "bfloat16": 2,
+    "int32": 4,
+    "float32": 4,
+    "int64": 8,
+    "float64": 8,
+}
+
+
+def job_prior(
+    gradients: Mapping[Signature, int],
+    ranks_per_host: Sequence[int],
+    calls: Sequence[CallTime],
+    *,
+    is_hierarchical: bool,
+) -> Prior | None:
+    """Return what the cost model expects of a job's steps; None where nothing is reduced.
+
+    Args:
+        gradients: Of a step, by dtype and shape.
+        ranks_per_host: Number of ranks on each host.
+        calls: What allreduces took when the job started; without two of them, usual constants are taken.
+        is_hierarchical: Whether they reduced inside each host first, where there are several.
+    """
+    sizes = [ELEMENT_BYTES[dtype] * prod(shape) for (dtype, shape), count in gradients.items() for _ in range(count)]
+    sizes = [size for size in sizes if size > 0]
+    if not sizes or sum(ranks_per_host) == 1:
+        return None
+    job = JobShape(tuple(sizes), tuple(ranks_per_host))
+    if len({call.size_bytes for call in calls}) < 2:
+        return CostModelPrior(job, EngineCosts())
+    ring_size = len(ranks_per_host) if is_hierarchical or len(ranks_per_host) == 1 else job.world_size
+    costs = fitted_costs([call.size_bytes for call in calls], [call.call_s for call in calls], ring_size)
+    return CostModelPrior(job, costs)

@@ -1,47 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adoption test: fresh interleaved pairs of baseline and challenger decide, never the best score seen.
-
-| symbol | meaning |
-|---|---|
-| d | ln(median default step / median challenger step) of one pair; above zero where the challenger is faster |
-| n | number of pairs |
-"""
+"""Adoption: fresh interleaved pairs of baseline and challenger decide, never the best score seen."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 
 import numpy as np
 
 from .config import Config
 from .guard import GuardedDesigner
-from .measuring import MIN_STEPS, Order
+from .measuring import MIN_STEPS, SETTLE_STEPS, Order
+from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_variance
 from .phases import RunState
 from .sample import Phase
-from .student_t import student_t_quantile
 from .trials import BASELINE_ID
 
 MIN_EXPECTED_GAIN = 0.01
 """A challenger expected to gain less is not worth the steps of a test."""
-CONFIDENCE = 0.95
-FUTILITY_PAIRS = 6
-"""From so many pairs on, the test ends when even the upper bound is below zero; it never adopts early."""
 ATTEMPTS_PER_PAIR = 3
 """A pair with a void window is measured again; the test as a whole may take this many times its pairs."""
-MIN_PAIRS = 2
-"""An interval needs two pairs."""
-
-Pair = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A speed-up as a fraction, with its two-sided 95 % interval."""
-
-    speedup: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -70,18 +46,6 @@ def keep(baseline: Config, reason: str) -> Decision:
     return Decision(baseline, adopted=False, verdict=f"keeping default: {reason}")
 
 
-def speedup_interval(pairs: Sequence[Pair]) -> Interval:
-    """Return exp(mean d) - 1 with the two-sided 95 % interval of Student's t over the pairs.
-
-    Args:
-        pairs: Median step times (baseline, challenger), at least two pairs, above zero, any one unit.
-    """
-    d = [math.log(baseline / challenger) for baseline, challenger in pairs]
-    margin = student_t_quantile(len(d) - 1, 0.5 + CONFIDENCE / 2) * stdev(d) / math.sqrt(len(d))
-    mean = fmean(d)
-    return Interval(math.expm1(mean), math.expm1(mean - margin), math.expm1(mean + margin))
-
-
 def decide(state: RunState, guard: GuardedDesigner) -> Decision:
     """Choose the challenger by posterior mean and test it, if it is expected to gain enough.
 
@@ -100,27 +64,32 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
 
 
 def _test(state: RunState, challenger: Config) -> Decision:
-    total = state.settings.adoption_pairs
+    """Measure pair after pair until the answer is plain, or the pairs or the budget of steps are spent."""
+    total, steps = state.settings.adoption_pairs, _window_steps(state)
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    pairs: list[Pair] = []
+    test = PairedTest(expected_pair_variance(state.book.trials()))
     for _ in range(ATTEMPTS_PER_PAIR * total):
-        if len(pairs) == total or (len(pairs) >= FUTILITY_PAIRS and speedup_interval(pairs).high < 0):
+        is_out_of_steps = state.steps_left < 2 * (steps + SETTLE_STEPS)
+        if len(test.pairs) == total or test.is_plain or is_out_of_steps:
             break
-        pair = _measure_pair(state, challenger, is_baseline_first=len(pairs) % 2 == 0)
+        pair = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
         if pair is not None:
-            pairs.append(pair)
+            test.pairs.append(pair)
             state.journal.advance()
     else:
-        if len(pairs) < total:
-            return keep(state.baseline, f"only {len(pairs)} of {total} pairs of the adoption test had valid windows")
-    if len(pairs) < MIN_PAIRS:
-        return keep(state.baseline, f"{len(pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed")
-    return _judge(state.baseline, challenger, tuple(pairs))
+        if len(test.pairs) < total:
+            tested = f"only {len(test.pairs)} of {total} pairs"
+            return keep(state.baseline, f"{tested} of the adoption test had valid windows")
+    if len(test.pairs) < MIN_PAIRS:
+        return keep(
+            state.baseline, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed"
+        )
+    return _judge(state.baseline, challenger, test)
 
 
-def _judge(baseline: Config, challenger: Config, pairs: tuple[Pair, ...]) -> Decision:
+def _judge(baseline: Config, challenger: Config, test: PairedTest) -> Decision:
     """Adopt only when the lower bound of the speed-up is above zero."""
-    interval = speedup_interval(pairs)
+    interval, pairs = test.interval, tuple(test.pairs)
     bounds = f"95 % interval {_percent(interval.low)} to {_percent(interval.high)}, {len(pairs)} pairs"
     speedup = _percent(interval.speedup)
     if interval.low > 0:
@@ -133,9 +102,13 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:+.1f} %"
 
 
-def _measure_pair(state: RunState, challenger: Config, *, is_baseline_first: bool) -> Pair | None:
+def _window_steps(state: RunState) -> int:
+    """Return the steps of each of a pair's windows: short ones, so that drift between them cancels."""
+    return state.settings.steps_per_sample or max(state.steps // 2, MIN_STEPS)
+
+
+def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> Pair | None:
     """Measure both configs, one after the other; None when a window is void, for then the whole pair is."""
-    steps = state.settings.steps_per_sample or max(state.steps // 2, MIN_STEPS)
     baseline_order = Order(state.baseline, BASELINE_ID, Phase.ADOPTION, steps)
     challenger_order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, steps)
     orders = (baseline_order, challenger_order) if is_baseline_first else (challenger_order, baseline_order)

@@ -56,6 +56,7 @@ class Journal:
         settings = self._settings
         budget = {
             "max_samples": settings.max_samples,
+            "max_steps": settings.max_steps,
             "warmup_steps": settings.warmup_steps,
             "steps_per_sample": settings.steps_per_sample,
         }
@@ -80,6 +81,8 @@ class Journal:
     def enter(self, phase: Phase, total: int | None = None, *, config: Config, done: int = 0) -> None:
         """Begin a phase of `total` items, `done` of them already; `config` is the one in force."""
         self._phase, self._total, self._done = phase, total, done
+        if phase is Phase.WATCH:  # what was expected and not measured was not needed
+            self._timed_total = self._timed
         self._tell(config)
 
     def expect(self, items: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from .config import Config
-from .sample import Phase, Sample, StepTimes, VoidReason
+from .sample import MAD_TO_STD, MEDIAN_VARIANCE, Phase, Sample, StepTimes, VoidReason
 from .targets import Target, TargetClosed, WindowSpec
 
 SETTLE_STEPS = 3
@@ -20,10 +20,6 @@ MIN_WINDOW_MS = 300.0
 """Shorter windows are at the mercy of single scheduler decisions."""
 MEDIAN_ERROR = 0.01
 """Standard error of a window's median that is aimed at: below the effects worth adopting."""
-MEDIAN_EFFICIENCY = 1.2533
-"""Standard error of a median over that of a mean, sqrt(pi / 2), for normal noise."""
-MAD_TO_STD = 1.4826
-"""Standard deviation over median absolute deviation, for normal noise."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ def steps_for(times: Sequence[StepTimes], fixed: int | None) -> int:
     if not times:
         return MIN_STEPS
     noise = median(MAD_TO_STD * x.mad / x.median for x in times)
-    for_noise = math.ceil((MEDIAN_EFFICIENCY * noise / MEDIAN_ERROR) ** 2)
+    for_noise = math.ceil(MEDIAN_VARIANCE * (noise / MEDIAN_ERROR) ** 2)
     for_duration = math.ceil(MIN_WINDOW_MS / median(x.median for x in times))
     return min(max(for_noise, for_duration, MIN_STEPS), MAX_STEPS)
 

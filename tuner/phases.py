@@ -9,7 +9,7 @@ from statistics import fmean, median
 from .config import Config
 from .guard import GuardedDesigner
 from .journal import Journal
-from .measuring import MIN_STEPS, Meter, Order, steps_for
+from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
 from .sample import Phase, Sample, StepTimes
 from .settings import RunSettings
 from .student_t import student_t_quantile
@@ -24,6 +24,10 @@ MAX_WARMUP_WINDOWS = 30
 NEGLIGIBLE_DRIFT = 0.01
 """A drift below this over the windows looked at is stable, however significant."""
 BASELINE_SAMPLES = 3
+BASELINE_SHARE = 0.15
+"""Of a budget of steps, that the first measurement of the baseline takes at most."""
+ADOPTION_SHARE = 0.4
+"""Of a budget of steps, that is kept for the adoption test."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
 CUT_FACTOR = 2.0
@@ -57,6 +61,17 @@ class RunState:
     steps: int = MIN_STEPS
 
     @property
+    def steps_left(self) -> float:
+        """Steps that the budget still allows; infinite without one."""
+        limit = self.settings.max_steps
+        return math.inf if limit is None else limit - self.meter.steps
+
+    @property
+    def window_steps(self) -> int:
+        """What a window of the baseline or the search takes of the budget."""
+        return self.steps + SETTLE_STEPS
+
+    @property
     def baseline_ms(self) -> float:
         """Median of the baseline's median step times, milliseconds; 0 before it was measured."""
         times = self.book.baseline_times()
@@ -88,9 +103,10 @@ def measure_baseline(state: RunState) -> None:
     """
     settings = state.settings
     remeasured = max(settings.max_samples - 1, 0) // BASELINE_EVERY
-    state.journal.expect(BASELINE_SAMPLES + settings.max_samples + remeasured + 2 * settings.adoption_pairs)
-    state.journal.enter(Phase.BASELINE, BASELINE_SAMPLES, config=state.baseline)
-    for _ in range(BASELINE_SAMPLES):
+    samples = _baseline_samples(state)
+    state.journal.expect(samples + settings.max_samples + remeasured + 2 * settings.adoption_pairs)
+    state.journal.enter(Phase.BASELINE, samples, config=state.baseline)
+    for _ in range(samples):
         sample = _sample_baseline(state)
         state.steps = steps_for(state.book.baseline_times(), settings.steps_per_sample)
         state.journal.advance()
@@ -99,7 +115,7 @@ def measure_baseline(state: RunState) -> None:
 
 
 def search(state: RunState, guard: GuardedDesigner) -> None:
-    """Try what the designer suggests until the budget is spent.
+    """Try what the designer suggests until the budget is spent, but for what the adoption test needs.
 
     Raises:
         DesignerFailed: If the designer cannot be used any more.
@@ -108,8 +124,12 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     settings = state.settings
     done = min(len(settings.prior_trials), settings.max_samples)
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
+    reserved_steps = ADOPTION_SHARE * (settings.max_steps or 0)
     for index in range(done, settings.max_samples):
-        if index > done and index % BASELINE_EVERY == 0:
+        is_baseline_due = index > done and index % BASELINE_EVERY == 0
+        if state.steps_left - (1 + is_baseline_due) * state.window_steps < reserved_steps:
+            break
+        if is_baseline_due:
             _sample_baseline(state)
         _try_next(state, guard)
         state.journal.advance()
@@ -133,6 +153,13 @@ def is_stable(medians: Sequence[float]) -> bool:
     freedom = STABLE_WINDOWS - 2
     error = math.sqrt(residual / freedom / spread)
     return abs(slope) < student_t_quantile(freedom, 0.975) * error
+
+
+def _baseline_samples(state: RunState) -> int:
+    """Return how often the baseline is measured before the search; once at least."""
+    limit = state.settings.max_steps
+    affordable = math.inf if limit is None else BASELINE_SHARE * limit / state.steps
+    return int(min(max(affordable, 1), BASELINE_SAMPLES))
 
 
 def _settle(state: RunState) -> list[Sample]:

@@ -9,6 +9,11 @@ from enum import Enum
 
 from .config import Config
 
+MAD_TO_STD = 1.4826
+"""Standard deviation over median absolute deviation, for normal noise."""
+MEDIAN_VARIANCE = math.pi / 2
+"""Variance of a median over that of a mean, of many normal numbers."""
+
 
 class VoidReason(str, Enum):
     """Why a window yields no valid sample."""
@@ -102,6 +107,12 @@ class Sample:
     def valid(self) -> bool:
         """Whether the sample may be used."""
         return self.reason is None
+
+    @property
+    def log_median_variance(self) -> float:
+        """The variance of ln(median step time) that the scatter of the steps explains, as if they were independent."""
+        relative = MAD_TO_STD * self.step_times.mad / self.step_times.median
+        return MEDIAN_VARIANCE * relative**2 / max(self.steps, 1)
 
     @classmethod
     def from_window(cls, window: Window, *, trial_id: int, config: Config, phase: Phase) -> "Sample":

@@ -15,6 +15,7 @@ class RunSettings:
 
     Attributes:
         max_samples: Configs the designer may suggest.
+        max_steps: Steps that may be measured or skipped in all, the adoption test included; None sets no limit.
         warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
         steps_per_sample: Steps per window; None chooses them from the noise seen.
         seed: Decides every random choice.
@@ -30,6 +31,7 @@ class RunSettings:
     """
 
     max_samples: int = 20
+    max_steps: int | None = None
     warmup_steps: int | None = None
     steps_per_sample: int | None = None
     seed: int = 0

@@ -45,9 +45,6 @@ MIN_GAIN = 0.003
 """Improvements below a third of a percent are not worth a trial."""
 WORST_OVER_BEST = 1.5
 """y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
-MEDIAN_VARIANCE = math.pi / 2
-"""Variance of a median over that of a mean, of many normal numbers."""
-MAD_TO_STD = 1.4826
 
 
 class GaussianProcessDesigner:
@@ -115,7 +112,7 @@ class GaussianProcessDesigner:
         return Observations(
             self._points([sample.config for sample in samples], prior),
             np.minimum(y, y.min() + WORST_OVER_BEST),
-            np.array([median_variance(sample) for sample in samples]),
+            np.array([sample.log_median_variance for sample in samples]),
         )
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
@@ -161,10 +158,3 @@ class GaussianProcessDesigner:
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))
-
-
-def median_variance(sample: Sample) -> float:
-    """Return the variance of ln(median step time) that the scatter of the steps explains, as if independent."""
-    times = sample.step_times
-    relative = MAD_TO_STD * times.mad / times.median
-    return MEDIAN_VARIANCE * relative**2 / max(sample.steps, 1)

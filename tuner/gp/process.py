@@ -81,7 +81,8 @@ class Hyperparameters:
 
     def to_logs(self) -> Array:
         """Return their logarithms, as `from_logs` takes them."""
-        return np.log(np.array([*self.lengths, self.amplitude, self.noise]))
+        logs: Array = np.log(np.array([*self.lengths, self.amplitude, self.noise]))
+        return logs
 
 
 class GaussianProcess:

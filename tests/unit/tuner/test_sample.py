@@ -71,6 +71,15 @@ def test_a_cut_window_is_valid() -> None:
     assert judge(Window(1, (9.0, 9.0), 4000, 1, None, was_cut=True)).valid
 
 
+def test_a_samples_own_noise_falls_with_its_steps() -> None:
+    """The variance of the median of ln(step time), from the steps' scatter."""
+    times = StepTimes(20.0, 0.2, 20.0)
+    short, long = (Sample(0, default_config(), Phase.SEARCH, 0, 1e6, times, steps) for steps in (20, 80))
+
+    assert math.isclose(long.log_median_variance, short.log_median_variance / 4)
+    assert math.isclose(math.sqrt(short.log_median_variance), 0.01 * 1.4826 * math.sqrt(math.pi / 2 / 20))
+
+
 def test_a_trial_models_the_log_of_its_valid_medians() -> None:
     """Invalid samples contribute nothing."""
     samples = (judge(Window(1, (1.0, 2.0, 9.0), 9, 1)), judge(Window(1, (5.0,), 9, 1, VoidReason.PAUSE)))

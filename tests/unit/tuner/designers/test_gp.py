@@ -3,13 +3,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner import Config, default_config, make_designer, search_space
-from ringtune.tuner.designers.gp import GaussianProcessDesigner, median_variance
+from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
 
@@ -73,15 +73,6 @@ def test_a_failed_config_does_not_set_the_scale() -> None:
 
     good = before < np.median(before)
     assert np.corrcoef(before[good], after[good])[0, 1] > 0.7
-
-
-def test_a_samples_own_noise_falls_with_its_steps() -> None:
-    """The variance of the median of ln(step time), from the steps' scatter."""
-    (sample,) = measured_trial(0, default_config(), [20.0]).samples
-    assert sample.steps == 20
-
-    assert math.isclose(median_variance(replace(sample, steps=80)), median_variance(sample) / 4)
-    assert math.isclose(math.sqrt(median_variance(sample)), 0.01 * 1.4826 * math.sqrt(math.pi / 2 / 20), rel_tol=1e-9)
 
 
 @dataclass(frozen=True)

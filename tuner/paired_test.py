@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paired sequential test: whether a challenger's steps are shorter than the baseline's, from interleaved pairs.
+
+| symbol | meaning |
+|---|---|
+| d | ln(median default step / median challenger step) of one pair; above zero where the challenger is faster |
+| n | number of pairs |
+| s^2 | variance of d: of the pairs, and while they are few, of what the samples before them say |
+
+The test looks after every pair and ends early where the answer is plain: for the challenger only by a bound so far out
+that many looks do not add up (Haybittle 1971, "Repeated assessment of results in clinical trials of cancer treatment"),
+so that the last look has the error rate of a single one.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, variance
+
+from .sample import Trial
+from .student_t import student_t_quantile
+
+CONFIDENCE = 0.95
+EARLY_CONFIDENCE = 0.998
+"""Of the interval whose lower bound must be above zero before the last pair."""
+FUTILITY_PAIRS = 4
+"""From so many pairs on, the test ends when even the upper bound is below zero."""
+MIN_PAIRS = 2
+"""An interval needs two pairs."""
+SAMPLES_WEIGHT = 6
+"""What the samples before the test say of the noise counts as much as so many pairs; one less with each beyond two."""
+MIN_BASELINES = 3
+"""So many windows of the baseline say how much windows differ."""
+WINDOW_STD = 0.008
+"""By how much two windows of one config differ beyond what the scatter of their steps explains, as ln(step time)."""
+
+Pair = tuple[float, float]
+"""Median step times of baseline and challenger, milliseconds."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A speed-up as a fraction, with a two-sided interval."""
+
+    speedup: float
+    low: float
+    high: float
+
+
+@dataclass
+class PairedTest:
+    """Pairs as they come, and what they say.
+
+    Attributes:
+        expected_variance: What the samples before the test say of s^2.
+        pairs: Those measured.
+    """
+
+    expected_variance: float
+    pairs: list[Pair] = field(default_factory=list)
+
+    @property
+    def interval(self) -> Interval:
+        """The speed-up with its 95 % interval; needs MIN_PAIRS pairs."""
+        return speedup_interval(self.pairs, self.expected_variance)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether more pairs would not change the answer."""
+        if len(self.pairs) < MIN_PAIRS:
+            return False
+        if speedup_interval(self.pairs, self.expected_variance, EARLY_CONFIDENCE).low > 0:
+            return True
+        return len(self.pairs) >= FUTILITY_PAIRS and self.interval.high < 0
+
+
+def speedup_interval(
+    pairs: Sequence[Pair], expected_variance: float | None = None, confidence: float = CONFIDENCE
+) -> Interval:
+    """Return exp(mean d) - 1 with a two-sided interval of Student's t over the pairs.
+
+    Args:
+        pairs: At least MIN_PAIRS, of step times above zero.
+        expected_variance: What the samples before the test say of s^2; None: the pairs alone count.
+        confidence: Of the interval.
+    """
+    d = [math.log(baseline / challenger) for baseline, challenger in pairs]
+    freedom = len(d) - 1
+    squares = freedom * variance(d)
+    if expected_variance is not None:
+        weight = max(SAMPLES_WEIGHT - (len(d) - MIN_PAIRS), 0)
+        freedom += weight
+        squares += weight * expected_variance
+    margin = student_t_quantile(freedom, 0.5 + confidence / 2) * math.sqrt(squares / freedom / len(d))
+    mean = fmean(d)
+    return Interval(math.expm1(mean), math.expm1(mean - margin), math.expm1(mean + margin))
+
+
+def expected_pair_variance(trials: Sequence[Trial]) -> float:
+    """Return what samples say of s^2: twice the variance of a window's ln(median).
+
+    It is the larger of what the scatter of the steps lets expect, and of what the baseline's windows differ by, which a
+    drift of the machine makes larger than that of pairs.
+
+    Args:
+        trials: The baseline first; at least one sample is valid.
+    """
+    scatter = fmean(sample.log_median_variance for trial in trials for sample in trial.samples if sample.valid)
+    baselines = trials[0].log_step_ms
+    between = variance(baselines) if len(baselines) >= MIN_BASELINES else 0.0
+    return 2.0 * max(scatter + WINDOW_STD**2, between)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .budget import adoption_steps
 from .config import Config
 from .guard import GuardedDesigner
-from .measuring import MIN_STEPS, SETTLE_STEPS, Order
+from .measuring import SETTLE_STEPS, Order
 from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_variance
-from .phases import RunState
+from .phases import MIN_EXPECTED_GAIN, RunState
 from .sample import Phase
 from .trials import BASELINE_ID
 
-MIN_EXPECTED_GAIN = 0.01
-"""A challenger expected to gain less is not worth the steps of a test."""
 ATTEMPTS_PER_PAIR = 3
 """A pair with a void window is measured again; the test as a whole may take this many times its pairs."""
 
@@ -65,11 +64,11 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
 
 def _test(state: RunState, challenger: Config) -> Decision:
     """Measure pair after pair until the answer is plain, or the pairs or the budget of steps are spent."""
-    total, steps = state.settings.adoption_pairs, _window_steps(state)
+    total, steps = state.settings.adoption_pairs, state.adoption_window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     test = PairedTest(expected_pair_variance(state.book.trials()))
     for _ in range(ATTEMPTS_PER_PAIR * total):
-        is_out_of_steps = state.steps_left < 2 * (steps + SETTLE_STEPS)
+        is_out_of_steps = state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if test.pairs else 0)
         if len(test.pairs) == total or test.is_plain or is_out_of_steps:
             break
         pair = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
@@ -100,11 +99,6 @@ def _judge(baseline: Config, challenger: Config, test: PairedTest) -> Decision:
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:+.1f} %"
-
-
-def _window_steps(state: RunState) -> int:
-    """Return the steps of each of a pair's windows: short ones, so that drift between them cancels."""
-    return state.settings.steps_per_sample or max(state.steps // 2, MIN_STEPS)
 
 
 def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> Pair | None:

@@ -29,11 +29,13 @@ class Advice:
     Attributes:
         suggestion: The config to try next.
         incumbent: The measured config with the best posterior mean.
+        expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
         ask_ms: How long the designer thought, milliseconds.
     """
 
     suggestion: Suggestion
     incumbent: Config
+    expected_gain: float
     ask_ms: float
 
 
@@ -56,7 +58,7 @@ class GuardedDesigner:
 
         Args:
             trials: All trials so far.
-            measured: The configs with a valid sample, not empty.
+            measured: The configs with a valid sample, the baseline first.
 
         Raises:
             DesignerFailed: If it raises, returns nonsense or does not return in time.
@@ -70,7 +72,8 @@ class GuardedDesigner:
         suggestion, prediction = self._call(think)
         means = self._checked_prediction(prediction, len(measured)).mean_log_step_ms
         ask_ms = (time.monotonic() - began_s) * 1e3
-        return Advice(self._checked_suggestion(suggestion), measured[int(np.argmin(means))], ask_ms)
+        best = int(np.argmin(means))
+        return Advice(self._checked_suggestion(suggestion), measured[best], float(means[0] - means[best]), ask_ms)
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
         """Tell the designer all trials and return its finite prediction for `configs`.

@@ -10,8 +10,8 @@ from .config import Config
 from .sample import MAD_TO_STD, MEDIAN_VARIANCE, Phase, Sample, StepTimes, VoidReason
 from .targets import Target, TargetClosed, WindowSpec
 
-SETTLE_STEPS = 3
-"""Steps skipped after a switch: the step in flight, one with cold caches, one to spare."""
+SETTLE_STEPS = 2
+"""Steps skipped after a switch: the step in flight, and one with cold caches; a window's median bears one more."""
 MAX_REPEATS = 3
 """How often a void window is measured again."""
 MIN_STEPS = 10

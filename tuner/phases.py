@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from .budget import reserved_steps
 from .config import Config
 from .guard import GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
+from .paired_test import expected_pair_variance
 from .sample import Phase, Sample, StepTimes
 from .settings import RunSettings
 from .student_t import student_t_quantile
@@ -26,10 +28,10 @@ NEGLIGIBLE_DRIFT = 0.01
 BASELINE_SAMPLES = 3
 BASELINE_SHARE = 0.15
 """Of a budget of steps, that the first measurement of the baseline takes at most."""
-ADOPTION_SHARE = 0.4
-"""Of a budget of steps, that is kept for the adoption test."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
+MIN_EXPECTED_GAIN = 0.01
+"""A challenger expected to gain less is not worth the steps of a test."""
 CUT_FACTOR = 2.0
 """A config whose steps take this many times the baseline's median is cut after a few of them."""
 
@@ -50,6 +52,7 @@ class RunState:
         book: The trials.
         journal: Tells the log and people.
         steps: Steps per window.
+        expected_gain: By how much the incumbent's steps are expected to be shorter than the baseline's, as ln.
     """
 
     settings: RunSettings
@@ -59,6 +62,7 @@ class RunState:
     book: TrialBook
     journal: Journal
     steps: int = MIN_STEPS
+    expected_gain: float = 0.0
 
     @property
     def steps_left(self) -> float:
@@ -70,6 +74,11 @@ class RunState:
     def window_steps(self) -> int:
         """What a window of the baseline or the search takes of the budget."""
         return self.steps + SETTLE_STEPS
+
+    @property
+    def adoption_window_steps(self) -> int:
+        """Steps of each of a pair's windows: short ones, so that drift between them cancels."""
+        return self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
 
     @property
     def baseline_ms(self) -> float:
@@ -124,10 +133,9 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     settings = state.settings
     done = min(len(settings.prior_trials), settings.max_samples)
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
-    reserved_steps = ADOPTION_SHARE * (settings.max_steps or 0)
     for index in range(done, settings.max_samples):
         is_baseline_due = index > done and index % BASELINE_EVERY == 0
-        if state.steps_left - (1 + is_baseline_due) * state.window_steps < reserved_steps:
+        if state.steps_left - (1 + is_baseline_due) * state.window_steps < _reserved_steps(state):
             break
         if is_baseline_due:
             _sample_baseline(state)
@@ -162,6 +170,15 @@ def _baseline_samples(state: RunState) -> int:
     return int(min(max(affordable, 1), BASELINE_SAMPLES))
 
 
+def _reserved_steps(state: RunState) -> float:
+    """Return how much of a budget the adoption test of the incumbent should find left."""
+    limit = state.settings.max_steps
+    if limit is None:
+        return 0.0
+    gain = state.expected_gain if math.expm1(state.expected_gain) >= MIN_EXPECTED_GAIN else None
+    return reserved_steps(limit, gain, expected_pair_variance(state.book.trials()), state.adoption_window_steps)
+
+
 def _settle(state: RunState) -> list[Sample]:
     """Take windows until their step times are stable, or there were enough."""
     samples: list[Sample] = []
@@ -193,7 +210,7 @@ def _try_next(state: RunState, guard: GuardedDesigner) -> None:
     """Let the job train under the best config known while the designer thinks; then measure what it suggests."""
     state.meter.switch(state.incumbent)
     advice = guard.advise(state.book.trials(), state.book.measured())
-    state.incumbent = advice.incumbent
+    state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
     config = advice.suggestion.config
     trial_id = state.book.id_of(config)
     state.journal.suggestion(advice.suggestion, trial_id, designer=guard.name, ask_ms=advice.ask_ms)

@@ -21,10 +21,12 @@ class LinkCosts:
     Attributes:
         latency_s: One message of nothing, from a rank to one of another host, seconds.
         byte_s: Seconds per byte and direction.
+        message_s: What handing a message to the system, or taking it, costs a core.
     """
 
     latency_s: float = 60e-6
     byte_s: float = 8e-9
+    message_s: float = 3e-6
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The step in closed form: how many batches, how many messages in each, what they cost, and how much backward hides.
+"""The step in closed form: what a batch costs, how many there are, and how much of it backward hides.
 
 | symbol | meaning |
 |---|---|
 | B | duration of backward, in which tensors become ready evenly |
-| S, N | bytes and tensors of a step |
+| S | bytes of a step |
 | F | `fusion_bytes` |
 | T | time between two batches: `cycle_ms`, or the time in which F bytes become ready |
-| k | batches of a step, B / T |
-| C | what a batch costs: negotiation, its tensors, its messages |
+| C(T) | what a batch costs that gathered for T: a + r T, a for any batch, r for what is in it |
 | m | bytes of a message |
-| h, p | hosts, ranks |
 
-The communication thread takes batch after batch: the last one begins when backward ends, or when those before are
-through, so that the step's tensors are reduced at max(B + C, T + k C). Between hosts a message takes 2 (p - 1) steps of
-a ring over all ranks, or 2 (h - 1) of one over the hosts (Patarasu & Yuan 2009, "Bandwidth optimal all-reduce
-algorithms").
+The communication thread takes batch after batch. While it is at one, the next one gathers, so that batches are no
+closer than T* = C(T*) = a / (1 - r). The last one ends C after backward; where communication takes longer than backward
+(r near or above 1), all batches together take r B, and a few times a, because they grow by a factor each.
+
+Between hosts a message goes twice around a ring of all ranks, a chunk per rank at once (Patarasu & Yuan 2009,
+"Bandwidth optimal all-reduce algorithms"); or it is reduced inside each host first, and what each rank has reduced is
+exchanged with its counterparts on all other hosts at once, there and back, chunk by chunk.
 """
 
 from collections.abc import Sequence
@@ -34,8 +35,17 @@ Array = NDArray[np.float64]
 BACKWARD_SHARE = 2 / 3
 """Of a step's computing: backward has about twice the work of forward."""
 AUTO_CHUNK_BYTES = 256 * KIB
+AUTO_CHUNK_BETWEEN_HOSTS_BYTES = 1024 * KIB
 CACHE_BYTES = 1024 * KIB
 """Chunks beyond this leave the cache between being written and being read."""
+GROWING_BATCHES = 4
+"""Where communication takes longer than backward: so many batches, each longer than the one before."""
+LEAST_IDLE = 1e-3
+ROUNDS = 2
+"""Of an exchange with the counterparts: there and back."""
+CHUNKS_ON_THEIR_WAY = 2
+OVERLAPPED_CHUNK_BYTES = 2048 * KIB
+"""The stages hold four chunks up to this: two on their way, two that are staged and reduced meanwhile."""
 OUT_OF_CACHE = 1.3
 """What a byte of such a chunk costs, in those of a smaller one."""
 
@@ -71,8 +81,9 @@ class _Knobs:
     chunk_bytes: Array
 
     @classmethod
-    def of(cls, configs: Sequence[Config]) -> "_Knobs":
-        chunks = [AUTO_CHUNK_BYTES if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]
+    def of(cls, configs: Sequence[Config], job: JobShape) -> "_Knobs":
+        auto_bytes = AUTO_CHUNK_BYTES if len(job.ranks_per_host) == 1 else AUTO_CHUNK_BETWEEN_HOSTS_BYTES
+        chunks = [auto_bytes if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]
         return cls(
             np.array([float(config["fusion_bytes"]) for config in configs]),
             np.array([float(config["cycle_ms"]) * 1e-3 for config in configs]),
@@ -91,30 +102,49 @@ def expected_step_s(job: JobShape, costs: EngineCosts, compute_s: float, configs
         compute_s: Forward, backward and the optimizer without communication, seconds, above zero.
         configs: m configs of the engine.
     """
-    knobs = _Knobs.of(configs)
-    total_bytes, tensors = float(sum(job.gradient_bytes)), float(len(job.gradient_bytes))
+    knobs = _Knobs.of(configs, job)
     backward_s = BACKWARD_SHARE * compute_s
-    gather_s = backward_s * np.where(knobs.fusion_bytes > 0, knobs.fusion_bytes / total_bytes, 0.0)
-    interval_s = np.clip(np.minimum(knobs.cycle_s, gather_s), backward_s / tensors, backward_s)
-    batches = backward_s / interval_s
-    in_batch = tensors / batches
-    fused = np.maximum(1.0, total_bytes / batches / np.maximum(knobs.fusion_bytes, 1.0))
-    messages = np.where(knobs.fusion_bytes > 0, np.minimum(fused, in_batch), in_batch)
-    message_bytes = total_bytes / batches / messages
-    inside_s = messages * _inside_host_s(job, costs, message_bytes, knobs)
-    tensor_s = costs.tensor_s + (1.0 - knobs.is_cached) * costs.uncached_tensor_s * job.world_size
-    batch_s = _negotiation_s(job, costs) + in_batch * tensor_s + inside_s
-    batch_s += messages * _between_hosts_s(job, costs, message_bytes, knobs)
-    busy_s = backward_s + (batches * inside_s if job.is_crowded else 0.0)
-    reduced_s = np.maximum(busy_s + batch_s, interval_s + batches * batch_s)
-    step_s: Array = compute_s - backward_s + reduced_s
+    every_s, whole_s, work_s = _batch_costs(job, costs, knobs)
+    rate = np.maximum(whole_s - every_s, 0.0) / backward_s
+    gather_s = backward_s * knobs.fusion_bytes / sum(job.gradient_bytes)
+    first_s = np.clip(np.minimum(knobs.cycle_s, gather_s), backward_s / len(job.gradient_bytes), backward_s)
+    own_pace_s = np.where(rate < 1.0, every_s / np.maximum(1.0 - rate, LEAST_IDLE), backward_s)
+    interval_s = np.clip(own_pace_s, first_s, backward_s)
+    after_s = every_s + rate * interval_s
+    overtaken_s = first_s + GROWING_BATCHES * every_s + rate * backward_s - backward_s
+    exposed_s = np.maximum(every_s + rate * first_s, np.minimum(after_s, overtaken_s))
+    taken_s = work_s * (1.0 - first_s / backward_s) if job.is_crowded else 0.0
+    step_s: Array = compute_s + exposed_s + taken_s
     return step_s
+
+
+def _batch_costs(job: JobShape, costs: EngineCosts, knobs: _Knobs) -> tuple[Array, Array, Array]:
+    """Return what any batch costs, what one with all tensors costs, and what of that is computed inside the hosts."""
+    total_bytes, tensors = float(sum(job.gradient_bytes)), float(len(job.gradient_bytes))
+    is_fusing = knobs.fusion_bytes > 0
+    messages = np.where(is_fusing, np.clip(total_bytes / np.maximum(knobs.fusion_bytes, 1.0), 1.0, tensors), tensors)
+    message_bytes = total_bytes / messages
+    tensor_s = costs.tensor_s + (1.0 - knobs.is_cached) * costs.uncached_tensor_s * job.world_size
+    inside_s = messages * _inside_host_s(job, costs, message_bytes, knobs)
+    least_s = _message_s(job, costs, np.zeros_like(message_bytes), knobs)
+    negotiation_s = _negotiation_s(job, costs)
+    whole_s = negotiation_s + tensors * tensor_s + messages * _message_s(job, costs, message_bytes, knobs)
+    return negotiation_s + np.where(is_fusing, least_s, 0.0), whole_s, tensors * tensor_s + inside_s
 
 
 def _negotiation_s(job: JobShape, costs: EngineCosts) -> float:
     """Return what one batch's request and response take."""
     is_one_host = len(job.ranks_per_host) == 1
     return costs.cycle_s + (0.0 if is_one_host else 2.0 * costs.link.latency_s)
+
+
+def _message_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _Knobs) -> Array:
+    """Return what a message takes: inside hosts and between them, side by side where the stages have room for it."""
+    inside_s = _inside_host_s(job, costs, message_bytes, knobs)
+    between_s = _between_hosts_s(job, costs, message_bytes, knobs)
+    is_overlapped = (knobs.is_hierarchical > 0) & (knobs.chunk_bytes <= OVERLAPPED_CHUNK_BYTES)
+    taken: Array = np.where(is_overlapped, np.maximum(inside_s, between_s), inside_s + between_s)
+    return taken
 
 
 def _inside_host_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _Knobs) -> Array:
@@ -129,11 +159,16 @@ def _inside_host_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knob
 
 
 def _between_hosts_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _Knobs) -> Array:
-    """Return what a message takes on the links, beyond what happens inside the hosts meanwhile."""
-    hosts, ranks = len(job.ranks_per_host), job.world_size
+    """Return what a message takes on the links."""
+    hosts, ranks, link = len(job.ranks_per_host), job.world_size, costs.link
     if hosts == 1:
         return np.zeros_like(message_bytes)
-    ring = np.where(knobs.is_hierarchical > 0, hosts, ranks)
-    first_chunk_s = knobs.is_hierarchical * np.minimum(knobs.chunk_bytes, message_bytes) * costs.link.byte_s
-    wire_s: Array = 2.0 * (ring - 1) * (costs.link.latency_s + message_bytes / ring * costs.link.byte_s)
-    return wire_s + first_chunk_s
+    turns = np.maximum(np.ceil(message_bytes / (ranks * knobs.chunk_bytes)), 1.0)
+    flat_s = 2.0 * (ranks - 1) * (turns * link.latency_s + message_bytes / ranks * link.byte_s)
+    chunks = np.maximum(np.ceil(message_bytes / knobs.chunk_bytes), 1.0)
+    waits_s = ROUNDS * link.latency_s * (1.0 + (chunks - 1.0) / CHUNKS_ON_THEIR_WAY)
+    sockets_s = chunks * 2.0 * ROUNDS * (hosts - 1) * link.message_s
+    wire_s = 2.0 * (hosts - 1) / hosts * message_bytes * link.byte_s
+    first_chunk_s = np.minimum(knobs.chunk_bytes, message_bytes) * link.byte_s
+    taken: Array = np.where(knobs.is_hierarchical > 0, waits_s + sockets_s + wire_s + first_chunk_s, flat_s)
+    return taken

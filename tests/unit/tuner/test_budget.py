@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of how a budget of steps is shared."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ringtune.tuner.budget import ADOPTION_SHARE, adoption_steps, pairs_needed, reserved_steps
+from ringtune.tuner.measuring import SETTLE_STEPS
+from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest
+
+PAIR_STD = 0.03
+
+
+def test_so_many_pairs_show_the_gain_mostly() -> None:
+    """With pairs of that scatter, in at least four of five tests, and not in many more than needed."""
+    rng = np.random.default_rng(0)
+    for gain in (0.02, 0.03, 0.05):
+        pairs = pairs_needed(gain, PAIR_STD**2)
+        shown = 0
+        for _ in range(300):
+            test = PairedTest(PAIR_STD**2)
+            test.pairs = [(math.exp(d), 1.0) for d in rng.normal(gain, PAIR_STD, pairs)]
+            shown += test.interval.low > 0
+        assert 0.8 < shown / 300 < 0.97
+
+
+def test_no_gain_is_so_large_that_one_pair_would_do() -> None:
+    """An interval needs two."""
+    assert pairs_needed(2.0, PAIR_STD**2) == MIN_PAIRS
+
+
+def test_neighbouring_pairs_do_not_switch() -> None:
+    """Three pairs, baseline or challenger first in turn, are three windows of each and four switches."""
+    assert adoption_steps(3, 10) == 6 * 10 + 4 * SETTLE_STEPS
+
+
+@pytest.mark.parametrize("max_steps", [100, 200, 600])
+def test_a_large_gain_leaves_the_steps_to_the_search(max_steps: int) -> None:
+    """And a small one takes no more than its share, if that is enough for a test at all."""
+    least = adoption_steps(MIN_PAIRS, 10)
+    reserved = [reserved_steps(max_steps, gain, PAIR_STD**2, 10) for gain in (1.0, 0.1, 0.03, 0.011)]
+
+    assert reserved == sorted(reserved)
+    assert reserved[0] == least == reserved_steps(max_steps, None, PAIR_STD**2, 10)
+    assert reserved[-1] == max(ADOPTION_SHARE * max_steps, least)

@@ -181,6 +181,47 @@ def _bench_sizes(sizes: str | None, *, has_workloads: bool) -> tuple[int, ...]:
 
 
 @app.command()
+def simulate(
+    *,
+    model: Annotated[str, typer.Option(metavar="NAME|FILE", help="resnet50, bert_base, ..., or gradients (JSON).")],
+    hosts: Annotated[int, typer.Option(help="Number of hosts.")] = 1,
+    ranks_per_host: Annotated[int, typer.Option(help="Ranks on each.")] = 8,
+    link: Annotated[str, typer.Option(metavar="RATE", help="Of each host's link, such as 25gbit.")] = "25gbit",
+    compute_ms: Annotated[
+        float | None, typer.Option(help="A step without communication; default: estimated for 32 samples.")
+    ] = None,
+    compute_threads: Annotated[
+        float, typer.Option(help="Cores that a rank's computing keeps busy; 0: an accelerator computes.")
+    ] = 0.0,
+    cores_per_host: Annotated[int | None, typer.Option(help="Of each host; default: two per rank.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> int:
+    """Say what to expect of a job that does not run yet: its steps, the best config, and the surface around it.
+
+    Example: ringtune simulate --model bert_base --hosts 64 --ranks-per-host 8 --link 25gbit
+    """
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+
+    from .tuner.simulator import (  # noqa: PLC0415
+        Cluster,
+        described_job,
+        forecast,
+        parse_link,
+        render_forecast,
+        to_json,
+    )
+
+    job = described_job(model, compute_ms, compute_threads=compute_threads)
+    cores = 2 * ranks_per_host if cores_per_host is None else cores_per_host
+    answer = forecast(job, Cluster(hosts, ranks_per_host, cores, parse_link(link)))
+    if as_json:
+        typer.echo(json.dumps(to_json(answer), indent=2))
+    else:
+        render_forecast(answer, Console())
+    return 0
+
+
+@app.command()
 def doctor(
     *,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Print the hardware key of this machine.")] = False,

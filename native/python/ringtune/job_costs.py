@@ -10,6 +10,8 @@ from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape, fit
 from .algorithm_tables.table import CallTime
 from .gradient_set import Signature
 
+MIN_SIZES = 2
+"""Latency and bandwidth are two unknowns."""
 ELEMENT_BYTES: Mapping[str, int] = {
     "bool": 1,
     "uint8": 1,
@@ -38,13 +40,18 @@ def job_prior(
         calls: What allreduces took when the job started; without two of them, usual constants are taken.
         is_hierarchical: Whether they reduced inside each host first, where there are several.
     """
-    sizes = [ELEMENT_BYTES[dtype] * prod(shape) for (dtype, shape), count in gradients.items() for _ in range(count)]
-    sizes = [size for size in sizes if size > 0]
+    sizes = _gradient_bytes(gradients)
     if not sizes or sum(ranks_per_host) == 1:
         return None
-    job = JobShape(tuple(sizes), tuple(ranks_per_host))
-    if len({call.size_bytes for call in calls}) < 2:
+    job = JobShape(sizes, tuple(ranks_per_host))
+    if len({call.size_bytes for call in calls}) < MIN_SIZES:
         return CostModelPrior(job, EngineCosts())
     ring_size = len(ranks_per_host) if is_hierarchical or len(ranks_per_host) == 1 else job.world_size
     costs = fitted_costs([call.size_bytes for call in calls], [call.call_s for call in calls], ring_size)
     return CostModelPrior(job, costs)
+
+
+def _gradient_bytes(gradients: Mapping[Signature, int]) -> tuple[int, ...]:
+    """Return the bytes of each gradient that has an element."""
+    sizes = ((ELEMENT_BYTES[dtype] * prod(shape), count) for (dtype, shape), count in gradients.items())
+    return tuple(size for size, count in sizes if size > 0 for _ in range(count))

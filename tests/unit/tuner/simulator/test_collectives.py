@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what allreduces take: physical bounds, and the effect of chunks, ranks, hosts and crowded cores."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringtune.tuner.simulator import Cluster, Link, Machine
+from ringtune.tuner.simulator.collectives import Task, allreduce_time
+from ringtune.tuner.simulator.knobs import Algorithm
+from tests.unit.tuner.simulator.jobs import MIB, hosts_of
+
+KIB = 1024
+INSIDE = (Algorithm.DIRECT, Algorithm.REGISTERED, Algorithm.REDUCE_SCATTER_ALLGATHER)
+BETWEEN = (Algorithm.RING, Algorithm.HIERARCHICAL)
+MACHINE = Machine()
+
+
+def time_ms(algorithm: Algorithm, cluster: Cluster, size: int, chunk: int = MIB, stretch: float = 1.0) -> float:
+    """Return the time of one allreduce of data in no cache, milliseconds."""
+    return allreduce_time(algorithm, Task(MACHINE, cluster, size, chunk, 1.0), stretch).total_ms
+
+
+def wire_ms(cluster: Cluster, size: float) -> float:
+    """Return the time in which a link carries the payload `size`."""
+    return size / (cluster.link.bytes_per_s * MACHINE.link_payload_share) * 1e3
+
+
+@pytest.mark.parametrize("algorithm", list(Algorithm))
+def test_a_world_of_one_reduces_in_no_time(algorithm: Algorithm) -> None:
+    """There is nobody to reduce with."""
+    assert 0.0 == time_ms(algorithm, Cluster(1, 1, 1), 64 * MIB)
+
+
+@pytest.mark.parametrize(("hosts", "ranks"), [(2, 1), (2, 2), (4, 2), (8, 8)])
+def test_a_large_ring_takes_what_the_wire_takes(hosts: int, ranks: int) -> None:
+    """2 (n - 1) / n of the bytes over each link, within 5 %, never less."""
+    cluster, size = hosts_of(hosts, ranks, "100mbit"), 1024 * MIB
+    n = cluster.world_size
+    bound = wire_ms(cluster, 2 * (n - 1) / n * size)
+
+    taken = time_ms(Algorithm.RING, cluster, size)
+
+    assert bound <= taken <= 1.05 * bound
+
+
+@pytest.mark.parametrize(("hosts", "ranks"), [(2, 2), (4, 2), (8, 8)])
+def test_a_large_hierarchical_allreduce_takes_what_the_wire_takes(hosts: int, ranks: int) -> None:
+    """2 (h - 1) / h of the bytes over each link, within 5 %, never less."""
+    cluster, size = hosts_of(hosts, ranks, "100mbit"), 1024 * MIB
+    bound = wire_ms(cluster, 2 * (hosts - 1) / hosts * size)
+
+    taken = time_ms(Algorithm.HIERARCHICAL, cluster, size)
+
+    assert bound <= taken <= 1.05 * bound
+
+
+@pytest.mark.parametrize(("hosts", "ranks", "link"), [(2, 2, "100mbit"), (2, 8, "1gbit"), (8, 4, "1gbit")])
+@pytest.mark.parametrize("size", [256 * KIB, 4 * MIB, 64 * MIB])
+def test_hierarchical_beats_the_ring_on_slow_links(hosts: int, ranks: int, link: str, size: int) -> None:
+    """Several ranks per host: fewer bytes cross, in fewer turns."""
+    cluster = hosts_of(hosts, ranks, link)
+
+    assert time_ms(Algorithm.HIERARCHICAL, cluster, size) < time_ms(Algorithm.RING, cluster, size)
+
+
+def test_memory_bounds_large_messages_of_a_host() -> None:
+    """Nothing moves its data faster than memory does: read and written once by every rank, at least."""
+    cluster, size = Cluster(1, 8, 8), 256 * MIB
+
+    for algorithm in INSIDE:
+        bound = 8 * 2 * size / MACHINE.memory_bytes_per_s * 1e3
+        assert time_ms(algorithm, cluster, size, 128 * KIB) >= bound
+
+
+def test_registered_memory_is_quickest_and_posts_are_quickest_when_small() -> None:
+    """The order of the compiled-in table: one synchronization less wins below, copies saved win above."""
+
+    def order(size: int) -> list[Algorithm]:
+        task = Task(MACHINE, Cluster(1, 4, 4), size, 128 * KIB)
+        return sorted(INSIDE, key=lambda algorithm: allreduce_time(algorithm, task, 1.0).total_ms)
+
+    assert Algorithm.DIRECT is order(256)[0]
+    assert [Algorithm.REGISTERED, Algorithm.REDUCE_SCATTER_ALLGATHER, Algorithm.DIRECT] == order(4 * MIB)
+
+
+def test_chunks_have_a_best_size() -> None:
+    """Small ones synchronize often, large ones leave the cores' caches."""
+    task = Task(MACHINE, Cluster(1, 2, 2), 4 * MIB, 0)
+    sizes = [16 * KIB, 128 * KIB, 4 * MIB]
+
+    times = [
+        allreduce_time(Algorithm.REDUCE_SCATTER_ALLGATHER, replace(task, chunk_bytes=size), 1.0).total_ms
+        for size in sizes
+    ]
+
+    assert times[1] < times[0]
+    assert times[1] < times[2]
+
+
+def test_chunks_that_leave_no_depth_run_in_turn() -> None:
+    """Above 2 MiB the stages hold too few chunks for the network and the host to work at once."""
+    cluster = hosts_of(2, 2, "10gbit")
+
+    assert time_ms(Algorithm.HIERARCHICAL, cluster, 64 * MIB, 4 * MIB) > 1.2 * time_ms(
+        Algorithm.HIERARCHICAL, cluster, 64 * MIB, 2 * MIB
+    )
+
+
+def test_a_single_chunk_has_nothing_to_overlap_with() -> None:
+    """It is staged, sent and collected in turn; of many, the wire hides the rest."""
+    cluster = hosts_of(2, 2, "1gbit")
+
+    def beyond_wire_ms(size: int) -> float:
+        return time_ms(Algorithm.HIERARCHICAL, cluster, size) - wire_ms(cluster, size)
+
+    work_ms = allreduce_time(Algorithm.HIERARCHICAL, Task(MACHINE, cluster, MIB, MIB, 1.0), 1.0).work_ms
+    assert beyond_wire_ms(MIB) > work_ms
+    assert beyond_wire_ms(64 * MIB) == pytest.approx(beyond_wire_ms(MIB), rel=0.1)
+
+
+@pytest.mark.parametrize("algorithm", [Algorithm.DIRECT, Algorithm.REDUCE_SCATTER_ALLGATHER])
+def test_crowded_cores_cost_more_than_their_share(algorithm: Algorithm) -> None:
+    """Two threads to a core: twice the work, and each synchronization waits for the other's turn."""
+    cluster, size = Cluster(1, 2, 2), 16 * KIB
+
+    assert time_ms(algorithm, cluster, size, stretch=2.0) > 2.0 * time_ms(algorithm, cluster, size)
+
+
+sizes = st.integers(4, 512 * MIB)
+chunks = st.integers(4, 1024).map(lambda number: 4 * KIB * number)
+rates = st.floats(1e6, 1e11)
+
+
+@given(
+    st.sampled_from(BETWEEN), sizes, chunks, st.tuples(rates, rates), st.tuples(st.integers(2, 64), st.integers(1, 16))
+)
+def test_a_faster_link_is_never_slower(
+    algorithm: Algorithm, size: int, chunk: int, speeds: tuple[float, float], counts: tuple[int, int]
+) -> None:
+    """Of a single allreduce, whatever its size, chunk and world."""
+    slow, fast = (Cluster(*counts, 64, Link(rate)) for rate in sorted(speeds))
+
+    assert time_ms(algorithm, fast, size, chunk) <= time_ms(algorithm, slow, size, chunk) * (1 + 1e-12)
+
+
+@given(
+    st.sampled_from(INSIDE), sizes, chunks, st.tuples(st.floats(1e9, 1e12), st.floats(1e9, 1e12)), st.integers(2, 64)
+)
+def test_a_faster_memory_is_never_slower(
+    algorithm: Algorithm, size: int, chunk: int, speeds: tuple[float, float], ranks: int
+) -> None:
+    """Of a single allreduce inside a host."""
+    times = []
+    for speed in sorted(speeds):
+        task = Task(replace(MACHINE, memory_bytes_per_s=speed), Cluster(1, ranks, 64), size, chunk, 1.0)
+        times.append(allreduce_time(algorithm, task, 1.0).total_ms)
+
+    assert times[1] <= times[0]
+
+
+@given(st.sampled_from(list(Algorithm)), sizes, chunks, st.integers(1, 16), st.floats(1.0, 8.0))
+def test_work_is_part_of_the_time(algorithm: Algorithm, size: int, chunk: int, ranks: int, stretch: float) -> None:
+    """A rank is busy for no longer than the allreduce takes; both are above zero."""
+    cluster = hosts_of(4, ranks) if algorithm in BETWEEN else Cluster(1, ranks + 1, 8)
+
+    taken = allreduce_time(algorithm, Task(MACHINE, cluster, size, chunk, 0.5), stretch)
+
+    assert 0.0 < taken.work_ms <= taken.total_ms
+
+
+@pytest.mark.parametrize("algorithm", BETWEEN)
+@pytest.mark.parametrize("ranks", [1, 8])
+def test_more_hosts_take_longer(algorithm: Algorithm, ranks: int) -> None:
+    """A message of whole segments, doubling the hosts."""
+    times = [time_ms(algorithm, hosts_of(hosts, ranks, "10gbit"), 1024 * MIB, 256 * KIB) for hosts in (2, 4, 8, 16, 32)]
+
+    assert sorted(times) == times

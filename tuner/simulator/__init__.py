@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulator: a discrete-event model of the engine's cycle, from one rank to thousands, and a target of the tuner.
+
+`predicted_step_ms(machine, cluster, job, config)` is the model; `SimulatedTarget` adds noise and a clock; `SCENARIOS`
+names jobs; `forecast` answers what tuning could gain. Nothing here is shared with what designers believe of the engine.
+"""
+
+from .architectures import MODELS
+from .cluster import Cluster, Link, parse_link
+from .drawing import render_forecast
+from .forecast import Curve, Expected, Forecast, StepSurface, forecast, to_json
+from .job import Gradient, Job, read_gradients
+from .machine import Machine
+from .model_jobs import described_job, model_job
+from .noise import Noise
+from .scenarios import SCENARIOS, Scenario
+from .step import Response, StepTrace, predicted_step_ms, simulate_step
+from .target import SimulatedTarget, best_of, simulated_space
+
+__all__ = [
+    "MODELS",
+    "SCENARIOS",
+    "Cluster",
+    "Curve",
+    "Expected",
+    "Forecast",
+    "Gradient",
+    "Job",
+    "Link",
+    "Machine",
+    "Noise",
+    "Response",
+    "Scenario",
+    "SimulatedTarget",
+    "StepSurface",
+    "StepTrace",
+    "best_of",
+    "described_job",
+    "forecast",
+    "model_job",
+    "parse_link",
+    "predicted_step_ms",
+    "read_gradients",
+    "render_forecast",
+    "simulate_step",
+    "simulated_space",
+    "to_json",
+]

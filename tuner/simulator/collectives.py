@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an allreduce takes, by algorithm: one function each, in the order of the engine's registry.
+
+Notation, in every function:
+
+| symbol | meaning |
+|---|---|
+| S | bytes of the message, on every rank |
+| p, h, n | ranks of a host, hosts, all ranks: n = p h |
+| C | bytes of a chunk |
+| stretch | how much longer a thread's work takes because threads share cores, at least 1 |
+
+A *wait* is time in which a rank neither works nor moves bytes. All times are in milliseconds.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ringtune.tuner.parameters import KIB, MIB
+
+from .cluster import Cluster
+from .knobs import Algorithm
+from .machine import Machine
+
+STAGE_BYTES = 8 * MIB
+"""Of a rank's stage: a pipeline is as deep as chunks fit into it, up to MAX_DEPTH."""
+MAX_DEPTH = 4
+OVERLAP_DEPTH = 4
+"""Chunks that the hierarchical pipeline keeps in stages while blocks are on their way."""
+POST_BYTES = 64 * KIB
+"""A direct allreduce posts so much at once."""
+WHOLE_BYTES = 16 * KIB
+"""Up to here counterparts exchange whole blocks instead of shares."""
+LINE_BYTES = 64
+S_TO_MS = 1e3
+US_TO_MS = 1e-3
+
+
+@dataclass(frozen=True)
+class Task:
+    """One allreduce.
+
+    Attributes:
+        machine: What work costs.
+        cluster: Where.
+        message_bytes: S.
+        chunk_bytes: C.
+        memory_share: Share of the message that lies in no cache when the allreduce begins.
+    """
+
+    machine: Machine
+    cluster: Cluster
+    message_bytes: int
+    chunk_bytes: int
+    memory_share: float = 0.0
+
+    def sync_ms(self, stretch: float) -> float:
+        """Return the time to see that all ranks of the host are through a phase."""
+        if self.cluster.ranks_per_host == 1:
+            return 0.0
+        return (self.machine.sync_us + self.machine.crowded_sync_us * (stretch - 1.0)) * US_TO_MS
+
+    def memory_ms(self, traffic: float) -> float:
+        """Return the time for all ranks of a host to move `traffic` times the message from and to memory."""
+        moved = self.cluster.ranks_per_host * traffic * self.message_bytes * self.memory_share
+        return moved / self.machine.memory_bytes_per_s * S_TO_MS
+
+
+@dataclass(frozen=True)
+class Duration:
+    """How long something takes.
+
+    Attributes:
+        total_ms: From begin to end, the same on all ranks.
+        work_ms: Of that, a thread of each rank keeps a core busy.
+    """
+
+    total_ms: float
+    work_ms: float
+
+
+def allreduce_time(algorithm: Algorithm, task: Task, stretch: float) -> Duration:
+    """Return the time of one allreduce of all ranks; nothing for a world of one."""
+    if task.cluster.world_size == 1:
+        return Duration(0.0, 0.0)
+    return _ALGORITHMS[algorithm](task, stretch)
+
+
+def _direct(task: Task, stretch: float) -> Duration:
+    """Every rank posts S, waits once per post, and reduces all p contributions itself."""
+    size, machine = task.message_bytes, task.machine
+    core = size / machine.copy_bytes_per_s + task.cluster.ranks_per_host * size / machine.reduce_bytes_per_s
+    posts = max(1, math.ceil(size / POST_BYTES))
+    work = max(core * S_TO_MS * stretch, task.memory_ms(3.0))
+    return Duration(work + posts * task.sync_ms(stretch), work)
+
+
+def _registered(task: Task, stretch: float) -> Duration:
+    """Every rank reduces its block of S / p where all p contributions lie, and writes it there p times."""
+    size, machine, ranks = task.message_bytes, task.machine, task.cluster.ranks_per_host
+    copies = max(0, ranks - 2)  # a reduction writes its own and one more image in one pass
+    core = size / machine.reduce_bytes_per_s + copies / ranks * size / machine.copy_bytes_per_s
+    work = max(core * S_TO_MS * stretch, task.memory_ms(2.0))
+    return Duration(work + 2 * task.sync_ms(stretch), work)
+
+
+def _reduce_scatter_allgather(task: Task, stretch: float) -> Duration:
+    """Per chunk a rank copies (p - 1) / p of it in, reduces 1 / p of p contributions, and copies (p - 1) / p out."""
+    chunks = max(1, math.ceil(task.message_bytes / task.chunk_bytes))
+    work = _staged_ms(task, stretch)
+    return Duration(work + 2 * (chunks + 1) * task.sync_ms(stretch), work)
+
+
+def _staged_ms(task: Task, stretch: float) -> float:
+    """Return a rank's copies and reductions through the stages, for the whole message.
+
+    Memory sees S read, S written, and S fetched before it is written: 3 S per rank.
+    """
+    machine, ranks, size = task.machine, task.cluster.ranks_per_host, task.message_bytes
+    outside = 1.0 - min(1.0, machine.core_cache_bytes / (MAX_DEPTH * min(task.chunk_bytes, max(size, 1))))
+    slowness = 1.0 + (machine.beyond_core_cache_factor - 1.0) * outside
+    copies = 2.0 * (ranks - 1) / ranks * size / machine.copy_bytes_per_s
+    core = (copies + size / machine.reduce_bytes_per_s) * slowness
+    return max(core * S_TO_MS * stretch, task.memory_ms(3.0))
+
+
+def _ring(task: Task, stretch: float) -> Duration:
+    """Segments of n C travel twice around all ranks, in 2 (n - 1) exchanges of a block of C.
+
+    Each exchange is as long as the link of the host's last rank takes, which alone sends to another host; then the
+    block is reduced or copied, which no exchange runs beside.
+    """
+    machine, ranks = task.machine, task.cluster.world_size
+    segment_bytes = task.chunk_bytes * ranks
+    full, rest = divmod(task.message_bytes, segment_bytes)
+    total = work = 0.0
+    for count, size in ((full, segment_bytes), (1, rest)):
+        if count == 0 or size == 0:
+            continue
+        block = _whole_lines(size / ranks)
+        sockets = (
+            2 * block / machine.socket_bytes_per_s * S_TO_MS + 2 * machine.socket_message_us * US_TO_MS
+        ) * stretch
+        exchange = max(block / _payload_bytes_per_s(task) * S_TO_MS, sockets)
+        own = block * (1.0 / machine.copy_bytes_per_s + 2.0 / machine.reduce_bytes_per_s) * S_TO_MS * stretch
+        total += count * 2 * (ranks - 1) * (exchange + _pause_ms(task, stretch) + own)
+        work += count * 2 * (ranks - 1) * (sockets + own)
+    return Duration(total, work)
+
+
+def _hierarchical(task: Task, stretch: float) -> Duration:
+    """The stages' pipeline in every host; each owner exchanges its block of C / p with its h - 1 counterparts.
+
+    Small blocks go whole, in one round; others as one share per host, there and back. While they are on their way the
+    next chunks are staged and reduced, where the stages hold enough of them.
+    """
+    cluster, machine, size = task.cluster, task.machine, task.message_bytes
+    chunks = max(1, math.ceil(size / task.chunk_bytes))
+    block = min(task.chunk_bytes, size) / cluster.ranks_per_host
+    is_whole = block <= WHOLE_BYTES or cluster.hosts == 2
+    rounds, others = (1 if is_whole else 2), cluster.hosts - 1
+    sent_bytes = size * (others if is_whole else 2.0 * others / cluster.hosts)  # of a host's ranks together
+    messages = 2 * rounds * others * chunks * machine.socket_message_us * US_TO_MS
+    copied = 2 * sent_bytes / cluster.ranks_per_host / machine.socket_bytes_per_s
+    across = size / cluster.ranks_per_host * (cluster.hosts if is_whole else 1) / machine.reduce_bytes_per_s
+    outside = messages + (copied + across) * S_TO_MS
+    work = _staged_ms(task, stretch) + outside * stretch + 2 * (chunks + 1) * task.sync_ms(stretch)
+    wire = sent_bytes / _payload_bytes_per_s(task) * S_TO_MS
+    waits = chunks * rounds * _pause_ms(task, stretch)
+    in_turn = work + wire + waits
+    if min(MAX_DEPTH, STAGE_BYTES // task.chunk_bytes) < OVERLAP_DEPTH:
+        return Duration(in_turn, work)
+    overlapped = max(work, wire, waits / 2.0)  # two blocks are on their way at once
+    return Duration(overlapped * (chunks - 1) / chunks + in_turn / chunks, work)
+
+
+def _payload_bytes_per_s(task: Task) -> float:
+    return task.cluster.link.bytes_per_s * task.machine.link_payload_share
+
+
+def _pause_ms(task: Task, stretch: float) -> float:
+    """Return the time between a block's last byte on the wire and the next exchange."""
+    return (task.cluster.link.latency_us + task.machine.exchange_us * stretch) * US_TO_MS
+
+
+def _whole_lines(size: float) -> int:
+    return math.ceil(size / LINE_BYTES) * LINE_BYTES
+
+
+_ALGORITHMS: Mapping[Algorithm, Callable[[Task, float], Duration]] = MappingProxyType(
+    {
+        Algorithm.DIRECT: _direct,
+        Algorithm.REGISTERED: _registered,
+        Algorithm.REDUCE_SCATTER_ALLGATHER: _reduce_scatter_allgather,
+        Algorithm.RING: _ring,
+        Algorithm.HIERARCHICAL: _hierarchical,
+    }
+)

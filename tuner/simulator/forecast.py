@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tuning could gain for a job on a cluster, and along which parameters: the answer of `ringtune simulate`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from ringtune.tuner.config import Config, Value
+from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter
+from ringtune.tuner.parameters import default_config
+from ringtune.tuner.space import SearchSpace
+
+from .cluster import Cluster
+from .job import Job
+from .machine import Machine
+from .step import StepTrace, simulate_step
+from .target import best_of, simulated_space
+
+SURFACE = ("fusion_bytes", "cycle_ms")
+"""The parameters of the drawn surface: rows, columns."""
+CURVE_POINTS = 13
+GRID_POINTS = 7
+"""Of a number's range, in the grid of the surface's parameters and the switches."""
+MAX_DESCENTS = 6
+"""How often the search follows all curves before it stops."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The step time along one parameter, all others as in the best config.
+
+    Attributes:
+        name: Of the parameter.
+        values: What it takes.
+        step_ms: One time per value.
+    """
+
+    name: str
+    values: tuple[Value, ...]
+    step_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class StepSurface:
+    """The step time over two parameters, all others as in the best config.
+
+    Attributes:
+        rows: Values of `fusion_bytes`.
+        columns: Values of `cycle_ms`.
+        step_ms: One tuple per row.
+    """
+
+    rows: tuple[Value, ...]
+    columns: tuple[Value, ...]
+    step_ms: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A config and what it does, noise-free.
+
+    Attributes:
+        config: The config.
+        step_ms: A step's time.
+        communication_ms: Of which allreduces run, beside computing or not.
+        exposed_share: Share of the step by which communication makes it longer.
+        responses: Fused messages of a step.
+    """
+
+    config: Config
+    step_ms: float
+    communication_ms: float
+    exposed_share: float
+    responses: int
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A job on a cluster, with and without tuning.
+
+    Attributes:
+        model: Name of the job.
+        tensors: Gradients of a step.
+        bytes: Of them together.
+        compute_ms: A step without communication.
+        cluster: Where.
+        baseline: Without tuning.
+        best: The best config found: of a coarse grid, then along each parameter in turn.
+        speedup: By which fraction the best is faster.
+        curves: One per free parameter.
+        surface: Over `fusion_bytes` and `cycle_ms`; None where one of them is fixed.
+    """
+
+    model: str
+    tensors: int
+    bytes: int
+    compute_ms: float
+    cluster: Cluster
+    baseline: Expected
+    best: Expected
+    speedup: float
+    curves: tuple[Curve, ...]
+    surface: StepSurface | None
+
+
+def forecast(
+    job: Job,
+    cluster: Cluster,
+    *,
+    machine: Machine | None = None,
+    baseline: Config | None = None,
+    fixed: Mapping[str, Value] | None = None,
+) -> Forecast:
+    """Simulate a job under its baseline and look for the best config.
+
+    Args:
+        job: What every rank does.
+        cluster: Where.
+        machine: What work costs there; None is the documented machine.
+        baseline: The config without tuning; None is the engine's default.
+        fixed: Values that are not searched; the baseline takes them over.
+
+    Raises:
+        SpaceError: If the baseline or a fixed value is not legal.
+    """
+    start = (default_config() if baseline is None else baseline).replace(fixed or {})
+    space = simulated_space(cluster, start, fixed or {})
+
+    @cache
+    def trace(config: Config) -> StepTrace:
+        return simulate_step(Machine() if machine is None else machine, cluster, job, config)
+
+    def step_ms(config: Config) -> float:
+        return trace(config).step_ms
+
+    best = _descend(space, best_of([start, *_grid(space, start)], step_ms)[0], step_ms)
+    return Forecast(
+        model=job.name,
+        tensors=len(job.gradients),
+        bytes=job.bytes,
+        compute_ms=job.compute_ms,
+        cluster=cluster,
+        baseline=_expected(start, trace(start)),
+        best=_expected(best, trace(best)),
+        speedup=step_ms(start) / step_ms(best) - 1.0,
+        curves=tuple(_curve(parameter, best, step_ms) for parameter in space.free),
+        surface=_surface(space, best, step_ms),
+    )
+
+
+def to_json(answer: Forecast) -> dict[str, Any]:
+    """Return a forecast, ready for `json.dumps`."""
+    data = asdict(answer)
+    for name, expected in (("baseline", answer.baseline), ("best", answer.best)):
+        data[name]["config"] = expected.config.to_json()
+    return data
+
+
+def _expected(config: Config, trace: StepTrace) -> Expected:
+    share = trace.exposed_ms / trace.step_ms
+    return Expected(config, trace.step_ms, trace.communication_ms, share, len(trace.responses))
+
+
+def _grid(space: SearchSpace, start: Config) -> Iterator[Config]:
+    """Return all combinations of the surface's parameters and the switches, the others as in `start`."""
+    axes = [
+        [(parameter.name, value) for value in parameter_values(parameter, GRID_POINTS)]
+        for parameter in space.free
+        if parameter.name in SURFACE or not isinstance(parameter, NumberParameter)
+    ]
+    return (start.replace(dict(pairs)) for pairs in product(*axes))
+
+
+def _descend(space: SearchSpace, start: Config, step_ms: Callable[[Config], float]) -> Config:
+    """Return where the best value along one parameter after the other leads to."""
+    best = start
+    for _ in range(MAX_DESCENTS):
+        before = best
+        for parameter in space.free:
+            values = parameter_values(parameter, CURVE_POINTS)
+            best = best_of([best, *(best.replace({parameter.name: value}) for value in values)], step_ms)[0]
+        if best == before:
+            break
+    return best
+
+
+def _curve(parameter: Parameter, best: Config, step_ms: Callable[[Config], float]) -> Curve:
+    values = parameter_values(parameter, CURVE_POINTS)
+    return Curve(parameter.name, values, tuple(step_ms(best.replace({parameter.name: value})) for value in values))
+
+
+def _surface(space: SearchSpace, best: Config, step_ms: Callable[[Config], float]) -> StepSurface | None:
+    by_name = {parameter.name: parameter for parameter in space.free}
+    if not set(SURFACE) <= set(by_name):
+        return None
+    rows, columns = (parameter_values(by_name[name], CURVE_POINTS) for name in SURFACE)
+    times = (tuple(step_ms(best.replace(dict(zip(SURFACE, (r, c), strict=True)))) for c in columns) for r in rows)
+    return StepSurface(rows, columns, tuple(times))
+
+
+def parameter_values(parameter: Parameter, points: int) -> tuple[Value, ...]:
+    """Return a parameter's values: all of a switch or a category, special ones and `points` of a number's range."""
+    if isinstance(parameter, BooleanParameter):
+        return (False, True)
+    if isinstance(parameter, CategoryParameter):
+        return parameter.choices
+    zeros = [0.0] * len(parameter.special)
+    numbers = (parameter.decode([*zeros, float(share)]) for share in np.linspace(0.0, 1.0, points))
+    return tuple(dict.fromkeys([*parameter.special, *numbers]))

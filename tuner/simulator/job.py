@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a simulated rank does in a step: a forward pass, a backward pass that yields gradients, an optimizer's step."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ringtune.errors import ConfigError
+
+HOME_BYTES = 64 * 1024
+"""From this size on `ringtune.torch` gives a gradient a home in registered memory."""
+DTYPE_BYTES = (("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2))
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A tensor of a step.
+
+    Attributes:
+        name: Under which it is submitted.
+        shape: Its extents; empty for a scalar.
+        work: Share of the backward pass that yields it, in any unit that all gradients of a job have in common; None
+            where it is not known.
+        dtype: The type of its elements. Tensors of different types are not fused.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    work: float | None = None
+    dtype: str = "float32"
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory."""
+        return self.elements * dict(DTYPE_BYTES)[self.dtype]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every rank does in a step.
+
+    Attributes:
+        name: Of the model.
+        gradients: At least one, in the order in which the backward pass yields them.
+        forward_ms: The forward pass, milliseconds, while all ranks of the host compute.
+        backward_ms: The backward pass, the same.
+        optimizer_ms: The optimizer's step, which follows the last allreduce.
+        compute_threads: Cores that a rank's computing keeps busy; 0 where an accelerator computes.
+        home_bytes: From this size on a gradient lives in registered memory; None where none does.
+    """
+
+    name: str
+    gradients: tuple[Gradient, ...]
+    forward_ms: float
+    backward_ms: float
+    optimizer_ms: float = 0.0
+    compute_threads: float = 1.0
+    home_bytes: int | None = HOME_BYTES
+
+    def __post_init__(self) -> None:
+        """Refuse a job without gradients or time."""
+        if not self.gradients:
+            raise ConfigError(f"the job {self.name!r} has no gradients; give at least one")
+        times = (self.forward_ms, self.backward_ms, self.optimizer_ms)
+        if not all(math.isfinite(time) and time >= 0 for time in times) or sum(times) <= 0:
+            raise ConfigError(f"the job {self.name!r} computes for {times} ms; give times of at least 0, one above it")
+        if not (math.isfinite(self.compute_threads) and self.compute_threads >= 0):
+            raise ConfigError(f"the job {self.name!r} computes on {self.compute_threads!r} cores; give at least 0")
+
+    @cached_property
+    def bytes(self) -> int:
+        """Of all gradients."""
+        return sum(gradient.bytes for gradient in self.gradients)
+
+    @property
+    def compute_ms(self) -> float:
+        """What a step takes without communication."""
+        return self.forward_ms + self.backward_ms + self.optimizer_ms
+
+    def is_registered(self, gradient: Gradient) -> bool:
+        """Tell whether a gradient lives in registered memory."""
+        return self.home_bytes is not None and gradient.bytes >= self.home_bytes
+
+    @cached_property
+    def ready_shares(self) -> tuple[float, ...]:
+        """After which share of the backward pass each gradient is there, the last at 1.
+
+        By `work` where every gradient has it, else by size.
+        """
+        sizes = [float(gradient.elements) for gradient in self.gradients]
+        works = [gradient.work for gradient in self.gradients]
+        parts = sizes if any(work is None for work in works) else [work or 0.0 for work in works]
+        total = sum(parts)
+        if total <= 0:
+            return tuple((number + 1) / len(parts) for number in range(len(parts)))
+        shares, done = [], 0.0
+        for part in parts:
+            done += part
+            shares.append(min(done / total, 1.0))
+        return (*shares[:-1], 1.0)
+
+
+def split_compute_ms(compute_ms: float) -> tuple[float, float, float]:
+    """Return forward, backward and optimizer time: in proportion 1 to 2 to 0.1."""
+    unit = compute_ms / 3.1
+    return unit, 2.0 * unit, 0.1 * unit
+
+
+def read_gradients(path: Path) -> tuple[Gradient, ...]:
+    """Read a workload file, as `ringtune bench --workload` takes it.
+
+    Args:
+        path: A JSON object with `dtype` and `tensors`, a list of objects with `name` and `shape`, in backward order.
+
+    Raises:
+        ConfigError: If it cannot be read or is no such object.
+    """
+    try:
+        contents = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the workload {path} cannot be read ({error}); give a JSON file of gradients") from error
+    try:
+        dtype = contents["dtype"]
+        gradients = tuple(_gradient(tensor["name"], tensor["shape"], dtype) for tensor in contents["tensors"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the workload {path} is no object with dtype and tensors that have names and shapes ({error!r}); "
+            "give one as `ringtune bench --workload` takes it"
+        ) from error
+    return gradients
+
+
+def _gradient(name: str, shape: Sequence[int], dtype: str) -> Gradient:
+    if dtype not in dict(DTYPE_BYTES):
+        raise ValueError(f"dtype {dtype!r}")
+    if not all(type(extent) is int and extent > 0 for extent in shape):
+        raise ValueError(f"shape {shape!r}")
+    return Gradient(name, tuple(shape), dtype=dtype)

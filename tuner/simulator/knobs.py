@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A config as the simulated engine reads it, and what its registry and compiled-in table make of `auto`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ringtune.errors import ConfigError
+from ringtune.tuner.config import Value
+from ringtune.tuner.parameters import AUTO, KIB, MIB
+
+from .cluster import Cluster
+
+DIRECT_BYTES = 16 * KIB
+DIRECT_BYTES_OF_TWO = 64 * KIB
+"""Of two ranks each reads what the other has posted, and no more than that."""
+CHUNK_BYTES = 128 * KIB
+CHUNK_BYTES_BETWEEN_HOSTS = 1 * MIB
+
+
+class Algorithm(str, Enum):
+    """The rows of the engine's registry of allreduce algorithms."""
+
+    DIRECT = "direct"
+    REGISTERED = "registered"
+    REDUCE_SCATTER_ALLGATHER = "reduce_scatter_allgather"
+    RING = "ring"
+    HIERARCHICAL = "hierarchical"
+
+
+CONFIGURABLE_ALGORITHMS = (Algorithm.DIRECT.value, Algorithm.REDUCE_SCATTER_ALLGATHER.value)
+"""What a config may ask for beside `auto`."""
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """The engine's parameters, typed.
+
+    Attributes:
+        fusion_bytes: Largest fused message; 0 sends every tensor alone.
+        cycle_ms: The longest time for which a ready tensor waits for others.
+        hierarchical_allreduce: Between hosts: shared memory inside, else one ring of all ranks.
+        response_cache: Whether tensors are named once, or in every step.
+        algorithm: Inside one host; None is `auto`.
+        chunk_bytes: What is moved at once; None is `auto`.
+    """
+
+    fusion_bytes: int
+    cycle_ms: float
+    hierarchical_allreduce: bool
+    response_cache: bool
+    algorithm: Algorithm | None
+    chunk_bytes: int | None
+
+    @classmethod
+    def of(cls, config: Mapping[str, Value]) -> "Knobs":
+        """Read a config of the engine's search space.
+
+        Raises:
+            ConfigError: If a parameter is missing or the algorithm unknown.
+        """
+        try:
+            algorithm, chunk = config["allreduce_algorithm"], config["chunk_bytes"]
+            if algorithm not in (AUTO, *CONFIGURABLE_ALGORITHMS):
+                raise ConfigError(
+                    f"allreduce_algorithm={algorithm!r} is not simulated; there are "
+                    f"{', '.join((AUTO, *CONFIGURABLE_ALGORITHMS))}"
+                )
+            return cls(
+                fusion_bytes=int(config["fusion_bytes"]),
+                cycle_ms=float(config["cycle_ms"]),
+                hierarchical_allreduce=bool(config["hierarchical_allreduce"]),
+                response_cache=bool(config["response_cache"]),
+                algorithm=None if algorithm == AUTO else Algorithm(algorithm),
+                chunk_bytes=None if chunk == AUTO else int(chunk),
+            )
+        except KeyError as error:
+            raise ConfigError(f"the config lacks {error}; give a value for every parameter of the engine") from error
+
+    def algorithm_for(self, cluster: Cluster, message_bytes: int, *, is_registered: bool) -> Algorithm:
+        """Return what the coordinator picks for a message.
+
+        Args:
+            cluster: Between hosts `hierarchical_allreduce` decides, inside one `algorithm` and size.
+            message_bytes: Of the fused tensors.
+            is_registered: Whether all of them live in registered memory.
+        """
+        if cluster.hosts > 1:
+            return Algorithm.HIERARCHICAL if self.hierarchical_allreduce else Algorithm.RING
+        if self.algorithm is not None:
+            return self.algorithm
+        is_posted_whole = not is_registered and cluster.world_size == 2
+        if message_bytes <= (DIRECT_BYTES_OF_TWO if is_posted_whole else DIRECT_BYTES):
+            return Algorithm.DIRECT
+        return Algorithm.REGISTERED if is_registered else Algorithm.REDUCE_SCATTER_ALLGATHER
+
+    def chunk_for(self, cluster: Cluster) -> int:
+        """Return the chunk that is moved at once, in bytes."""
+        if self.chunk_bytes is not None:
+            return self.chunk_bytes
+        return CHUNK_BYTES if cluster.hosts == 1 else CHUNK_BYTES_BETWEEN_HOSTS

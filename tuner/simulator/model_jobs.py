@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of models: by name, from the formulas of `architectures`, or from a file that lists the gradients."""
+
+from pathlib import Path
+
+from ringtune.errors import ConfigError
+
+from .architectures import MODELS
+from .job import HOME_BYTES, Gradient, Job, read_gradients, split_compute_ms
+
+SAMPLES = 32
+"""Of a rank's batch, where nobody says how long a step computes."""
+OPERATIONS_PER_S = 10e12
+"""Of an accelerator in training, well below what is printed on its box; the same case."""
+OPERATIONS_PER_WORK = 6.0
+"""A multiplication and an addition, once forwards and twice backwards."""
+
+
+def model_job(
+    model: str, compute_ms: float, *, compute_threads: float = 1.0, home_bytes: int | None = HOME_BYTES
+) -> Job:
+    """Return the job of a model of `architectures`.
+
+    Args:
+        model: Its name there.
+        compute_ms: What a step takes without communication, milliseconds.
+        compute_threads: Cores that a rank's computing keeps busy; 0 where an accelerator computes.
+        home_bytes: From this size on gradients live in registered memory; None where none does.
+
+    Raises:
+        ConfigError: If there is no such model.
+    """
+    return _job(model, _gradients(model), compute_ms, compute_threads, home_bytes)
+
+
+def described_job(
+    model: str, compute_ms: float | None, *, compute_threads: float = 0.0, home_bytes: int | None = HOME_BYTES
+) -> Job:
+    """Return the job that a person describes.
+
+    Args:
+        model: A name in `MODELS`, or the path of a workload file (.json) as `ringtune bench --workload` takes it.
+        compute_ms: What a step takes without communication, milliseconds; None estimates it for 32 samples on an
+            accelerator of 10^13 operations a second.
+        compute_threads: Cores that a rank's computing keeps busy; 0 where an accelerator computes.
+        home_bytes: From this size on gradients live in registered memory; None where none does.
+
+    Raises:
+        ConfigError: If there is no such model or file, or the time is needed and missing.
+    """
+    if not model.endswith(".json"):
+        time_ms = _estimated_ms(model) if compute_ms is None else compute_ms
+        return model_job(model, time_ms, compute_threads=compute_threads, home_bytes=home_bytes)
+    gradients = read_gradients(Path(model))
+    if compute_ms is None:
+        raise ConfigError(f"{model} does not say how long a step computes; give its time without communication in ms")
+    return _job(Path(model).stem, gradients, compute_ms, compute_threads, home_bytes)
+
+
+def _estimated_ms(model: str) -> float:
+    gradients = _gradients(model)
+    work = sum(gradient.work or 0.0 for gradient in gradients)
+    return OPERATIONS_PER_WORK * work * SAMPLES / OPERATIONS_PER_S * 1e3
+
+
+def _gradients(model: str) -> tuple[Gradient, ...]:
+    if model not in MODELS:
+        raise ConfigError(
+            f"there is no model {model!r}; there are {', '.join(MODELS)}, or give a workload file (.json)"
+        )
+    return MODELS[model]()
+
+
+def _job(
+    name: str, gradients: tuple[Gradient, ...], compute_ms: float, compute_threads: float, home_bytes: int | None
+) -> Job:
+    forward_ms, backward_ms, optimizer_ms = split_compute_ms(compute_ms)
+    return Job(name, gradients, forward_ms, backward_ms, optimizer_ms, compute_threads, home_bytes)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named jobs on named clusters, for tests and comparisons of designers.
+
+Four of them have nothing to gain: three communicate little, and one much, but already in the best way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ringtune.tuner.config import Config
+from ringtune.tuner.parameters import default_config
+
+from .cluster import Cluster, parse_link
+from .job import Job
+from .machine import Machine
+from .model_jobs import model_job
+from .noise import Noise
+from .target import SimulatedTarget
+
+QUIET = Noise(step=0.01, window=0.003)
+ORDINARY = Noise(step=0.03, window=0.006, late_chance=2e-3, late_factor=1.3)
+BUSY = Noise(step=0.06, window=0.01, late_chance=5e-3, late_factor=1.6, pause_chance=5e-4, drift=0.02)
+LARGE_WORLD = Noise(step=0.03, window=0.006, late_chance=2e-4, late_factor=1.4, drift=0.01)
+"""Of hundreds of ranks one is late every few steps."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A job, where it runs, and what disturbs it.
+
+    Attributes:
+        name: Model, layout and link.
+        job: What every rank does.
+        cluster: Where.
+        noise: What disturbs the steps.
+        machine: What work costs there.
+        baseline: What differs from the engine's default without tuning.
+        is_flat: Whether no config is more than 2 % faster than the baseline: the right answer is to keep it.
+    """
+
+    name: str
+    job: Job
+    cluster: Cluster
+    noise: Noise = ORDINARY
+    machine: Machine = field(default_factory=Machine)
+    baseline: Config = field(default_factory=lambda: Config({}))
+    is_flat: bool = False
+
+    def target(self, seed: int) -> SimulatedTarget:
+        """Return the job as a new target."""
+        baseline = default_config().replace(self.baseline)
+        return SimulatedTarget(
+            self.job, self.cluster, machine=self.machine, noise=self.noise, baseline=baseline, seed=seed
+        )
+
+
+def _accelerated(model: str, compute_ms: float) -> Job:
+    return model_job(model, compute_ms, compute_threads=0.0)
+
+
+def _hosts(hosts: int, ranks_per_host: int, link: str, cores_per_host: int) -> Cluster:
+    return Cluster(hosts, ranks_per_host, cores_per_host, parse_link(link))
+
+
+def _scenarios() -> tuple[Scenario, ...]:
+    poor = Config({"fusion_bytes": 0, "cycle_ms": 20.0})
+    two, four, eight = Cluster(1, 2, 2), Cluster(1, 4, 2), Cluster(1, 8, 16)
+    slow, fast = _hosts(2, 2, "100mbit", 2), _hosts(2, 2, "1gbit", 4)
+    rack, hall = _hosts(8, 8, "25gbit", 32), _hosts(64, 8, "25gbit", 32)
+    return (
+        Scenario("mobilenet_v2_np2", model_job("mobilenet_v2", 12.0, home_bytes=None), two),
+        Scenario("manysmall_np2", model_job("manysmall", 20.0), two, BUSY),
+        Scenario("resnet50_np2_poor", model_job("resnet50", 60.0, home_bytes=None), two, baseline=poor),
+        Scenario("mobilenet_v2_np4_crowded", model_job("mobilenet_v2", 20.0, home_bytes=None), four, BUSY),
+        Scenario("mobilenet_v2_2x2_100mbit", model_job("mobilenet_v2", 150.0), slow),
+        Scenario("mobilenet_v2_2x2_1gbit", model_job("mobilenet_v2", 60.0), fast),
+        Scenario("resnet50_2x2_1gbit", _accelerated("resnet50", 300.0), fast, QUIET),
+        Scenario("manysmall_8x8_25gbit", _accelerated("manysmall", 40.0), rack, BUSY),
+        Scenario("resnet50_8x8_25gbit", _accelerated("resnet50", 120.0), rack),
+        Scenario("bert_base_8x8_25gbit", _accelerated("bert_base", 200.0), rack),
+        Scenario("resnet50_64x8_25gbit", _accelerated("resnet50", 120.0), hall, LARGE_WORLD),
+        Scenario("bert_base_64x8_25gbit", _accelerated("bert_base", 250.0), hall, LARGE_WORLD),
+        Scenario("bert_base_np8_flat", _accelerated("bert_base", 90.0), eight, QUIET, is_flat=True),
+        Scenario("mobilenet_v2_np8_flat", _accelerated("mobilenet_v2", 400.0), eight, is_flat=True),
+        Scenario("resnet50_np2_flat", _accelerated("resnet50", 1500.0), Cluster(1, 2, 8), BUSY, is_flat=True),
+        Scenario(
+            "mobilenet_v2_2x1_25gbit_flat", _accelerated("mobilenet_v2", 900.0), _hosts(2, 1, "25gbit", 8), is_flat=True
+        ),
+    )
+
+
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({scenario.name: scenario for scenario in _scenarios()})
+"""All scenarios by name."""

@@ -22,7 +22,7 @@ ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMak
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
-CXX_SOURCES    := $(shell find native benchmarks tests/native -name '*.cpp' -o -name '*.h' 2>/dev/null)
+CXX_SOURCES    := $(shell find native benchmarks tests -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

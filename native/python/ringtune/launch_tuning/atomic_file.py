@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are replaced as a whole: who opens one meets the old content or the new, never a part."""
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from ringtune.errors import ConfigError
+
+MODE = 0o644
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write `content` beside `path`, then rename it onto `path`; the folder is made where there is none.
+
+    Raises:
+        ConfigError: If it cannot be written; nothing is left behind then.
+    """
+    scratch: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        scratch = Path(name)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), MODE)
+        scratch.replace(path)
+    except OSError as error:
+        if scratch is not None:
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+        raise ConfigError(
+            f"{path} cannot be written ({error.strerror or error}); choose a folder that is yours with --output"
+        ) from error

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every engine offers: its knobs, the environment of a trial, and the files that keep a winner.
+
+Every knob has the value "default": the variable stays as the user's environment has it. The baseline is all defaults,
+so that it is what the command does without us, in any version of the engine.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from ringtune.errors import ConfigError
+from ringtune.tuner import CategoryParameter, Config, NumberParameter, SearchSpace, Value
+
+DEFAULT = "default"
+"""The value that leaves a variable alone."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A parameter, and the variables that carry its value.
+
+    Attributes:
+        parameter: Its legal values, "default" among them.
+        variables: Environment variables that get the value; empty where the engine writes it another way.
+        words: What the engine calls a value, where that is not the value itself.
+    """
+
+    parameter: NumberParameter | CategoryParameter
+    variables: tuple[str, ...] = ()
+    words: Mapping[Value, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The parameter's name."""
+        return self.parameter.name
+
+    def word(self, value: Value) -> str:
+        """Return a value as the engine writes it."""
+        return self.words.get(value, f"{value:g}" if isinstance(value, float) else str(value))
+
+
+@dataclass(frozen=True)
+class WinnerFile:
+    """A file for the engine, and how it is brought to bear.
+
+    Attributes:
+        name: Its name in the output folder.
+        content: All of it.
+        usage: What to do with it, in one line; `{path}` stands for its absolute path. Empty where another file says.
+    """
+
+    name: str
+    content: bytes
+    usage: str = ""
+
+
+FilesOf = Callable[[Config, Path, str], tuple[WinnerFile, ...]]
+"""Files of a config: (config, absolute output folder, comment lines without marks) -> files."""
+
+
+def no_trial_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
+    """Return nothing: trials of most engines need no file."""
+    del config, folder, comment
+    return ()
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An engine that is told its parameters before it is launched.
+
+    Attributes:
+        name: The name of the target.
+        knobs: What can be set.
+        winner_files: Writes a config the way the engine reads it.
+        environment_of: Variables of a trial beyond those of the knobs: (config, absolute output folder) -> variables.
+        trial_files: Files that a trial's variables name; they are in the output folder before the launch.
+        owned: Further variables that a trial sets; a user who sets one of them decides the knobs that need it.
+    """
+
+    name: str
+    knobs: tuple[Knob, ...]
+    winner_files: FilesOf
+    environment_of: Callable[[Config, Path], Mapping[str, str]] = lambda _config, _folder: MappingProxyType({})
+    trial_files: FilesOf = no_trial_files
+    owned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def space(self, environ: Mapping[str, str], only: tuple[str, ...] = ()) -> SearchSpace:
+        """Return the legal configs.
+
+        Args:
+            environ: A knob whose variable is set there is left alone.
+            only: Names of the knobs to vary; empty for all.
+
+        Raises:
+            ConfigError: If a name in `only` is no knob.
+        """
+        names = [knob.name for knob in self.knobs]
+        unknown = [name for name in only if name not in names]
+        if unknown:
+            raise ConfigError(f"--only {', '.join(unknown)}: {self.name} has no such knob; it has {', '.join(names)}")
+        pinned = {*self.set_by_user(environ), *(name for name in names if only and name not in only)}
+        return SearchSpace([knob.parameter for knob in self.knobs], dict.fromkeys(sorted(pinned), DEFAULT))
+
+    def set_by_user(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the knobs that the user's environment decides, with the variable that does."""
+        needed = {knob.name: (*knob.variables, *self.owned.get(knob.name, ())) for knob in self.knobs}
+        found = {name: next((v for v in variables if v in environ), "") for name, variables in needed.items()}
+        return {name: variable for name, variable in found.items() if variable}
+
+    def baseline(self) -> Config:
+        """Return the config that sets nothing."""
+        return Config({knob.name: DEFAULT for knob in self.knobs})
+
+    def variables(self, config: Config, folder: Path) -> dict[str, str]:
+        """Return the environment variables of a trial.
+
+        Args:
+            config: What to set.
+            folder: The absolute output folder, where `trial_files` are.
+        """
+        return {**self.plain_variables(config), **self.environment_of(config, folder)}
+
+    def plain_variables(self, config: Config) -> dict[str, str]:
+        """Return the variables that carry single values."""
+        chosen = [(knob, config[knob.name]) for knob in self.knobs if config[knob.name] != DEFAULT]
+        return {variable: knob.word(value) for knob, value in chosen for variable in knob.variables}
+
+
+def size_knob(name: str, low: int, high: int, step: int, variables: tuple[str, ...]) -> Knob:
+    """Return a knob for a size or count on a base-2 logarithmic scale, between `low` and `high` in steps of `step`."""
+    parameter = NumberParameter(name, low, high, DEFAULT, scale="log2", step=step, special=(DEFAULT,))
+    return Knob(parameter, variables)
+
+
+def choice_knob(name: str, words: Mapping[Value, str], variables: tuple[str, ...] = ()) -> Knob:
+    """Return a knob with names of ours for what the engine calls `words`."""
+    return Knob(CategoryParameter(name, (DEFAULT, *map(str, words)), DEFAULT), variables, words)
+
+
+def commented(comment: str) -> list[str]:
+    """Return the comment's lines as every engine here marks them."""
+    return [f"# {line}".rstrip() for line in comment.splitlines()]
+
+
+def settings_file(name: str, values: Mapping[str, str], comment: str, *, sign: str = "=", usage: str) -> WinnerFile:
+    """Return a file with a line per variable."""
+    lines = [*commented(comment), *(f"{variable}{sign}{value}" for variable, value in values.items())]
+    return WinnerFile(name, ("\n".join(lines) + "\n").encode(), usage)
+
+
+def shell_file(name: str, values: Mapping[str, str], comment: str) -> WinnerFile:
+    """Return a file of `export` lines for a POSIX shell; the values are words without blanks or quotes."""
+    exports = {f"export {variable}": value for variable, value in values.items()}
+    return settings_file(name, exports, comment, usage="before the launch: . {path}")

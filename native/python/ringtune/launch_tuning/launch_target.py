@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command that is launched anew for every measurement, as a `Target`: one launch is one window.
+
+The steps of a window are the step times that the launch yields, however many they are; a launch settles by itself, so
+that nothing is skipped after a switch. Windows have one byte per step, which makes the log's score steps per second.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from pathlib import Path
+
+from ringtune.errors import ConfigError, RingtuneError
+from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec
+
+from .atomic_file import replace_file
+from .engines import Engine
+from .launching import Ending, Launched, Launcher, Limits, failure_text
+
+BYTES_PER_STEP = 1
+TENSOR_SET = 0
+"""A launch has no tensor set that could change."""
+ENDED = "the user has ended the run"
+TRIAL_COMMENT = "A trial of ringtune tune: written anew for each launch."
+
+
+@dataclass(frozen=True)
+class LaunchEvent:
+    """A launch that has ended.
+
+    Attributes:
+        config: What was set.
+        launched: What became of it.
+    """
+
+    config: Config
+    launched: Launched
+
+
+class LaunchTarget:
+    """Drives launches of one command under one engine.
+
+    A config whose launches have never succeeded is given up at its first failure: its windows are void without another
+    launch, however often they are asked for. A config that has succeeded before is launched again. The baseline has
+    to succeed the first time: without it there is nothing to compare with.
+
+    Attributes:
+        given_up: Configs that are not launched any more.
+        error: Why the run cannot go on, or None.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        space: SearchSpace,
+        launcher: Launcher,
+        folder: Path,
+        timeout_s: float,
+        *,
+        on_launch: Callable[[LaunchEvent], None],
+        given_up: AbstractSet[Config] = frozenset(),
+    ) -> None:
+        """Prepare; nothing is launched.
+
+        Args:
+            engine: What is tuned.
+            space: The legal configs.
+            launcher: Launches the command.
+            folder: The absolute output folder; files of trials go into one of their own below it, until `close`.
+            timeout_s: Limit of one launch, seconds.
+            on_launch: Hears of every launch.
+            given_up: Configs known to fail, from the log of an unfinished run.
+        """
+        self.name = engine.name
+        self._engine = engine
+        self._space = space
+        self._launcher = launcher
+        self._folder = folder / f".trial-{os.getpid()}"  # two runs may write to one folder
+        self._timeout_s = timeout_s
+        self._on_launch = on_launch
+        self._config = engine.baseline()
+        self._epoch = 0
+        self._succeeded: set[Config] = set()
+        self.given_up: set[Config] = set(given_up)
+        self.error: RingtuneError | None = None
+
+    def space(self) -> SearchSpace:
+        """Return the legal configs."""
+        return self._space
+
+    def baseline(self) -> Config:
+        """Return the config that sets nothing."""
+        return self._engine.baseline()
+
+    def apply(self, config: Config) -> int:
+        """Take `config` for the launches to come; return its epoch."""
+        self._config = config
+        self._epoch += 1
+        return self._epoch
+
+    def windows(self, spec: WindowSpec) -> Iterator[Window]:
+        """Yield a window per launch.
+
+        Raises:
+            TargetClosed: If the user wants the end; or with `error` set, if the baseline fails before it has ever
+                succeeded, a trial's file cannot be written, or no process can be started.
+        """
+        while True:
+            if self._config in self.given_up:
+                yield self._void(spec)
+                continue
+            launched = self._launched(spec.limit_ms)
+            if launched.failure:
+                self._note_failure(launched)
+                yield self._void(spec)
+            else:
+                self._succeeded.add(self._config)
+                was_cut = launched.ending is Ending.CUT
+                yield Window(spec.epoch, launched.step_ms, BYTES_PER_STEP, TENSOR_SET, was_cut=was_cut)
+
+    def close(self) -> None:
+        """Remove the files of trials; idempotent."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._folder.parent.rmdir()  # of no use when it is empty
+
+    def _launched(self, limit_ms: float) -> Launched:
+        if self._launcher.is_stopped:
+            raise TargetClosed(ENDED)
+        try:
+            launched = self._launch(self._config, limit_ms)
+        except ConfigError as error:
+            self.error = error
+            raise TargetClosed(str(error)) from error
+        self._on_launch(LaunchEvent(self._config, launched))
+        return launched
+
+    def _launch(self, config: Config, limit_ms: float) -> Launched:
+        for file in self._engine.trial_files(config, self._folder, TRIAL_COMMENT):
+            replace_file(self._folder / file.name, file.content)
+        variables = self._engine.variables(config, self._folder)
+        return self._launcher.launch(variables, Limits(self._timeout_s, limit_ms))
+
+    def _note_failure(self, launched: Launched) -> None:
+        if launched.ending is Ending.STOPPED:
+            raise TargetClosed(ENDED)
+        if self._config in self._succeeded:
+            return
+        if self._config == self.baseline():
+            self.error = RingtuneError(failure_text(self._launcher.command, launched))
+            raise TargetClosed("the command fails without anything being set")
+        self.given_up.add(self._config)
+
+    def _void(self, spec: WindowSpec) -> Window:
+        return Window(spec.epoch, (), BYTES_PER_STEP, TENSOR_SET, VoidReason.INVALID_SCORE)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One launch of a command: its environment, its output read as it comes, its end by itself or by a limit."""
+
+import os
+import selectors
+import shlex
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from statistics import median
+
+from ringtune.errors import ConfigError
+
+from . import keeper
+from .scores import Score
+from .stop_request import StopRequest
+
+KEEPER_PROGRAM = str(Path(keeper.__file__).resolve())
+TAIL_LINES = 20
+"""Of the output are kept for people."""
+MAX_LINE_BYTES = 1 << 16
+"""A longer line is looked at in pieces."""
+MAX_STEPS = 100_000
+"""Of a launch are kept; further ones change no median."""
+COLD_STEPS = 3
+"""Of a launch are not held against it."""
+CUT_STEPS = range(5, 200)
+"""With so many further steps, a launch may be cut for being slow; after more it is better left to end."""
+PATIENCE_S = 2.0
+"""Beyond the keeper's grace, for the end of the output."""
+_READ_BYTES = 1 << 16
+
+
+class Ending(Enum):
+    """Why a launch ended."""
+
+    BY_ITSELF = "by itself"
+    TIMED_OUT = "timed out"
+    CUT = "cut, its steps ran over the limit"
+    STOPPED = "stopped by a signal"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a launch is ended early.
+
+    Attributes:
+        timeout_s: Seconds, for a launch as a whole.
+        step_ms: Milliseconds; steps that run over it cut the launch. 0 never cuts.
+    """
+
+    timeout_s: float
+    step_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What became of a launch.
+
+    Attributes:
+        step_ms: Step times, milliseconds, in their order.
+        ending: Why it ended.
+        exit_code: The command's; 128 + the signal if it was killed.
+        seconds: From the launch to its end.
+        tail: Last lines of its output.
+    """
+
+    step_ms: tuple[float, ...]
+    ending: Ending
+    exit_code: int
+    seconds: float
+    tail: tuple[str, ...]
+
+    @property
+    def failure(self) -> str:
+        """Why it counts for nothing, in words; empty where it does count."""
+        if self.ending is Ending.TIMED_OUT:
+            return f"did not end within {self.seconds:.3g} s"
+        if self.ending is Ending.STOPPED:
+            return "was stopped"
+        if self.ending is Ending.BY_ITSELF and self.exit_code:
+            return f"failed with exit code {self.exit_code} after {self.seconds:.3g} s"
+        return "" if self.step_ms else "printed no score"
+
+
+@dataclass
+class _Output:
+    """What a command has written so far."""
+
+    score: Score
+    step_ms: list[float] = field(default_factory=list)
+    tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
+    pending: bytes = b""
+
+    def take(self, data: bytes) -> None:
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        if len(self.pending) > MAX_LINE_BYTES:
+            lines.append(self.pending)
+            self.pending = b""
+        for line in lines:
+            self._take_line(line)
+
+    def finish(self) -> None:
+        if self.pending:
+            self._take_line(self.pending)
+            self.pending = b""
+
+    def is_over(self, limit_ms: float) -> bool:
+        warm = self.step_ms[COLD_STEPS : COLD_STEPS + CUT_STEPS.stop]
+        return bool(limit_ms) and len(warm) in CUT_STEPS and median(warm) > limit_ms
+
+    def _take_line(self, line: bytes) -> None:
+        text = line.decode("utf-8", "backslashreplace").rstrip("\r")
+        if text.strip():
+            self.tail.append(text)
+        self.step_ms += self.score.times_ms(text)[: MAX_STEPS - len(self.step_ms)]
+
+
+class Launcher:
+    """Launches one command again and again, one launch at a time."""
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str], score: Score, stop: StopRequest) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            command: Program and arguments.
+            environ: What every launch has in its environment.
+            score: How a launch is scored.
+            stop: Ends a launch that is running.
+        """
+        self.command = tuple(command)
+        self._environ = dict(environ)
+        self._score = score
+        self._stop = stop
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the user wants the end."""
+        return self._stop.signal_number != 0
+
+    def launch(self, variables: Mapping[str, str], limits: Limits) -> Launched:
+        """Launch the command and wait for its end; nothing that it has started is left then.
+
+        Args:
+            variables: On top of the environment.
+            limits: When it is ended early.
+
+        Raises:
+            ConfigError: If the system starts no more processes.
+        """
+        begin_s = time.monotonic()
+        process = self._started(variables)
+        output = _Output(self._score)
+        try:
+            ending = self._follow(process, output, begin_s, limits)
+        finally:
+            exit_code = _end(process, output)
+        seconds = time.monotonic() - begin_s
+        steps = tuple(output.step_ms)
+        if not self._score.is_of_lines:
+            ending, steps = _whole(ending, seconds, limits)
+        return Launched(steps, ending, exit_code, seconds, tuple(output.tail))
+
+    def _started(self, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", KEEPER_PROGRAM, str(os.getpid()), *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**self._environ, **variables},
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"{self.command[0]} cannot be launched ({error}); check the limits of processes"
+            ) from error
+
+    def _follow(self, process: subprocess.Popen[bytes], output: _Output, begin_s: float, limits: Limits) -> Ending:
+        """Read until the end of the output or a limit."""
+        pipe = _pipe_of(process)
+        end_s = begin_s + min(limits.timeout_s, self._limit_s(limits))
+        with selectors.DefaultSelector() as selector:
+            selector.register(pipe, selectors.EVENT_READ)
+            selector.register(self._stop.descriptor, selectors.EVENT_READ)
+            while True:
+                ready = {key.fd for key, _ in selector.select(max(end_s - time.monotonic(), 0.0))}
+                if self._stop.descriptor in ready:
+                    return Ending.STOPPED
+                if pipe in ready:
+                    data = os.read(pipe, _READ_BYTES)
+                    if not data:
+                        return Ending.BY_ITSELF
+                    output.take(data)
+                    if output.is_over(limits.step_ms):
+                        return Ending.CUT
+                if time.monotonic() >= end_s:
+                    return Ending.TIMED_OUT
+
+    def _limit_s(self, limits: Limits) -> float:
+        """Return the limit of a whole launch that is one step, seconds; infinite for others."""
+        return limits.step_ms * 1e-3 if limits.step_ms and not self._score.is_of_lines else float("inf")
+
+
+def failure_text(command: Sequence[str], launched: Launched) -> str:
+    """Return why a command that was launched without anything being set gives no time, with its last lines."""
+    reason = launched.failure
+    if not launched.exit_code and not launched.step_ms:
+        reason += "; let it print lines such as 'ringtune: step_ms=12.3', or use --score-regex or --score wall"
+    said = "\n".join(["Its last lines:", *launched.tail]) if launched.tail else "It printed nothing."
+    return f"without anything being set, {shlex.join(command)} {reason}. {said}"
+
+
+def _whole(ending: Ending, seconds: float, limits: Limits) -> tuple[Ending, tuple[float, ...]]:
+    """Return the ending and the one step of a launch that is scored as a whole.
+
+    One that ran over the step limit was at least that slow: the limit is its time, and it counts.
+    """
+    if ending is Ending.TIMED_OUT and limits.step_ms and limits.step_ms * 1e-3 < limits.timeout_s:
+        return Ending.CUT, (limits.step_ms,)
+    return ending, (seconds * 1e3,)
+
+
+def _end(process: subprocess.Popen[bytes], output: _Output) -> int:
+    """Ask a keeper that still runs to end, read the rest, and return the exit code."""
+    if process.poll() is None:
+        _request_end(process, output)
+    output.finish()
+    pipe = process.stdout
+    if pipe is not None:
+        pipe.close()
+    return process.wait()
+
+
+def _request_end(process: subprocess.Popen[bytes], output: _Output) -> None:
+    pipe = _pipe_of(process)
+    deadline_s = time.monotonic() + keeper.GRACE_S + PATIENCE_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        at_end = False
+        while not at_end and time.monotonic() < deadline_s:
+            process.terminate()
+            if selector.select(0.2):
+                data = os.read(pipe, _READ_BYTES)
+                output.take(data)
+                at_end = not data
+    if not at_end:
+        process.kill()
+
+
+def _pipe_of(process: subprocess.Popen[bytes]) -> int:
+    if process.stdout is None:
+        raise AssertionError("the launch has no pipe for its output")
+    return process.stdout.fileno()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see of the tuning of a command: a line per launch on stderr, a table at the end."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ringtune.console import write_line
+from ringtune.tuner import Config, Phase, Progress, Result, readable_value
+
+from .engines import DEFAULT, WinnerFile
+from .launch_target import LaunchEvent
+from .launching import Ending
+
+PREFIX = "ringtune tune:"
+
+
+class LaunchDisplay:
+    """The tuning run's observer, which hears of every launch too. Used from one thread."""
+
+    def __init__(self) -> None:
+        """Begin with nothing shown."""
+        self._phase = Phase.BASELINE
+        self._place = ""
+        self._seconds_left: float | None = None
+        self.best: tuple[float, Config] | None = None
+
+    def launched(self, event: LaunchEvent) -> None:
+        """Show a launch."""
+        launched = event.launched
+        settings = settings_text(event.config)
+        if launched.failure:
+            last = f": {launched.tail[-1]}" if launched.tail else ""
+            write_line(f"{PREFIX} {self._phase.value}{self._place}: {launched.failure}, with {settings}{last}")
+            return
+        median_ms = median_of(launched.step_ms)
+        if self.best is None or median_ms < self.best[0]:
+            self.best = (median_ms, event.config)
+        how = "one step" if len(launched.step_ms) == 1 else f"{len(launched.step_ms)} steps"
+        if launched.ending is not Ending.BY_ITSELF:
+            how += f", {launched.ending.value}"
+        left = "" if self._seconds_left is None else f", about {self._seconds_left:.0f} s left"
+        write_line(
+            f"{PREFIX} {self._phase.value}{self._place}: {median_ms:.4g} ms ({how}, "
+            f"{launched.seconds:.2g} s) with {settings}{left}"
+        )
+
+    def progress(self, progress: Progress) -> None:
+        """Remember where the run stands, for the next launch's line."""
+        self._phase = progress.phase
+        self._place = "" if progress.samples_total is None else f" {progress.sample}/{progress.samples_total}"
+        self._seconds_left = progress.seconds_left
+
+    def finished(self, result: Result) -> None:
+        """Show the verdict, if there is one."""
+        if result.is_complete:
+            write_line(f"{PREFIX} {result.verdict}")
+
+    def warned(self, text: str) -> None:
+        """Show a warning."""
+        write_line(f"{PREFIX} warning: {text}")
+
+
+def median_of(step_ms: Sequence[float]) -> float:
+    """Return the median of at least one step time."""
+    ordered = sorted(step_ms)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def settings_text(config: Config) -> str:
+    """Return what a config sets, in words."""
+    chosen = [f"{name} {readable_value(name, value)}" for name, value in config.items() if value != DEFAULT]
+    return ", ".join(chosen) or "the defaults"
+
+
+def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
+    """Return what a winner's file says of itself."""
+    lines = [
+        f"{engine}: written by ringtune tune.",
+        f"For: {shlex.join(command)}",
+        f"Verdict: {result.verdict}",
+        f"Sets: {settings_text(result.config)}",
+    ]
+    return "\n".join(line.replace("\n", " ") for line in lines)
+
+
+def result_table(result: Result, written: Mapping[Path, WinnerFile], baseline_ms: float | None) -> Table:
+    """Return the last word as a table.
+
+    Args:
+        result: How the run ended.
+        written: The files that keep the winner, with what they are.
+        baseline_ms: Median step time of the defaults, milliseconds; None where it was not measured.
+    """
+    table = Table(title=None, show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_row("baseline", f"the defaults{'' if baseline_ms is None else f', {baseline_ms:.4g} ms per step'}")
+    table.add_row("chosen", settings_text(result.config) if result.adopted else "keeping default")
+    if result.speedup is not None:
+        interval = f"{_percent(result.ci_low)} to {_percent(result.ci_high)}"
+        table.add_row("speed-up", f"{_percent(result.speedup)} (95 % interval {interval})")
+    table.add_row("verdict", result.verdict)
+    for path, file in written.items():
+        table.add_row("written", str(path))
+        if file.usage:
+            table.add_row("to use it", file.usage.format(path=path))
+    return table
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table; paths and commands in it are not broken where the output is no terminal."""
+    if not console.is_terminal:
+        for what, value in zip(*(column.cells for column in table.columns), strict=True):
+            console.print(f"{what}: {value}", soft_wrap=True, markup=False, highlight=False)
+        return
+    console.print(table, markup=False)
+
+
+def _percent(fraction: float | None) -> str:
+    return "-" if fraction is None else f"{100 * fraction:+.1f} %"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what a command writes to step times: the lines that hold a score, and what its numbers mean.
+
+The tuner compares times. A score of which more is better (examples per second, GB/s) becomes 1000 / score, so that a
+score per second gives milliseconds; one of which less is better is taken as it is, as if it were milliseconds. Only
+ratios matter.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from ringtune.errors import ConfigError
+
+STEP_LINE = r"ringtune: step_ms=([-+0-9.eE]+)"
+"""What `step_report` prints, and what is looked for unless the user names something else."""
+
+
+class Score(Protocol):
+    """How a command's launches are scored."""
+
+    @property
+    def description(self) -> str:
+        """What a step time is, in words; part of the key of what is asked."""
+
+    @property
+    def is_of_lines(self) -> bool:
+        """Whether lines are looked at; otherwise the whole launch is one step."""
+
+    def times_ms(self, line: str) -> list[float]:
+        """Return the step times in a line of the command's output, milliseconds, above zero."""
+
+
+@dataclass(frozen=True)
+class LineScore:
+    """Numbers that a pattern finds in the command's output.
+
+    Attributes:
+        pattern: With one group, around the number.
+        higher_is_better: Whether more of it is better.
+    """
+
+    pattern: re.Pattern[str]
+    higher_is_better: bool = False
+    is_of_lines = True
+
+    @classmethod
+    def of(cls, text: str, *, higher_is_better: bool) -> "LineScore":
+        """Return the score of a pattern's text.
+
+        Raises:
+            ConfigError: If it is no regular expression, or has not one group.
+        """
+        try:
+            pattern = re.compile(text)
+        except re.error as error:
+            raise ConfigError(f"--score-regex {text!r} is no regular expression: {error}") from error
+        if pattern.groups != 1:
+            raise ConfigError(
+                f"--score-regex {text!r} has {pattern.groups} groups; put one group (...) around the number, and use "
+                "(?:...) for others"
+            )
+        return cls(pattern, higher_is_better)
+
+    @property
+    def description(self) -> str:
+        """What a step time is, in words."""
+        unit = "1000 / score" if self.higher_is_better else "the score, taken as ms"
+        return f"{unit}, of {self.pattern.pattern!r}"
+
+    def times_ms(self, line: str) -> list[float]:
+        """Return the step times in a line; what is no finite number above zero is left out."""
+        numbers = [_number(match[1]) for match in self.pattern.finditer(line)]
+        usable = [number for number in numbers if number is not None]
+        return [1e3 / number for number in usable] if self.higher_is_better else usable
+
+
+@dataclass(frozen=True)
+class WallScore:
+    """How long the whole launch took."""
+
+    description = "ms from the launch to its end"
+    is_of_lines = False
+
+    def times_ms(self, line: str) -> list[float]:
+        """Return nothing: no line matters."""
+        del line
+        return []
+
+
+def _number(text: str | None) -> float | None:
+    """Return a finite number above zero whose inverse is finite too, or None."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number > 0 and math.isfinite(1e3 / number) else None

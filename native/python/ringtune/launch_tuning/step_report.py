@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For programs that `ringtune tune` launches: prints a line per step, which it reads.
+
+Uses the standard library alone, so that the file can also be copied to where ringtune is not installed. A program in
+another language prints the same line: `ringtune: step_ms=12.345`.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+
+class StepReport:
+    """Times steps and prints them; on other ranks than 0 it does nothing."""
+
+    def __init__(self, rank: int = 0, *, skip: int = 0, stream: TextIO | None = None) -> None:
+        """Prepare.
+
+        Args:
+            rank: This process's rank.
+            skip: Steps at the beginning that are not printed: caches are cold.
+            stream: Where to; standard output by default.
+        """
+        self._is_reporter = rank == 0
+        self._skip = skip
+        self._stream = sys.stdout if stream is None else stream
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Time what is done inside, and print it; nothing is printed for a step that raises."""
+        begin_s = time.perf_counter()
+        yield
+        self.took((time.perf_counter() - begin_s) * 1e3)
+
+    def took(self, step_ms: float) -> None:
+        """Print a step that the program has timed itself, milliseconds."""
+        if not self._is_reporter:
+            return
+        if self._skip > 0:
+            self._skip -= 1
+            return
+        self._stream.write(f"ringtune: step_ms={step_ms:.6g}\n")
+        self._stream.flush()

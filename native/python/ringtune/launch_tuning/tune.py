@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune tune`: wires an engine, a command and the tuner's policy, and writes the winner for the engine to read."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from ringtune import __version__
+from ringtune.console import write_line
+from ringtune.errors import ConfigError
+from ringtune.fingerprints import hardware_fingerprint, machine_facts
+from ringtune.tuner import (
+    DEFAULT_DESIGNER,
+    Config,
+    Result,
+    RunSettings,
+    SearchSpace,
+    Trial,
+    TuningRun,
+    designer_names,
+    find_unfinished,
+    make_designer,
+    open_log,
+)
+
+from .atomic_file import replace_file
+from .engines import Engine, WinnerFile, find_engine
+from .failing_configs import FailureAwareDesigner, failed_configs
+from .launch_target import LaunchEvent, LaunchTarget
+from .launching import Launcher
+from .report import PREFIX, LaunchDisplay, comment_text, median_of, print_table, result_table, settings_text
+from .scores import STEP_LINE, LineScore, Score, WallScore
+from .stop_request import StopRequest, stop_on_signals
+
+SURFACE_VERSION = 1
+"""Raised only when a change of the engines' knobs makes old measurements worthless."""
+EXIT_DONE = 0
+SIGNAL_BASE = 128
+MAX_TIMEOUT_S = 86_400.0
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """What to tune and how.
+
+    Attributes:
+        target: Name of an engine, as in `engine_names`.
+        command: Program and arguments.
+        output: Folder for the winner's files.
+        log: The tuning log, JSON Lines; an unfinished run in it is resumed. None keeps none.
+        score_regex: Finds a score in the command's output, by its one group; None is `STEP_LINE`.
+        score_wall: Take the duration of the whole launch instead.
+        higher_is_better: Of the score that the regex finds.
+        max_samples: Configs that are tried.
+        pairs: Of the adoption test; each launches twice.
+        seed: Decides every random choice.
+        trial_timeout_s: Limit of one launch, seconds.
+        designer: As in `designer_names`.
+        only: Knobs to vary; empty for all.
+    """
+
+    target: str
+    command: tuple[str, ...]
+    output: Path
+    log: Path | None = None
+    score_regex: str | None = None
+    score_wall: bool = False
+    higher_is_better: bool = False
+    max_samples: int = 20
+    pairs: int = 6
+    seed: int = 0
+    trial_timeout_s: float = 600.0
+    designer: str = DEFAULT_DESIGNER
+    only: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Raise `ConfigError` for what cannot be: numbers out of range, options that contradict each other."""
+        if not self.command:
+            raise ConfigError("there is no command to launch; give one after --, such as -- mpirun -n 4 ./app")
+        if self.score_wall and (self.score_regex is not None or self.higher_is_better):
+            raise ConfigError("--score wall is the launch's duration; leave out --score-regex and --higher-is-better")
+        limits = (("--max-samples", self.max_samples, 1, 10_000), ("--pairs", self.pairs, 2, 1000))
+        for option, value, least, most in limits:
+            if not least <= value <= most:
+                raise ConfigError(f"{option} {value} is not possible; allowed: {least} to {most}")
+        if not 0 < self.trial_timeout_s <= MAX_TIMEOUT_S:
+            given = f"--trial-timeout-s {self.trial_timeout_s:g}"
+            raise ConfigError(f"{given} is not possible; allowed: over 0, up to {MAX_TIMEOUT_S:g} s")
+        if self.designer not in designer_names():
+            raise ConfigError(f"--designer {self.designer}: not known; known are {', '.join(designer_names())}")
+
+
+def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console) -> int:
+    """Tune a command to the end.
+
+    Args:
+        request: What to tune.
+        environ: The environment that the command is launched in; knobs that it sets are left alone.
+        console: Where the result goes.
+
+    Returns:
+        0 when the run came to a decision, 128 + the signal when the user ended it.
+
+    Raises:
+        ConfigError: If the request is not possible, or a file cannot be written.
+        RingtuneError: If the command fails without anything being set.
+    """
+    request.check()
+    engine = find_engine(request.target)
+    if shutil.which(request.command[0], path=environ.get("PATH")) is None:
+        raise ConfigError(f"{request.command[0]!r} cannot be launched: there is no such program; check the command")
+    space = engine.space(environ, request.only)
+    for name, variable in engine.set_by_user(environ).items():
+        write_line(f"{PREFIX} {variable} is set in the environment: {name} is left alone")
+    with stop_on_signals() as stop:
+        run = _Run(request, engine, space, environ, stop)
+        result = run.tune()
+        return _conclude(run, result, stop.signal_number, console)
+
+
+class _Run:
+    """One tuning run of one command."""
+
+    def __init__(
+        self, request: TuneRequest, engine: Engine, space: SearchSpace, environ: Mapping[str, str], stop: StopRequest
+    ) -> None:
+        self.request = request
+        self.engine = engine
+        self.folder = request.output.absolute()
+        self.display = LaunchDisplay()
+        self.baseline_ms: list[float] = []
+        score = _score_of(request)
+        self._settings = _run_settings(request, space, score)
+        launcher = Launcher(request.command, environ, score, stop)
+        given_up = _given_up(request, self._settings.key, space)
+        self.target = LaunchTarget(
+            engine,
+            space,
+            launcher,
+            self.folder,
+            request.trial_timeout_s,
+            on_launch=self._note,
+            given_up=given_up,
+        )
+        self._designer = FailureAwareDesigner(make_designer(request.designer, space, request.seed), given_up)
+        if self._settings.prior_trials or given_up:
+            done = len(self._settings.prior_trials)
+            write_line(f"{PREFIX} resuming: {done} configs were measured before, {len(given_up)} failed")
+
+    def tune(self) -> Result:
+        try:
+            log = open_log(self.request.log)
+        except OSError as error:
+            raise ConfigError(f"--log {self.request.log} cannot be written: {error.strerror or error}") from error
+        with closing(log), closing(self.target):
+            return TuningRun(self.target, self._designer, self._settings, log, self.display).run()
+
+    def _note(self, event: LaunchEvent) -> None:
+        self.display.launched(event)
+        if event.config == self.engine.baseline() and not event.launched.failure:
+            self.baseline_ms.append(median_of(event.launched.step_ms))
+
+
+def _conclude(run: _Run, result: Result, signal_number: int, console: Console) -> int:
+    if run.target.error is not None:
+        raise run.target.error
+    if signal_number:
+        write_line(f"{PREFIX} {_interrupted_text(run)}")
+        return SIGNAL_BASE + signal_number
+    written: dict[Path, WinnerFile] = {}
+    if result.adopted:
+        comment = comment_text(run.engine.name, run.request.command, result)
+        for file in run.engine.winner_files(result.config, run.folder, comment):
+            replace_file(run.folder / file.name, file.content)
+            written[run.folder / file.name] = file
+    baseline_ms = median_of(run.baseline_ms) if run.baseline_ms else None
+    print_table(result_table(result, written, baseline_ms), console)
+    return EXIT_DONE
+
+
+def _interrupted_text(run: _Run) -> str:
+    text = "ended by a signal before there was a decision; nothing is written for the engine."
+    if run.display.best is not None:
+        best_ms, config = run.display.best
+        text += f" The best launch so far, which no test has confirmed: {best_ms:.4g} ms with {settings_text(config)}."
+    if run.request.log is None:
+        return f"{text} With --log FILE a run can be resumed."
+    return f"{text} The same command line resumes from {run.request.log}."
+
+
+def _score_of(request: TuneRequest) -> Score:
+    if request.score_wall:
+        return WallScore()
+    return LineScore.of(request.score_regex or STEP_LINE, higher_is_better=request.higher_is_better)
+
+
+def _run_settings(request: TuneRequest, space: SearchSpace, score: Score) -> RunSettings:
+    key = _study_key(request, score)
+    prior: tuple[Trial, ...] = ()
+    if request.log is not None and request.log.is_file():  # a device has no end
+        prior = find_unfinished(request.log, key, space.to_json(), request.seed)
+    return RunSettings(
+        max_samples=request.max_samples,
+        warmup_steps=0,  # every launch warms up by itself
+        seed=request.seed,
+        key=key,
+        versions={"ringtune": __version__},
+        prior_trials=prior,
+        adoption_pairs=request.pairs,
+        nothing_to_tune="nothing to tune, every knob is set in the environment or left out by --only",
+    )
+
+
+def _study_key(request: TuneRequest, score: Score) -> dict[str, Any]:
+    """Return the key of what is asked: machine, command, engine and what is scored."""
+    command = json.dumps(request.command).encode()
+    return {
+        "hardware": hardware_fingerprint([machine_facts()], None),
+        "model": hashlib.sha256(command).hexdigest(),
+        "layout": [],
+        "target": request.target,
+        "surface_version": SURFACE_VERSION,
+        "score": score.description,
+    }
+
+
+def _given_up(request: TuneRequest, key: Mapping[str, Any], space: SearchSpace) -> frozenset[Config]:
+    """Return the configs that failed in the unfinished run that is resumed."""
+    if request.log is None or not request.log.is_file():
+        return frozenset()
+    return failed_configs(request.log, key, space.to_json(), request.seed)

@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuning a command by launching it: what it costs to misbehave, what is written, what a resumed run knows."""
+
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ringtune.tuner import read_log
+from tests.integration.jobs import DEADLINE_S, Finished, program, ringtune, run_job, started, wait_for_line
+
+MIB = 2**20
+
+
+def tune(folder: Path, command: Sequence[str], *options: str) -> list[str]:
+    """Return the command line that tunes a command for few trials, with its files in a folder; later options hold."""
+    files = ["--output", str(folder / "out"), "--log", str(folder / "log")]
+    quick = ["--max-samples", "4", "--pairs", "2", "--trial-timeout-s", "20", "--only", "fusion_bytes"]
+    target = ["--target", "horovod", "--designer", "random"]
+    return ringtune("tune", *target, *files, *quick, *options, "--", *command)
+
+
+def tuned_program(folder: Path, *options: str) -> list[str]:
+    """Return the command line of the program that is tuned."""
+    return program("tuned_program", str(folder / "launches"), *options)
+
+
+def launches(folder: Path) -> list[str]:
+    """Return the fusion threshold of each launch so far."""
+    path = folder / "launches"
+    return path.read_text(encoding="utf-8").split() if path.exists() else []
+
+
+def tune_script(folder: Path, script: str, *options: str) -> Finished:
+    """Tune a Python script to the end."""
+    return run_job(tune(folder, [sys.executable, "-c", script], *options))
+
+
+def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
+    """A shell that reads the file has the variable; the table names file, choice and speed-up."""
+    finished = run_job(tune(tmp_path, tuned_program(tmp_path)))
+
+    assert 0 == finished.code, finished.text
+    written = tmp_path / "out" / "horovod.sh"
+    shell = run_job(["sh", "-c", f". {written} && echo $HOROVOD_FUSION_THRESHOLD $HOROVOD_AUTOTUNE"])
+    threshold, own_tuner = shell.stdout.split()
+    assert int(threshold) > MIB
+    assert "0" == own_tuner
+    assert "speed-up: +100.0 %" in finished.stdout
+    assert f"written: {written}\n" in finished.stdout
+    assert "chosen: fusion_bytes" in finished.stdout
+    assert ["unset"] * 3 == launches(tmp_path)[:3], "the baseline comes first"
+
+
+def test_nothing_to_gain_is_nothing_written(tmp_path: Path) -> None:
+    """With steps that are always the same the defaults stay."""
+    finished = tune_script(tmp_path, "for i in range(9): print('ringtune: step_ms=5.0')")
+
+    assert 0 == finished.code, finished.text
+    assert "chosen: keeping default" in finished.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_config_that_fails_is_launched_once_and_costs_nothing_else(tmp_path: Path) -> None:
+    """The run goes on; the line says how it failed, with the command's last words."""
+    finished = run_job(tune(tmp_path, tuned_program(tmp_path, f"fails-below={64 * MIB}")))
+
+    assert 0 == finished.code, finished.text
+    tried = launches(tmp_path)
+    failed = {threshold for threshold in tried if threshold != "unset" and int(threshold) < 64 * MIB}
+    assert failed
+    assert [1] * len(failed) == [tried.count(threshold) for threshold in failed]
+    assert "failed with exit code 1" in finished.stderr
+    assert "this threshold is too small for me" in finished.stderr
+    assert "chosen: fusion_bytes" in finished.stdout
+
+
+def test_a_config_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) -> None:
+    """Within the limit and the moment of grace; `run_job` finds whatever is left."""
+    finished = run_job(
+        tune(
+            tmp_path,
+            tuned_program(tmp_path, f"hangs-below={512 * MIB}"),
+            "--trial-timeout-s",
+            "1",
+            "--max-samples",
+            "1",
+        )
+    )
+
+    assert 0 == finished.code, finished.text
+    assert "did not end within 1" in finished.stderr
+    assert "chosen: keeping default" in finished.stdout
+    assert 4 == len(launches(tmp_path)), "three of the baseline, one that hangs"
+
+
+def test_a_command_that_ignores_requests_to_end_is_killed(tmp_path: Path) -> None:
+    """Also with a child that left its session, and everything else."""
+    script = (
+        "import os, signal, subprocess, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "subprocess.Popen(['sh', '-c', 'trap \"\" TERM; sleep 600'], start_new_session=True)\n"
+        "time.sleep(600)\n"
+    )
+
+    finished = tune_script(tmp_path, script, "--trial-timeout-s", "0.5")
+
+    assert 1 == finished.code, finished.text
+    assert "did not end within" in finished.stderr
+    assert finished.seconds < 20
+
+
+def test_what_a_command_leaves_behind_does_not_disturb_the_next_launch(tmp_path: Path) -> None:
+    """A command that ends while a child of it holds its output is over when it ends."""
+    script = (
+        "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\nprint('ringtune: step_ms=5.0')"
+    )
+
+    finished = tune_script(tmp_path, script, "--max-samples", "1")
+
+    assert 0 == finished.code, finished.text
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("import sys; sys.exit('out of memory')", "failed with exit code 1"),
+        ("pass", "printed no score; let it print lines such as 'ringtune: step_ms=12.3'"),
+        ("import os; os.write(1, bytes(range(256)) * 999 + b'ringtune: step_ms=nan')", "printed no score"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "failed with exit code 139"),
+    ],
+)
+def test_a_baseline_that_fails_ends_the_run(tmp_path: Path, script: str, said: str) -> None:
+    """At its first launch, with exit code 1 and the command's last lines."""
+    finished = tune_script(tmp_path, script)
+
+    assert 1 == finished.code, finished.text
+    assert "ringtune: error: without anything being set, " in finished.stderr
+    assert said in finished.stderr
+    assert "Its last lines:\n" in finished.stderr or "It printed nothing." in finished.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_command_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
+    """Said before anything is launched."""
+    finished = run_job(tune(tmp_path, ["no-such-program"]))
+
+    assert 2 == finished.code, finished.text
+    assert "'no-such-program' cannot be launched: there is no such program" in finished.stderr
+
+
+def test_a_score_of_the_users_own(tmp_path: Path) -> None:
+    """More of it is better; it may come on either stream."""
+    script = (
+        "import os, sys\n"
+        "fast = int(os.environ.get('HOROVOD_FUSION_THRESHOLD', 0)) > 2**20\n"
+        "for i in range(5): print('speed', (100 if fast else 50) + i % 2, 'img/s', file=sys.stderr)\n"
+    )
+
+    finished = tune_script(tmp_path, script, "--score-regex", r"speed (\d+) img/s", "--higher-is-better")
+
+    assert 0 == finished.code, finished.text
+    assert "baseline: the defaults, 20 ms per step" in finished.stdout
+    assert "chosen: fusion_bytes" in finished.stdout
+
+
+def test_the_duration_of_the_launch_as_the_score(tmp_path: Path) -> None:
+    """A launch that takes over twice as long as the defaults is ended early, and that counts as its time."""
+    script = "import os, time; time.sleep(30 if 'HOROVOD_FUSION_THRESHOLD' in os.environ else 0.2)"
+
+    finished = tune_script(tmp_path, script, "--score", "wall", "--max-samples", "2")
+
+    assert 0 == finished.code, finished.text
+    assert finished.seconds < 15
+    assert "one step, cut, its steps ran over the limit" in finished.stderr
+    samples = [s for s in read_log(tmp_path / "log").runs[0].samples if s.phase == "search"]
+    assert 2 == len(samples)
+    assert all(sample.valid for sample in samples)
+
+
+def test_slow_steps_end_a_launch_early(tmp_path: Path) -> None:
+    """Once the cold ones are past: a hopeless config does not get its full time."""
+    script = (
+        "import os, time\n"
+        "slow = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"
+        "for i in range(400 if slow else 20):\n"
+        "    print('ringtune: step_ms=', 50 if slow else 5, sep='', flush=True); time.sleep(0.05 if slow else 0)\n"
+    )
+
+    finished = tune_script(tmp_path, script, "--max-samples", "1")
+
+    assert 0 == finished.code, finished.text
+    (sample,) = [s for s in read_log(tmp_path / "log").runs[0].samples if s.phase == "search"]
+    assert sample.valid
+    assert 8 <= sample.steps < 100
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Neither a measured config nor one that failed is launched again in the search; nothing outlives the kill."""
+    command = tune(tmp_path, tuned_program(tmp_path, f"fails-below={2 * MIB}"), "--max-samples", "12")
+    with started(command) as job:
+        wait_until_launched(tmp_path, 9)
+        job.process.send_signal(signal.SIGKILL)
+        job.wait()
+    searched = {
+        str(sample.config["fusion_bytes"])
+        for run in read_log(tmp_path / "log").runs
+        for sample in run.samples
+        if sample.phase == "search"
+    }
+    before = len(launches(tmp_path))
+
+    finished = run_job(command)
+
+    assert 0 == finished.code, finished.text
+    assert "resuming:" in finished.stderr
+    resumed = read_log(tmp_path / "log").runs[-1]
+    again = {str(sample.config["fusion_bytes"]) for sample in resumed.samples if sample.phase == "search"}
+    relaunched = launches(tmp_path)[before:]
+    adopted = {str(sample.config["fusion_bytes"]) for sample in resumed.samples if sample.phase == "adoption"}
+    assert searched
+    assert set() == searched & again
+    assert [] == [value for value in relaunched if value in searched - adopted]
+
+
+def test_the_user_may_end_it(tmp_path: Path) -> None:
+    """The running command is ended, the best so far said, the log can be resumed; no file for the engine is written."""
+    with started(tune(tmp_path, tuned_program(tmp_path, f"hangs-below={512 * MIB}"))) as job:
+        wait_until_launched(tmp_path, 4)
+        job.process.send_signal(signal.SIGINT)
+        finished = job.wait()
+
+    assert 128 + signal.SIGINT == finished.code, finished.text
+    assert "The best launch so far, which no test has confirmed: 20" in finished.stderr
+    assert "resumes from" in finished.stderr
+    assert read_log(tmp_path / "log").runs[0].result is None
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_the_user_has_set_is_left_alone(tmp_path: Path) -> None:
+    """It holds in every launch, the defaults included."""
+    command = tune(tmp_path, tuned_program(tmp_path), "--only", "fusion_bytes,cycle_ms", "--max-samples", "2")
+
+    finished = run_job(command, {"HOROVOD_FUSION_THRESHOLD": str(4 * MIB)})
+
+    assert 0 == finished.code, finished.text
+    assert "HOROVOD_FUSION_THRESHOLD is set in the environment: fusion_bytes is left alone" in finished.stderr
+    assert {str(4 * MIB)} == set(launches(tmp_path))
+
+
+def test_nothing_left_to_vary_is_said(tmp_path: Path) -> None:
+    """Without a launch."""
+    finished = run_job(tune(tmp_path, tuned_program(tmp_path)), {"HOROVOD_FUSION_THRESHOLD": "1"})
+
+    assert 0 == finished.code, finished.text
+    assert "keeping default: nothing to tune" in finished.stdout
+    assert [] == launches(tmp_path)
+
+
+def wait_until_launched(folder: Path, count: int) -> None:
+    """Wait until the program was launched so often."""
+    wait_for_line(folder / "launches")
+    end_s = time.monotonic() + DEADLINE_S
+    while len(launches(folder)) < count:
+        assert time.monotonic() < end_s, launches(folder)
+        time.sleep(0.02)

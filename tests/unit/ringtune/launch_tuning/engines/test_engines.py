@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every engine promises, and how configs become variables and files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ringtune.errors import ConfigError
+from ringtune.launch_tuning.engines import DEFAULT, Engine, WinnerFile, engine_names, find_engine
+from ringtune.launch_tuning.engines.nccl_table import decode_table
+from ringtune.tuner import Config
+
+FOLDER = Path("/somewhere")
+NAMES = engine_names()
+
+
+def config_of(engine: Engine, **values: float | str) -> Config:
+    """Return the baseline with some values changed, checked against the space."""
+    return engine.space({}).validate(engine.baseline().replace(values))
+
+
+def text_of(files: tuple[WinnerFile, ...], name: str) -> str:
+    """Return the text of the file of a name."""
+    return next(file.content.decode() for file in files if file.name == name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_baseline_sets_nothing(name: str) -> None:
+    """It is what the command does without us: no variable, no file."""
+    engine = find_engine(name)
+
+    baseline = engine.baseline()
+
+    assert {} == engine.variables(baseline, FOLDER)
+    assert () == engine.trial_files(baseline, FOLDER, "x")
+    assert engine.space({}).contains(baseline)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_config_can_be_tried_and_written(name: str) -> None:
+    """Values are one-line words, files are text or a table that can be read, and what a trial names is written."""
+    engine = find_engine(name)
+    rng = np.random.default_rng(5)
+
+    for _ in range(200):
+        config = engine.space({}).random(rng)
+        variables = engine.variables(config, FOLDER)
+        files = engine.winner_files(config, FOLDER, "a comment\nof two lines")
+        trial_names = {str(FOLDER / file.name) for file in engine.trial_files(config, FOLDER, "c")}
+
+        assert all(value and value == value.strip() and "\n" not in value for value in variables.values())
+        assert trial_names <= set(variables.values())
+        assert files[0].usage.count("{path}") == 1
+        assert files[0].content.decode().startswith("# a comment\n# of two lines\n")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_knob_that_the_user_has_set_is_left_alone(name: str) -> None:
+    """The variable of each knob, in the environment, pins that knob at its default."""
+    engine = find_engine(name)
+    for knob in engine.knobs:
+        for variable in knob.variables:
+            space = engine.space({variable: "1"})
+
+            assert DEFAULT == space.fixed[knob.name]
+            assert knob.name not in {parameter.name for parameter in space.free}
+
+
+def test_only_the_named_knobs_vary() -> None:
+    """The others are pinned at their defaults; an unknown name lists those there are."""
+    engine = find_engine("horovod")
+
+    space = engine.space({}, ("cycle_ms",))
+
+    assert ["cycle_ms"] == [parameter.name for parameter in space.free]
+    with pytest.raises(ConfigError, match="cycle_secs: horovod has no such knob; it has fusion_bytes, cycle_ms"):
+        engine.space({}, ("cycle_secs",))
+
+
+def test_an_unknown_engine_lists_those_there_are() -> None:
+    """So that a typing error needs no manual."""
+    with pytest.raises(ConfigError, match="--target gloo: not known; known are openmpi, mpich, nccl, horovod"):
+        find_engine("gloo")
+
+
+def test_open_mpi_gets_a_rule_per_range_of_sizes() -> None:
+    """A trial's rules file and the winner's hold the same rules; the parameters name the winner's own."""
+    engine = find_engine("openmpi")
+    config = config_of(engine, small_algorithm="recursive_doubling", large_algorithm="ring", large_from_bytes=131072)
+
+    variables = engine.variables(config, FOLDER)
+    trial = text_of(engine.trial_files(config, FOLDER, "c"), "trial-rules.conf")
+    files = engine.winner_files(config, FOLDER, "c")
+
+    assert "true" == variables["OMPI_MCA_coll_tuned_use_dynamic_rules"]
+    assert "/somewhere/trial-rules.conf" == variables["OMPI_MCA_coll_tuned_dynamic_rules_filename"]
+    assert trial.endswith("2  # message sizes\n0 3 0 0\n131072 4 0 0\n")
+    assert trial == text_of(files, "allreduce-rules.conf")
+    assert "coll_tuned_dynamic_rules_filename = /somewhere/allreduce-rules.conf\n" in text_of(files, "mca-params.conf")
+
+
+def test_open_mpi_gets_no_rules_where_none_was_chosen() -> None:
+    """Limits of shared memory are parameters alone; dynamic rules stay off."""
+    engine = find_engine("openmpi")
+    config = config_of(engine, eager_limit_bytes=8192, yield_when_idle="on")
+
+    files = engine.winner_files(config, FOLDER, "c")
+
+    assert ["mca-params.conf"] == [file.name for file in files]
+    assert b"# c\nbtl_sm_eager_limit = 8192\nmpi_yield_when_idle = true\n" == files[0].content
+
+
+def test_a_users_own_rules_pin_all_that_would_need_others() -> None:
+    """Only one rules file can hold."""
+    space = find_engine("openmpi").space({"OMPI_MCA_coll_tuned_dynamic_rules_filename": "/mine"})
+
+    assert {"eager_limit_bytes", "max_send_bytes", "yield_when_idle"} == {p.name for p in space.free}
+
+
+def test_mpich_reaches_general_algorithms_past_the_device() -> None:
+    """The device's own choice comes first and is turned off for them, but not for the one that is the device's."""
+    engine = find_engine("mpich")
+
+    general = engine.variables(config_of(engine, algorithm="ring"), FOLDER)
+    device = engine.variables(config_of(engine, algorithm="release_gather"), FOLDER)
+
+    assert {
+        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring",
+        "MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE": "0",
+    } == general
+    assert {"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "release_gather"} == device
+
+
+def test_nccl_gets_a_conf_file_and_a_table() -> None:
+    """Channels set the least and the most; the table has one rule for allreduces of any size."""
+    engine = find_engine("nccl")
+    config = config_of(engine, algorithm="nvls_tree", protocol="simple", channels=8, threads="256")
+
+    conf, table = engine.winner_files(config, FOLDER, "c")
+
+    lines = conf.content.decode().splitlines()
+    assert "NCCL_ALGO=allreduce:nvlstree" in lines
+    assert {"NCCL_MIN_NCHANNELS=8", "NCCL_MAX_NCHANNELS=8", "NCCL_NTHREADS=256"} <= set(lines)
+    (rule,) = decode_table(table.content)
+    assert ("allreduce", "nvls_tree", "simple", 8) == (rule.collective, rule.algorithm, rule.protocol, rule.channels)
+
+
+def test_nccl_gets_no_table_for_what_a_plugin_cannot_do() -> None:
+    """Buffers are no matter of the plugin."""
+    engine = find_engine("nccl")
+
+    files = engine.winner_files(config_of(engine, buffer_bytes=2**20), FOLDER, "c")
+
+    assert ["nccl.conf"] == [file.name for file in files]
+
+
+def test_horovods_own_tuner_is_off_while_a_value_is_tried() -> None:
+    """It would change what is being measured."""
+    engine = find_engine("horovod")
+
+    variables = engine.variables(config_of(engine, cycle_ms=2.5, hierarchical_allreduce="off"), FOLDER)
+
+    assert {
+        "HOROVOD_CYCLE_TIME": "2.5",
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": "0",
+        "HOROVOD_AUTOTUNE": "0",
+    } == variables

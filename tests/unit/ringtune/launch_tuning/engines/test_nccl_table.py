@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of the NCCL tuner plugin, as Python writes and reads it."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringtune.errors import ConfigError
+from ringtune.launch_tuning.engines.nccl_table import (
+    ALGORITHMS,
+    COLLECTIVES,
+    MAX_CHANNELS,
+    MAX_RULES,
+    MAX_U32,
+    MAX_U64,
+    PROTOCOLS,
+    Rule,
+    decode_table,
+    encode_table,
+    write_table,
+)
+
+
+def ranges(limit: int) -> st.SearchStrategy[tuple[int, int]]:
+    """Return pairs of a least and a most value."""
+    pairs = st.tuples(st.integers(0, limit), st.integers(0, limit))
+    return pairs.map(lambda pair: (min(pair), max(pair)))
+
+
+RULES = st.builds(
+    Rule,
+    collective=st.sampled_from(COLLECTIVES),
+    algorithm=st.sampled_from(ALGORITHMS),
+    protocol=st.sampled_from((None, *PROTOCOLS)),
+    channels=st.integers(0, MAX_CHANNELS),
+    bytes_range=ranges(MAX_U64),
+    nodes_range=ranges(MAX_U32),
+    ranks_range=ranges(MAX_U32),
+)
+
+
+@given(st.lists(RULES, max_size=8))
+def test_what_is_written_is_read(rules: list[Rule]) -> None:
+    """Any rules come back as they were, in their order."""
+    assert tuple(rules) == decode_table(encode_table(rules))
+
+
+@given(st.lists(RULES, min_size=1, max_size=3), st.data())
+def test_a_changed_byte_is_noticed(rules: list[Rule], data: st.DataObject) -> None:
+    """Whichever byte it is, and however it is cut."""
+    table = bytearray(encode_table(rules))
+    table[data.draw(st.integers(0, len(table) - 1))] ^= data.draw(st.integers(1, 255))
+    shorter = encode_table(rules)[: data.draw(st.integers(0, len(table) - 1))]
+
+    for damaged in (bytes(table), shorter, encode_table(rules) + b"\0"):
+        with pytest.raises(ConfigError):
+            decode_table(damaged)
+
+
+@pytest.mark.parametrize(
+    ("rule", "named"),
+    [
+        (Rule("allreduce"), "nothing to do"),
+        (Rule("alltoall", "ring"), "alltoall"),
+        (Rule("allreduce", "star"), "star"),
+        (Rule("allreduce", "ring", "ll256"), "ll256"),
+        (Rule("allreduce", "ring", channels=65), "65 channels"),
+        (Rule("allreduce", "ring", bytes_range=(2, 1)), "2 to 1"),
+        (Rule("allreduce", "ring", ranks_range=(0, 2**32)), "0 to 4294967296"),
+    ],
+)
+def test_impossible_rules_are_refused(rule: Rule, named: str) -> None:
+    """The message names what is wrong."""
+    with pytest.raises(ConfigError, match=named):
+        encode_table([rule])
+
+
+def test_there_is_a_limit_to_the_rules() -> None:
+    """The plugin reads no more."""
+    rule = Rule("allreduce", "ring")
+
+    assert MAX_RULES == len(decode_table(encode_table([rule] * MAX_RULES)))
+    with pytest.raises(ConfigError, match="4097 rules are too many"):
+        encode_table([rule] * (MAX_RULES + 1))
+
+
+def test_a_table_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    """Who has the old one open keeps it, and nothing else lies in the folder."""
+    path = tmp_path / "new" / "table"
+    write_table(path, [Rule("allreduce", "ring")])
+
+    with path.open("rb") as old:
+        write_table(path, [Rule("reduce", "tree")])
+
+        assert (Rule("allreduce", "ring"),) == decode_table(old.read())
+    assert (Rule("reduce", "tree"),) == decode_table(path.read_bytes())
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """Where a file is in the folder's place."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigError, match=r"file/table cannot be written"):
+        write_table(tmp_path / "file" / "table", [Rule("reduce", "tree")])

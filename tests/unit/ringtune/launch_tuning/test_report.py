@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people see."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ringtune.launch_tuning.engines import WinnerFile, find_engine
+from ringtune.launch_tuning.launch_target import LaunchEvent
+from ringtune.launch_tuning.launching import Ending, Launched
+from ringtune.launch_tuning.report import LaunchDisplay, comment_text, median_of, print_table, result_table
+from ringtune.tuner import Result
+
+BASELINE = find_engine("horovod").baseline()
+BETTER = BASELINE.replace({"fusion_bytes": 8 * 2**20})
+ADOPTED = Result(BETTER, BASELINE, True, "adopted: it is faster", 0.25, 0.2, 0.3, 1.0, 5, 100, 60.0, True)
+KEPT = Result(BASELINE, BASELINE, False, "keeping default: flat", None, None, None, 1.0, None, 100, 60.0, True)
+
+
+def printed(result: Result, files: dict[Path, WinnerFile], *, terminal: bool) -> str:
+    """Return the table as text."""
+    stream = io.StringIO()
+    print_table(result_table(result, files, 12.5), Console(file=stream, force_terminal=terminal, width=100))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_winner_is_shown_with_its_file_and_how_to_use_it(*, terminal: bool) -> None:
+    """Baseline, choice, speed-up with its interval, and the file."""
+    text = printed(ADOPTED, {Path("/out/h.sh"): WinnerFile("h.sh", b"", ". {path}")}, terminal=terminal)
+
+    expected = ("the defaults, 12.5 ms per step", "fusion_bytes 8 MiB", "+25.0 %", "+20.0 % to +30.0 %", ". /out/h.sh")
+    for part in expected:
+        assert part in text
+
+
+def test_no_winner_is_no_file() -> None:
+    """The words are those of the rest of the house."""
+    text = printed(KEPT, {}, terminal=False)
+
+    assert "chosen: keeping default\n" in text
+    assert "written" not in text
+
+
+def test_a_long_path_is_not_broken_where_a_program_reads_it() -> None:
+    """A wrapped path could not be copied."""
+    path = Path("/" + "long" * 60)
+
+    assert f"written: {path}\n" in printed(ADOPTED, {path: WinnerFile("x", b"")}, terminal=False)
+
+
+def test_each_launch_is_a_line(capfd: pytest.CaptureFixture[str]) -> None:
+    """With its median and what was set; a failure with its reason and the command's last words."""
+    display = LaunchDisplay()
+
+    display.launched(LaunchEvent(BETTER, Launched((3.0, 1.0, 2.0), Ending.BY_ITSELF, 0, 0.5, ())))
+    display.launched(LaunchEvent(BASELINE, Launched((), Ending.BY_ITSELF, 3, 0.5, ("first", "out of luck"))))
+
+    good, bad = capfd.readouterr().err.splitlines()
+    assert "2 ms (3 steps, 0.5 s) with fusion_bytes 8 MiB" in good
+    assert bad.endswith("failed with exit code 3 after 0.5 s, with the defaults: out of luck")
+    assert (2.0, BETTER) == display.best
+
+
+def test_a_comment_is_single_lines() -> None:
+    """A command with a newline in it cannot break out of the comment."""
+    comment = comment_text("horovod", ["sh", "-c", "a\nb"], ADOPTED)
+
+    assert 4 == len(comment.splitlines())
+    assert "fusion_bytes 8 MiB" in comment
+
+
+def test_the_median_of_an_even_number_is_between_two() -> None:
+    """As everywhere."""
+    assert 2.5 == median_of([4.0, 1.0, 2.0, 3.0])

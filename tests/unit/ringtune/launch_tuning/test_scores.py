@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From lines to step times."""
+
+import pytest
+
+from ringtune.errors import ConfigError
+from ringtune.launch_tuning.scores import STEP_LINE, LineScore, WallScore
+
+
+def test_the_default_finds_our_lines_among_others() -> None:
+    """Also behind a launcher's prefix, and several in a line."""
+    score = LineScore.of(STEP_LINE, higher_is_better=False)
+
+    assert [12.5] == score.times_ms("[1,0]<stdout>: ringtune: step_ms=12.5")
+    assert [1.0, 2e-3] == score.times_ms("ringtune: step_ms=1 ringtune: step_ms=2e-3")
+    assert [] == score.times_ms("step 3 took 12.5 ms")
+
+
+def test_more_of_a_score_is_less_time() -> None:
+    """Twice the throughput is half the time; per second it is milliseconds."""
+    score = LineScore.of(r"images/s: (\S+)", higher_is_better=True)
+
+    assert [2.5] == score.times_ms("images/s: 400")
+    assert [1.25] == score.times_ms("images/s: 800")
+    assert "1000 / score" in score.description
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "", "fast", "1e-320", "1e999", "--"])
+def test_what_is_no_time_is_left_out(text: str) -> None:
+    """Neither a division by zero nor a NaN gets to the tuner."""
+    for higher_is_better in (False, True):
+        assert [] == LineScore.of("score=(.*)", higher_is_better=higher_is_better).times_ms(f"score={text}")
+
+
+@pytest.mark.parametrize(("text", "said"), [("(", "no regular expression"), ("a", "0 groups"), ("(a)(b)", "2 groups")])
+def test_a_pattern_needs_one_group(text: str, said: str) -> None:
+    """The message says what the pattern has."""
+    with pytest.raises(ConfigError, match=said):
+        LineScore.of(text, higher_is_better=False)
+
+
+def test_a_group_that_took_no_part_is_left_out() -> None:
+    """An optional group may match nothing."""
+    assert [] == LineScore.of("score(=[0-9]+)?", higher_is_better=False).times_ms("score")
+
+
+def test_the_duration_of_a_launch_is_in_no_line() -> None:
+    """Whatever the command prints."""
+    assert [] == WallScore().times_ms("ringtune: step_ms=12.5")
+    assert not WallScore().is_of_lines

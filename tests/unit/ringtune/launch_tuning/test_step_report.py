@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lines that a launched program prints."""
+
+import io
+
+import pytest
+
+from ringtune.launch_tuning.scores import STEP_LINE, LineScore
+from ringtune.launch_tuning.step_report import StepReport
+
+
+def test_a_step_is_printed_so_that_it_is_found_again() -> None:
+    """To the digits that matter."""
+    stream = io.StringIO()
+
+    StepReport(stream=stream).took(12.3456789)
+
+    assert "ringtune: step_ms=12.3457\n" == stream.getvalue()
+    assert [12.3457] == LineScore.of(STEP_LINE, higher_is_better=False).times_ms(stream.getvalue())
+
+
+def test_steps_are_timed() -> None:
+    """What is done inside counts; the first ones can be left out."""
+    stream = io.StringIO()
+    report = StepReport(skip=1, stream=stream)
+
+    for _ in range(3):
+        with report.step():
+            sum(range(1000))
+
+    assert 2 == len(stream.getvalue().splitlines())
+    assert all(time_ms > 0 for time_ms in LineScore.of(STEP_LINE, higher_is_better=False).times_ms(stream.getvalue()))
+
+
+def test_a_step_that_raises_is_not_printed() -> None:
+    """It took no time that could be compared."""
+    stream = io.StringIO()
+
+    with pytest.raises(KeyError), StepReport(stream=stream).step():
+        raise KeyError
+
+    assert "" == stream.getvalue()
+
+
+def test_other_ranks_are_silent() -> None:
+    """A step is printed once for all ranks."""
+    stream = io.StringIO()
+
+    StepReport(rank=1, stream=stream).took(1.0)
+
+    assert "" == stream.getvalue()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be tuned is refused before anything is launched."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ringtune.errors import ConfigError
+from ringtune.launch_tuning import TuneRequest, run_tune
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"command": ()}, "there is no command"),
+        ({"command": ("no-such-program-at-all",)}, "there is no such program"),
+        ({"target": "gloo"}, "--target gloo"),
+        ({"max_samples": 0}, "--max-samples 0 is not possible; allowed: 1 to 10000"),
+        ({"pairs": 1}, "--pairs 1 is not possible"),
+        ({"trial_timeout_s": 0.0}, "--trial-timeout-s 0 is not possible"),
+        ({"trial_timeout_s": float("nan")}, "--trial-timeout-s nan is not possible"),
+        ({"designer": "oracle"}, "--designer oracle: not known"),
+        ({"score_regex": "x"}, "0 groups"),
+        ({"score_wall": True, "higher_is_better": True}, "--score wall is the launch's duration"),
+        ({"only": ("speed",)}, "--only speed: horovod has no such knob"),
+    ],
+)
+def test_impossible_requests_are_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+    """With what is wrong and what would be right; nothing is written."""
+    fields = {"target": "horovod", "command": ("true",), "output": tmp_path / "out", **changes}
+
+    with pytest.raises(ConfigError, match=said):
+        run_tune(TuneRequest(**fields), {"PATH": "/usr/bin:/bin"}, Console(file=io.StringIO()))  # type: ignore[arg-type]
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Before the first launch."""
+    request = TuneRequest("horovod", ("true",), tmp_path, log=tmp_path / "no" / "log")
+
+    with pytest.raises(ConfigError, match=r"--log .*no/log cannot be written: No such file or directory"):
+        run_tune(request, {"PATH": "/usr/bin:/bin"}, Console(file=io.StringIO()))

@@ -5,7 +5,7 @@ Pure Python: it knows no sockets, no SQL, no engine. It drives any `Target` and 
 """
 
 from .config import Config, Value
-from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, make_designer
+from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, load_designer, make_designer
 from .log import TuningLog, open_log
 from .log_reader import LogContents, find_unfinished, read_log
 from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space, tunable_names
@@ -54,6 +54,7 @@ __all__ = [
     "designer_names",
     "engine_parameters",
     "find_unfinished",
+    "load_designer",
     "make_designer",
     "open_log",
     "read_log",

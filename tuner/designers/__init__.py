@@ -2,7 +2,7 @@
 """Designers: what to try next. `make_designer` builds one by name; a new one is one file and one registry entry."""
 
 from .base import Designer, DesignerFactory, Prediction, Suggestion
-from .registry import DEFAULT_DESIGNER, designer_names, make_designer
+from .registry import DEFAULT_DESIGNER, designer_names, load_designer, make_designer
 
 __all__ = [
     "DEFAULT_DESIGNER",
@@ -11,5 +11,6 @@ __all__ = [
     "Prediction",
     "Suggestion",
     "designer_names",
+    "load_designer",
     "make_designer",
 ]

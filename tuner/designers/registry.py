@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of designers: a name and a factory each."""
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -32,11 +33,25 @@ DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
     }
 )
 DEFAULT_DESIGNER = "gp"
+LATE_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"gp": ("ringtune.tuner.gp.process", "scipy.optimize"), "skopt": ("skopt.acquisition", "skopt.learning")}
+)
+"""What designers import when they first work."""
 
 
 def designer_names() -> tuple[str, ...]:
     """Return the names that `make_designer` knows."""
     return tuple(DESIGNERS)
+
+
+def load_designer(name: str) -> None:
+    """Import now what a designer would import on its first suggestion, which takes long enough to disturb training.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    for module in LATE_MODULES.get(name, ()):
+        importlib.import_module(module)
 
 
 def make_designer(name: str, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> Designer:

@@ -5,7 +5,6 @@ Everything that can be wrong with the settings is found before training starts (
 nothing here raises into training, and nothing runs on its threads.
 """
 
-import importlib
 import threading
 import time
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from ringtune.tuner import (
     TuningLog,
     TuningRun,
     find_unfinished,
+    load_designer,
     make_designer,
     open_log,
     search_space,
@@ -44,7 +44,6 @@ MARKER_LIMIT_S = 30.0
 MARKER_LIMIT_COLLECTIVES = 200
 MARKER_POLL_S = 0.2
 STOP_LIMIT_S = 2.0  # how long the end of the job waits for the tuner's last words
-DESIGNER_MODULES: Mapping[str, tuple[str, ...]] = {"gp": ("ringtune.tuner.gp.process", "scipy.optimize")}
 
 
 class Autotune:
@@ -71,7 +70,7 @@ class Autotune:
                 "in a folder that exists and is yours"
             ) from error
         try:
-            _load_designer()
+            load_designer(DEFAULT_DESIGNER)
         except ImportError:  # the tuning run meets it again, says so, and keeps the config
             return
 
@@ -98,12 +97,6 @@ class Autotune:
         if self._log is not None:
             self._log.close()
             self._log = None
-
-
-def _load_designer() -> None:
-    """Import what the designer imports on its first suggestion, which would disturb training."""
-    for module in DESIGNER_MODULES.get(DEFAULT_DESIGNER, ()):
-        importlib.import_module(module)
 
 
 class _MarkerWatch:

@@ -66,19 +66,22 @@ def layout_of(ranks_per_host: Sequence[int]) -> list[int]:
     return sorted(ranks_per_host)
 
 
-def study_key(counts: Mapping[Signature, int], ranks_per_host: Sequence[int], hardware: str) -> dict[str, Any]:
+def study_key(
+    counts: Mapping[Signature, int], ranks_per_host: Sequence[int], hardware: str, target: str = TARGET_NAME
+) -> dict[str, Any]:
     """Return the key of a study.
 
     Args:
         counts: The gradients of a step.
         ranks_per_host: Number of ranks on each host.
         hardware: From `hardware_fingerprint`.
+        target: What is tuned.
     """
     return {
         "hardware": hardware,
         "model": model_fingerprint(counts),
         "layout": layout_of(ranks_per_host),
-        "target": TARGET_NAME,
+        "target": target,
         "surface_version": SURFACE_VERSION,
     }
 

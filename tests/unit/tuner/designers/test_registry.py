@@ -36,3 +36,25 @@ def test_importing_the_tuner_does_not_import_what_only_designers_need() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
 
     assert "False False False" == done.stdout.strip()
+
+
+def test_a_loaded_designer_imports_nothing_more_when_it_works() -> None:
+    """What it needs was there before training began."""
+    script = """
+import sys
+from ringtune.tuner import DEFAULT_DESIGNER, default_config, load_designer, make_designer, search_space
+from ringtune.tuner.testing import measured_trial
+designer = make_designer(DEFAULT_DESIGNER, search_space({}, default_config()), 0)
+load_designer(DEFAULT_DESIGNER)
+before = set(sys.modules)
+space = search_space({}, default_config())
+configs = [default_config(), *(space.at_quantiles([q] * len(space.free)) for q in (0.1, 0.3, 0.5, 0.7))]
+designer.update([measured_trial(i, config, [20.0 + i]) for i, config in enumerate(configs)])
+designer.suggest()
+print(sorted(set(sys.modules) - before))
+"""
+
+    environment = {"PYTHONPATH": ":".join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+
+    assert "[]" == done.stdout.strip()

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sizes of DDP's buckets, as numbers of bytes and as the tuner's config; and the space that is searched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ringtune.tuner import Config, NumberParameter, SearchSpace, Value
+
+KIB = 1024
+MIB = 1024 * KIB
+CAP = "bucket_cap_mb"
+FIRST = "first_bucket_bytes"
+
+LEAST_CAP_BYTES = MIB
+MOST_CAP_BYTES = 256 * MIB
+LEAST_FIRST_BYTES = 64 * KIB
+MOST_FIRST_BYTES = 64 * MIB
+FIRST_STEP_BYTES = 4 * KIB
+SMALL_MODEL_BUCKETS = 16
+"""A model that is small for the ranges above may still be cut into about so many buckets."""
+
+
+@dataclass(frozen=True)
+class BucketSizes:
+    """How gradients are cut into buckets: one is closed once it holds as many bytes.
+
+    Attributes:
+        cap_bytes: Of every bucket but the first.
+        first_bytes: Of the first one, whose reduction begins the overlap with the backward pass.
+    """
+
+    cap_bytes: int
+    first_bytes: int
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Value]) -> "BucketSizes":
+        """Return what a config means; DDP counts MiB in 2^20 bytes and cuts fractions off."""
+        return cls(int(float(config[CAP]) * MIB), int(config[FIRST]))
+
+    def to_config(self) -> Config:
+        """Return the config that means these sizes."""
+        return Config({CAP: self.cap_bytes / MIB, FIRST: self.first_bytes})
+
+
+def bucket_space(baseline: BucketSizes, gradient_bytes: int, *, is_fixed: bool) -> SearchSpace:
+    """Return the space to search.
+
+    Args:
+        baseline: Always legal, also where it lies outside of the usual ranges.
+        gradient_bytes: Of the whole model: a larger bucket is the same as one of this size.
+        is_fixed: Whether the baseline is the only legal config.
+    """
+    share = gradient_bytes // SMALL_MODEL_BUCKETS
+    least_cap = min(LEAST_CAP_BYTES, max(share, KIB), baseline.cap_bytes)
+    most_cap = max(min(MOST_CAP_BYTES, gradient_bytes), 2 * least_cap, baseline.cap_bytes)
+    least_first = min(LEAST_FIRST_BYTES, max(share, FIRST_STEP_BYTES), baseline.first_bytes)
+    most_first = max(min(MOST_FIRST_BYTES, gradient_bytes), 2 * least_first, baseline.first_bytes)
+    config = baseline.to_config()
+    parameters = (
+        NumberParameter(CAP, least_cap / MIB, most_cap / MIB, config[CAP], scale="log2"),
+        NumberParameter(FIRST, least_first, most_first, config[FIRST], scale="log2", step=FIRST_STEP_BYTES),
+    )
+    return SearchSpace(parameters, config if is_fixed else {})

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each rank says of itself before tuning, and what follows: whether the model is tuned, and the study's key."""
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from ringtune.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
+
+from .reducers import bucket_sizes, gradient_counts
+from .rounds import digest_of
+from .target import TARGET_NAME
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """One rank.
+
+    Attributes:
+        host: Names its host.
+        machine: What the host declares, as in `machine_facts`.
+        model_digest: Hash of its buckets and of all that decides them.
+        objection: Why it cannot be tuned, or None.
+    """
+
+    host: str
+    machine: Mapping[str, Any]
+    model_digest: int
+    objection: str | None
+
+    @classmethod
+    def of(cls, model: DistributedDataParallel, objection: str | None) -> "Introduction":
+        """Return this rank's; a model with an objection is not looked at."""
+        digest = 0 if objection else digest_of(model, 0, bucket_sizes(model))
+        return cls(platform.node(), {**machine_facts(), "gpus": _gpus(model)}, digest, objection)
+
+    def to_text(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Introduction":
+        """Return what another rank's `to_text` made a text of."""
+        return cls(**json.loads(text))
+
+
+@dataclass(frozen=True)
+class Company:
+    """All ranks, by rank; the same on each of them."""
+
+    ranks: Sequence[Introduction]
+
+    def objection(self) -> str | None:
+        """Return why this company cannot be tuned, or None."""
+        for rank, introduction in enumerate(self.ranks):
+            if introduction.objection is not None:
+                return introduction.objection if rank == 0 else f"rank {rank}: {introduction.objection}"
+        differing = [rank for rank, said in enumerate(self.ranks) if said.model_digest != self.ranks[0].model_digest]
+        if differing:
+            return f"the model's parameters, bucket sizes or DDP options on rank {differing[0]} are not those of rank 0"
+        return None
+
+    @property
+    def ranks_per_host(self) -> list[int]:
+        """The number of ranks on each host."""
+        return list(Counter(said.host for said in self.ranks).values())
+
+    def key(self, model: DistributedDataParallel, hardware: str | None) -> dict[str, Any]:
+        """Return the study's key.
+
+        Args:
+            model: Any rank's.
+            hardware: Overrides the hardware fingerprint, or None.
+        """
+        machines = {said.host: said.machine for said in self.ranks}
+        facts = hardware_facts(list(machines.values()), dist.get_backend(model.process_group))
+        fingerprint = hardware_fingerprint(facts, hardware)
+        return study_key(gradient_counts(model), self.ranks_per_host, fingerprint, TARGET_NAME)
+
+
+def _gpus(model: DistributedDataParallel) -> list[str]:
+    """Return the names of the machine's GPUs where the model is on them."""
+    if model.device.type != "cuda":
+        return []
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]

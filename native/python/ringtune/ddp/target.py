@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A DDP model as the tuner's target, and what the tuning thread and the training thread of rank 0 hand each other."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ringtune.tuner import Config, SearchSpace, TargetClosed, Window, WindowSpec
+
+from .buckets import BucketSizes
+from .windows import StepEnd, WindowBuilder
+
+TARGET_NAME = "torch-ddp"
+POLL_S = 0.1  # how late the end of the job is noticed; a step is handed over at once
+MOST_UNREAD_STEPS = 10_000
+"""Steps that are kept while nobody reads them; later ones are lost, and the window at hand begins again."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the tuner wants of the training threads.
+
+    Attributes:
+        epoch: Counts the changes of `sizes`.
+        sizes: The buckets to have.
+        is_last: Whether there will be no other wish.
+    """
+
+    epoch: int
+    sizes: BucketSizes
+    is_last: bool = False
+
+
+class Exchange:
+    """Wishes one way, ends of steps the other; used from any thread."""
+
+    def __init__(self, sizes: BucketSizes) -> None:
+        """Begin with the sizes in force, as epoch 0."""
+        self._lock = threading.Lock()  # guards _wish
+        self._wish = Wish(0, sizes)
+        self._ends: queue.Queue[StepEnd] = queue.Queue(MOST_UNREAD_STEPS)
+        self.closing = threading.Event()
+        """Set when there is nothing more to tune: the job is over, or the ranks have parted."""
+
+    @property
+    def wish(self) -> Wish:
+        """The latest wish."""
+        with self._lock:
+            return self._wish
+
+    def ask(self, sizes: BucketSizes) -> int:
+        """Wish for sizes; return their epoch, the latest one if they are wished for already."""
+        with self._lock:
+            if sizes != self._wish.sizes:
+                self._wish = Wish(self._wish.epoch + 1, sizes)
+            return self._wish.epoch
+
+    def end(self) -> None:
+        """Make the latest wish the last one."""
+        with self._lock:
+            self._wish = Wish(self._wish.epoch, self._wish.sizes, is_last=True)
+
+    def put(self, end: StepEnd) -> None:
+        """Hand over the end of a step, unless too many wait; never blocks."""
+        with suppress(queue.Full):
+            self._ends.put_nowait(end)
+
+    def next_end(self) -> StepEnd:
+        """Wait for the end of a step.
+
+        Raises:
+            TargetClosed: If there is nothing more to tune.
+        """
+        while True:
+            self.check_open()
+            with suppress(queue.Empty):
+                return self._ends.get(timeout=POLL_S)
+
+    def check_open(self) -> None:
+        """Raise TargetClosed if there is nothing more to tune."""
+        if self.closing.is_set():
+            raise TargetClosed("the job is over")
+
+
+class DdpTarget:
+    """Implements `ringtune.tuner.Target`; used from the tuning thread alone."""
+
+    def __init__(self, exchange: Exchange, space: SearchSpace, baseline: Config, builder: WindowBuilder) -> None:
+        """Stand before the training threads.
+
+        Args:
+            exchange: Shared with the training thread of rank 0.
+            space: The legal configs.
+            baseline: Legal in `space`, and in force.
+            builder: Makes windows out of steps.
+        """
+        self._exchange = exchange
+        self._space = space
+        self._baseline = baseline
+        self._builder = builder
+
+    @property
+    def name(self) -> str:
+        """The target's name in a study's key."""
+        return TARGET_NAME
+
+    def space(self) -> SearchSpace:
+        """Return the legal configs."""
+        return self._space
+
+    def baseline(self) -> Config:
+        """Return the config that the job runs without tuning."""
+        return self._baseline
+
+    def apply(self, config: Config) -> int:
+        """Ask for a config; return its epoch at once.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        self._exchange.check_open()
+        return self._exchange.ask(BucketSizes.from_config(config))
+
+    def windows(self, spec: WindowSpec) -> Iterator[Window]:
+        """Yield windows under `spec`, each once it is complete; only the first is preceded by settling steps.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        settle_steps = spec.settle_steps
+        while True:
+            self._builder.begin(WindowSpec(spec.epoch, settle_steps, spec.steps, spec.limit_ms))
+            yield self._next_window()
+            settle_steps = 0
+
+    def _next_window(self) -> Window:
+        while True:
+            window = self._builder.add(self._exchange.next_end())
+            if window is not None:
+                return window

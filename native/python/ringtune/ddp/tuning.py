@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`autotune(model)`: brings the ranks together, on each of them follows the model, and on rank 0 starts the tuner.
+
+What is wrong with the call or with a setting is an error. Whatever else is in the way, the tuner stays off on all
+ranks alike, rank 0 says why, and training goes on as it would without it.
+"""
+
+import atexit
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import final
+
+import torch
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from ringtune import __version__
+from ringtune.bootstrap import environment
+from ringtune.console import Console
+from ringtune.errors import ConfigError
+from ringtune.fingerprints import model_fingerprint
+from ringtune.settings import Settings
+from ringtune.tuner import (
+    DEFAULT_DESIGNER,
+    Config,
+    Result,
+    RunSettings,
+    TuningLog,
+    find_unfinished,
+    load_designer,
+    open_log,
+)
+
+from .buckets import bucket_space
+from .control import ControlGroup, ControlLost
+from .follower import Follower
+from .introductions import Company, Introduction
+from .reducers import bucket_sizes, find_objection, gradient_bytes, gradient_counts, reduced_parameters
+from .target import Exchange
+from .tuning_thread import Plan, TuningThread
+
+SETTINGS = (
+    "AUTOTUNE",
+    "AUTOTUNE_LOG",
+    "AUTOTUNE_MODEL",
+    "AUTOTUNE_MAX_SAMPLES",
+    "AUTOTUNE_WARMUP_STEPS",
+    "AUTOTUNE_STEPS_PER_SAMPLE",
+    "AUTOTUNE_SEED",
+    "RINGTUNE_LOG_LEVEL",
+    "RINGTUNE_TIMEOUT_S",
+    "RINGTUNE_HARDWARE",
+)
+"""What of the environment has a meaning here; the others are the engine's."""
+TURNED_OFF = "AUTOTUNE=0"
+
+
+def autotune(
+    model: DistributedDataParallel,
+    *,
+    log: str | os.PathLike[str] | None = None,
+    max_samples: int | None = None,
+    warmup_steps: int | None = None,
+    steps_per_sample: int | None = None,
+    seed: int | None = None,
+    model_name: str | None = None,
+    accept_hook: bool = False,
+) -> "DdpTuner":
+    """Tune `bucket_cap_mb` and the size of the first bucket while the model trains.
+
+    Call it on every rank of the model's process group at the same point, before or between training steps; with
+    several models in the same order everywhere. Rank 0's settings hold. Except for `accept_hook`, each argument stands
+    for a variable of the environment, `log` for `AUTOTUNE_LOG`, and goes before it. Without `AUTOTUNE` it is on.
+
+    Args:
+        model: Wrapped, as it will be trained.
+        log: Path of the tuning log, which is appended to.
+        max_samples: Samples that the search may take.
+        warmup_steps: Steps before the first window.
+        steps_per_sample: Steps in a window.
+        seed: Of everything random in the tuner.
+        model_name: A name for people.
+        accept_hook: Whether the model's communication hook, though it has a state, keeps nothing that depends on the
+            size or number of a bucket. PowerSGD's does.
+
+    Returns:
+        The tuner; it is off where the model cannot be tuned.
+
+    Raises:
+        ConfigError: If `model` is not wrapped, or a value is not allowed.
+    """
+    if not isinstance(model, DistributedDataParallel):
+        raise ConfigError(f"autotune() got a {type(model).__name__}; wrap it in DistributedDataParallel first")
+    arguments = {
+        "AUTOTUNE_LOG": None if log is None else os.fspath(log),
+        "AUTOTUNE_MAX_SAMPLES": max_samples,
+        "AUTOTUNE_WARMUP_STEPS": warmup_steps,
+        "AUTOTUNE_STEPS_PER_SAMPLE": steps_per_sample,
+        "AUTOTUNE_SEED": seed,
+        "AUTOTUNE_MODEL": model_name,
+    }
+    settings = _read_settings(arguments)
+    job = _Job(model, settings, Console(dist.get_rank(), settings.log_level), accept_hook=accept_hook)
+    return job.start()
+
+
+@final
+class DdpTuner:
+    """The tuner of one model on one rank.
+
+    As a context manager it is closed at the end of the block; it is also closed at the end of the process.
+    """
+
+    def __init__(self, follower: Follower | None, thread: TuningThread | None) -> None:
+        """Hold what tunes; made by `autotune`."""
+        self._follower = follower
+        self._thread = thread
+        if thread is not None:
+            atexit.register(self.close)
+
+    @property
+    def result(self) -> Result | None:
+        """How tuning ended, on rank 0; None before that, where it is off, and on other ranks."""
+        return None if self._thread is None else self._thread.result
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the buckets stay as they are from now on; turns true after the same step on every rank."""
+        return self._follower is None or self._follower.is_over
+
+    @property
+    def config(self) -> Config | None:
+        """The config in force on this rank, `bucket_cap_mb` and `first_bucket_bytes`; None where tuning is off."""
+        return None if self._follower is None else self._follower.sizes.to_config()
+
+    def close(self) -> None:
+        """End tuning; on rank 0 alone it has an effect, which reaches all ranks within a few steps.
+
+        If no decision was taken yet, the buckets become those that training began with. Waits for no other rank;
+        never raises; idempotent.
+        """
+        if self._thread is not None:
+            atexit.unregister(self.close)
+            self._thread.stop()
+
+    def __enter__(self) -> "DdpTuner":
+        """Return the tuner."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the tuner."""
+        self.close()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What `autotune` was told, on one rank."""
+
+    model: DistributedDataParallel
+    settings: Settings
+    console: Console
+    accept_hook: bool
+
+    def start(self) -> DdpTuner:
+        """Start whatever this rank has to do."""
+        group = self.model.process_group
+        rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+        log, objection = self._prepare(is_leading=rank == 0)
+        nothing = None if objection else _nothing_to_tune(self.model, world_size)
+        if world_size == 1 or nothing is not None:
+            return self._start_alone(log, objection, nothing or "")
+        try:
+            control = ControlGroup(group, self.settings.timeout_s)
+            company = self._meet(control, objection)
+        except ControlLost as error:
+            return self._stay_off(f"the ranks did not meet on a Gloo group: {error}", log)
+        objection = company.objection()
+        if objection is not None:
+            return self._stay_off(objection if rank == 0 else None, log)
+        return self._start_among(company, control, log)
+
+    def _meet(self, control: ControlGroup, objection: str | None) -> Company:
+        """Introduce this rank to the others, and hear of them."""
+        texts = control.gather(Introduction.of(self.model, objection).to_text())
+        return Company([Introduction.from_text(text) for text in texts])
+
+    def _prepare(self, *, is_leading: bool) -> tuple[TuningLog | None, str | None]:
+        """Look at the model; on rank 0 open the log and load the designer. Return the log, or what is in the way."""
+        objection = find_objection(self.model, accept_hook=self.accept_hook)
+        if objection is not None or not is_leading:
+            return None, objection
+        if self.settings.given.get("AUTOTUNE") is False:
+            return None, TURNED_OFF
+        try:
+            log = open_log(self.settings.autotune_log)
+        except OSError as error:
+            reason = error.strerror or error
+            return None, f"the log AUTOTUNE_LOG={self.settings.autotune_log!r} cannot be written: {reason}"
+        try:
+            load_designer(DEFAULT_DESIGNER)
+        except ImportError as error:
+            log.close()
+            return None, f"the designer cannot be loaded: {error}"
+        return log, None
+
+    def _start_alone(self, log: TuningLog | None, objection: str | None, nothing: str) -> DdpTuner:
+        """Say on rank 0, once, that there is nothing to tune, as a run that ends at once."""
+        if log is None:
+            return self._stay_off(objection, None)
+        company = Company([Introduction.of(self.model, None)])
+        exchange = Exchange(bucket_sizes(self.model))
+        thread = TuningThread(self._plan(company, nothing), log, exchange, self.console.warning)
+        thread.run()
+        tuner = DdpTuner(None, thread)
+        tuner.close()
+        return tuner
+
+    def _start_among(self, company: Company, control: ControlGroup, log: TuningLog | None) -> DdpTuner:
+        sizes = bucket_sizes(self.model)
+        exchange, thread = None, None
+        if log is not None:
+            exchange = Exchange(sizes)
+            thread = self._make_thread(company, log, exchange)
+        follower = Follower(
+            control,
+            exchange=exchange,
+            sizes=sizes,
+            accept_hook=self.accept_hook,
+            warn=self.console.warning,
+        )
+        follower.follow(self.model)
+        tuner = DdpTuner(follower, thread)
+        if thread is not None:
+            thread.start()
+        return tuner
+
+    def _make_thread(self, company: Company, log: TuningLog, exchange: Exchange) -> TuningThread | None:
+        """Return what tunes; None where it cannot be made, and then the first round ends tuning on all ranks."""
+        try:
+            return TuningThread(self._plan(company, None), log, exchange, self.console.warning)
+        except Exception as error:  # noqa: BLE001  (tuning never fails training)
+            self.console.warning(f"the tuner of DDP's buckets stays off: {error!r}")
+            log.close()
+            exchange.end()
+            return None
+
+    def _stay_off(self, objection: str | None, log: TuningLog | None) -> DdpTuner:
+        if log is not None:
+            log.close()
+        if objection is not None:
+            tell = self.console.info if objection == TURNED_OFF else self.console.warning
+            tell(f"the tuner of DDP's buckets stays off: {objection}")
+        return DdpTuner(None, None)
+
+    def _plan(self, company: Company, nothing: str | None) -> Plan:
+        model, settings = self.model, self.settings
+        baseline, size = bucket_sizes(model), gradient_bytes(model)
+        space = bucket_space(baseline, size, is_fixed=nothing is not None)
+        key = company.key(model, settings.hardware)
+        path = settings.autotune_log
+        is_file = path is not None and Path(path).is_file()  # a device has no end
+        run = RunSettings(
+            max_samples=settings.max_samples,
+            warmup_steps=settings.warmup_steps,
+            steps_per_sample=settings.steps_per_sample,
+            seed=settings.seed,
+            key=key,
+            model_name=settings.autotune_model,
+            layout={"ranks_per_host": company.ranks_per_host},
+            versions={"ringtune": __version__, "torch": torch.__version__},
+            nothing_to_tune=nothing or "",
+            prior_trials=find_unfinished(path, key, space.to_json(), settings.seed) if path and is_file else (),
+        )
+        tensor_set = int(model_fingerprint(gradient_counts(model))[:15], 16)
+        return Plan(space, baseline, run, path, size, tensor_set)
+
+
+def _read_settings(arguments: Mapping[str, object]) -> Settings:
+    given = {name: value for name, value in environment().items() if name in SETTINGS}
+    given |= {name: str(value) for name, value in arguments.items() if value is not None}
+    return Settings.from_environment(given)
+
+
+def _nothing_to_tune(model: DistributedDataParallel, world_size: int) -> str | None:
+    """Return why no size of the buckets can make a difference, or None."""
+    if world_size == 1:
+        return "nothing to tune, for one rank alone reduces no gradients"
+    if len(reduced_parameters(model)) == 1:
+        return "nothing to tune, for the model has one parameter and thus one bucket"
+    return None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Turns the ends of steps into windows, as the engine's runtime tuner does. Knows no threads and no time source."""
+
+from collections import deque
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from ringtune.tuner import VoidReason, Window, WindowSpec
+
+PAUSE_MEDIANS = 5.0
+PAUSE_MIN_MS = 1000.0
+RECENT_STEPS = 64
+MIN_RECENT_STEPS = 5
+"""Fewer say nothing about what a usual step is."""
+MIN_STEPS_BEFORE_CUT = 5
+"""A window is cut by its mean over at least so many steps, not by one slow step."""
+
+
+@dataclass(frozen=True)
+class StepEnd:
+    """The end of a step.
+
+    Attributes:
+        step: Its number; consecutive.
+        end_s: On a steady clock, seconds.
+        epoch: The config epoch that the step ran under.
+    """
+
+    step: int
+    end_s: float
+    epoch: int
+
+
+class WindowBuilder:
+    """Builds one window at a time; what a usual step takes is remembered over all of them."""
+
+    def __init__(self, bytes_per_step: int, tensor_set: int) -> None:
+        """Begin without a window.
+
+        Args:
+            bytes_per_step: Gradient bytes reduced per step.
+            tensor_set: Hash of the multiset of (dtype, shape).
+        """
+        self._bytes_per_step = bytes_per_step
+        self._tensor_set = tensor_set
+        self._spec: WindowSpec | None = None
+        self._step_ms: list[float] = []
+        self._settled = 0
+        self._previous: StepEnd | None = None
+        self._recent_ms: deque[float] = deque(maxlen=RECENT_STEPS)
+
+    def begin(self, spec: WindowSpec) -> None:
+        """Open a window; one that was open is dropped."""
+        self._spec, self._step_ms, self._settled = spec, [], 0
+
+    def add(self, end: StepEnd) -> Window | None:
+        """Take a step in; return the window, valid or void, that it closed.
+
+        Ends come in their order. Where some were lost the window begins again.
+        """
+        previous, self._previous = self._previous, end
+        if previous is None or previous.step + 1 != end.step:
+            self._step_ms, self._settled = [], 0
+            return None
+        step_ms = (end.end_s - previous.end_s) * 1e3
+        is_pause = self._is_pause(step_ms)
+        if not is_pause:
+            self._recent_ms.append(step_ms)
+        # Nothing counts before a whole step has passed under the epoch: the one that saw the switch is neither.
+        if self._spec is None or previous.epoch < self._spec.epoch:
+            return None
+        return self._measure(self._spec, end.epoch, step_ms, is_pause=is_pause)
+
+    def _measure(self, spec: WindowSpec, epoch: int, step_ms: float, *, is_pause: bool) -> Window | None:
+        if epoch != spec.epoch:
+            return self._close(spec, VoidReason.MIXED_EPOCHS)
+        if self._settled < spec.settle_steps:
+            self._settled += 1
+            return None
+        if is_pause:
+            return self._close(spec, VoidReason.PAUSE)
+        self._step_ms.append(step_ms)
+        is_over_limit = (
+            spec.limit_ms > 0
+            and len(self._step_ms) >= MIN_STEPS_BEFORE_CUT
+            and fmean(self._step_ms) > spec.limit_ms
+        )  # fmt: skip
+        if is_over_limit or len(self._step_ms) >= spec.steps:
+            return self._close(spec, None, was_cut=is_over_limit)
+        return None
+
+    def _close(self, spec: WindowSpec, reason: VoidReason | None, *, was_cut: bool = False) -> Window:
+        step_ms, self._step_ms, self._spec = tuple(self._step_ms), [], None
+        return Window(spec.epoch, step_ms, self._bytes_per_step, self._tensor_set, reason, was_cut)
+
+    def _is_pause(self, step_ms: float) -> bool:
+        if len(self._recent_ms) < MIN_RECENT_STEPS:
+            return False
+        return step_ms > max(PAUSE_MEDIANS * median(self._recent_ms), PAUSE_MIN_MS)

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank on torch's own Gloo, whose buckets change while it trains. Arguments: rank, file, scenarios, and a log."""
+
+import copy
+import resource
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import count
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import distributed as dist
+from torch.distributed import GradBucket  # type: ignore[attr-defined]
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
+from torch.nn.parallel import DistributedDataParallel
+
+from ringtune.ddp import DdpTuner, autotune, follower, tuning_thread
+from ringtune.ddp.buckets import BucketSizes
+from ringtune.ddp.control import ControlGroup
+from ringtune.ddp.follower import ROUND_STEPS, Follower
+from ringtune.ddp.reducers import Rebuild, bucket_sizes
+from ringtune.ddp.rounds import digest_of
+from ringtune.ddp.target import Exchange
+from ringtune.errors import MismatchError
+from tests.integration.plain_rank import say
+
+RANK, LOG = int(sys.argv[1]), sys.argv[4]
+WIDTH = 32
+LIMIT_S = 50.0
+SIZES = [BucketSizes(9_000, 9_000), BucketSizes(1_000_000, 4_000), BucketSizes(100, 100), BucketSizes(20_000, 5_000)]
+
+
+class Branches(torch.nn.Module):
+    """A stack of layers and two branches, of which a step may use either."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH) for _ in range(6)))
+        self.branches = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(2))
+
+    def forward(self, inputs: torch.Tensor, uses: tuple[int, ...] = (0, 1)) -> torch.Tensor:
+        """Return what the branches in `uses` make of the stack's output."""
+        outputs = torch.tanh(self.stack(inputs))
+        for index in uses:
+            outputs = outputs + self.branches[index](outputs)
+        return outputs
+
+
+def wrapped(**options: Any) -> DistributedDataParallel:
+    """Return the model under DDP, of several buckets, with equal weights in every call and on every rank."""
+    torch.manual_seed(3)
+    return DistributedDataParallel(Branches(), **{"bucket_cap_mb": 0.01, **options})
+
+
+def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange]:
+    """Follow a model without a tuner; the caller makes the wishes."""
+    exchange = Exchange(bucket_sizes(model))
+    mine = Follower(
+        ControlGroup(model.process_group, LIMIT_S),
+        exchange=exchange if RANK == 0 else None,
+        sizes=bucket_sizes(model),
+        accept_hook=False,
+        warn=lambda text: say(f"warned {RANK}: {text}"),
+    )
+    mine.follow(model)
+    return mine, exchange
+
+
+def train(model: DistributedDataParallel, steps: int, *, passes: int = 1, begins_with: int | None = None,
+          uses: Any = None, before: Callable[[int], None] = lambda _: None) -> list[torch.Tensor]:  # fmt: skip
+    """Train some steps on this rank's rows and return every step's gradients.
+
+    Only the last of a step's passes is synchronised; the first step may have another number of them.
+    """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    gradients: list[torch.Tensor] = []
+    for step in range(steps):
+        before(step)
+        optimizer.zero_grad()
+        wanted = begins_with if step == 0 and begins_with is not None else passes
+        for number in range(wanted):
+            generator = torch.Generator().manual_seed(100 * step + 10 * number + RANK)
+            inputs = torch.randn(4, WIDTH, generator=generator)
+            used = (0, 1) if uses is None else uses(step, number)
+            with nullcontext() if number == wanted - 1 else model.no_sync():
+                model(inputs, used).square().mean().backward()
+        gradients += [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        optimizer.step()
+    return gradients
+
+
+def bucket_bytes(model: DistributedDataParallel) -> list[int]:
+    """Return DDP's own account of the sizes of its buckets."""
+    return [int(size) for size in str(model._get_ddp_logging_data()["rebuilt_bucket_sizes"]).split(",")]
+
+
+def order(model: DistributedDataParallel) -> str:
+    """Return DDP's own account of the order of the parameters in its buckets."""
+    data = model._get_ddp_logging_data()
+    return str(data.get("rebuilt_per_bucket_param_indices", "")).replace(",", "")
+
+
+def compare(name: str, *, hook: Any = None, steps: int = 24, **options: Any) -> None:
+    """Train twice, with and without changes of the buckets: gradients and weights agree to the last bit.
+
+    With two ranks each sum has two terms, so that no bucket can change the order of an addition.
+    """
+    ways = {key: options.pop(key) for key in ("passes", "begins_with", "uses") if key in options}
+    plain, changed = wrapped(**options), wrapped(**options)
+    if hook is not None:
+        for model in (plain, changed):
+            model.register_comm_hook(None, hook)
+    expected = train(plain, steps, **ways)
+    mine, exchange = follow(changed)
+    found: set[int] = set()
+
+    def before(step: int) -> None:
+        found.add(mine.sizes.cap_bytes)
+        if step % 5 == 3:
+            exchange.ask(SIZES[step // 5 % len(SIZES)])
+
+    actual = train(changed, steps, before=before, **ways)
+    assert mine._step == steps - 1, (name, mine._step)  # the last one ends with the next forward pass
+    assert len(found) == 5, (name, found)
+    assert len(expected) == len(actual), name
+    assert all(torch.equal(one, other) for one, other in zip(expected, actual, strict=True)), name
+    pairs = zip(plain.parameters(), changed.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs), name
+    if not options.get("find_unused_parameters"):
+        assert order(plain) == order(changed), (name, order(plain), order(changed))
+        assert (
+            changed._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+            != plain._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+        ), name
+
+
+def same() -> None:
+    """Every option of DDP trains as it does without changes."""
+    compare("plain")
+    compare("gradient_as_bucket_view", gradient_as_bucket_view=True)
+    compare("static_graph", static_graph=True)
+    compare("static_graph, unused", static_graph=True, uses=lambda *_: (0,))
+    compare("find_unused_parameters", find_unused_parameters=True, uses=lambda step, _: ((0,), (0, 1), (1,))[step % 3])
+    compare("fp16 hook", hook=fp16_compress_hook)
+    compare("no_sync", passes=3)
+    compare("no_sync, views", passes=3, gradient_as_bucket_view=True)
+    # DDP itself wants the first backward pass of a static graph synchronised.
+    compare("no_sync, static graph", passes=2, begins_with=1, static_graph=True, gradient_as_bucket_view=True)
+    compare("no_sync, unused", passes=2, find_unused_parameters=True, uses=lambda step, number: ((step + number) % 2,))
+
+
+def many() -> None:
+    """A hundred changes leave no reducer, no hook and no memory behind."""
+    model = DistributedDataParallel(torch.nn.Sequential(*(torch.nn.Linear(128, 128) for _ in range(8))))
+    calls: list[int] = []
+
+    def hook(state: None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        calls.append(bucket.index())
+        return fp16_compress_hook(state, bucket)  # type: ignore[arg-type]
+
+    model.register_comm_hook(None, hook)
+    mine, exchange = follow(model)
+    reducers = []
+    used_kib = []
+    for step in range(240):
+        exchange.ask(BucketSizes(30_000 + 2_000 * step, 50_000 - step))
+        if step % ROUND_STEPS == 0:
+            reducers.append(weakref.ref(model.reducer))
+        if step in (59, 239):
+            used_kib.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        model.zero_grad()
+        model(torch.ones(2, 128)).sum().backward()
+    assert mine._epoch >= 100, mine._epoch
+    assert sum(reducer() is not None for reducer in reducers) <= 1
+    assert used_kib[1] - used_kib[0] < 16_000, used_kib  # 90 reducers of two buckets of 0.5 MiB would be 90 MiB
+    exchange.end()
+    for _ in range(3 * ROUND_STEPS):
+        model(torch.ones(2, 128)).sum().backward()
+    calls.clear()
+    model(torch.ones(2, 128)).sum().backward()
+    assert len(calls) == len(bucket_bytes(model)) > 1, (calls, bucket_bytes(model))
+
+
+def steps_until(tuner: DdpTuner, model: DistributedDataParallel, limit_s: float = LIMIT_S) -> int:
+    """Train until the tuner has finished; return the number of steps, which is the same on every rank."""
+    end_s = time.monotonic() + limit_s
+    for step in count(1):
+        train(model, 1)
+        if tuner.is_finished or time.monotonic() > end_s:
+            return step
+    raise AssertionError
+
+
+def tuned() -> None:
+    """The tuner comes to its end while the loop stays as it is."""
+    model = wrapped()
+    tuner = autotune(model, log=LOG, max_samples=3, warmup_steps=5, steps_per_sample=5)
+    steps = steps_until(tuner, model)
+    assert tuner.is_finished
+    assert (tuner.result is not None) == (RANK == 0)
+    if tuner.result is not None:
+        assert tuner.result.is_complete, tuner.result
+        assert BucketSizes.from_config(tuner.result.config) == bucket_sizes(model), (tuner.result, tuner.config)
+    train(model, 4)
+    assert [] == [hook for hook in model._forward_pre_hooks.values() if "before" in str(hook)]
+    say(f"ended after {steps} steps with {dict(tuner.config or {})}")
+
+
+def stops_early() -> None:
+    """Rank 1 is gone in the midst of it: rank 0's next backward pass fails, as without a tuner, and the job ends."""
+    model = wrapped()
+    autotune(model)
+    if RANK == 1:
+        train(model, 21)
+        return
+    try:
+        train(model, 10_000)
+    except RuntimeError as error:
+        say(f"rank 0 lost it: {str(error).splitlines()[0]}")
+
+
+def raises_in_training() -> None:
+    """An error of the training loop ends the process; nothing of the tuner keeps it."""
+    model = wrapped()
+    with autotune(model):
+        train(model, 9)
+        raise SystemExit(7)
+
+
+def ends_before_the_tuner() -> None:
+    """A job that is over does not wait for its tuner, and need not close it."""
+    model = wrapped()
+    autotune(model, log=LOG)
+    train(model, 31)
+    dist.destroy_process_group()
+
+
+def failing() -> None:
+    """A tuner that raises costs a line, and the buckets stay."""
+
+    def broken(*_: object) -> Any:
+        raise ValueError("a broken designer")
+
+    model = wrapped()
+    with patch.object(tuning_thread, "make_designer", broken):
+        tuner = autotune(model)
+        steps = steps_until(tuner, model, 20.0)
+    assert tuner.is_finished
+    assert tuner.result is None
+    train(model, 5)
+    say(f"the broken tuner ended after {steps} steps")
+
+
+def closed() -> None:
+    """After an early close the buckets become the first ones, on all ranks, and training goes on."""
+    model = wrapped()
+    first = bucket_sizes(model)
+    with autotune(model, warmup_steps=0, steps_per_sample=3, max_samples=200) as tuner:
+        for _ in range(400):
+            train(model, 1)
+            if bucket_sizes(model) != first:
+                break
+        assert bucket_sizes(model) != first
+    train(model, 6 * ROUND_STEPS)
+    assert tuner.is_finished
+    assert bucket_sizes(model) == first, (first, bucket_sizes(model))
+    assert tuner.result is None or not tuner.result.is_complete
+
+
+def refused() -> None:
+    """What cannot be tuned is named, and trains."""
+    listed, compressed, built_in = wrapped(bucket_cap_mb_list=[1, 2]), wrapped(), wrapped()
+    compressed.register_comm_hook(PowerSGDState(None), powerSGD_hook)
+    built_in._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)  # type: ignore[attr-defined]
+    for model in (listed, compressed, built_in):
+        tuner = autotune(model)
+        assert tuner.is_finished
+        assert tuner.result is None
+        train(model, 3)
+    late = wrapped()
+    tuner = autotune(late)
+    late.register_comm_hook(PowerSGDState(None), powerSGD_hook)
+    ends = [tuner.is_finished for step in range(6) if train(late, 2)]
+    assert ends == sorted(ends), ends
+    assert (ends[0], ends[-1]) == (False, True), ends
+    accepted = autotune(wrapped(), accept_hook=True)
+    assert not accepted.is_finished
+    accepted.close()
+    off = autotune(wrapped(), log="/nowhere/at/all.jsonl" if RANK == 0 else None)
+    assert off.is_finished
+    other = autotune(wrapped(bucket_cap_mb=0.01 + 0.01 * RANK))
+    assert other.is_finished
+
+
+def uneven() -> None:
+    """Inside join() the tuner leaves, and uneven inputs train on."""
+    model = wrapped()
+    tuner = autotune(model)
+    train(model, 9)
+    with model.join():
+        train(model, 4 + 3 * RANK)
+    assert tuner.is_finished
+
+
+def disagreeing() -> None:
+    """A rank that cannot change keeps all from it; ranks that would differ, or have lost step, raise."""
+    model = wrapped()
+    before = bucket_sizes(model)
+    mine, exchange = follow(model)
+    exchange.ask(SIZES[0])
+    with patch.object(follower, "Rebuild", broken_rebuild if RANK == 1 else Rebuild):
+        train(model, 12)
+    assert mine.is_over
+    assert bucket_sizes(model) == before
+    train(model, 3)
+    with patch.object(follower, "digest_of", lambda *arguments: digest_of(*arguments) + RANK):
+        expect_mismatch("hash", wrapped())
+    expect_mismatch("steps", wrapped(), step=RANK * ROUND_STEPS)
+
+
+def broken_rebuild(*_: object) -> Rebuild:
+    """Stand for a rank without memory for other buckets."""
+    raise RuntimeError("no memory on this rank")
+
+
+def expect_mismatch(word: str, model: DistributedDataParallel, step: int = 0) -> None:
+    """Training raises on every rank before any bucket has changed."""
+    before = bucket_sizes(model)
+    mine, exchange = follow(model)
+    mine._step = step
+    exchange.ask(SIZES[0])
+    text = ""
+    try:
+        train(model, 12)
+    except MismatchError as error:
+        text = str(error)
+    assert word in text, text
+    assert bucket_sizes(model) == before
+
+
+def copied() -> None:
+    """A copy of the model is not tuned, and can be made while the model is."""
+    model = wrapped()
+    with autotune(model) as tuner:
+        train(model, 3)
+        other = copy.deepcopy(model)
+        train(other, 8)
+        train(model, 5)
+        assert not tuner.is_finished
+
+
+def nothing() -> None:
+    """A model of one parameter, and one in a group of its own, have nothing to tune."""
+    for model in (
+        DistributedDataParallel(torch.nn.Linear(4, 4, bias=False)),
+        DistributedDataParallel(Branches(), process_group=[dist.new_group([rank]) for rank in range(2)][RANK]),
+    ):
+        tuner = autotune(model)
+        assert tuner.is_finished
+
+
+def main() -> None:
+    """Join the job and play the scenarios in their order."""
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=RANK, world_size=2)
+    for name in sys.argv[3].split(","):
+        globals()[name]()
+        say(f"{name}: passed on rank {RANK}")
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+main()

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changing the reducer of a DDP model, in one process: torch's fake process group answers every collective."""
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import distributed as dist
+from torch.distributed import GradBucket  # type: ignore[attr-defined]
+from torch.nn.parallel import DistributedDataParallel
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from ringtune.ddp.buckets import BucketSizes
+from ringtune.ddp.reducers import Rebuild, bucket_sizes, find_objection, gradient_bytes, gradient_counts
+from ringtune.ddp.tuning import autotune
+from ringtune.errors import ConfigError
+
+SIZES = BucketSizes(700, 300)
+
+
+@pytest.fixture(autouse=True)
+def fake_world() -> Iterator[None]:
+    """Pretend to be the first of two ranks."""
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    yield
+    dist.destroy_process_group()
+
+
+def keep_local(_: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """Stand in for the reduction, which a fake group has not: a communication hook that changes nothing."""
+    future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+def trainable(**options: Any) -> Any:
+    """Return a model that can be trained here."""
+    model = wrapped(**options)
+    model.register_comm_hook(None, keep_local)
+    return model
+
+
+def wrapped(**options: Any) -> Any:
+    """Return a model of three layers under DDP."""
+    return DistributedDataParallel(torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3))), **options)
+
+
+def step(model: Any) -> None:
+    """Run a forward and a backward pass."""
+    model(torch.ones(1, 8)).sum().backward()
+
+
+def test_a_commit_brings_the_new_buckets() -> None:
+    """Cut by size from the second step on, with the communication hook that was there; the old reducer is gone."""
+    model = trainable()
+    step(model)
+    old = weakref.ref(model.reducer)
+
+    Rebuild(model, SIZES).commit()
+    for _ in range(3):
+        step(model)
+
+    assert SIZES == bucket_sizes(model)
+    assert old() is None
+    data = model._get_ddp_logging_data()
+    assert "320, 544" == data["rebuilt_bucket_sizes"]
+    assert keep_local.__qualname__ == data["comm_hook"]
+
+
+def test_a_discard_leaves_everything_as_it_was() -> None:
+    """Also the gradients, and training goes on with the old reducer."""
+    model = trainable(gradient_as_bucket_view=True, static_graph=True)
+    for _ in range(3):
+        step(model)
+    before = {name: value for name, value in vars(model).items() if "bucket" in name or name in ("reducer", "logger")}
+    gradients = [parameter.grad.clone() for parameter in model.parameters()]
+
+    Rebuild(model, SIZES).discard()
+
+    assert before == {name: vars(model)[name] for name in before}
+    pairs = zip(gradients, model.parameters(), strict=True)
+    assert all(torch.equal(gradient, parameter.grad) for gradient, parameter in pairs)
+    step(model)
+
+
+def test_a_build_that_fails_leaves_everything_as_it_was() -> None:
+    """Too little memory for other buckets costs nothing."""
+    model = trainable()
+    step(model)
+    reducer, sizes = model.reducer, bucket_sizes(model)
+
+    with (
+        patch.object(DistributedDataParallel, "_ddp_init_helper", side_effect=RuntimeError("out of memory")),
+        pytest.raises(RuntimeError, match="out of memory"),
+    ):
+        Rebuild(model, SIZES)
+
+    assert (reducer, sizes) == (model.reducer, bucket_sizes(model))
+    step(model)
+
+
+def test_what_is_reduced_is_counted() -> None:
+    """Frozen parameters are not."""
+    layers = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4))
+    layers[0].weight.requires_grad_(False)
+
+    model = DistributedDataParallel(layers)
+
+    assert {("float32", (4, 4)): 1, ("float32", (4,)): 2} == gradient_counts(model)
+    assert 4 * (16 + 8) == gradient_bytes(model)
+
+
+def test_an_ordinary_model_has_no_objection() -> None:
+    """Nor have the options that only say how its gradients come."""
+    for options in ({}, {"static_graph": True}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True}):
+        assert find_objection(wrapped(**options), accept_hook=False) is None
+
+
+def test_a_hook_with_a_state_needs_the_users_word() -> None:
+    """Its state may be one per bucket; a process group is none."""
+    model, plain = wrapped(), wrapped()
+    model.register_comm_hook(object(), lambda state, bucket: bucket)
+    plain.register_comm_hook(dist.group.WORLD, lambda state, bucket: bucket)
+
+    objection = find_objection(model, accept_hook=False)
+
+    assert objection is not None
+    assert "accept_hook=True" in objection
+    assert find_objection(model, accept_hook=True) is None
+    assert find_objection(plain, accept_hook=False) is None
+
+
+def test_another_version_of_torch_is_named() -> None:
+    """Where the inside of DDP is another, its buckets are left alone."""
+    model = wrapped()
+    del model._bucket_config
+
+    objection = find_objection(model, accept_hook=False)
+
+    assert objection is not None
+    assert f"PyTorch {torch.__version__} has no _bucket_config" in objection
+
+
+def test_a_model_that_is_not_wrapped_is_a_config_error() -> None:
+    """The text says what to do."""
+    with pytest.raises(ConfigError, match="got a Linear; wrap it in DistributedDataParallel"):
+        autotune(torch.nn.Linear(2, 2))  # type: ignore[arg-type]
+
+
+def test_an_argument_has_the_range_of_its_variable() -> None:
+    """A malformed value is found before training."""
+    with pytest.raises(ConfigError, match="AUTOTUNE_MAX_SAMPLES='0' is not allowed"):
+        autotune(wrapped(), max_samples=0)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What survives when only the largest of each number does."""
+
+import pytest
+
+from ringtune.ddp.buckets import BucketSizes
+from ringtune.ddp.rounds import Round, Vote
+from ringtune.ddp.target import Wish
+from ringtune.errors import MismatchError
+
+WORLD = 4
+WISH = Wish(3, BucketSizes(5_000, 70), is_last=True)
+
+
+def merged(rounds: list[list[int]]) -> list[int]:
+    """Return the element-wise maximum, as the ranks compute it."""
+    return [max(words) for words in zip(*rounds, strict=True)]
+
+
+def test_rank_0s_wish_reaches_everybody() -> None:
+    """The other ranks have none, and add nothing."""
+    said = [Round(8, WISH if rank == 0 else None, None) for rank in range(WORLD)]
+
+    agreed = Round.from_words(merged([one.words(WORLD) for one in said]), WORLD)
+
+    assert Round(8, WISH, None) == agreed
+
+
+def test_of_several_objections_the_first_ranks_is_named() -> None:
+    """So that one rank says why, and once."""
+    said = [Round(2, WISH if rank == 0 else None, rank if rank in (1, 3) else None) for rank in range(WORLD)]
+
+    agreed = Round.from_words(merged([one.words(WORLD) for one in said]), WORLD)
+
+    assert 1 == agreed.objector
+
+
+def test_rank_0s_objection_counts() -> None:
+    """Zero is a rank, and no absence of one."""
+    assert 0 == Round.from_words(Round(2, WISH, 0).words(WORLD), WORLD).objector
+
+
+def test_ranks_that_have_lost_step_are_found() -> None:
+    """Every rank sees it, and the error has both numbers."""
+    words = merged([Round(step, None, None).words(WORLD) for step in (6, 8, 6, 6)])
+
+    with pytest.raises(MismatchError, match="6 to 8 steps"):
+        Round.from_words(words, WORLD)
+
+
+def test_one_rank_that_cannot_change_is_enough() -> None:
+    """The vote is unanimous or nothing."""
+    votes = [Vote(99, has_failed=rank == 2) for rank in range(WORLD)]
+
+    outcome = votes[0].check_equal(merged([vote.words() for vote in votes]))
+
+    assert outcome.has_failed
+
+
+@pytest.mark.parametrize("digests", [(5, 6), (6, 5)])
+def test_differing_hashes_raise_on_every_rank(digests: tuple[int, int]) -> None:
+    """Whichever is the larger."""
+    words = merged([Vote(digest, has_failed=False).words() for digest in digests])
+
+    for digest in digests:
+        with pytest.raises(MismatchError, match="0000000000000005 to 0000000000000006"):
+            Vote(digest, has_failed=False).check_equal(words)

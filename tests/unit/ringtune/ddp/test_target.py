@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tuning thread and the training thread hand each other."""
+
+import threading
+
+import pytest
+
+from ringtune.ddp.buckets import BucketSizes, bucket_space
+from ringtune.ddp.target import MOST_UNREAD_STEPS, DdpTarget, Exchange, Wish
+from ringtune.ddp.windows import StepEnd, WindowBuilder
+from ringtune.tuner import TargetClosed, WindowSpec
+
+FIRST, OTHER = BucketSizes(1000, 100), BucketSizes(2000, 100)
+SPEC = WindowSpec(epoch=0, settle_steps=1, steps=2, limit_ms=0.0)
+
+
+def make_target() -> tuple[DdpTarget, Exchange]:
+    """Return a target and the exchange that it stands before."""
+    exchange = Exchange(FIRST)
+    space = bucket_space(FIRST, 10_000, is_fixed=False)
+    return DdpTarget(exchange, space, FIRST.to_config(), WindowBuilder(10_000, 1)), exchange
+
+
+def test_a_config_becomes_a_wish_with_a_new_epoch() -> None:
+    """What is wished for already, or in force, keeps its epoch."""
+    target, exchange = make_target()
+
+    epochs = [target.apply(sizes.to_config()) for sizes in (FIRST, OTHER, OTHER, FIRST)]
+
+    assert [0, 1, 1, 2] == epochs
+    assert Wish(2, FIRST) == exchange.wish
+
+
+def test_the_last_wish_keeps_its_sizes() -> None:
+    """The end changes nothing about the buckets."""
+    target, exchange = make_target()
+    target.apply(OTHER.to_config())
+
+    exchange.end()
+
+    assert Wish(1, OTHER, is_last=True) == exchange.wish
+
+
+def test_only_the_first_window_settles() -> None:
+    """The settling steps belong to the switch."""
+    target, exchange = make_target()
+    for step in range(7):
+        exchange.put(StepEnd(step, float(step), 0))
+    windows = target.windows(SPEC)
+
+    first, second = next(windows), next(windows)
+
+    assert (2, 2) == (len(first.step_ms), len(second.step_ms))
+    exchange.closing.set()
+    with pytest.raises(TargetClosed):
+        next(windows)
+
+
+def test_the_end_of_the_job_ends_a_wait_that_has_begun() -> None:
+    """Nobody marks a step any more; the tuning thread notices."""
+    target, exchange = make_target()
+    threading.Timer(0.05, exchange.closing.set).start()
+
+    with pytest.raises(TargetClosed):
+        next(target.windows(SPEC))
+    with pytest.raises(TargetClosed):
+        target.apply(OTHER.to_config())
+
+
+def test_steps_that_nobody_reads_do_not_pile_up() -> None:
+    """Training never waits for the tuner."""
+    _, exchange = make_target()
+
+    for step in range(MOST_UNREAD_STEPS + 10):
+        exchange.put(StepEnd(step, 0.0, 0))
+
+    assert 0 == exchange.next_end().step
+    assert MOST_UNREAD_STEPS - 1 == exchange._ends.qsize()

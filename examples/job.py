@@ -33,9 +33,12 @@ class Job:
         return script if self.ranks == 1 else [RINGTUNE, "run", "-np", str(self.ranks), *script]
 
     def environment(self) -> dict[str, str]:
-        """Return this process's environment with the job's variables and none of ours besides."""
+        """Return this process's environment with the job's variables and none of ours besides.
+
+        What jobs learn is not kept, so that one does not begin where another ended.
+        """
         others = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-        return {**others, **self.variables}
+        return {**others, "AUTOTUNE_CACHE": "0", **self.variables}
 
     def run(self, report: Path, *, timeout_s: float = 900.0) -> dict[str, Any]:
         """Run the job and return the report that its rank 0 wrote.

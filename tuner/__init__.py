@@ -16,7 +16,9 @@ from .run import TuningRun
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
 from .settings import RunSettings
 from .space import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SearchSpace, SpaceError
+from .stores import KeepingLog, StudyStore
 from .targets import Target, TargetClosed, WindowSpec
+from .warm_start import EarlierStudy, earlier_studies
 
 __all__ = [
     "DEFAULT_DESIGNER",
@@ -25,6 +27,8 @@ __all__ = [
     "CategoryParameter",
     "Config",
     "Designer",
+    "EarlierStudy",
+    "KeepingLog",
     "LogContents",
     "NumberParameter",
     "Observer",
@@ -40,6 +44,7 @@ __all__ = [
     "SilentObserver",
     "SpaceError",
     "StepTimes",
+    "StudyStore",
     "Suggestion",
     "Target",
     "TargetClosed",
@@ -52,6 +57,7 @@ __all__ = [
     "WindowSpec",
     "default_config",
     "designer_names",
+    "earlier_studies",
     "engine_parameters",
     "find_unfinished",
     "load_designer",

@@ -88,7 +88,13 @@ def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]
     foreign = ("RINGTUNE_", "AUTOTUNE", "HOROVOD_", "TORCHELASTIC", "OMP_NUM_THREADS", "WORLD_SIZE", "RANK")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     path = os.pathsep.join(filter(None, [str(REPOSITORY), inherited.get("PYTHONPATH", "")]))
-    ours = {"OMP_NUM_THREADS": "1", "RINGTUNE_ALGORITHM_TABLE": "default", "PYTHONPATH": path, MARKER: marker}
+    ours = {
+        "OMP_NUM_THREADS": "1",
+        "RINGTUNE_ALGORITHM_TABLE": "default",
+        "AUTOTUNE_CACHE": "0",
+        "PYTHONPATH": path,
+        MARKER: marker,
+    }
     return {**inherited, **ours, **changes}
 
 

@@ -55,6 +55,30 @@ def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
     assert json.loads(review.stdout)[0]["runs"][0]["is_complete"]
 
 
+def test_a_second_job_begins_with_what_the_first_one_learned(tmp_path: Path) -> None:
+    """Both are kept in one file, which the review reads as any log."""
+    cache = tmp_path / "cache" / "studies.jsonl"
+    environ = {**QUICK, "AUTOTUNE_CACHE": str(cache), "RINGTUNE_LOG_LEVEL": "info"}
+
+    first, second = (run_job(ranks(2, "tuned", "6", "60", "marked"), environ) for _ in range(2))
+    review = run_job(ringtune("review", "--json", str(cache)))
+
+    assert (0, 0, 0) == (first.code, second.code, review.code), first.text + second.text + review.text
+    assert "earlier runs" not in first.stderr
+    assert f"the search begins with what earlier runs found (1 of {cache})" in second.stderr, second.text
+    assert 2 == len(json.loads(review.stdout)[0]["runs"])
+
+
+def test_a_memory_that_cannot_be_used_costs_a_warning(tmp_path: Path) -> None:
+    """A folder stands in its place: the job is tuned and trained all the same, and the paths are named."""
+    finished = run_job(ranks(2, "tuned", "6", "60", "marked"), {**QUICK, "AUTOTUNE_CACHE": str(tmp_path)})
+
+    assert 0 == finished.code, finished.text
+    assert re.search(r"adopted|keeping default", finished.stderr), finished.text
+    assert f"cannot be read from {tmp_path}" in finished.stderr
+    assert f"cannot be kept in {tmp_path}" in finished.stderr
+
+
 def test_with_every_knob_fixed_the_tuner_has_nothing_to_do() -> None:
     """There is nothing to tune, and the job says so and trains on."""
     fixed = {"FUSION_BYTES": "1MiB", "CYCLE_MS": "1", "RESPONSE_CACHE": "1", "CHUNK_BYTES": "auto"}

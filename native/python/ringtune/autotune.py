@@ -16,12 +16,12 @@ from ringtune import __version__, _engine
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
+    KeepingLog,
     Prior,
     RunSettings,
     SearchSpace,
     SpaceError,
     Trial,
-    TuningLog,
     TuningRun,
     find_unfinished,
     load_designer,
@@ -35,6 +35,7 @@ from .ddp_buckets import DdpBuckets
 from .engine_target import EngineTarget
 from .fingerprints import hardware_facts, hardware_fingerprint, study_key
 from .job_costs import job_prior
+from .memory import Memory
 from .progress import TuningDisplay
 from .settings import Settings
 from .tuning_trace import TracedTuning
@@ -49,8 +50,10 @@ STOP_LIMIT_S = 2.0  # how long the end of the job waits for the tuner's last wor
 class Autotune:
     """The tuner of one job, on rank 0: `prepare()`, `start()`, `stop()`. Used from the main thread."""
 
-    def __init__(self) -> None:
-        self._log: TuningLog | None = None
+    def __init__(self, cache_folder: Path) -> None:
+        """Begin without a log; what is learned is kept in a file of `cache_folder`, unless a setting says otherwise."""
+        self._cache_folder = cache_folder
+        self._log: KeepingLog | None = None
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
 
@@ -63,7 +66,7 @@ class Autotune:
         if not settings.autotune:
             return
         try:
-            self._log = open_log(settings.autotune_log)
+            self._log = KeepingLog(open_log(settings.autotune_log))
         except OSError as error:
             raise ConfigError(
                 f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; choose a file "
@@ -78,7 +81,8 @@ class Autotune:
         """Start the tuning thread on rank 0, if the tuner is on."""
         if self._log is None or world.rank != 0:
             return
-        job = _TuningJob(world, self._log, self._closing)
+        memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
+        job = _TuningJob(world, self._log, memory, self._closing)
         self._thread = threading.Thread(target=job.run, name="ringtune-tuning", daemon=True)
         self._thread.start()
 
@@ -124,9 +128,10 @@ class _MarkerWatch:
 class _TuningJob:
     """What the tuning thread does: wait for steps, then tune."""
 
-    def __init__(self, world: World, log: TuningLog, closing: threading.Event) -> None:
+    def __init__(self, world: World, log: KeepingLog, memory: Memory, closing: threading.Event) -> None:
         self._world = world
         self._log = log
+        self._memory = memory
         self._closing = closing
 
     def run(self) -> None:
@@ -166,16 +171,18 @@ class _TuningJob:
                 return
             observer = TracedTuning(display, self._world.engine)
             target = EngineTarget(self._world.engine, space, settings.baseline, self._closing)
-            designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, self._priors(buckets))
             if space.free and buckets.note:
                 display.warned(buckets.note)
             run_settings = _run_settings(self._world, space)
+            priors = [*self._memory.priors(run_settings.key, space, settings.seed), *self._cost_model(buckets)]
+            designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, priors)
             if buckets.sizes:
                 run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
             TuningRun(target, designer, run_settings, self._log, observer).run()
+            self._memory.keep(self._log.finished_run())
 
-    def _priors(self, buckets: DdpBuckets) -> list[Prior]:
-        """Return what the cost model expects, where gradients come one by one as it supposes."""
+    def _cost_model(self, buckets: DdpBuckets) -> list[Prior]:
+        """Return the cost model, where gradients come one by one as it supposes."""
         world = self._world
         prior = job_prior(
             world.gradient_set.counts(),

@@ -13,6 +13,7 @@ from ringtune.errors import ConfigError, ForkedProcessError
 from .autotune import Autotune
 from .bootstrap import environment
 from .set_registry import ProcessSet, SetRegistry
+from .user_cache import user_cache_folder
 from .world import World, join_world
 
 
@@ -79,9 +80,10 @@ class Session:
             return
         generation, self._generation = self._generation, self._generation + 1
         self._pid = os.getpid()
-        autotune = Autotune()
+        environ = environment()
+        autotune = Autotune(user_cache_folder(environ))
         try:
-            world = join_world(environment(), generation, autotune.prepare)
+            world = join_world(environ, generation, autotune.prepare)
         except BaseException:
             autotune.stop()
             raise

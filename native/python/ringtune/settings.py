@@ -15,7 +15,7 @@ from ringtune.tuner.config import Config, Value
 from ringtune.tuner.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
-from .variables import BOOTSTRAP_NAMES, Variable, job_variables, knob_variable
+from .variables import BOOTSTRAP_NAMES, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 
@@ -29,6 +29,7 @@ class Settings:
         autotune: Whether the tuner runs.
         autotune_log: Path of the tuning log, or None.
         autotune_model: A name for people, or None.
+        autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
         max_samples: Samples that the search may take.
         warmup_steps: Steps before the first window, or None for "until step times are stable".
         steps_per_sample: Steps in a window, or None for "by the step time".
@@ -48,6 +49,7 @@ class Settings:
     autotune: bool
     autotune_log: str | None
     autotune_model: str | None
+    autotune_cache: str | None
     max_samples: int
     warmup_steps: int | None
     steps_per_sample: int | None
@@ -76,6 +78,7 @@ class Settings:
             autotune=value("AUTOTUNE"),
             autotune_log=value("AUTOTUNE_LOG"),
             autotune_model=value("AUTOTUNE_MODEL"),
+            autotune_cache=value("AUTOTUNE_CACHE"),
             max_samples=value("AUTOTUNE_MAX_SAMPLES"),
             warmup_steps=value("AUTOTUNE_WARMUP_STEPS"),
             steps_per_sample=value("AUTOTUNE_STEPS_PER_SAMPLE"),
@@ -143,7 +146,7 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
     known = [*table, *BOOTSTRAP_NAMES]
     notes = list(horovod_names.translate(environ).notes)
     for name in sorted(environ):
-        if name in table and not _acts(table[name], environ[name]):
+        if name in table and not table[name].acts:
             shown = "(secret)" if name in SECRET_NAMES else environ[name]
             notes.append(f"{name}={shown} has no effect in this version")
         elif _is_ours(name) and name not in known:
@@ -154,11 +157,6 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
 
 def _is_ours(name: str) -> bool:
     return name.startswith(("RINGTUNE_", "AUTOTUNE_"))
-
-
-def _acts(variable: Variable, text: str) -> bool:
-    is_turned_off = variable.name == "AUTOTUNE_CACHE" and text == "0"
-    return variable.acts or is_turned_off
 
 
 def _read_given(environ: Mapping[str, str], algorithms: Collection[str]) -> dict[str, Any]:

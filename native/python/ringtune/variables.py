@@ -70,7 +70,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("RINGTUNE_TIMEOUT_S", SecondsReader(0.1, 604_800.0), default=600.0),
         Variable("RINGTUNE_HARDWARE", TextReader(), default=None),
         Variable("RINGTUNE_ALGORITHM_TABLE", TextReader(), default="auto"),
-        Variable("AUTOTUNE_CACHE", TextReader(), default=None, acts=False),
+        Variable("AUTOTUNE_CACHE", TextReader(), default=None),
         Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None, acts=False),
         Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None, acts=False),
         Variable("RINGTUNE_METRICS_PORT", IntegerReader(1, 65_535), default=None, acts=False),

@@ -11,6 +11,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from ringtune.user_cache import user_cache_folder
+
 from .table import AlgorithmTable, TableKey
 
 _MAX_FILE_BYTES = 2**20  # far above any table; a foreign file may be as large as it likes
@@ -29,11 +31,8 @@ class TableStore:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> "TableStore":
-        """Return the store in the user's cache folder: `XDG_CACHE_HOME` where it is set, else `~/.cache`."""
-        cache = Path(environ.get("XDG_CACHE_HOME", ""))
-        if not cache.is_absolute():
-            cache = Path(os.path.expanduser("~")) / ".cache"  # noqa: PTH111  (`Path.home` raises where there is none)
-        return cls(cache / "ringtune" / "algorithm-tables")
+        """Return the store in the user's cache folder."""
+        return cls(user_cache_folder(environ) / "algorithm-tables")
 
     def path(self, key: TableKey) -> Path:
         """Return the file of a key."""

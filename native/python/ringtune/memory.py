@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine learned, for one job: read when tuning begins, added to when it has ended. Never raises."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ringtune.console import Console
+from ringtune.tuner import Prior, SearchSpace, StudyStore, earlier_studies
+from ringtune.tuner.records import Record
+
+FILE_NAME = "studies.jsonl"
+OFF = "0"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The file of earlier studies, or none.
+
+    Attributes:
+        store: The file; None where nothing is to be remembered.
+        console: Says what is in the way.
+    """
+
+    store: StudyStore | None
+    console: Console
+
+    @classmethod
+    def of(cls, setting: str | None, cache_folder: Path, console: Console) -> "Memory":
+        """Return the memory that `AUTOTUNE_CACHE` asks for; None is the user's own file, in `cache_folder`."""
+        if setting == OFF:
+            return cls(None, console)
+        return cls(StudyStore(cache_folder / FILE_NAME if setting is None else Path(setting)), console)
+
+    def priors(self, key: Mapping[str, Any], space: SearchSpace, seed: int) -> Sequence[Prior]:
+        """Return what earlier studies expect, the most relevant first."""
+        if self.store is None:
+            return ()
+        try:
+            studies = earlier_studies(self.store.runs(), key, space, seed)
+        except OSError as error:
+            self.console.warning(
+                f"what was learned before cannot be read from {self.store.path} ({error.strerror or error}); the "
+                "search begins without it"
+            )
+            return ()
+        if studies:
+            self.console.info(f"the search begins with what earlier runs found ({len(studies)} of {self.store.path})")
+        return studies
+
+    def keep(self, records: Sequence[Record]) -> None:
+        """Add a finished run, if there is one."""
+        if self.store is None or not records:
+            return
+        try:
+            self.store.keep(records)
+        except OSError as error:
+            self.console.warning(
+                f"what was learned cannot be kept in {self.store.path} ({error.strerror or error}); set AUTOTUNE_CACHE "
+                "to a file that can be written, or to 0"
+            )

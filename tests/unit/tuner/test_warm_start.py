@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of earlier studies as priors: which are taken, in which order, and what they are good for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import Config, RunSettings, default_config, make_designer, open_log, search_space
+from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.stores import KeepingLog, StudyStore
+from ringtune.tuner.testing import SyntheticTarget, engine_like_surface, measured_trial
+from ringtune.tuner.warm_start import MOST_STUDIES, earlier_studies
+from tests.unit.tuner.recording import tune
+
+KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
+SPACE = search_space({}, default_config())
+TRIALS = [measured_trial(0, default_config(), [20.0, 20.1])]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunLog:
+    """A finished run of 20 samples on the engine-like surface."""
+    log = KeepingLog(open_log(None))
+    tune(SyntheticTarget(seed=3), settings=RunSettings(key=KEY, seed=3), log=log)
+    store = StudyStore(tmp_path_factory.mktemp("cache") / "studies.jsonl")
+    store.keep(log.finished_run())
+    (kept,) = store.runs()
+    return kept
+
+
+def asked(run: RunLog, **changed: object) -> RunLog:
+    """Return the run as if it had asked another question."""
+    assert run.run is not None
+    return replace(run, run=replace(run.run, key={**run.run.key, **changed}))
+
+
+def test_an_earlier_study_knows_what_is_good(run: RunLog) -> None:
+    """Its expectation of configs that nobody measured follows the truth."""
+    (study,) = earlier_studies([run], KEY, SPACE, 0)
+    rng = np.random.default_rng(0)
+    configs = [SPACE.random(rng) for _ in range(100)]
+
+    expected = study.log_step_ms(configs, TRIALS)
+
+    assert np.corrcoef(expected, [engine_like_surface(config) for config in configs])[0, 1] > 0.6
+
+
+def test_with_it_the_first_suggestion_is_good(run: RunLog) -> None:
+    """Better than nine in ten of random ones, from the baseline's samples alone."""
+    designer = make_designer("gp", SPACE, 0, earlier_studies([run], KEY, SPACE, 0))
+    rng = np.random.default_rng(1)
+    random = sorted(engine_like_surface(SPACE.random(rng)) for _ in range(200))
+
+    designer.update(TRIALS)
+
+    assert engine_like_surface(designer.suggest().config) < random[20]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"target": "torch-ddp"}, {"surface_version": 2}, {"model": "n", "hardware": "i"}],
+    ids=["another engine", "another engine's version", "neither model nor machine"],
+)
+def test_a_study_of_something_else_is_not_taken(run: RunLog, changed: dict[str, object]) -> None:
+    """What was measured there does not apply."""
+    assert earlier_studies([asked(run, **changed)], KEY, SPACE, 0) == ()
+
+
+def test_the_same_question_comes_first_then_the_model_then_the_machine(run: RunLog) -> None:
+    """And of equally relevant ones the newest; no more than can be fitted at every update."""
+    exact, same_model, same_machine = asked(run), asked(run, hardware="i", layout=[4]), asked(run, model="n")
+    older = replace(exact, samples=run.samples[:-1])
+
+    studies = earlier_studies([same_machine, older, exact, same_model], KEY, SPACE, 0)
+
+    assert len(studies) == MOST_STUDIES
+    both = [study.log_step_ms([default_config()], TRIALS)[0] for study in studies]
+    (alone,) = earlier_studies([exact], KEY, SPACE, 0)
+    assert both[0] == alone.log_step_ms([default_config()], TRIALS)[0]
+
+
+def test_configs_that_are_not_legal_now_are_left_out(run: RunLog) -> None:
+    """A knob that is fixed to another value leaves too little to know anything."""
+    fixed = search_space({"fusion_bytes": 0}, Config({**default_config(), "fusion_bytes": 0}))
+
+    assert earlier_studies([run], KEY, fixed, 0) == ()

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Earlier studies as priors: the same question first, then the same model elsewhere, then another model here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import Config
+from .designers.gp import GaussianProcessDesigner
+from .log_reader import RunLog, sample_from_record
+from .sample import Sample, Trial
+from .space import SearchSpace
+
+Array = NDArray[np.float64]
+
+MIN_CONFIGS = 4
+"""An earlier study with fewer configs that are legal now says nothing about the others."""
+MOST_STUDIES = 2
+"""Each is a fit more at every update."""
+SAME_MODEL, SAME_HARDWARE, SAME_LAYOUT = 4, 2, 1
+"""What makes a study relevant: what it ran counts more than where."""
+
+
+class EarlierStudy:
+    """A prior: what a Gaussian process makes of an earlier study's samples.
+
+    Far from them it expects nothing.
+    """
+
+    name = "earlier_study"
+
+    def __init__(self, space: SearchSpace, trials: Sequence[Trial], seed: int) -> None:
+        """Take the trials of the study, whose configs are legal in `space`; they are fitted at the first question."""
+        self._designer = GaussianProcessDesigner(space, seed)
+        self._trials = tuple(trials)
+        self._is_fitted = False
+
+    def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
+        """Return the expected ln(step time in ms) of configs, shape (m,), as the earlier study had it."""
+        del trials
+        if not self._is_fitted:
+            self._designer.update(self._trials)
+            self._is_fitted = True
+        return self._designer.predict(configs).mean_log_step_ms
+
+
+def earlier_studies(
+    runs: Iterable[RunLog], key: Mapping[str, Any], space: SearchSpace, seed: int
+) -> tuple[EarlierStudy, ...]:
+    """Return priors from earlier runs, the most relevant first.
+
+    Args:
+        runs: Finished runs, the oldest first.
+        key: The study's key, as in `RunSettings`.
+        space: What is legal now.
+        seed: Decides the fits.
+    """
+    numbered = ((_relevance(run, key), number, run) for number, run in enumerate(runs))
+    ranked = sorted(numbered, key=lambda item: item[:2], reverse=True)
+    studies = (_trials(run, space) for relevance, _, run in ranked if relevance)
+    usable = [trials for trials in studies if len(trials) >= MIN_CONFIGS]
+    return tuple(EarlierStudy(space, trials, seed) for trials in usable[:MOST_STUDIES])
+
+
+def _relevance(run: RunLog, key: Mapping[str, Any]) -> int:
+    """Return how much a run says about a key; 0 where it says nothing."""
+    if run.run is None:
+        return 0
+    earlier = run.run.key
+    if any(earlier.get(name) != key.get(name) for name in ("target", "surface_version")):
+        return 0
+    is_same = {name: earlier.get(name) == key.get(name) for name in ("model", "hardware", "layout")}
+    if not (is_same["model"] or is_same["hardware"]):
+        return 0
+    return SAME_MODEL * is_same["model"] + SAME_HARDWARE * is_same["hardware"] + SAME_LAYOUT * is_same["layout"]
+
+
+def _trials(run: RunLog, space: SearchSpace) -> list[Trial]:
+    """Return the run's usable samples by config, those of configs that are not legal now left out."""
+    by_config: dict[Config, list[Sample]] = {}
+    for record in run.samples:
+        sample = sample_from_record(record)
+        if sample.valid and sample.step_times.is_usable and space.contains(sample.config):
+            by_config.setdefault(sample.config, []).append(sample)
+    return [Trial(number, config, tuple(samples)) for number, (config, samples) in enumerate(by_config.items())]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tuner may know of a problem before its first sample: nothing, the cost model, an earlier job, falsehoods."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner import (
+    Config,
+    KeepingLog,
+    Prior,
+    RunSettings,
+    SilentObserver,
+    Trial,
+    TuningRun,
+    earlier_studies,
+    make_designer,
+    open_log,
+)
+from ringtune.tuner.log_reader import RunLog
+
+from .problem import Problem
+
+PriorsOf = Callable[[Problem, int], Sequence[Prior]]
+"""What is known of a problem, from a seed."""
+EARLIER_SEED = 1_000_000
+"""What an earlier job's seed is larger by."""
+KEY: Mapping[str, object] = {"model": "m", "hardware": "h", "layout": [1], "target": "simulated", "surface_version": 1}
+"""Of earlier and present studies: they ask the same."""
+WINDOW_STEPS = 10
+"""One sample."""
+
+
+def nothing(problem: Problem, seed: int) -> Sequence[Prior]:
+    """Know nothing."""
+    del problem, seed
+    return ()
+
+
+def cost_model(problem: Problem, seed: int) -> Sequence[Prior]:
+    """Know the cost model, as every job does."""
+    return (problem.cost_model(seed),)
+
+
+def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
+    """Know what an earlier job of the same question found, and the cost model."""
+    target = problem.scenario.target(seed + EARLIER_SEED)
+    log = KeepingLog(open_log(None))
+    settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed + EARLIER_SEED)
+    designer = make_designer("gp", target.space(), settings.seed, cost_model(problem, settings.seed))
+    TuningRun(target, designer, settings, log, SilentObserver(), clock=target.clock).run()
+    run = RunLog(settings.run_id)
+    for record in log.finished_run():
+        run.add(record)
+    return (*earlier_studies([run], KEY, target.space(), seed), *cost_model(problem, seed))
+
+
+def falsehoods(problem: Problem, seed: int) -> Sequence[Prior]:
+    """Believe the opposite of the cost model."""
+    return (Opposite(problem.cost_model(seed)),)
+
+
+@dataclass(frozen=True)
+class Opposite:
+    """Expects to be slow what another prior expects to be fast."""
+
+    prior: Prior
+    name = "opposite"
+
+    def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
+        """Return the other's expectation, negative."""
+        return -self.prior.log_step_ms(configs, trials)

@@ -32,8 +32,11 @@ BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
 MIN_EXPECTED_GAIN = 0.01
 """A challenger expected to gain less is not worth the steps of a test."""
-CUT_FACTOR = 2.0
-"""A config whose steps take this many times the baseline's median is cut after a few of them."""
+EXPLORATION_GRACE_S = 60.0
+EXPLORATION_SHARE = 0.03
+"""What was tried may cost so much of the run's time after the first minute; while it costs more, nothing is tried."""
+CUT_FACTOR = 1.3
+"""A config whose steps take this many times the baseline's median is cut after a few of them: they are a sample too."""
 
 
 class Inconclusive(Exception):  # noqa: N818 - reads as the outcome it is
@@ -69,6 +72,14 @@ class RunState:
         """Steps that the budget still allows; infinite without one."""
         limit = self.settings.max_steps
         return math.inf if limit is None else limit - self.meter.steps
+
+    @property
+    def is_over_exploration_budget(self) -> bool:
+        """Whether the configs tried have cost more time than they may have by now."""
+        elapsed_s = self.journal.elapsed_s
+        if elapsed_s <= EXPLORATION_GRACE_S:
+            return False
+        return self.meter.cost_s(self.baseline, self.baseline_ms) > EXPLORATION_SHARE * elapsed_s
 
     @property
     def window_steps(self) -> int:
@@ -139,6 +150,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
             break
         if is_baseline_due:
             _sample_baseline(state)
+        _wait_for_exploration_budget(state)
         _try_next(state, guard)
         state.journal.advance()
 
@@ -217,6 +229,17 @@ def _try_next(state: RunState, guard: GuardedDesigner) -> None:
     limit_ms = CUT_FACTOR * state.baseline_ms
     state.book.add(state.meter.measure(Order(config, trial_id, Phase.SEARCH, state.steps, limit_ms)))
     state.journal.measured()
+
+
+def _wait_for_exploration_budget(state: RunState) -> None:
+    """Let the job train under the best config known while exploration has cost too much.
+
+    Its windows are in the log alone: a hundred samples of one config would tell the designer nothing more.
+    """
+    while state.is_over_exploration_budget and state.steps_left >= state.window_steps + _reserved_steps(state):
+        trial_id = state.book.id_of(state.incumbent)
+        phase = Phase.BASELINE if trial_id == BASELINE_ID else Phase.SEARCH
+        state.meter.measure(Order(state.incumbent, trial_id, phase, state.steps))
 
 
 def _sample_baseline(state: RunState) -> Sample:

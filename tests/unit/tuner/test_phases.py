@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
-from ringtune.tuner.phases import MAX_WARMUP_WINDOWS, STABLE_WINDOWS, is_stable
+from ringtune.tuner.measuring import SETTLE_STEPS
+from ringtune.tuner.phases import (
+    EXPLORATION_GRACE_S,
+    EXPLORATION_SHARE,
+    MAX_WARMUP_WINDOWS,
+    STABLE_WINDOWS,
+    is_stable,
+)
 from ringtune.tuner.records import SampleRecord, SuggestionRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, poor_baseline
 from tests.unit.tuner.recording import Outcome, tune
@@ -143,3 +150,31 @@ def test_nan_and_zero_scores_never_raise(chance: float) -> None:
     assert outcome.result.is_complete
     assert "tuner failed" not in outcome.result.verdict
     assert {"invalid_score"} == {record.reason for record in bad}
+
+
+def dear(config: Config) -> float:
+    """Return a surface on which every config but the default takes 1.25 times as long: too little to be cut."""
+    return math.log(1000.0) + (0.0 if config == default_config() else math.log(1.25))
+
+
+def test_exploration_costs_no_more_than_its_share_of_the_time() -> None:
+    """With steps of a second each try costs many; the job trains on under the default until it has paid for it."""
+    outcome = tune(SyntheticTarget(surface=dear), settings=RunSettings(max_samples=12))
+
+    assert outcome.result.is_complete
+    assert outcome.result.seconds > 2 * EXPLORATION_GRACE_S
+    of_one_try_s = 0.25 * 1.1 * (max(record.steps for record in samples(outcome, Phase.SEARCH)) + SETTLE_STEPS)
+    assert outcome.result.cost_s < EXPLORATION_SHARE * outcome.result.seconds + of_one_try_s
+    assert len({record.trial_id for record in samples(outcome, Phase.SEARCH)}) == 12
+
+
+def test_what_is_faster_than_the_baseline_need_not_be_paid_for() -> None:
+    """From a poor baseline the search saves time, and nothing holds it up."""
+
+    def poor_default(config: Config) -> float:
+        return math.log(1000.0) - (0.0 if config == default_config() else 0.3)
+
+    outcome = tune(SyntheticTarget(surface=poor_default), settings=RunSettings(max_samples=12))
+
+    assert outcome.result.cost_s < 0
+    assert 12 == len(samples(outcome, Phase.SEARCH))

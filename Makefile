@@ -167,8 +167,14 @@ else
 	@echo "NOT RUN: tests/native (no GoogleTest headers; 'make system-packages' installs them)" | tee $(RESULTS)/not-run.txt
 endif
 
+ALONE := tests/unit tests/contract tests/house  # these start no ranks, so that several may run at once
+
 test-python: setup ## the Python tests alone
-	@$(BIN)/pytest -m "not long" --junitxml=$(RESULTS)/python.xml
+	@mkdir -p $(RESULTS)
+	@unit=0; jobs=0; \
+	$(BIN)/pytest -m "not long" -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
+	$(BIN)/pytest -m "not long" tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
+	[ $$unit$$jobs = 00 ]
 
 test-mpi: setup-mpi ## the tests under mpirun, with each MPI
 	@mkdir -p $(RESULTS)

@@ -38,8 +38,8 @@ export CXX := $(CURDIR)/$(COMPILER)
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
-.PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-mpi test-tensorflow test-long \
-        test-stress test-fuzz test-asan test-tsan lint format bench system-packages clean
+.PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
+        test-tensorflow test-long test-stress test-fuzz test-asan test-tsan lint format bench system-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -169,12 +169,19 @@ endif
 
 ALONE := tests/unit tests/contract tests/house  # these start no ranks, so that several may run at once
 
-test-python: setup ## the Python tests alone
+define pytest_all # (what to leave out, as options): the Python tests; results as JUnit XML
 	@mkdir -p $(RESULTS)
 	@unit=0; jobs=0; \
-	$(BIN)/pytest -m "not long" -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
-	$(BIN)/pytest -m "not long" tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
+	$(BIN)/pytest $(1) -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
+	$(BIN)/pytest $(1) tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
 	[ $$unit$$jobs = 00 ]
+endef
+
+test-python: setup ## the Python tests alone
+	$(call pytest_all,-m "not long")
+
+test-python-long: setup ## the same with full counts
+	$(call pytest_all,)
 
 test-mpi: setup-mpi ## the tests under mpirun, with each MPI
 	@mkdir -p $(RESULTS)
@@ -193,7 +200,7 @@ test-long: setup setup-mpi setup-tensorflow ## all tests with full counts, and w
 	@is_bad=0; \
 	$(MAKE) --no-print-directory test-native || is_bad=1; \
 	$(MAKE) --no-print-directory test-stress || is_bad=1; \
-	$(BIN)/pytest --junitxml=$(RESULTS)/python.xml || is_bad=1; \
+	$(MAKE) --no-print-directory test-python-long || is_bad=1; \
 	$(MAKE) --no-print-directory test-mpi || is_bad=1; \
 	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
 	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-EXPECTED_PARTS = ("native-tests", "python", "mpi-mpich", "mpi-openmpi", "tensorflow")
+EXPECTED_PARTS = ("native-tests", "python-unit", "python-jobs", "mpi-mpich", "mpi-openmpi", "tensorflow")
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The summary at the end of `make test` adds up both parts and hides nothing that did not run."""
 
+import re
 from pathlib import Path
 
-from tests.summary import recorded_lines, summarize
+from tests.summary import EXPECTED_PARTS, recorded_lines, summarize
 
 PASSED = '<testcase name="a"/>'
 FAILED = '<testcase name="b"><failure/></testcase>'
@@ -12,9 +13,9 @@ SKIPPED = '<testcase name="c"><skipped/></testcase>'
 
 def results(folder: Path, native: str | None, python: str | None) -> Path:
     """Write JUnit files for the parts that ran; those with environments of their own have no cases."""
-    for part in ("mpi-mpich", "mpi-openmpi", "tensorflow"):
+    for part in ("mpi-mpich", "mpi-openmpi", "tensorflow", "python-jobs"):
         (folder / f"{part}.xml").write_text("<testsuite/>", encoding="utf-8")
-    for part, cases in (("native-tests", native), ("python", python)):
+    for part, cases in (("native-tests", native), ("python-unit", python)):
         if cases is not None:
             (folder / f"{part}.xml").write_text(f"<testsuite>{cases}</testsuite>", encoding="utf-8")
     return folder
@@ -65,4 +66,14 @@ def test_what_tests_recorded_is_listed(tmp_path: Path) -> None:
 
     lines = list(recorded_lines(results(tmp_path, recorded, PASSED + recorded)))
 
-    assert ["native-tests: kill: worst_s=0.3", "python: kill: worst_s=0.3"] == lines
+    assert ["native-tests: kill: worst_s=0.3", "python-unit: kill: worst_s=0.3"] == lines
+
+
+def test_every_part_that_make_runs_is_expected() -> None:
+    """A part under a new name would otherwise count as one that did not run, or not be missed."""
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text(encoding="utf-8")
+
+    parts = set(re.findall(r"--junitxml=\$\(RESULTS\)/([a-z-]+)\.xml", makefile))
+
+    assert {"python-unit", "python-jobs", "tensorflow"} == parts
+    assert parts <= set(EXPECTED_PARTS)

@@ -118,7 +118,7 @@ system-packages: ## Debian packages that some tests need (root); does nothing wh
 
 # --- run ------------------------------------------------------------------------------------------------------------
 
-demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (under 5 minutes)
+demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (3 minutes once set up)
 	@$(BIN)/python examples/demo.py
 
 bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)

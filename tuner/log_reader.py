@@ -94,14 +94,14 @@ def read_log(path: str | os.PathLike[str]) -> LogContents:
 
 
 def find_unfinished(
-    path: str | os.PathLike[str], key: Mapping[str, object], space: Json, seed: int
+    path: str | os.PathLike[str] | None, key: Mapping[str, object], space: Json, seed: int
 ) -> tuple[Trial, ...]:
     """Return the search trials of the last run, when it did not finish and asked the same question.
 
     Unfinished runs of the same question directly before it are included, for it may have resumed them itself.
 
     Args:
-        path: The log; a file that does not exist has no run.
+        path: The log; None, a file that does not exist, and a device, which has no end, have no run.
         key: The study's key, as in `RunSettings`.
         space: `SearchSpace.to_json()`.
         seed: The seed of the run.
@@ -109,19 +109,25 @@ def find_unfinished(
     Returns:
         One trial per config with valid samples, numbered from 1 in order of appearance.
     """
-    try:
-        runs = read_log(path).runs
-    except OSError:
-        return ()
     samples: list[SampleRecord] = []
     question = (json.loads(json.dumps(dict(key))), json.loads(json.dumps(space)), seed)
-    for log in reversed(runs):
+    for log in reversed(_runs_of_file(path)):
         if log.result is not None or log.run is None:
             break
         if (log.run.key, log.run.search_space, log.run.seed) != question:
             break
         samples = [s for s in log.samples if s.phase == Phase.SEARCH and s.valid] + samples
     return _trials(samples)
+
+
+def _runs_of_file(path: str | os.PathLike[str] | None) -> tuple[RunLog, ...]:
+    """Return the runs of a log, none where there is no file that can be read."""
+    if path is None or not pathlib.Path(path).is_file():
+        return ()
+    try:
+        return read_log(path).runs
+    except OSError:
+        return ()
 
 
 def sample_from_record(record: SampleRecord, trial_id: int | None = None) -> Sample:

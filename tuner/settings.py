@@ -27,7 +27,7 @@ class RunSettings:
         nothing_to_tune: The verdict where no parameter is free.
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
         deadline_s: Longest time a designer may think, seconds.
-        adoption_pairs: Interleaved pairs of the adoption test.
+        adoption_pairs: Interleaved pairs of the adoption test, at most.
     """
 
     max_samples: int = 20

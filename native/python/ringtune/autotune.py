@@ -21,7 +21,6 @@ from ringtune.tuner import (
     RunSettings,
     SearchSpace,
     SpaceError,
-    Trial,
     TuningRun,
     find_unfinished,
     load_designer,
@@ -206,9 +205,6 @@ def _run_settings(world: World, space: SearchSpace) -> RunSettings:
     ranks_per_host = world.layout.ranks_per_host
     hardware = hardware_fingerprint(hardware_facts(world.machines, world.carrier), settings.hardware)
     key = study_key(world.gradient_set.counts(), ranks_per_host, hardware)
-    prior: tuple[Trial, ...] = ()
-    if settings.autotune_log is not None and Path(settings.autotune_log).is_file():  # a device has no end
-        prior = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed)
     return RunSettings(
         max_samples=settings.max_samples,
         warmup_steps=settings.warmup_steps,
@@ -218,5 +214,5 @@ def _run_settings(world: World, space: SearchSpace) -> RunSettings:
         model_name=settings.autotune_model,
         layout={"ranks_per_host": list(ranks_per_host)},
         versions={"ringtune": __version__},
-        prior_trials=prior,
+        prior_trials=find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed),
     )

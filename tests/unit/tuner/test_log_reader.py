@@ -134,6 +134,12 @@ def test_a_finished_run_is_not_resumed(tmp_path: Path) -> None:
     assert () == find_unfinished(path, KEY, SPACE, 0)
 
 
+@pytest.mark.parametrize("path", [None, "/dev/zero"])
+def test_what_is_no_file_has_no_unfinished_run(path: str | None) -> None:
+    """No log, and a device that would be read for ever."""
+    assert () == find_unfinished(path, KEY, SPACE, 0)
+
+
 def test_a_missing_file_has_nothing_to_resume(tmp_path: Path) -> None:
     """The first run of a job."""
     assert () == find_unfinished(tmp_path / "none.jsonl", KEY, SPACE, 0)

@@ -9,7 +9,6 @@ import atexit
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import final
 
@@ -263,7 +262,6 @@ class _Job:
         space = bucket_space(baseline, size, is_fixed=nothing is not None)
         key = company.key(model, settings.hardware)
         path = settings.autotune_log
-        is_file = path is not None and Path(path).is_file()  # a device has no end
         run = RunSettings(
             max_samples=settings.max_samples,
             warmup_steps=settings.warmup_steps,
@@ -274,7 +272,7 @@ class _Job:
             layout={"ranks_per_host": company.ranks_per_host},
             versions={"ringtune": __version__, "torch": torch.__version__},
             nothing_to_tune=nothing or "",
-            prior_trials=find_unfinished(path, key, space.to_json(), settings.seed) if path and is_file else (),
+            prior_trials=find_unfinished(path, key, space.to_json(), settings.seed),
         )
         tensor_set = int(model_fingerprint(gradient_counts(model))[:15], 16)
         return Plan(space, baseline, run, path, size, tensor_set)

@@ -22,7 +22,6 @@ from ringtune.tuner import (
     Result,
     RunSettings,
     SearchSpace,
-    Trial,
     TuningRun,
     designer_names,
     find_unfinished,
@@ -203,16 +202,13 @@ def _score_of(request: TuneRequest) -> Score:
 
 def _run_settings(request: TuneRequest, space: SearchSpace, score: Score) -> RunSettings:
     key = _study_key(request, score)
-    prior: tuple[Trial, ...] = ()
-    if request.log is not None and request.log.is_file():  # a device has no end
-        prior = find_unfinished(request.log, key, space.to_json(), request.seed)
     return RunSettings(
         max_samples=request.max_samples,
         warmup_steps=0,  # every launch warms up by itself
         seed=request.seed,
         key=key,
         versions={"ringtune": __version__},
-        prior_trials=prior,
+        prior_trials=find_unfinished(request.log, key, space.to_json(), request.seed),
         adoption_pairs=request.pairs,
         nothing_to_tune="nothing to tune, every knob is set in the environment or left out by --only",
     )

@@ -64,6 +64,7 @@ struct Scheme {
 
 inline constexpr long kMinGroups = 5;
 inline constexpr long kMaxGroups = 200;
+inline constexpr double kMostOverrun = 5.0;  // later groups may be far slower than the first (ranks outnumber cores)
 
 // From NAME:TENSOR=BYTES,...; no tensor's name has a comma.
 inline Workload parse_workload(const std::string& argument) {
@@ -113,8 +114,8 @@ double time_group(Team& team, Call& call, long calls) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Microseconds per call, one value per group, ascending; all groups take about `all_s`. `team.agree(number)` returns
-// rank 0's number on every rank.
+// Microseconds per call, one value per group, ascending; all groups take about `all_s`, and end where they take far
+// longer. `team.agree(number)` returns rank 0's number on every rank.
 template <typename Team, typename Call>
 std::vector<double> time_calls(const Scheme& scheme, double all_s, Team& team, Call call) {
   long calls = 1;
@@ -125,8 +126,12 @@ std::vector<double> time_calls(const Scheme& scheme, double all_s, Team& team, C
   const double group_s = time_group(team, call, calls);
   const long groups = team.agree(bounded(all_s / group_s, kMinGroups, kMaxGroups));
   std::vector<double> call_us;
-  for (long group = 0; group < groups; ++group) {
-    call_us.push_back(time_group(team, call, calls) / static_cast<double>(calls) * 1e6);
+  double total_s = 0;
+  const auto is_enough = [&] { return std::ssize(call_us) >= kMinGroups && total_s > kMostOverrun * all_s; };
+  for (long group = 0; group < groups && team.agree(is_enough()) == 0; ++group) {
+    const double taken_s = time_group(team, call, calls);
+    call_us.push_back(taken_s / static_cast<double>(calls) * 1e6);
+    total_s += taken_s;
   }
   std::sort(call_us.begin(), call_us.end());
   return call_us;

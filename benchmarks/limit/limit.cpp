@@ -28,8 +28,9 @@ namespace {
 // With two ranks, reducing everything moves no more between the cores than reducing halves, and takes one
 // synchronisation less; with more it soon moves too much.
 constexpr size_t kDirectMaxBytes = 8 << 10;
-constexpr size_t kDirectMaxBytesOfTwo = kSlotBytes;
-constexpr size_t kChunkBytes = 128 << 10;
+constexpr size_t kDirectMaxBytesOfTwo = 256 << 10;
+constexpr size_t kChunkBytes = 512 << 10;
+static_assert(kDirectMaxBytesOfTwo <= kSlotBytes && kChunkBytes <= kSlotBytes);
 
 class Registered {
  public:

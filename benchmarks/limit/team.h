@@ -21,7 +21,7 @@ inline constexpr size_t kLine = 64;
 inline constexpr size_t kStagger = 3 * kPage + 5 * kLine;
 
 // The most that goes through a stage at once.
-inline constexpr size_t kSlotBytes = 256 << 10;
+inline constexpr size_t kSlotBytes = 512 << 10;
 // A rank may be two chunks ahead of its peers.
 inline constexpr uint64_t kSlots = 3;
 

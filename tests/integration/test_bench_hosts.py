@@ -7,11 +7,13 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from ringtune.bench.network import Host, joined_hosts, parse_rate
+from ringtune.bench.network import joined_hosts, parse_rate
 from ringtune.errors import RingtuneError
 from tests.integration.hosts import needs_hosts
 from tests.integration.jobs import ringtune, run_job
@@ -20,6 +22,7 @@ pytestmark = needs_hosts
 
 RATE = 10**9
 DEADLINE_S = 150.0
+END_LIMIT_S = 10.0
 MAKES_HOSTS = """
 import sys, time
 from ringtune.bench.network import joined_hosts
@@ -32,14 +35,6 @@ with joined_hosts(2, 10**9) as network:
 def text_of(command: list[str]) -> str:
     """Run a command to its successful end and return what it wrote."""
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
-
-
-def is_there(pid: int) -> bool:
-    """Return whether there is such a process, and it has not ended."""
-    try:
-        return "Z" != Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
 
 
 def test_hosts_reach_each_other_over_shaped_links() -> None:
@@ -65,13 +60,13 @@ def test_hosts_reach_each_other_over_shaped_links() -> None:
 
 def test_hosts_are_gone_after_a_failure() -> None:
     """With whatever runs on them."""
-    made: list[Host] = []
+    watches: list[int] = []
     sleeper = None
 
     def fail_between() -> None:
         nonlocal sleeper
         with joined_hosts(2, RATE) as network:
-            made.extend(network.hosts)
+            watches.extend(os.pidfd_open(host.pid) for host in network.hosts)
             sleeper = subprocess.Popen(network.hosts[1].command("sleep", "600"))
             raise RingtuneError("while they are there")
 
@@ -80,7 +75,8 @@ def test_hosts_are_gone_after_a_failure() -> None:
 
     assert sleeper is not None
     assert 0 != sleeper.wait(timeout=10)
-    assert [] == [host.pid for host in made if is_there(host.pid)]
+    assert 2 == len(watches)
+    assert all_end(watches)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
@@ -96,14 +92,15 @@ def test_hosts_are_gone_when_their_maker_is_ended(number: signal.Signals) -> Non
         maker.wait(timeout=10)
 
     assert 2 == len(pids)
-    for watch in watches:
-        with os.fdopen(watch):
-            assert wait_for_end(watch, 10.0)
+    assert all_end(watches)
 
 
-def wait_for_end(pidfd: int, limit_s: float) -> bool:
-    """Return whether the process has ended within the limit."""
-    return bool(select.select([pidfd], [], [], limit_s)[0])
+def all_end(watches: Sequence[int]) -> bool:
+    """Return whether all processes of these descriptors end soon; closes them."""
+    with ExitStack() as opened:
+        for watch in watches:
+            opened.callback(os.close, watch)
+        return all(select.select([watch], [], [], END_LIMIT_S)[0] for watch in watches)
 
 
 def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> None:

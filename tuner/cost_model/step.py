@@ -12,7 +12,9 @@
 
 The communication thread takes batch after batch. While it is at one, the next one gathers, so that batches are no
 closer than T* = C(T*) = a / (1 - r). The last one ends C after backward; where communication takes longer than backward
-(r near or above 1), all batches together take r B, and a few times a, because they grow by a factor each.
+(r near or above 1), all batches together take r B, and a few times a, because they grow by a factor each. Tensors in
+registered memory and others do not travel together: each kind has messages of its own, in every batch. Where threads
+that compute share their cores, each batch also costs them what it takes to let the communication thread run.
 
 Between hosts a message goes twice around a ring of all ranks, a chunk per rank at once (Patarasu & Yuan 2009,
 "Bandwidth optimal all-reduce algorithms"); or it is reduced inside each host first, and what each rank has reduced is
@@ -21,6 +23,7 @@ exchanged with its counterparts on all other hosts at once, there and back, chun
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +37,10 @@ Array = NDArray[np.float64]
 
 BACKWARD_SHARE = 2 / 3
 """Of a step's computing: backward has about twice the work of forward."""
-AUTO_CHUNK_BYTES = 256 * KIB
+AUTO_CHUNK_BYTES = 512 * KIB
 AUTO_CHUNK_BETWEEN_HOSTS_BYTES = 1024 * KIB
+HOME_BYTES = 64 * KIB
+"""From this size on a gradient lives in registered memory."""
 CACHE_BYTES = 1024 * KIB
 """Chunks beyond this leave the cache between being written and being read."""
 GROWING_BATCHES = 4
@@ -69,10 +74,16 @@ class JobShape:
         """The number of ranks."""
         return sum(self.ranks_per_host)
 
+    @cached_property
+    def fusable(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of the tensors that travel together: those in registered memory, and the others."""
+        kinds = [tuple(s for s in self.gradient_bytes if (s >= HOME_BYTES) == large) for large in (False, True)]
+        return tuple(sizes for sizes in kinds if sizes)
+
 
 @dataclass(frozen=True)
-class _Knobs:
-    """The configs' values by knob, shape (m,) each; `fusion_bytes` 0 is off."""
+class Knobs:
+    """Configs' values by knob, shape (m,) each; `fusion_bytes` 0 is off."""
 
     fusion_bytes: Array
     cycle_s: Array
@@ -81,7 +92,8 @@ class _Knobs:
     chunk_bytes: Array
 
     @classmethod
-    def of(cls, configs: Sequence[Config], job: JobShape) -> "_Knobs":
+    def of(cls, configs: Sequence[Config], job: JobShape) -> "Knobs":
+        """Read m configs of the engine, with what `auto` means for the job."""
         auto_bytes = AUTO_CHUNK_BYTES if len(job.ranks_per_host) == 1 else AUTO_CHUNK_BETWEEN_HOSTS_BYTES
         chunks = [auto_bytes if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]
         return cls(
@@ -102,7 +114,11 @@ def expected_step_s(job: JobShape, costs: EngineCosts, compute_s: float, configs
         compute_s: Forward, backward and the optimizer without communication, seconds, above zero.
         configs: m configs of the engine.
     """
-    knobs = _Knobs.of(configs, job)
+    return step_s_under(Knobs.of(configs, job), job, costs, compute_s)
+
+
+def step_s_under(knobs: Knobs, job: JobShape, costs: EngineCosts, compute_s: float) -> Array:
+    """Return the same as `expected_step_s`, of configs that were read once and are asked about often."""
     backward_s = BACKWARD_SHARE * compute_s
     every_s, whole_s, work_s = _batch_costs(job, costs, knobs)
     rate = np.maximum(whole_s - every_s, 0.0) / backward_s
@@ -113,23 +129,27 @@ def expected_step_s(job: JobShape, costs: EngineCosts, compute_s: float, configs
     after_s = every_s + rate * interval_s
     overtaken_s = first_s + GROWING_BATCHES * every_s + rate * backward_s - backward_s
     exposed_s = np.maximum(every_s + rate * first_s, np.minimum(after_s, overtaken_s))
-    taken_s = work_s * (1.0 - first_s / backward_s) if job.is_crowded else 0.0
-    step_s: Array = compute_s + exposed_s + taken_s
+    step_s: Array = compute_s + exposed_s
+    if job.is_crowded:
+        batches = np.clip(backward_s / interval_s, 1.0, len(job.gradient_bytes))
+        step_s += work_s * (1.0 - first_s / backward_s) + batches * costs.wake_s
     return step_s
 
 
-def _batch_costs(job: JobShape, costs: EngineCosts, knobs: _Knobs) -> tuple[Array, Array, Array]:
+def _batch_costs(job: JobShape, costs: EngineCosts, knobs: Knobs) -> tuple[Array, Array, Array]:
     """Return what any batch costs, what one with all tensors costs, and what of that is computed inside the hosts."""
-    total_bytes, tensors = float(sum(job.gradient_bytes)), float(len(job.gradient_bytes))
-    is_fusing = knobs.fusion_bytes > 0
-    messages = np.where(is_fusing, np.clip(total_bytes / np.maximum(knobs.fusion_bytes, 1.0), 1.0, tensors), tensors)
-    message_bytes = total_bytes / messages
+    tensors, is_fusing = float(len(job.gradient_bytes)), knobs.fusion_bytes > 0
     tensor_s = costs.tensor_s + (1.0 - knobs.is_cached) * costs.uncached_tensor_s * job.world_size
-    inside_s = messages * _inside_host_s(job, costs, message_bytes, knobs)
-    least_s = _message_s(job, costs, np.zeros_like(message_bytes), knobs)
-    negotiation_s = _negotiation_s(job, costs)
-    whole_s = negotiation_s + tensors * tensor_s + messages * _message_s(job, costs, message_bytes, knobs)
-    return negotiation_s + np.where(is_fusing, least_s, 0.0), whole_s, tensors * tensor_s + inside_s
+    every_s = np.full_like(knobs.fusion_bytes, _negotiation_s(job, costs))
+    whole_s, work_s = every_s + tensors * tensor_s, tensors * tensor_s
+    for sizes in job.fusable:
+        largest = np.where(is_fusing, sum(sizes) / np.maximum(knobs.fusion_bytes, 1.0), len(sizes))
+        messages = np.clip(largest, 1.0, len(sizes))
+        message_bytes = sum(sizes) / messages
+        every_s = every_s + np.where(is_fusing, _message_s(job, costs, np.zeros_like(message_bytes), knobs), 0.0)
+        whole_s = whole_s + messages * _message_s(job, costs, message_bytes, knobs)
+        work_s = work_s + messages * _inside_host_s(job, costs, message_bytes, knobs)
+    return every_s, whole_s, work_s
 
 
 def _negotiation_s(job: JobShape, costs: EngineCosts) -> float:
@@ -138,7 +158,7 @@ def _negotiation_s(job: JobShape, costs: EngineCosts) -> float:
     return costs.cycle_s + (0.0 if is_one_host else 2.0 * costs.link.latency_s)
 
 
-def _message_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _Knobs) -> Array:
+def _message_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: Knobs) -> Array:
     """Return what a message takes: inside hosts and between them, side by side where the stages have room for it."""
     inside_s = _inside_host_s(job, costs, message_bytes, knobs)
     between_s = _between_hosts_s(job, costs, message_bytes, knobs)
@@ -147,7 +167,7 @@ def _message_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _
     return taken
 
 
-def _inside_host_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _Knobs) -> Array:
+def _inside_host_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: Knobs) -> Array:
     """Return what a message takes inside a host; in a flat ring over several hosts the copies alone."""
     byte_s = costs.byte_s * np.where(knobs.chunk_bytes > CACHE_BYTES, OUT_OF_CACHE, 1.0)
     whole = costs.call_s + message_bytes * byte_s + np.ceil(message_bytes / knobs.chunk_bytes) * costs.chunk_s
@@ -158,7 +178,7 @@ def _inside_host_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knob
     return inside
 
 
-def _between_hosts_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: _Knobs) -> Array:
+def _between_hosts_s(job: JobShape, costs: EngineCosts, message_bytes: Array, knobs: Knobs) -> Array:
     """Return what a message takes on the links."""
     hosts, ranks, link = len(job.ranks_per_host), job.world_size, costs.link
     if hosts == 1:
@@ -168,7 +188,8 @@ def _between_hosts_s(job: JobShape, costs: EngineCosts, message_bytes: Array, kn
     chunks = np.maximum(np.ceil(message_bytes / knobs.chunk_bytes), 1.0)
     waits_s = ROUNDS * link.latency_s * (1.0 + (chunks - 1.0) / CHUNKS_ON_THEIR_WAY)
     sockets_s = chunks * 2.0 * ROUNDS * (hosts - 1) * link.message_s
-    wire_s = 2.0 * (hosts - 1) / hosts * message_bytes * link.byte_s
-    first_chunk_s = np.minimum(knobs.chunk_bytes, message_bytes) * link.byte_s
+    shared_byte_s = link.together * link.byte_s
+    wire_s = 2.0 * (hosts - 1) / hosts * message_bytes * shared_byte_s
+    first_chunk_s = np.minimum(knobs.chunk_bytes, message_bytes) * shared_byte_s
     taken: Array = np.where(knobs.is_hierarchical > 0, waits_s + sockets_s + wire_s + first_chunk_s, flat_s)
     return taken

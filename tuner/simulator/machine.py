@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, fields
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.parameters import KIB, MIB
+from ringtune.tuner.parameters import MIB
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,9 @@ class Machine:
         memory_bytes_per_s: All cores of a host move so much from and to memory. Two ranks read and write registered
             gradients once: 64 MiB in 5.0 ms, BERT-base's 418 MiB in 42 ms (benchmarks/README.md); a value between.
         cache_bytes: The last level of cache: gradients beyond it come from memory.
-        core_cache_bytes: A core's own second level: stages beyond it are slower.
-        beyond_core_cache_factor: How much longer copies and reductions take whose stages are beyond it.
+        core_cache_bytes: So much of the stages in work stays near a core: chunks of 512 KiB are not yet slow.
+        beyond_core_cache_factor: How much longer copies and reductions take whose stages are beyond it. 16 MiB take
+            1.4 times as long in chunks of 2 MiB as in those of 512 KiB.
         sync_us: To see that all ranks of the host are through a phase of a chunk, where each has a core. The waits of
             8 chunks, two phases each, take 4 us.
         crowded_sync_us: The same, further, for each thread in excess of the cores, as a share of the cores: the others
@@ -61,7 +62,7 @@ class Machine:
     reduce_bytes_per_s: float = 40e9
     memory_bytes_per_s: float = 46e9
     cache_bytes: float = 32 * MIB
-    core_cache_bytes: float = 512 * KIB
+    core_cache_bytes: float = 2 * MIB
     beyond_core_cache_factor: float = 1.5
     sync_us: float = 0.25
     crowded_sync_us: float = 7.0

@@ -9,13 +9,16 @@
 namespace ringtune {
 namespace {
 
-// Two stages of this size per rank stay in the second-level cache.
+// A chunk costs three synchronizations, each a turn of the scheduler's where ranks outnumber cores; the chunks in work,
+// a few per rank, should stay in a cache.
+constexpr size_t kAllreduceChunkBytes = 512 * kKiB;
+// What only moves data has nothing but chunks to overlap: sending one with receiving the one before.
 constexpr size_t kChunkBytes = 128 * kKiB;
 // A round trip of a local network is worth some hundred KiB.
 constexpr size_t kChunkBytesBetweenHosts = 1 * kMiB;
 
-size_t default_chunk_bytes(const Layout& layout) {
-  return layout.host_count() == 1 ? kChunkBytes : kChunkBytesBetweenHosts;
+size_t default_chunk_bytes(const Layout& layout, size_t bytes_on_one_host) {
+  return layout.host_count() == 1 ? bytes_on_one_host : kChunkBytesBetweenHosts;
 }
 
 size_t configured_chunk_bytes(const EngineConfig& config, size_t auto_bytes) {
@@ -45,7 +48,8 @@ Status check_row(const TableRow& row, const Layout& layout) {
 
 }  // namespace
 
-AlgorithmTable::AlgorithmTable(const Layout& layout) : default_chunk_bytes_(ringtune::default_chunk_bytes(layout)) {
+AlgorithmTable::AlgorithmTable(const Layout& layout)
+    : default_chunk_bytes_(ringtune::default_chunk_bytes(layout, kAllreduceChunkBytes)) {
   const auto algorithms = allreduce_algorithms();
   for (size_t i = 0; i < algorithms.size(); ++i) {
     if (can_run(algorithms[i], layout, TensorMemory::kAny)) {
@@ -86,7 +90,7 @@ AllreduceChoice choose_allreduce(const EngineConfig& config, const AlgorithmTabl
 }
 
 size_t choose_chunk_bytes(const EngineConfig& config, const Layout& layout) {
-  return configured_chunk_bytes(config, default_chunk_bytes(layout));
+  return configured_chunk_bytes(config, default_chunk_bytes(layout, kChunkBytes));
 }
 
 }  // namespace ringtune

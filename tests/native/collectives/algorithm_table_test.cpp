@@ -84,6 +84,10 @@ TEST(AlgorithmTable, ChunksAreWholeCacheLines) {
   EXPECT_GT(choose_chunk_bytes(EngineConfig(), kTwoHosts), choose_chunk_bytes(EngineConfig(), kOneHost));
 }
 
+TEST(AlgorithmTable, OnOneHostAnAllreduceHasLargerChunksThanWhatOnlyMovesData) {
+  EXPECT_LT(choose_chunk_bytes(EngineConfig(), kOneHost), AlgorithmTable(kOneHost).chunk_bytes(kStaged, kMiB));
+}
+
 TEST(AlgorithmTable, TheFirstRowThatHoldsAMessageDecidesOnIt) {
   const AlgorithmTable table = table_of(
       {{64 * kKiB, kDirect, 128 * kKiB}, {kMiB, kStaged, 32 * kKiB}, {kAnySize, kStaged, 512 * kKiB}}, kOneHost);
@@ -105,7 +109,7 @@ TEST(AlgorithmTable, WhatTheConfigFixesIsLookedUpAmongItsOwnRows) {
   direct.allreduce_algorithm = "direct";
 
   EXPECT_EQ(32 * kKiB, choose_allreduce(staged, table, kOneHost, TensorMemory::kAny, kKiB).chunk_bytes);
-  EXPECT_EQ(choose_chunk_bytes(EngineConfig(), kOneHost),
+  EXPECT_EQ(AlgorithmTable(kOneHost).chunk_bytes(kStaged, kMiB),
             choose_allreduce(direct, table, kOneHost, TensorMemory::kAny, kMiB).chunk_bytes);
 }
 
@@ -125,7 +129,7 @@ TEST(AlgorithmTable, RowsThatCannotServeAreRefusedAndChangeNothing) {
     EXPECT_EQ(StatusCode::kConfigError, table.replace(rows, kOneHost).code());
   }
   EXPECT_EQ(kDirect, table.algorithm(100));
-  EXPECT_EQ(choose_chunk_bytes(EngineConfig(), kOneHost), table.chunk_bytes(kStaged, kMiB));
+  EXPECT_EQ(AlgorithmTable(kOneHost).chunk_bytes(kStaged, kMiB), table.chunk_bytes(kStaged, kMiB));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
 
 from .contestants import LIMIT_NAME, PEERS, Contestant, Surroundings, find_contestants
-from .launching import launch
+from .launching import OverrunError, launch, rows_in
 from .results import Row, Summary, summarize
 from .table import make_tables
 from .timing import Scheme
@@ -86,7 +86,8 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
     for note in missing:
         progress.print(note, soft_wrap=True, highlight=False, markup=False)
     scheme = Scheme(request.sizes_bytes, request.workloads)
-    rows = measure(contestants, scheme, request.rounds, surroundings, progress)
+    rows, too_slow = measure(contestants, scheme, request.rounds, surroundings, progress)
+    missing = [*missing, *too_slow]
     summaries = summarize(rows, LIMIT_NAME, peers)
     traces = take_trace(scheme, surroundings) if request.is_traced else []
     write_results(request, missing, summaries, rows, traces)
@@ -98,18 +99,36 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
 
 def measure(
     contestants: Sequence[Contestant], scheme: Scheme, rounds: int, surroundings: Surroundings, console: Console
-) -> list[Row]:
-    """Launch every contestant in each round, in an order drawn anew, and return all rows."""
+) -> tuple[list[Row], list[str]]:
+    """Launch every contestant in each round, in an order drawn anew.
+
+    A peer that takes too long is launched no more; what it has measured by then counts.
+
+    Returns:
+        All rows, and what was left out.
+
+    Raises:
+        RingtuneError: If a contestant fails, or one that is no peer takes too long.
+    """
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
     rows: list[Row] = []
+    too_slow: dict[str, str] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("launches", total=rounds * len(contestants))
         for number in range(rounds):
             for contestant in order.sample(contestants, len(contestants)):
                 progress.update(task, description=contestant.name)
-                rows += launch(contestant, scheme, surroundings, number)
+                try:
+                    if contestant.name not in too_slow:
+                        rows += launch(contestant, scheme, surroundings, number)
+                except OverrunError as error:
+                    if not contestant.is_peer:
+                        raise
+                    rows += rows_in(error.output, number, contestant.name)
+                    too_slow[contestant.name] = f"{error}; it is launched no more"
+                    console.print(too_slow[contestant.name], soft_wrap=True, highlight=False, markup=False)
                 progress.advance(task)
-    return rows
+    return rows, list(too_slow.values())
 
 
 def write_results(

@@ -12,8 +12,16 @@ from .contestants import Contestant, Surroundings
 from .results import Row
 from .timing import Scheme
 
-LAUNCH_LIMIT_S = 300.0  # for sizes, and as much again for each workload
+LAUNCH_LIMIT_S = 120.0  # for sizes, and as much again for each workload; usual are some seconds
 _LINES_OF_ERROR = 20
+
+
+class OverrunError(RingtuneError):
+    """A contestant was ended by the limit; `output` is what it had written by then."""
+
+    def __init__(self, text: str, output: str) -> None:
+        super().__init__(text)
+        self.output = output
 
 
 def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, number: int) -> list[Row]:
@@ -26,7 +34,8 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, n
         number: Of the round.
 
     Raises:
-        RingtuneError: If it fails, takes too long, or has not measured everything.
+        OverrunError: If it does.
+        RingtuneError: If it fails, or has not measured everything.
     """
     rows = rows_in(output_of(contestant, scheme, surroundings), number, contestant.name)
     measured = {(row.workload, row.bytes) for row in rows}
@@ -47,7 +56,8 @@ def output_of(contestant: Contestant, scheme: Scheme, surroundings: Surroundings
         surroundings: With which environment.
 
     Raises:
-        RingtuneError: If it fails or takes too long.
+        OverrunError: If it does.
+        RingtuneError: If it fails.
     """
     command = _command_of(contestant, scheme)
     limit_s = LAUNCH_LIMIT_S * (1 + len(scheme.workloads))
@@ -62,9 +72,10 @@ def output_of(contestant: Contestant, scheme: Scheme, surroundings: Surroundings
             timeout=limit_s,
         )
     except subprocess.TimeoutExpired as error:
-        raise RingtuneError(
+        raise OverrunError(
             f"{contestant.name} did not end within {limit_s:g} s; give fewer or smaller --sizes and --workload, or "
-            f"leave it out of --against: {shlex.join(command)}"
+            f"leave it out of --against: {shlex.join(command)}",
+            (error.stdout or b"").decode(errors="replace"),
         ) from error
     if finished.returncode != 0:
         said = "\n".join((finished.stdout + finished.stderr).strip().splitlines()[-_LINES_OF_ERROR:])

@@ -70,8 +70,6 @@ def _measure_between(
     for note in missing:
         progress.print(note, soft_wrap=True, highlight=False, markup=False)
     scheme = Scheme(request.sizes_bytes, request.workloads)
-    rows = [
-        replace(row, hosts=len(network.hosts), link_bits_per_s=network.rate_bits_per_s)
-        for row in measure(contestants, scheme, request.rounds, surroundings, progress)
-    ]
-    return rows, missing
+    rows, too_slow = measure(contestants, scheme, request.rounds, surroundings, progress)
+    placed = [replace(row, hosts=len(network.hosts), link_bits_per_s=network.rate_bits_per_s) for row in rows]
+    return placed, [*missing, *too_slow]

@@ -26,6 +26,7 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 
 MIN_GROUPS = 5
 MAX_GROUPS = 200
+MOST_OVERRUN = 5.0  # later groups may be far slower than the first (ranks outnumber cores)
 _LOOKS = 3  # the first calls are slower than what comes, and are the warm-up
 _ALIGNMENT_BYTES = 64
 _PERIOD = 251
@@ -161,7 +162,7 @@ def aligned_zeros(elements: int) -> Floats:
 
 
 def _time_calls(way: Way, scheme: Scheme, caller: Caller) -> list[float]:
-    """Return microseconds per call, one value per group."""
+    """Return microseconds per call, one value per group; they end where they take far longer than they should."""
     calls = 1
     for _ in range(_LOOKS):
         call_s = _time_group(way, caller, calls) / calls
@@ -169,7 +170,12 @@ def _time_calls(way: Way, scheme: Scheme, caller: Caller) -> list[float]:
     group_s = _time_group(way, caller, calls)
     all_s = (scheme.workload_ms if way.workload else scheme.size_ms) / 1e3
     groups = _agree(caller, _bounded(all_s / group_s, MIN_GROUPS, MAX_GROUPS))
-    return [_time_group(way, caller, calls) / calls * 1e6 for _ in range(groups)]
+    taken_s: list[float] = []
+    while len(taken_s) < groups and not _agree(
+        caller, len(taken_s) >= MIN_GROUPS and sum(taken_s) > MOST_OVERRUN * all_s
+    ):
+        taken_s.append(_time_group(way, caller, calls))
+    return [each_s / calls * 1e6 for each_s in taken_s]
 
 
 def _time_group(way: Way, caller: Caller, calls: int) -> float:

@@ -75,11 +75,29 @@ def test_more_of_anything_is_never_quicker() -> None:
         EngineCosts(tensor_s=20e-6),
         EngineCosts(link=LinkCosts(latency_s=600e-6)),
         EngineCosts(link=LinkCosts(byte_s=80e-9)),
+        EngineCosts(link=LinkCosts(together=2.0)),
+        EngineCosts(wake_s=500e-6),
     ]
 
     assert [costs for costs in worse if step_s(FOUR_HOSTS, costs, hierarchical_allreduce=True) <= base] == []
     assert step_s(JobShape(TENSORS * 2, FOUR_HOSTS.ranks_per_host), hierarchical_allreduce=True) > base
     assert step_s(FOUR_HOSTS, compute_s=0.07, hierarchical_allreduce=True) > base
+
+
+def test_tensors_in_registered_memory_and_others_do_not_travel_together() -> None:
+    """So of a few small tensors among large ones, the message is paid for on top."""
+    slow = EngineCosts(call_s=5e-3)
+    mixed = JobShape((*TENSORS, 4), (2,))
+
+    assert step_s(mixed, slow, cycle_ms=50.0) > step_s(ONE_HOST, slow, cycle_ms=50.0) + 4e-3
+
+
+def test_batches_cost_threads_that_compute_on_the_same_cores() -> None:
+    """Where every core computes, a longer cycle saves wake-ups; elsewhere the thread has a core of its own."""
+    shared, own = (JobShape((1024,) * 200, (2,), is_crowded=is_crowded) for is_crowded in (True, False))
+
+    assert step_s(shared, cycle_ms=0.05) > step_s(shared, cycle_ms=5.0) + 10 * COSTS.wake_s
+    assert step_s(own, cycle_ms=0.05) < step_s(own, cycle_ms=5.0)
 
 
 @pytest.mark.parametrize("job", [ONE_HOST, FOUR_HOSTS, JobShape((4,), (1,)), JobShape((4,) * 10_000, (8,) * 64)])

@@ -5,6 +5,7 @@ Pure Python: it knows no sockets, no SQL, no engine. It drives any `Target` and 
 """
 
 from .config import Config, Value
+from .continuous import ContinuousTuning, Question, study_of
 from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, load_designer, make_designer
 from .log import TuningLog, open_log
 from .log_reader import LogContents, find_unfinished, read_log
@@ -26,6 +27,7 @@ __all__ = [
     "BooleanParameter",
     "CategoryParameter",
     "Config",
+    "ContinuousTuning",
     "Designer",
     "EarlierStudy",
     "KeepingLog",
@@ -37,6 +39,7 @@ __all__ = [
     "Prediction",
     "Prior",
     "Progress",
+    "Question",
     "Result",
     "RunSettings",
     "Sample",
@@ -67,5 +70,6 @@ __all__ = [
     "readable_size",
     "readable_value",
     "search_space",
+    "study_of",
     "tunable_names",
 ]

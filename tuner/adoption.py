@@ -11,8 +11,9 @@ from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
 from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_variance
-from .phases import MIN_EXPECTED_GAIN, RunState
+from .phases import RunState
 from .sample import Phase
+from .stopping import MIN_EXPECTED_GAIN
 from .trials import BASELINE_ID
 
 ATTEMPTS_PER_PAIR = 3
@@ -40,9 +41,9 @@ class Decision:
     is_complete: bool = True
 
 
-def keep(baseline: Config, reason: str) -> Decision:
+def keep(state: RunState, reason: str) -> Decision:
     """Return the decision for the baseline without a test."""
-    return Decision(baseline, adopted=False, verdict=f"keeping default: {reason}")
+    return Decision(state.baseline, adopted=False, verdict=f"keeping {state.settings.baseline_name}: {reason}")
 
 
 def decide(state: RunState, guard: GuardedDesigner) -> Decision:
@@ -58,12 +59,17 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
     best = int(np.argmin(prediction.mean_log_step_ms))
     baseline_mean = prediction.mean_log_step_ms[measured.index(state.baseline)]
     if math.expm1(baseline_mean - prediction.mean_log_step_ms[best]) < MIN_EXPECTED_GAIN:
-        return keep(state.baseline, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
-    return _test(state, measured[best])
+        return keep(state, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
+    return compare(state, measured[best])
 
 
-def _test(state: RunState, challenger: Config) -> Decision:
-    """Measure pair after pair until the answer is plain, or the pairs or the budget of steps are spent."""
+def compare(state: RunState, challenger: Config) -> Decision:
+    """Measure pair after pair until the answer is plain, or the pairs or the budget of steps are spent.
+
+    Raises:
+        TargetClosed: If the job is over.
+        TensorSetChanged: If its gradients have changed.
+    """
     total, steps = state.settings.adoption_pairs, state.adoption_window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     test = PairedTest(expected_pair_variance(state.book.trials()))
@@ -78,23 +84,23 @@ def _test(state: RunState, challenger: Config) -> Decision:
     else:
         if len(test.pairs) < total:
             tested = f"only {len(test.pairs)} of {total} pairs"
-            return keep(state.baseline, f"{tested} of the adoption test had valid windows")
+            return keep(state, f"{tested} of the adoption test had valid windows")
     if len(test.pairs) < MIN_PAIRS:
-        return keep(
-            state.baseline, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed"
-        )
-    return _judge(state.baseline, challenger, test)
+        return keep(state, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed")
+    return _judge(state, challenger, test)
 
 
-def _judge(baseline: Config, challenger: Config, test: PairedTest) -> Decision:
+def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
     """Adopt only when the lower bound of the speed-up is above zero."""
     interval, pairs = test.interval, tuple(test.pairs)
     bounds = f"95 % interval {_percent(interval.low)} to {_percent(interval.high)}, {len(pairs)} pairs"
     speedup = _percent(interval.speedup)
     if interval.low > 0:
         return Decision(challenger, True, f"adopted: {speedup} faster ({bounds})", interval, pairs)
-    verdict = f"keeping default: the best candidate was not shown to be faster ({speedup}, {bounds})"
-    return Decision(baseline, False, verdict, interval, pairs)
+    verdict = (
+        f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster ({speedup}, {bounds})"
+    )
+    return Decision(state.baseline, False, verdict, interval, pairs)
 
 
 def _percent(fraction: float) -> str:
@@ -111,6 +117,7 @@ def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baselin
         sample = state.meter.measure(order, repeats=0)
         if not sample.valid:
             return None
+        state.book.add(sample)
         medians[order.config] = sample.step_times.median
     state.journal.measured()
     state.journal.measured()

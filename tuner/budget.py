@@ -1,19 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a budget of steps is shared between the search and the adoption test.
+"""What a search may cost: how steps are shared between search and adoption test, and its share of the job's time.
 
 The test needs the more pairs the smaller the gain is that it has to show, so that what is kept for it follows from what
 is expected of the best config known: a large gain leaves nearly all steps to the search.
 """
 
 import math
+from dataclasses import dataclass
 
 from .measuring import SETTLE_STEPS
 from .paired_test import MIN_PAIRS
 
 ADOPTION_SHARE = 0.4
 """Of the budget, that the adoption test is given at most."""
+SPARE_SHARE = 1 / 8
+"""A pause of the job voids a pair, and without another the best config would be dropped for want of a test; so one is
+kept in reserve where it takes no more of the budget than this."""
 STANDARD_ERRORS = 3.3
 """By so many standard errors a gain should be above zero: 1.96 to be shown, 1.3 more so that luck rarely decides."""
+
+EXPLORATION_GRACE_S = 60.0
+EXPLORATION_SHARE = 0.03
+"""What was tried may cost so much of the job's time after the first minute; while it costs more, nothing is tried."""
+
+
+@dataclass
+class ExplorationAccount:
+    """What all searches of a job have cost together, of the time since the first began.
+
+    Attributes:
+        began_s: When the first began, on the run's clock, seconds.
+        spent_s: What the searches that are over have cost, seconds; what one gained pays for no other.
+    """
+
+    began_s: float
+    spent_s: float = 0.0
+
+    def is_overdrawn(self, now_s: float, cost_s: float) -> bool:
+        """Tell whether so much cost of the search that goes on is too much by now."""
+        elapsed_s = now_s - self.began_s
+        if elapsed_s <= EXPLORATION_GRACE_S:
+            return False
+        return self.spent_s + max(cost_s, 0.0) > EXPLORATION_SHARE * elapsed_s
+
+    def close_search(self, cost_s: float) -> None:
+        """Add what a search has cost in all."""
+        self.spent_s += max(cost_s, 0.0)
 
 
 def pairs_needed(gain: float, pair_variance: float) -> int:
@@ -40,7 +72,9 @@ def reserved_steps(max_steps: int, gain: float | None, pair_variance: float, win
         pair_variance: Of ln(baseline / challenger) of a pair.
         window_steps: Of a window of the test.
     """
-    least = adoption_steps(MIN_PAIRS, window_steps)
+    spare = int(adoption_steps(1, window_steps) <= SPARE_SHARE * max_steps)
+    least = adoption_steps(MIN_PAIRS + spare, window_steps)
     if gain is None:
         return least
-    return max(min(adoption_steps(pairs_needed(gain, pair_variance), window_steps), ADOPTION_SHARE * max_steps), least)
+    wanted = adoption_steps(pairs_needed(gain, pair_variance) + spare, window_steps)
+    return max(min(wanted, ADOPTION_SHARE * max_steps), least)

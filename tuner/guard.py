@@ -23,6 +23,19 @@ class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
 
 
 @dataclass(frozen=True)
+class Outlook:
+    """By how much the suggestion is expected to beat the best measured config, as ln(step time).
+
+    Attributes:
+        gain: Posterior mean; below zero where the suggestion is expected to be slower.
+        std: Posterior standard deviation of the suggestion, above zero.
+    """
+
+    gain: float
+    std: float
+
+
+@dataclass(frozen=True)
 class Advice:
     """What a designer says once it has seen all trials.
 
@@ -31,12 +44,14 @@ class Advice:
         incumbent: The measured config with the best posterior mean.
         expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
         ask_ms: How long the designer thought, milliseconds.
+        outlook: What to expect of the suggestion; None from a designer that does not say how sure it is.
     """
 
     suggestion: Suggestion
     incumbent: Config
     expected_gain: float
     ask_ms: float
+    outlook: Outlook | None
 
 
 class GuardedDesigner:
@@ -65,15 +80,20 @@ class GuardedDesigner:
         """
         began_s = time.monotonic()
 
-        def think() -> tuple[object, object]:
+        def think() -> tuple[Suggestion, object]:
             self._designer.update(trials)
-            return self._designer.suggest(), self._designer.predict(measured)
+            suggestion = self._checked_suggestion(self._designer.suggest())
+            return suggestion, self._designer.predict([*measured, suggestion.config])
 
-        suggestion, prediction = self._call(think)
-        means = self._checked_prediction(prediction, len(measured)).mean_log_step_ms
+        suggestion, answer = self._call(think)
+        prediction = self._checked_prediction(answer, len(measured) + 1)
+        means = prediction.mean_log_step_ms
         ask_ms = (time.monotonic() - began_s) * 1e3
-        best = int(np.argmin(means))
-        return Advice(self._checked_suggestion(suggestion), measured[best], float(means[0] - means[best]), ask_ms)
+        best = int(np.argmin(means[:-1]))
+        outlook = None
+        if suggestion.expected_std and prediction.std[-1] > 0:
+            outlook = Outlook(float(means[best] - means[-1]), float(prediction.std[-1]))
+        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, outlook)
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
         """Tell the designer all trials and return its finite prediction for `configs`.
@@ -102,6 +122,8 @@ class GuardedDesigner:
             answer, error = answers.get(timeout=self._deadline_s)
         except queue.Empty:
             raise DesignerFailed(f"designer {self.name} did not answer within {self._deadline_s:g} s") from None
+        if isinstance(error, DesignerFailed):
+            raise error
         if error is not None:
             raise DesignerFailed(f"designer {self.name} raised {error!r}") from error
         return answer  # type: ignore[return-value]  # None only beside an error

@@ -47,9 +47,14 @@ class Journal:
         return self._phase
 
     @property
+    def now_s(self) -> float:
+        """The time on the run's clock, seconds."""
+        return self._clock()
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since the run began."""
-        return self._clock() - self._began_s
+        return self.now_s - self._began_s
 
     def begin(self, space: SearchSpace, baseline: Config) -> None:
         """Write the run's record."""

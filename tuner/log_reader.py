@@ -24,6 +24,8 @@ from .sample import Phase, Sample, StepTimes, Trial, VoidReason
 
 MAX_LINE_BYTES = 1 << 20
 """Longer lines are reported and skipped, so that a foreign file cannot take all memory; ours are below 10 kB."""
+MOST_SAMPLES = 20
+"""Of one config, that a later search begins with, the newest: more would take a designer's time and tell it nothing."""
 MAX_BAD_LINES = 1000
 """Bad lines kept by number; beyond this they are only counted."""
 
@@ -80,9 +82,9 @@ def read_log(path: str | os.PathLike[str]) -> LogContents:
     bad_lines: list[BadLine] = []
     bad_line_count = 0
     with pathlib.Path(path).open("rb") as stream:
-        for number, line in enumerate(_lines(stream), start=1):
+        for number, line in enumerate(bounded_lines(stream), start=1):
             try:
-                record = _record(line)
+                record = parse_line(line)
             except RecordError as error:
                 bad_line_count += 1
                 if len(bad_lines) < MAX_BAD_LINES:
@@ -151,13 +153,13 @@ def _trials(records: list[SampleRecord]) -> tuple[Trial, ...]:
         by_config.setdefault(Config(record.config), []).append(record)
     trials = []
     for trial_id, (config, group) in enumerate(by_config.items(), start=1):
-        samples = (sample_from_record(record, trial_id) for record in group)
+        samples = (sample_from_record(record, trial_id) for record in group[-MOST_SAMPLES:])
         usable = tuple(sample for sample in samples if sample.step_times.is_usable)
         trials.append(Trial(trial_id, config, usable))
     return tuple(trial for trial in trials if trial.samples)
 
 
-def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
+def bounded_lines(stream: BinaryIO) -> Iterator[bytes | None]:
     """Yield the lines without their ends; None for one that is too long."""
     while line := stream.readline(MAX_LINE_BYTES):
         is_too_long = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
@@ -169,7 +171,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
         yield None
 
 
-def _record(line: bytes | None) -> Record | None:
+def parse_line(line: bytes | None) -> Record | None:
     """Return the line's record, None for an empty line; raises RecordError."""
     if line is None:
         raise RecordError(f"longer than {MAX_LINE_BYTES} bytes")

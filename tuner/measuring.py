@@ -3,23 +3,29 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from .config import Config
-from .sample import MAD_TO_STD, MEDIAN_VARIANCE, Phase, Sample, StepTimes, VoidReason
+from .sample import MAD_TO_STD, MEDIAN_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
 from .targets import Target, TargetClosed, WindowSpec
 
 SETTLE_STEPS = 2
 """Steps skipped after a switch: the step in flight, and one with cold caches; a window's median bears one more."""
 MAX_REPEATS = 3
 """How often a void window is measured again."""
+LASTING_WINDOWS = 4
+"""So many windows in a row with other tensors: the job trains something else now."""
 MIN_STEPS = 10
 MAX_STEPS = 200
 MIN_WINDOW_MS = 300.0
 """Shorter windows are at the mercy of single scheduler decisions."""
 MEDIAN_ERROR = 0.01
 """Standard error of a window's median that is aimed at: below the effects worth adopting."""
+
+
+class TensorSetChanged(Exception):  # noqa: N818 - reads as the event it is
+    """The job reduces other tensors than at the run's begin, so that its samples cannot be compared any more."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,7 @@ class Meter:
 
     Attributes:
         steps: Steps measured or skipped so far.
+        tensor_set: Hash of the tensors of the first valid window after warmup; None before.
     """
 
     def __init__(self, target: Target, on_sample: Callable[[Sample], None]) -> None:
@@ -72,8 +79,10 @@ class Meter:
         self._in_force: Config | None = None
         self._epoch = 0
         self._has_switched = False
-        self._explored: list[tuple[Config, int, float]] = []
+        self._explored: dict[Config, tuple[int, float]] = {}  # steps, and their milliseconds
+        self._windows_of_others = 0
         self.steps = 0
+        self.tensor_set: int | None = None
 
     @property
     def in_force(self) -> Config | None:
@@ -90,8 +99,11 @@ class Meter:
     def measure(self, order: Order, repeats: int = MAX_REPEATS) -> Sample:
         """Measure until a window is valid, at most 1 + `repeats` times; return the last sample, valid or not.
 
+        A launch that failed is not repeated here: its target knows when that helps.
+
         Raises:
             TargetClosed: If the job is over.
+            TensorSetChanged: If the job has lastingly gone over to other tensors.
         """
         self.switch(order.config)
         settle_steps = SETTLE_STEPS if self._has_switched else 0
@@ -101,31 +113,63 @@ class Meter:
             window = next(windows, None)
             if window is None:
                 raise TargetClosed("the target has no more windows")
+            window = self._compared(window, order.phase)
             sample = Sample.from_window(window, trial_id=order.trial_id, config=order.config, phase=order.phase)
             self._account(sample, settle_steps)
             self._on_sample(sample)
-            if sample.valid:
+            if self._windows_of_others >= LASTING_WINDOWS:
+                raise TensorSetChanged("the job reduces other tensors than when tuning began")
+            if sample.valid or sample.reason is VoidReason.LAUNCH_FAILED:
                 break
             settle_steps = 0
         return sample
 
-    def cost_s(self, baseline: Config, baseline_ms: float) -> float:
-        """Return the seconds lost to configs that were tried, against the baseline's median step.
+    def cost_s(self, reference: Config, reference_ms: float) -> float:
+        """Return the seconds lost to configs that were tried, against the median step of what would run otherwise.
 
         Args:
-            baseline: Its own steps cost nothing.
-            baseline_ms: Median step time of the baseline, milliseconds.
+            reference: Its own steps cost nothing.
+            reference_ms: Its median step time, milliseconds.
 
         Returns:
             Below zero when what was tried was faster on the whole. Settling steps are taken to be as long as the
             mean step of their window; pauses, and the steps while the designer thinks, are left out.
         """
         return sum(
-            steps * (mean_ms - baseline_ms) * 1e-3 for config, steps, mean_ms in self._explored if config != baseline
+            (spent_ms - steps * reference_ms) * 1e-3
+            for config, (steps, spent_ms) in self._explored.items()
+            if config != reference
         )
+
+    def credit(self, sample: Sample, reference_ms: float) -> None:
+        """Count a window in which nothing was tried, if its steps were shorter than the reference's.
+
+        Args:
+            sample: As `measure` returned it.
+            reference_ms: As of `cost_s`.
+        """
+        if sample.step_times.is_usable and sample.step_times.mean < reference_ms:
+            self._add(sample.config, sample.steps, sample.step_times.mean)
+
+    def _compared(self, window: Window, phase: Phase) -> Window:
+        """Return the window, void if its tensors are not those of the run's first valid window after warmup."""
+        if window.void_reason is not None or phase is Phase.WARMUP:
+            return window
+        if self.tensor_set is None:
+            self.tensor_set = window.tensor_set
+        if window.tensor_set == self.tensor_set:
+            self._windows_of_others = 0
+            return window
+        self._windows_of_others += 1
+        return replace(window, void_reason=VoidReason.TENSOR_SET_CHANGED)
 
     def _account(self, sample: Sample, settle_steps: int) -> None:
         steps = sample.steps + settle_steps
         self.steps += steps
-        if sample.step_times.is_usable and sample.reason is not VoidReason.PAUSE:
-            self._explored.append((sample.config, steps, sample.step_times.mean))
+        is_explored = sample.phase is not Phase.WATCH and sample.reason is not VoidReason.PAUSE
+        if is_explored and sample.step_times.is_usable:
+            self._add(sample.config, steps, sample.step_times.mean)
+
+    def _add(self, config: Config, steps: int, mean_ms: float) -> None:
+        before, spent_ms = self._explored.get(config, (0, 0.0))
+        self._explored[config] = before + steps, spent_ms + steps * mean_ms

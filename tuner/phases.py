@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from .budget import reserved_steps
+from .budget import ExplorationAccount, reserved_steps
 from .config import Config
-from .guard import GuardedDesigner
+from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
 from .paired_test import expected_pair_variance
 from .sample import Phase, Sample, StepTimes
 from .settings import RunSettings
+from .stopping import MIN_EXPECTED_GAIN, Patience
 from .student_t import student_t_quantile
 from .trials import BASELINE_ID, TrialBook
 
@@ -30,11 +31,6 @@ BASELINE_SHARE = 0.15
 """Of a budget of steps, that the first measurement of the baseline takes at most."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
-MIN_EXPECTED_GAIN = 0.01
-"""A challenger expected to gain less is not worth the steps of a test."""
-EXPLORATION_GRACE_S = 60.0
-EXPLORATION_SHARE = 0.03
-"""What was tried may cost so much of the run's time after the first minute; while it costs more, nothing is tried."""
 CUT_FACTOR = 1.3
 """A config whose steps take this many times the baseline's median is cut after a few of them: they are a sample too."""
 
@@ -49,11 +45,13 @@ class RunState:
 
     Attributes:
         settings: Budget and identity.
-        baseline: The config the job would run without tuning.
+        baseline: The config the job would run without this search.
         incumbent: The best config known so far; in force while the designer thinks.
+        reference: What is in force when the run begins: what the others cost is counted against it.
         meter: Measures the target.
         book: The trials.
         journal: Tells the log and people.
+        account: What all searches of the job cost.
         steps: Steps per window.
         expected_gain: By how much the incumbent's steps are expected to be shorter than the baseline's, as ln.
     """
@@ -61,9 +59,11 @@ class RunState:
     settings: RunSettings
     baseline: Config
     incumbent: Config
+    reference: Config
     meter: Meter
     book: TrialBook
     journal: Journal
+    account: ExplorationAccount
     steps: int = MIN_STEPS
     expected_gain: float = 0.0
 
@@ -76,10 +76,13 @@ class RunState:
     @property
     def is_over_exploration_budget(self) -> bool:
         """Whether the configs tried have cost more time than they may have by now."""
-        elapsed_s = self.journal.elapsed_s
-        if elapsed_s <= EXPLORATION_GRACE_S:
-            return False
-        return self.meter.cost_s(self.baseline, self.baseline_ms) > EXPLORATION_SHARE * elapsed_s
+        return self.account.is_overdrawn(self.journal.now_s, self.cost_s)
+
+    @property
+    def cost_s(self) -> float:
+        """Seconds lost so far to configs that were tried; 0 before the reference was measured."""
+        times = self.book.times_of(self.reference)
+        return self.meter.cost_s(self.reference, median(x.median for x in times)) if times else 0.0
 
     @property
     def window_steps(self) -> int:
@@ -94,7 +97,7 @@ class RunState:
     @property
     def baseline_ms(self) -> float:
         """Median of the baseline's median step times, milliseconds; 0 before it was measured."""
-        times = self.book.baseline_times()
+        times = self.book.times_of(self.baseline)
         return median(x.median for x in times) if times else 0.0
 
 
@@ -128,14 +131,32 @@ def measure_baseline(state: RunState) -> None:
     state.journal.enter(Phase.BASELINE, samples, config=state.baseline)
     for _ in range(samples):
         sample = _sample_baseline(state)
-        state.steps = steps_for(state.book.baseline_times(), settings.steps_per_sample)
+        state.steps = steps_for(state.book.times_of(state.baseline), settings.steps_per_sample)
         state.journal.advance()
-    if not state.book.baseline_times():
+    if not state.book.times_of(state.baseline):
         raise Inconclusive(f"no window of the baseline was valid: {_reason(sample)}")
+
+
+def measure_in_force(state: RunState, config: Config) -> None:
+    """Measure the config that is in force already, which costs nothing; choose the steps per window by it.
+
+    Raises:
+        Inconclusive: If no window was valid.
+        TargetClosed: If the job is over.
+    """
+    trial_id = state.book.id_of(config)
+    for _ in range(BASELINE_SAMPLES):
+        sample = state.meter.measure(Order(config, trial_id, Phase.WATCH, state.steps))
+        state.book.add(sample)
+        state.steps = steps_for(state.book.times_of(config), state.settings.steps_per_sample)
+    if not state.book.times_of(config):
+        raise Inconclusive(f"no window of what is in force was valid: {_reason(sample)}")
 
 
 def search(state: RunState, guard: GuardedDesigner) -> None:
     """Try what the designer suggests until the budget is spent, but for what the adoption test needs.
+
+    It ends earlier where the designer expects nothing any more that would be worth a test.
 
     Raises:
         DesignerFailed: If the designer cannot be used any more.
@@ -143,6 +164,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     """
     settings = state.settings
     done = min(len(settings.prior_trials), settings.max_samples)
+    patience = Patience()
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
     for index in range(done, settings.max_samples):
         is_baseline_due = index > done and index % BASELINE_EVERY == 0
@@ -151,7 +173,12 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         if is_baseline_due:
             _sample_baseline(state)
         _wait_for_exploration_budget(state)
-        _try_next(state, guard)
+        if state.steps_left - state.window_steps < _reserved_steps(state):
+            break
+        advice = _think(state, guard)
+        if patience.is_over(advice, len(state.book.measured())):
+            break
+        _try(state, advice, guard.name)
         state.journal.advance()
 
 
@@ -218,14 +245,19 @@ def _valid_times(samples: Sequence[Sample]) -> list[StepTimes]:
     return [sample.step_times for sample in samples if sample.valid]
 
 
-def _try_next(state: RunState, guard: GuardedDesigner) -> None:
-    """Let the job train under the best config known while the designer thinks; then measure what it suggests."""
+def _think(state: RunState, guard: GuardedDesigner) -> Advice:
+    """Let the job train under the best config known while the designer thinks."""
     state.meter.switch(state.incumbent)
     advice = guard.advise(state.book.trials(), state.book.measured())
     state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
+    return advice
+
+
+def _try(state: RunState, advice: Advice, designer: str) -> None:
+    """Measure what a designer suggests."""
     config = advice.suggestion.config
     trial_id = state.book.id_of(config)
-    state.journal.suggestion(advice.suggestion, trial_id, designer=guard.name, ask_ms=advice.ask_ms)
+    state.journal.suggestion(advice.suggestion, trial_id, designer=designer, ask_ms=advice.ask_ms)
     limit_ms = CUT_FACTOR * state.baseline_ms
     state.book.add(state.meter.measure(Order(config, trial_id, Phase.SEARCH, state.steps, limit_ms)))
     state.journal.measured()
@@ -234,12 +266,13 @@ def _try_next(state: RunState, guard: GuardedDesigner) -> None:
 def _wait_for_exploration_budget(state: RunState) -> None:
     """Let the job train under the best config known while exploration has cost too much.
 
-    Its windows are in the log alone: a hundred samples of one config would tell the designer nothing more.
+    Nothing is tried meanwhile, so that waiting may earn but never costs: else a machine that became slower, or steps of
+    which some are long, would make it wait for ever. Its windows are those of a watch, in the log alone.
     """
     while state.is_over_exploration_budget and state.steps_left >= state.window_steps + _reserved_steps(state):
         trial_id = state.book.id_of(state.incumbent)
-        phase = Phase.BASELINE if trial_id == BASELINE_ID else Phase.SEARCH
-        state.meter.measure(Order(state.incumbent, trial_id, phase, state.steps))
+        waited = state.meter.measure(Order(state.incumbent, trial_id, Phase.WATCH, state.steps))
+        state.meter.credit(waited, state.baseline_ms)
 
 
 def _sample_baseline(state: RunState) -> Sample:

@@ -5,6 +5,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from .config import Value
@@ -157,7 +158,7 @@ def record_from_json(data: object) -> Record:
     kind = RECORD_TYPES.get(str(data.get("type")))
     if kind is None:
         raise RecordError(f"unknown record type {str(data.get('type'))[:40]!r}")
-    hints = get_type_hints(kind)
+    hints = _fields_of(data["type"])
     missing = [name for name in hints if name not in data]
     if missing:
         raise RecordError(f"a {data['type']} record without {missing[0]!r}")
@@ -165,6 +166,12 @@ def record_from_json(data: object) -> Record:
     if wrong:
         raise RecordError(f"a {data['type']} record with {wrong[0]}={str(data[wrong[0]])[:40]!r}")
     return kind(**{name: data[name] for name in hints})
+
+
+@cache
+def _fields_of(type_name: str) -> dict[str, Any]:
+    """Return a record type's fields with their types; resolving them takes longer than checking a line."""
+    return get_type_hints(RECORD_TYPES[type_name])
 
 
 def _is_value_of(name: str, hint: Any, value: object) -> bool:

@@ -74,7 +74,7 @@ class Observer(Protocol):
         """Show where the run stands."""
 
     def finished(self, result: Result) -> None:
-        """Show the result; the last call."""
+        """Show the result; the last call, unless the config in force is called into question and another run begins."""
 
     def warned(self, text: str) -> None:
         """Show a warning."""

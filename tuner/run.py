@@ -1,30 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuning run: warmup, baseline, search, adoption.
+"""The tuning run: warmup, baseline, search, adoption; or the shorter check of what an earlier run adopted.
 
 It ends with a config that was shown to beat the baseline, or with the baseline and the words "keeping default". It
-never raises: tuning never fails training.
+never raises: tuning never fails training. Afterwards the config in force can be watched.
 """
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
-from .adoption import Decision, decide, keep
+from .adoption import Decision, compare, decide, keep
+from .budget import ExplorationAccount
+from .config import Config
 from .designers.base import Designer
 from .guard import DesignerFailed, GuardedDesigner
 from .journal import Clock, Journal
 from .log import TuningLog
-from .measuring import Meter
-from .phases import Inconclusive, RunState, measure_baseline, search, warm_up
+from .measuring import Meter, TensorSetChanged
+from .phases import Inconclusive, RunState, measure_baseline, measure_in_force, search, warm_up
 from .reporting import Observer, Reporter, Result
-from .sample import Phase
+from .sample import Phase, Trial
 from .settings import RunSettings
-from .space import SpaceError
+from .space import SearchSpace, SpaceError
 from .targets import Target, TargetClosed
 from .trials import TrialBook
+from .watch import Change, Watch
 
 
 class TuningRun:
-    """One job's passage through warmup, baseline, search and adoption."""
+    """One passage through warmup, baseline, search and adoption. Used once: `run` or `recheck`, then perhaps `watch`.
+
+    Attributes:
+        can_be_watched: Whether the run came to a decision that later windows can call into question.
+    """
 
     def __init__(
         self,
@@ -35,6 +44,7 @@ class TuningRun:
         observer: Observer,
         *,
         clock: Clock = time.monotonic,
+        account: ExplorationAccount | None = None,
     ) -> None:
         """Prepare a run; nothing is measured before `run`.
 
@@ -45,50 +55,107 @@ class TuningRun:
             log: Takes the records; the caller closes it.
             observer: Shows the run to people.
             clock: Seconds, monotonic.
+            account: What earlier searches of the job have cost; None for the first.
         """
         self._target = target
-        self._baseline = target.baseline()
+        self._baseline = target.baseline() if settings.baseline is None else settings.baseline
         self._designer = designer
         self._settings = settings
         self._reporter = Reporter(log, observer)
         self._clock = clock
+        self._account = account
+        self._state: RunState | None = None
+        self.can_be_watched = False
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All that was measured so far, the baseline first."""
+        return () if self._state is None else self._state.book.trials()
 
     def run(self) -> Result:
         """Tune the target to the end, in the calling thread, and leave the winner in force."""
+        return self._conduct(self._search, self._baseline)
+
+    def recheck(self, adopted: Config) -> Result:
+        """Test whether what an earlier run adopted, and is in force, still beats the baseline; if not, go back."""
+
+        def test(state: RunState) -> Decision:
+            self._begin(state)
+            try:
+                measure_in_force(state, adopted)
+            except Inconclusive as error:
+                return Decision(adopted, adopted=False, verdict=f"not checked, keeping what is in force: {error}")
+            decision = compare(state, adopted)
+            prefix = "still " if decision.adopted else "no longer adopted, "
+            return replace(decision, verdict=prefix + decision.verdict)
+
+        return self._conduct(test, adopted)
+
+    def watch(self, rest: Callable[[float], object], may_act: Callable[[], bool]) -> Change:
+        """Look at the config in force now and then; return once it is to be called into question.
+
+        Args:
+            rest: Waits so many seconds, less when the job ends.
+            may_act: Whether a check or a search would be welcome now; until then a change is only noted.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        if self._state is None:
+            raise AssertionError("nothing to watch before a decision")
+        return Watch(self._state.meter, self._state.book, self._state.steps).wait(rest, may_act)
+
+    def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
+        """Come to a decision, whatever goes wrong, bring it in force and report it."""
         settings = self._settings
         journal = Journal(self._reporter, settings, self._clock)
-        state = RunState(
+        self._state = state = RunState(
             settings=settings,
             baseline=self._baseline,
             incumbent=self._baseline,
+            reference=reference,
             meter=Meter(self._target, journal.sample),
             book=TrialBook(self._baseline, settings.prior_trials[: settings.max_samples]),
             journal=journal,
+            account=ExplorationAccount(journal.now_s) if self._account is None else self._account,
         )
         try:
-            decision = self._decide(state)
+            decision = self._decided(state, decide_on)
             state.meter.switch(decision.config)
         except TargetClosed:
+            self.can_be_watched = False
             return self._finish(state, _unfinished(state))
         except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
+            self.can_be_watched = False
             decision = self._fall_back(state, error)
         return self._finish(state, decision)
 
-    def _decide(self, state: RunState) -> Decision:
+    def _decided(self, state: RunState, decide_on: Callable[[RunState], Decision]) -> Decision:
         try:
-            space = self._target.space()
-            state.journal.begin(space, state.baseline)
-            space.validate(state.baseline)
-            if not space.free:
-                return keep(state.baseline, self._settings.nothing_to_tune)
-            guard = GuardedDesigner(self._designer, space, self._settings.deadline_s)
-            state.meter.switch(state.baseline)
-            warm_up(state)
-            measure_baseline(state)
-            search(state, guard)
-            return decide(state, guard)
+            decision = decide_on(state)
+        except TensorSetChanged as error:
+            decision = keep(state, str(error))
         except (DesignerFailed, Inconclusive, SpaceError) as error:
-            return keep(state.baseline, str(error))
+            return keep(state, str(error))
+        self.can_be_watched = bool(self._target.space().free)
+        return decision
+
+    def _begin(self, state: RunState) -> SearchSpace:
+        space = self._target.space()
+        state.journal.begin(space, state.baseline)
+        space.validate(state.baseline)
+        return space
+
+    def _search(self, state: RunState) -> Decision:
+        space = self._begin(state)
+        if not space.free:
+            return keep(state, self._settings.nothing_to_tune)
+        guard = GuardedDesigner(self._designer, space, self._settings.deadline_s)
+        state.meter.switch(state.baseline)
+        warm_up(state)
+        measure_baseline(state)
+        search(state, guard)
+        return decide(state, guard)
 
     def _fall_back(self, state: RunState, error: Exception) -> Decision:
         """Return to the baseline, as far as the target still lets us."""
@@ -96,12 +163,13 @@ class TuningRun:
             state.meter.switch(state.baseline)
         except Exception as second:  # noqa: BLE001 - nothing is left to try
             self._reporter.warned(f"the baseline could not be brought back: {second!r}; the job keeps its config")
-        return keep(state.baseline, f"the tuner failed: {error!r}")
+        return keep(state, f"the tuner failed: {error!r}")
 
     def _finish(self, state: RunState, decision: Decision) -> Result:
         if decision.is_complete:
             state.journal.enter(Phase.WATCH, config=decision.config)
-        cost_s = state.meter.cost_s(state.baseline, state.baseline_ms)
+        cost_s = state.cost_s
+        state.account.close_search(cost_s)
         interval = decision.interval
         result = Result(
             config=decision.config,

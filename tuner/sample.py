@@ -23,6 +23,7 @@ class VoidReason(str, Enum):
     MIXED_EPOCHS = "mixed_epochs"
     NO_GRADIENTS = "no_gradients"
     INVALID_SCORE = "invalid_score"
+    LAUNCH_FAILED = "launch_failed"
 
 
 class Phase(str, Enum):

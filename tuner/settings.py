@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .config import Config
 from .sample import Trial
 
 
@@ -28,6 +29,7 @@ class RunSettings:
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
         deadline_s: Longest time a designer may think, seconds.
         adoption_pairs: Interleaved pairs of the adoption test, at most.
+        baseline: What the job would run without this search; None is the target's own baseline.
     """
 
     max_samples: int = 20
@@ -44,3 +46,9 @@ class RunSettings:
     prior_trials: tuple[Trial, ...] = ()
     deadline_s: float = 30.0
     adoption_pairs: int = 12
+    baseline: Config | None = None
+
+    @property
+    def baseline_name(self) -> str:
+        """What the baseline is called in a verdict."""
+        return "default" if self.baseline is None else "what is in force"

@@ -23,7 +23,7 @@ MAX_FILE_BYTES = 8 << 20
 
 
 class KeepingLog:
-    """A tuning log that also remembers what is worth keeping of the run."""
+    """A tuning log that also remembers what is worth keeping of its newest run."""
 
     def __init__(self, log: TuningLog) -> None:
         """Pass records on to `log`."""
@@ -32,6 +32,8 @@ class KeepingLog:
 
     def write(self, record: Record) -> None:
         """Append a record; what raises is the log behind, and the record is remembered all the same."""
+        if isinstance(record, RunRecord):
+            self._kept.clear()
         if _is_worth_keeping(record):
             self._kept.append(record)
         self._log.write(record)
@@ -41,7 +43,7 @@ class KeepingLog:
         self._log.close()
 
     def finished_run(self) -> Sequence[Record]:
-        """Return the run's records, none if it was not finished, or measured nothing."""
+        """Return the newest run's records, none if it was not finished, or measured nothing."""
         kinds = {type(record) for record in self._kept}
         return tuple(self._kept) if {ResultRecord, SampleRecord} <= kinds else ()
 
@@ -122,7 +124,7 @@ class StudyStore:
 
 def _is_worth_keeping(record: Record) -> bool:
     if isinstance(record, SampleRecord):
-        return record.valid and record.phase != Phase.WARMUP
+        return record.valid and record.phase not in (Phase.WARMUP, Phase.WATCH)
     return isinstance(record, RunRecord | AdoptionRecord | ResultRecord)
 
 

@@ -42,7 +42,6 @@ class TrialBook:
         """Return the configs with at least one valid sample."""
         return tuple(trial.config for trial in self.trials() if trial.is_conclusive)
 
-    def baseline_times(self) -> tuple[StepTimes, ...]:
-        """Return the step times of the baseline's valid samples."""
-        baseline = next(iter(self._samples))
-        return tuple(sample.step_times for sample in self._samples[baseline] if sample.valid)
+    def times_of(self, config: Config) -> tuple[StepTimes, ...]:
+        """Return the step times of a config's valid samples."""
+        return tuple(sample.step_times for sample in self._samples.get(config, ()) if sample.valid)

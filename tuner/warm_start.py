@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .config import Config
 from .designers.gp import GaussianProcessDesigner
-from .log_reader import RunLog, sample_from_record
+from .log_reader import MOST_SAMPLES, RunLog, sample_from_record
 from .sample import Sample, Trial
 from .space import SearchSpace
 
@@ -84,4 +84,7 @@ def _trials(run: RunLog, space: SearchSpace) -> list[Trial]:
         sample = sample_from_record(record)
         if sample.valid and sample.step_times.is_usable and space.contains(sample.config):
             by_config.setdefault(sample.config, []).append(sample)
-    return [Trial(number, config, tuple(samples)) for number, (config, samples) in enumerate(by_config.items())]
+    return [
+        Trial(number, config, tuple(samples[-MOST_SAMPLES:]))
+        for number, (config, samples) in enumerate(by_config.items())
+    ]

@@ -4,8 +4,9 @@
 It knows the tensors of a step, the layout, and what an allreduce costs here; it is the prior of a first study.
 """
 
+from .computing import computing_s
 from .costs import EngineCosts, LinkCosts, fitted_costs
 from .prior import CostModelPrior
 from .step import JobShape, expected_step_s
 
-__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "expected_step_s", "fitted_costs"]
+__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "computing_s", "expected_step_s", "fitted_costs"]

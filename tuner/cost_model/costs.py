@@ -21,11 +21,14 @@ class LinkCosts:
     Attributes:
         latency_s: One message of nothing, from a rank to one of another host, seconds.
         byte_s: Seconds per byte and direction.
+        together: Where all ranks of a host send at once it takes so many times as long: below 1 where a flat ring,
+            in which one rank sends, does not fill the link.
         message_s: What handing a message to the system, or taking it, costs a core.
     """
 
     latency_s: float = 60e-6
     byte_s: float = 8e-9
+    together: float = 1.0
     message_s: float = 3e-6
 
 
@@ -40,6 +43,8 @@ class EngineCosts:
         tensor_s: A tensor known to the response cache: hook, request, look-up, pack and unpack, seconds.
         uncached_tensor_s: What a tensor costs on top that is negotiated by its name, seconds per rank of the world.
         chunk_s: Synchronization per chunk of a message, seconds.
+        wake_s: What a batch takes from a thread that computes and shares its core, seconds. Steps of 8 to 20 ms on two
+            shared cores gain so much for every batch less (benchmarks/README.md, "Examples as they are").
         link: Of the links between hosts.
     """
 
@@ -49,6 +54,7 @@ class EngineCosts:
     tensor_s: float = 2e-6
     uncached_tensor_s: float = 1.5e-6
     chunk_s: float = 2e-6
+    wake_s: float = 50e-6
     link: LinkCosts = LinkCosts()
 
 

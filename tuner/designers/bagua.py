@@ -56,7 +56,7 @@ class BaguaDesigner:
     def _asked(self) -> tuple[int, int]:
         # scikit-learn takes seconds to import: only when a designer works, in its own thread.
         from skopt import Optimizer  # noqa: PLC0415
-        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
+        from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -2,16 +2,14 @@
 """The Gaussian-process designer: the tuner's own process, noisy expected improvement, and a search over legal configs.
 
 The acquisition is taken over configs that the space accepts, never over the box around their encoding, where a special
-value would be half chosen: first over random ones and neighbours of the best, then over ever closer neighbours of those
-that promise most.
+value would be half chosen: first over configs near the best, or with a parameter drawn anew, then over ever closer
+neighbours of those that promise most. What comes before is the opening (`opening`).
 
-With priors the model begins with the first sample: each prior is the trend of a process of its own, a flat trend is one
-more, and at every update the samples choose.
+Each prior is the trend of a process of its own, a flat trend is one more, and at every update the samples choose.
 """
 
 import math
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,16 +22,19 @@ from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
-from .spread import first_numbers, first_points, neighbour
+from .opening import opening_move
+from .spread import first_numbers, neighbour, redrawn
 
 if TYPE_CHECKING:
     from ringtune.tuner.gp.process import GaussianProcess
 
 Array = NDArray[np.float64]
 
-INITIAL_TRIALS = 4
-"""Configs tried before the model chooses, the baseline included: its priors make a model of a few."""
+FIRST = 4
+"""Configs tried while no window was valid."""
 RANDOM_CANDIDATES = 400
+"""Where a prior says what to expect of them; without one they are rarely better than changes to what is known."""
+REDRAWN_PER_BEST = 100
 NEIGHBOURS_PER_BEST = 30
 BEST_COUNT = 3
 STEPS = (0.06, 0.02)
@@ -88,14 +89,13 @@ class GaussianProcessDesigner:
             self._prior = choices[index]
 
     def suggest(self) -> Suggestion:
-        """Return the config with the largest noisy expected improvement; space-filling ones first, without a prior."""
-        if self._process is None or (self._prior is None and len(self._trials) < INITIAL_TRIALS):
-            tried = {trial.config for trial in self._trials}
-            # Of a space without numbers, the first are all alike.
-            points = [of(self._space, INITIAL_TRIALS, self._seed) for of in (first_numbers, first_points)]
-            config = next((config for config in chain(*points) if config not in tried), self._space.default())
-            return Suggestion(config) if self._process is None else self._with_expectation(config)
-        return self._with_expectation(self._most_promising(self._process))
+        """Return the next move of the opening, then the config with the largest noisy expected improvement."""
+        tried = {trial.config for trial in self._trials}
+        if self._process is None:
+            first = (config for config in first_numbers(self._space, FIRST, self._seed) if config not in tried)
+            return Suggestion(next(first, self._space.default()))
+        config = opening_move(self._space, self._best(), tried, is_informed=self._prior is not None)
+        return self._with_expectation(self._most_promising(self._process) if config is None else config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return the posterior of the noise-free ln(step time).
@@ -106,6 +106,11 @@ class GaussianProcessDesigner:
         if self._process is None:
             raise ValueError("no valid sample to predict from")
         return Prediction(*self._process.predict(self._points(configs, self._prior)))
+
+    def _best(self) -> Config:
+        """Return the measured config with the best posterior mean."""
+        measured = [trial.config for trial in self._trials if trial.is_conclusive]
+        return measured[int(np.argmin(self.predict(measured).mean_log_step_ms))]
 
     def _observed(self, samples: Sequence[Sample], prior: Prior | None) -> Observations:
         y = np.array([math.log(sample.step_times.median) for sample in samples])
@@ -138,9 +143,10 @@ class GaussianProcessDesigner:
         self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
         """Return untried configs; all those drawn where there are none (small spaces)."""
-        drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
+        drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES if self._prior else 0)]
         order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
+            drawn += [redrawn(self._space, measured[int(index)], rng) for _ in range(REDRAWN_PER_BEST)]
             drawn += [neighbour(self._space, measured[int(index)], rng) for _ in range(NEIGHBOURS_PER_BEST)]
         return self._untried(drawn) or list(dict.fromkeys(drawn))
 

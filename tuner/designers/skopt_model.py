@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skopt.acquisition import gaussian_ei
 from skopt.learning import GaussianProcessRegressor
 from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 Array = NDArray[np.float64]
 

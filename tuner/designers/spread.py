@@ -16,6 +16,9 @@ MARGIN = 0.1
 FLIP_SHARE = 0.15
 """Chance that a neighbour differs in a switch, a category or in being special."""
 
+SECOND_SHARE = 0.3
+"""Chance that two parameters are drawn anew, not one."""
+
 
 def first_points(space: SearchSpace, count: int, seed: int) -> list[Config]:
     """Return the built-in defaults, then `count` configs that spread over the space."""
@@ -52,6 +55,15 @@ def neighbour(space: SearchSpace, config: Config, rng: np.random.Generator, step
     moved = space.decode(space.encode(config) + rng.normal(0.0, step, space.dimension))
     flipped = {p.name: other[p.name] for p in space.free if rng.random() < FLIP_SHARE}
     return moved.replace(flipped)
+
+
+def redrawn(space: SearchSpace, config: Config, rng: np.random.Generator) -> Config:
+    """Return `config` with one of its parameters, rarely two, drawn anew from all that is allowed."""
+    other = space.random(rng)
+    count = min(1 + int(rng.random() < SECOND_SHARE), len(space.free))
+    picked = rng.choice(len(space.free), size=count, replace=False)
+    drawn = {space.free[index].name: other[space.free[index].name] for index in picked}
+    return config.replace({**space.fixed, **drawn})
 
 
 def latin_hypercube(count: int, dimension: int, seed: int) -> Array:

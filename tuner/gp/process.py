@@ -20,8 +20,7 @@ long length scale, nor noise from a short one. The mode is found by L-BFGS with 
 & Williams 2006, eq. 5.9).
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .acquisition import noisy_expected_improvement
+from .blas import ONE_BLAS_THREAD
 from .kernel import correlations, length_derivatives, squared_differences
 from .values import JointPosterior, Observations, Points
 
@@ -133,7 +132,7 @@ class GaussianProcess:
 
     def expected_improvement(self, measured: Points, candidates: Points, normals: Array, min_gain: float) -> Array:
         """Return the noisy expected improvement of candidates; see `noisy_expected_improvement`."""
-        with _one_blas_thread():
+        with ONE_BLAS_THREAD.held():
             return noisy_expected_improvement(self.joint(measured, candidates), normals, min_gain)
 
     def left_out_residuals(self) -> tuple[Array, Array]:
@@ -184,7 +183,7 @@ def most_probable_process(alternatives: Sequence[Observations], seed: int) -> tu
     Returns:
         The index of the alternative, and its process.
     """
-    with _one_blas_thread():
+    with ONE_BLAS_THREAD.held():
         starts = _starts(alternatives[0].points.x.shape[1], seed)
         processes = [_fitted_to_all(observed, starts) for observed in alternatives]
         # Compared before any outlier is down-weighted: a wrong trend could call outlier what contradicts it.
@@ -274,10 +273,3 @@ def _priors(count: int) -> list[LogNormal]:
 def _log_priors(count: int) -> tuple[Array, Array]:
     priors = _priors(count)
     return np.log([prior.median for prior in priors]), np.array([prior.log_std for prior in priors])
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Compute on one core: the matrices are tiny, and a second thread only spins, at the expense of the job."""
-    with threadpool_limits(1, user_api="blas"):
-        yield

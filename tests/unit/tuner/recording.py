@@ -3,9 +3,9 @@
 
 from dataclasses import dataclass, field
 
-from ringtune.tuner import Progress, Result, RunSettings, TuningLog, TuningRun, make_designer
+from ringtune.tuner import Phase, Progress, Result, RunSettings, TuningLog, TuningRun, make_designer
 from ringtune.tuner.designers import Designer
-from ringtune.tuner.records import Record
+from ringtune.tuner.records import Record, SampleRecord
 from ringtune.tuner.testing import SyntheticTarget
 
 
@@ -52,6 +52,11 @@ class Outcome:
     target: SyntheticTarget
     observer: RecordingObserver
     records: list[Record]
+
+
+def samples(outcome: Outcome, phase: Phase) -> list[SampleRecord]:
+    """Return the records of a phase's windows."""
+    return [record for record in outcome.records if isinstance(record, SampleRecord) and record.phase == phase]
 
 
 def tune(

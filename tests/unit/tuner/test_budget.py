@@ -6,7 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from ringtune.tuner.budget import ADOPTION_SHARE, adoption_steps, pairs_needed, reserved_steps
+from ringtune.tuner.budget import (
+    ADOPTION_SHARE,
+    EXPLORATION_GRACE_S,
+    EXPLORATION_SHARE,
+    ExplorationAccount,
+    adoption_steps,
+    pairs_needed,
+    reserved_steps,
+)
 from ringtune.tuner.measuring import SETTLE_STEPS
 from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest
 
@@ -36,12 +44,27 @@ def test_neighbouring_pairs_do_not_switch() -> None:
     assert adoption_steps(3, 10) == 6 * 10 + 4 * SETTLE_STEPS
 
 
-@pytest.mark.parametrize("max_steps", [100, 200, 600])
-def test_a_large_gain_leaves_the_steps_to_the_search(max_steps: int) -> None:
-    """And a small one takes no more than its share, if that is enough for a test at all."""
-    least = adoption_steps(MIN_PAIRS, 10)
+@pytest.mark.parametrize(("max_steps", "spare"), [(100, 0), (200, 1), (600, 1)])
+def test_a_large_gain_leaves_the_steps_to_the_search(max_steps: int, spare: int) -> None:
+    """And a small one takes no more than its share, if that is enough for a test at all; a spare pair where it fits."""
+    least = adoption_steps(MIN_PAIRS + spare, 10)
     reserved = [reserved_steps(max_steps, gain, PAIR_STD**2, 10) for gain in (1.0, 0.1, 0.03, 0.011)]
 
     assert reserved == sorted(reserved)
     assert reserved[0] == least == reserved_steps(max_steps, None, PAIR_STD**2, 10)
     assert reserved[-1] == max(ADOPTION_SHARE * max_steps, least)
+
+
+def test_the_account_is_of_the_whole_job() -> None:
+    """Nothing counts in the first minute; then what all searches cost counts together, and no gain pays for another."""
+    account = ExplorationAccount(began_s=1000.0)
+    allowed_s = EXPLORATION_SHARE * 1000.0
+
+    in_grace = account.is_overdrawn(1000.0 + EXPLORATION_GRACE_S, 50.0)
+    account.close_search(-500.0)
+    account.close_search(0.6 * allowed_s)
+
+    assert not in_grace
+    assert not account.is_overdrawn(2000.0, 0.3 * allowed_s)
+    assert account.is_overdrawn(2000.0, 0.5 * allowed_s)
+    assert not account.is_overdrawn(3000.0, 0.5 * allowed_s)

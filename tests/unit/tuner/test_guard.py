@@ -24,7 +24,7 @@ class ScriptedDesigner:
 
     name = "scripted"
 
-    def __init__(self, suggest: Callable[[], Any], means: Any = (3.0, 2.0)) -> None:
+    def __init__(self, suggest: Callable[[], Any], means: Any = (3.0, 2.0, 2.5)) -> None:
         """Answer with the result of `suggest`, and with `means`."""
         self._suggest = suggest
         self._means = means
@@ -41,7 +41,9 @@ class ScriptedDesigner:
         return Prediction(self._means, np.zeros(len(configs)))
 
 
-def guarded(suggest: Callable[[], Any], means: Any = (3.0, 2.0), deadline_s: float = GENEROUS_S) -> GuardedDesigner:
+def guarded(
+    suggest: Callable[[], Any], means: Any = (3.0, 2.0, 2.5), deadline_s: float = GENEROUS_S
+) -> GuardedDesigner:
     """Return a guard around a scripted designer."""
     return GuardedDesigner(ScriptedDesigner(suggest, means), SPACE, deadline_s)
 

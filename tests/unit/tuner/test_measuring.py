@@ -2,11 +2,20 @@
 """Tests of measuring: steps per window, switching, void windows, the account of costs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from ringtune.tuner import Phase, Sample, StepTimes, TargetClosed, VoidReason, Window, WindowSpec, default_config
-from ringtune.tuner.measuring import MAX_REPEATS, SETTLE_STEPS, Meter, Order, steps_for
+from ringtune.tuner.measuring import (
+    LASTING_WINDOWS,
+    MAX_REPEATS,
+    SETTLE_STEPS,
+    Meter,
+    Order,
+    TensorSetChanged,
+    steps_for,
+)
 from ringtune.tuner.testing import SyntheticTarget, poor_baseline
 
 BASELINE, OTHER = default_config(), poor_baseline()
@@ -31,6 +40,11 @@ class ScriptedTarget(SyntheticTarget):
 def window(step_ms: float = 10.0, reason: VoidReason | None = None) -> Window:
     """Return a window of ten equal steps."""
     return Window(1, (step_ms,) * 10, 1000, 1, reason)
+
+
+def failed() -> Window:
+    """Return the window of a launch that failed."""
+    return Window(1, (), 1, 0, VoidReason.LAUNCH_FAILED)
 
 
 def order(config: object = BASELINE, phase: Phase = Phase.SEARCH) -> Order:
@@ -113,3 +127,52 @@ def test_faster_configs_cost_less_than_nothing() -> None:
     meter.measure(order(OTHER))
 
     assert pytest.approx((10 + SETTLE_STEPS) * -4e-3) == meter.cost_s(BASELINE, 10.0)
+
+
+def test_a_launch_that_failed_is_not_repeated() -> None:
+    """Its target has given up, or has tried again itself."""
+    target = ScriptedTarget([failed(), window()])
+
+    sample = Meter(target, lambda _: None).measure(order())
+
+    assert VoidReason.LAUNCH_FAILED is sample.reason
+    assert 1 == len(target._script)
+
+
+def test_what_is_watched_costs_nothing() -> None:
+    """It is what the job runs anyway; its windows are not kept in the account of a long job."""
+    meter = Meter(ScriptedTarget([window(15.0)] * 2), lambda _: None)
+
+    meter.measure(order(OTHER, Phase.WATCH))
+
+    assert 0.0 == meter.cost_s(BASELINE, 10.0)
+    assert {} == meter._explored
+
+
+def test_a_window_of_the_wait_earns_and_never_costs() -> None:
+    """Nothing is tried in it: shorter steps than the baseline's are a gain, longer ones the machine's fault."""
+    meter = Meter(ScriptedTarget([window(15.0), window(8.0)]), lambda _: None)
+    costs = []
+    for _ in range(2):
+        meter.credit(meter.measure(order(OTHER, Phase.WATCH)), 10.0)
+        costs.append(meter.cost_s(BASELINE, 10.0))
+
+    assert costs[0] == 0.0
+    assert costs[1] < 0.0
+
+
+def test_windows_of_other_tensors_are_void_and_in_the_end_an_event() -> None:
+    """The first valid window after warmup says which tensors the samples are of."""
+    others = replace(window(), tensor_set=2)
+    taken: list[Sample] = []
+    meter = Meter(ScriptedTarget([others, window(), others, window(), *[others] * LASTING_WINDOWS]), taken.append)
+    meter.measure(order(phase=Phase.WARMUP))
+    meter.measure(order())
+    meter.measure(order())
+
+    with pytest.raises(TensorSetChanged):
+        meter.measure(order())
+
+    reasons = [sample.reason for sample in taken]
+    changed = VoidReason.TENSOR_SET_CHANGED
+    assert [None, None, changed, None, *[changed] * LASTING_WINDOWS] == reasons

@@ -7,22 +7,12 @@ import numpy as np
 import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
+from ringtune.tuner.budget import EXPLORATION_GRACE_S, EXPLORATION_SHARE
 from ringtune.tuner.measuring import SETTLE_STEPS
-from ringtune.tuner.phases import (
-    EXPLORATION_GRACE_S,
-    EXPLORATION_SHARE,
-    MAX_WARMUP_WINDOWS,
-    STABLE_WINDOWS,
-    is_stable,
-)
+from ringtune.tuner.phases import MAX_WARMUP_WINDOWS, STABLE_WINDOWS, is_stable
 from ringtune.tuner.records import SampleRecord, SuggestionRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, poor_baseline
-from tests.unit.tuner.recording import Outcome, tune
-
-
-def samples(outcome: Outcome, phase: Phase) -> list[SampleRecord]:
-    """Return the records of a phase's windows."""
-    return [record for record in outcome.records if isinstance(record, SampleRecord) and record.phase == phase]
+from tests.unit.tuner.recording import samples, tune
 
 
 def test_stable_needs_enough_windows() -> None:
@@ -166,6 +156,26 @@ def test_exploration_costs_no_more_than_its_share_of_the_time() -> None:
     of_one_try_s = 0.25 * 1.1 * (max(record.steps for record in samples(outcome, Phase.SEARCH)) + SETTLE_STEPS)
     assert outcome.result.cost_s < EXPLORATION_SHARE * outcome.result.seconds + of_one_try_s
     assert len({record.trial_id for record in samples(outcome, Phase.SEARCH)}) == 12
+
+
+class SlowerLater(SyntheticTarget):
+    """A machine on which everything takes longer from the second minute on."""
+
+    def __init__(self) -> None:
+        super().__init__(surface=self._now)
+
+    def _now(self, config: Config) -> float:
+        return engine_like_surface(config) + math.log(10.0) + (0.2 if self.now_s > 70.0 else 0.0)
+
+
+def test_a_machine_that_becomes_slower_does_not_make_the_search_wait_for_ever() -> None:
+    """What waiting takes is not the price of what was tried; its windows are those of a watch."""
+    outcome = tune(SlowerLater(), settings=RunSettings(max_samples=20))
+
+    assert outcome.result.is_complete
+    assert outcome.result.seconds < 3600.0
+    assert samples(outcome, Phase.WATCH)
+    assert len(samples(outcome, Phase.SEARCH)) <= 20 + 1
 
 
 def test_what_is_faster_than_the_baseline_need_not_be_paid_for() -> None:

@@ -24,7 +24,7 @@ def test_samples_are_collected_per_config() -> None:
         book.add(Sample.from_window(window, trial_id=0, config=BASELINE, phase=Phase.BASELINE))
 
     assert [(0, 2)] == [(trial.trial_id, len(trial.samples)) for trial in book.trials()]
-    assert [10.0, 10.0] == [times.median for times in book.baseline_times()]
+    assert [10.0, 10.0] == [times.median for times in book.times_of(default_config())]
 
 
 def test_only_conclusive_trials_count_as_measured() -> None:
@@ -45,4 +45,4 @@ def test_prior_trials_come_in_but_not_for_the_baseline() -> None:
     book = TrialBook(BASELINE, prior)
 
     assert (OTHER,) == book.measured()
-    assert () == book.baseline_times()
+    assert () == book.times_of(default_config())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ringtune.tuner import Config, RunSettings, default_config, make_designer, open_log, search_space
-from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.log_reader import MOST_SAMPLES, RunLog
 from ringtune.tuner.stores import KeepingLog, StudyStore
 from ringtune.tuner.testing import SyntheticTarget, engine_like_surface, measured_trial
 from ringtune.tuner.warm_start import MOST_STUDIES, earlier_studies
@@ -85,3 +85,11 @@ def test_configs_that_are_not_legal_now_are_left_out(run: RunLog) -> None:
     fixed = search_space({"fusion_bytes": 0}, Config({**default_config(), "fusion_bytes": 0}))
 
     assert earlier_studies([run], KEY, fixed, 0) == ()
+
+
+def test_many_samples_of_one_config_are_not_all_taken(run: RunLog) -> None:
+    """A thousand would keep a designer busy for minutes and tell it nothing more."""
+    many = replace(run, samples=[*run.samples, *[run.samples[-1]] * 1000])
+    (study,) = earlier_studies([many], KEY, SPACE, 0)
+
+    assert MOST_SAMPLES >= max(len(trial.samples) for trial in study._trials)

@@ -4,7 +4,7 @@
 import numpy as np
 
 from ringtune.tuner import default_config, search_space
-from ringtune.tuner.designers.spread import first_numbers, first_points, latin_hypercube, neighbour
+from ringtune.tuner.designers.spread import first_numbers, first_points, latin_hypercube, neighbour, redrawn
 
 SPACE = search_space({}, default_config())
 
@@ -53,3 +53,15 @@ def test_neighbours_are_legal_and_closer_with_a_smaller_step() -> None:
         return float(np.median([np.linalg.norm(SPACE.encode(config) - home) for config in near]))
 
     assert distance(0.02) < distance(0.12)
+
+
+def test_one_or_two_parameters_are_drawn_anew() -> None:
+    """The others stay exactly as they are, and each gets its turn."""
+    rng = np.random.default_rng(0)
+    changed = [
+        {name for name, value in redrawn(SPACE, default_config(), rng).items() if value != default_config()[name]}
+        for _ in range(200)
+    ]
+
+    assert {0, 1, 2} == {len(names) for names in changed}
+    assert {parameter.name for parameter in SPACE.free} == set.union(*changed)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The constants that explain the steps measured so far, and are near what the job's start told of them.
+
+A micro-benchmark sees one algorithm on an idle machine. What a step computes, what all ranks of a host get out of their
+link together, and what threads take from each other only steps can tell. So constants are scaled in a few groups, each
+with a log-normal prior, and the most probable scales and computing are taken.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner.config import Config
+from ringtune.tuner.gp.blas import ONE_BLAS_THREAD
+
+from .costs import EngineCosts
+from .step import JobShape, Knobs, step_s_under
+
+Array = NDArray[np.float64]
+
+SCALE_STDS = (0.5, 0.7, 0.3, 0.3, 0.7)
+"""Of the logarithms of what `scaled` takes: what was measured at the start is surer than what was not."""
+USUAL_COMPUTE_SHARE = 0.7
+COMPUTE_STD = 1.0
+"""Of a step, how much is computing, and how far that may be off, as ln: nearly nothing is known of it."""
+LEAST_COMPUTE_SHARE = 0.001
+MODEL_STD = 0.04
+"""By how much the best constants are off at a config, and measurements with them, as ln(step time)."""
+MOST_STDS = 6.0
+"""So far from what is known beforehand constants are looked for."""
+TOLERANCE = 1e-4
+"""Of the sum of squares, relative: what is gained below it is far below the noise."""
+MOST_EVALUATIONS = 40
+
+
+def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
+    """Return the constants times factors.
+
+    Args:
+        costs: The constants.
+        scales: Of work inside a host, of work per tensor and batch, of the links' latency, of their seconds per
+            byte, and of those where all ranks of a host send at once; shape (5,).
+    """
+    inside, control, latency, alone, together = (float(scale) for scale in scales)
+    link = replace(
+        costs.link,
+        latency_s=latency * costs.link.latency_s,
+        message_s=latency * costs.link.message_s,
+        byte_s=alone * costs.link.byte_s,
+        together=together * costs.link.together,
+    )
+    return replace(
+        costs,
+        call_s=inside * costs.call_s,
+        byte_s=inside * costs.byte_s,
+        chunk_s=inside * costs.chunk_s,
+        cycle_s=control * costs.cycle_s,
+        tensor_s=control * costs.tensor_s,
+        uncached_tensor_s=control * costs.uncached_tensor_s,
+        wake_s=control * costs.wake_s,
+        link=link,
+    )
+
+
+def calibrated(
+    job: JobShape, costs: EngineCosts, configs: Sequence[Config], step_s: Sequence[float]
+) -> tuple[EngineCosts, float]:
+    """Return the most probable constants and computing, given measured steps.
+
+    Args:
+        job: What is reduced, and where.
+        costs: What is known of the constants beforehand.
+        configs: Those measured, the baseline first.
+        step_s: What steps under each took, seconds.
+
+    Returns:
+        The constants, and the seconds that a step computes.
+    """
+    # scipy takes half a second to import: only where something is fitted.
+    from scipy.optimize import least_squares  # noqa: PLC0415
+
+    knobs = Knobs.of(configs, job)
+    measured = np.log(np.asarray(step_s, dtype=float))
+    usual = float(measured[0]) + np.log(USUAL_COMPUTE_SHARE)
+    stds = np.array([*SCALE_STDS, COMPUTE_STD])
+
+    def residuals(theta: Array) -> Array:
+        expected = step_s_under(knobs, job, scaled(costs, np.exp(theta[:-1])), float(np.exp(usual + theta[-1])))
+        return np.concatenate([(np.log(expected) - measured) / MODEL_STD, theta / stds])
+
+    reach = MOST_STDS * stds
+    low = np.array([*-reach[:-1], np.log(LEAST_COMPUTE_SHARE / USUAL_COMPUTE_SHARE)])
+    high = np.array([*reach[:-1], -np.log(USUAL_COMPUTE_SHARE)])
+    start = np.zeros(len(stds))
+    with ONE_BLAS_THREAD.held():
+        fit = least_squares(
+            residuals, start, bounds=(low, high), loss="soft_l1", ftol=TOLERANCE, max_nfev=MOST_EVALUATIONS
+        )
+    return scaled(costs, np.exp(fit.x[:-1])), float(np.exp(usual + fit.x[-1]))

@@ -8,17 +8,21 @@ all count for safety.
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import MofNCompleteColumn, Progress
 
 from ringtune.tuner.simulator import SCENARIOS
 
 from .contest import Contest, Outcome
-from .report import Outcomes, render
+from .report import Outcomes, render, render_regret
 from .rivals import RIVALS
+
+FILE_WIDTH = 240
+"""Columns of tables that go into a file."""
 
 
 def main() -> None:
@@ -33,14 +37,19 @@ def main() -> None:
     arguments = parser.parse_args()
     contest = Contest(tuple(arguments.scenarios), tuple(arguments.rivals), tuple(arguments.budgets), arguments.seeds)
     outcomes: list[Outcome] = []
-    with Progress(console=Console(stderr=True)) as progress:
+    tenth = max(contest.runs // 10, 1)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("runs", total=contest.runs)
-        for done in contest.outcomes(arguments.processes):
+        for number, done in enumerate(contest.outcomes(arguments.processes), start=1):
             outcomes += done
             progress.advance(task)
+            if number % tenth == 0 and number < contest.runs:
+                progress.console.print(f"{number} of {contest.runs} runs, those that every rival has done:")
+                render_regret(Outcomes(outcomes), progress.console)
     if arguments.json is not None:
         arguments.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
-    render(Outcomes(outcomes), Console())
+    render(Outcomes(outcomes), Console(width=None if sys.stdout.isatty() else FILE_WIDTH))
 
 
 if __name__ == "__main__":

@@ -77,5 +77,5 @@ def run(scenario: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Ou
 
 @cache
 def _problem(scenario: str) -> Problem:
-    """Return the problem, once per process: its optimum takes seconds to find."""
+    """Return the problem, once per process, with the step times that were simulated."""
     return Problem(SCENARIOS[scenario])

@@ -1,24 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scenario as a problem: its true optimum, and what a job's start would tell the cost model about it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ringtune.tuner import Config, Prior
 from ringtune.tuner.cost_model import CostModelPrior, JobShape, fitted_costs
-from ringtune.tuner.designers.spread import neighbour
-from ringtune.tuner.simulator import Scenario, SimulatedTarget
+from ringtune.tuner.simulator import Noise, Scenario, SimulatedTarget
 from ringtune.tuner.simulator.collectives import Task, allreduce_time
 from ringtune.tuner.simulator.knobs import Algorithm
-from ringtune.tuner.testing import coarse_grid
 
-GRID_POINTS = 6
-CLIMBS = 5
-"""The best of the grid from which the optimum is climbed to."""
-CLIMB_STEPS = (0.1, 0.05, 0.025, 0.0125)
-TRIES = 60
+from .optima import optimum_ms
+
 CALL_BYTES = tuple(1 << power for power in range(10, 25, 2))
 """Allreduces that a job times at its start."""
 CALL_NOISE = 0.15
@@ -40,15 +35,13 @@ class Problem:
 
     @cached_property
     def optimum_ms(self) -> float:
-        """The shortest noise-free step: of a grid, and of climbs from its best."""
-        space, step_ms = self.truth.space(), self.truth.step_ms
-        best = sorted(coarse_grid(space, GRID_POINTS), key=step_ms)[:CLIMBS]
-        rng = np.random.default_rng(0)
-        for step in CLIMB_STEPS:
-            for index, config in enumerate(best):
-                near = [neighbour(space, config, rng, step) for _ in range(TRIES)]
-                best[index] = min([config, *near], key=step_ms)
-        return min(map(step_ms, [*best, self.truth.baseline()]))
+        """The shortest noise-free step, milliseconds."""
+        return optimum_ms(self.scenario)
+
+    @property
+    def without_noise(self) -> "Problem":
+        """The same, on a machine on which every step of a config takes as long."""
+        return Problem(replace(self.scenario, noise=Noise.none()))
 
     def regret(self, config: Config) -> float:
         """Return by which fraction a config's steps are longer than the shortest."""

@@ -28,8 +28,8 @@ class Outcomes:
     """All outcomes, to be asked."""
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        """Take them in any order."""
-        self._all = sorted(outcomes, key=lambda o: (o.scenario, o.seed, o.budget, o.rival))
+        """Take them in any order; of a contest that goes on, those of runs that every rival has done."""
+        self._all = _of_all_rivals(sorted(outcomes, key=lambda o: (o.scenario, o.seed, o.budget, o.rival)))
         self.rivals = tuple(dict.fromkeys(o.rival for o in self._all))
         self.budgets = tuple(sorted({o.budget for o in self._all}))
         self.scenarios = tuple(dict.fromkeys(o.scenario for o in self._all))
@@ -52,6 +52,15 @@ class Outcomes:
         )
 
 
+def _of_all_rivals(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the outcomes on those scenarios and seeds on which every rival has one."""
+    rivals = {outcome.rival for outcome in outcomes}
+    done: dict[tuple[str, int], set[str]] = {}
+    for outcome in outcomes:
+        done.setdefault((outcome.scenario, outcome.seed), set()).add(outcome.rival)
+    return [outcome for outcome in outcomes if done[outcome.scenario, outcome.seed] == rivals]
+
+
 def render(outcomes: Outcomes, console: Console) -> None:
     """Print all tables."""
     searched = outcomes.searched
@@ -62,6 +71,12 @@ def render(outcomes: Outcomes, console: Console) -> None:
         if OURS in outcomes.rivals:
             console.print(_paired_table(outcomes, searched))
     console.print(_safety_table(outcomes))
+
+
+def render_regret(outcomes: Outcomes, console: Console) -> None:
+    """Print the first table alone, of a contest that goes on."""
+    if searched := outcomes.searched:
+        console.print(_regret_table(outcomes, searched))
 
 
 def _regret_table(outcomes: Outcomes, scenarios: Sequence[str]) -> Table:

@@ -81,6 +81,11 @@ def searcher(designer: str, priors_of: PriorsOf = nothing) -> Rival:
     return pick
 
 
+def without_noise(rival: Rival) -> Rival:
+    """Return a rival on a machine without noise: what it loses there the search loses, not the noise."""
+    return lambda problem, budgets, seed: rival(problem.without_noise, budgets, seed)
+
+
 def always_baseline(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
     """Change nothing."""
     del seed
@@ -101,6 +106,7 @@ RIVALS: Mapping[str, Rival] = {
     "ringtune": policy("gp", cost_model),
     "ringtune, warm": policy("gp", earlier_job),
     "ringtune, no prior": policy("gp", nothing),
+    "ringtune, no noise": without_noise(policy("gp", cost_model)),
     "ringtune, false prior": policy("gp", falsehoods),
     "gp, untested": searcher("gp", cost_model),
     "skopt": searcher("skopt"),

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shortest step of a scenario: found once, which takes seconds to a minute, and kept in the user's cache folder.
+
+What is kept is named by a digest of what a scenario's steps depend on and of the simulator's sources, so that it is
+found anew after a change of either.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ringtune.tuner import simulator
+from ringtune.tuner.designers.spread import neighbour
+from ringtune.tuner.simulator import Scenario, SimulatedTarget
+from ringtune.tuner.testing import coarse_grid
+from ringtune.user_cache import user_cache_folder
+
+GRID_POINTS = 6
+CLIMBS = 5
+"""The best of the grid from which the optimum is climbed to."""
+CLIMB_STEPS = (0.1, 0.05, 0.025, 0.0125)
+TRIES = 60
+
+
+def optimum_ms(scenario: Scenario, folder: Path | None = None) -> float:
+    """Return the shortest noise-free step, milliseconds.
+
+    Args:
+        scenario: Of which.
+        folder: Where it may be kept; None is the user's cache folder.
+    """
+    place = (user_cache_folder(os.environ) if folder is None else folder) / "regret" / f"{_digest(scenario)}.json"
+    try:
+        return float(json.loads(place.read_text(encoding="utf-8"))["optimum_ms"])
+    except (OSError, ValueError, KeyError, TypeError):
+        found = search_optimum_ms(scenario.target(0))
+    _keep(place, {"scenario": scenario.name, "optimum_ms": found})
+    return found
+
+
+def search_optimum_ms(target: SimulatedTarget) -> float:
+    """Return the shortest noise-free step, milliseconds: of a grid, and of climbs from its best."""
+    space, step_ms = target.space(), target.step_ms
+    best = sorted(coarse_grid(space, GRID_POINTS), key=step_ms)[:CLIMBS]
+    rng = np.random.default_rng(0)
+    for step in CLIMB_STEPS:
+        for index, config in enumerate(best):
+            near = [neighbour(space, config, rng, step) for _ in range(TRIES)]
+            best[index] = min([config, *near], key=step_ms)
+    return min(map(step_ms, [*best, target.baseline()]))
+
+
+def _keep(place: Path, contents: dict[str, object]) -> None:
+    """Write atomically: several processes may have found the same."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=place.parent, delete=False, encoding="utf-8") as file:
+        json.dump(contents, file)
+    Path(file.name).replace(place)
+
+
+def _digest(scenario: Scenario) -> str:
+    asked = (scenario.job, scenario.cluster, scenario.machine, scenario.baseline)
+    return hashlib.sha256(f"{asked!r} {_sources_digest()}".encode()).hexdigest()[:32]
+
+
+@cache
+def _sources_digest() -> str:
+    """Return what identifies how steps are simulated and optima are looked for."""
+    folder = Path(simulator.__file__).parent
+    sources = (Path(__file__), *(source for source in sorted(folder.glob("*.py")) if source.name != "scenarios.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()

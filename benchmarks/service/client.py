@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One client process: requests that are bytes already, over sockets that are kept open, one request at a time on each.
+
+httpx needs about as much processor time for a request as the service does, so that it would be measured, too; here it
+is some tens of microseconds. What is sent and what is read is HTTP/1.1 with Content-Length, as this service answers.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import uvloop
+
+HEAD_END = b"\r\n\r\n"
+LENGTH = b"content-length:"
+RETRY_AFTER = b"\r\nretry-after:"
+LOST = 0
+"""The status of a request whose connection was closed."""
+UNSENT = -1
+"""The status of a request for which no connection was free when it was due."""
+
+
+@dataclass
+class Observed:
+    """What became of the requests of one run.
+
+    Attributes:
+        elapsed_s: How long it took.
+        latencies_s: Of each request that was answered 2xx; from when it was due, where it had a time.
+        statuses: How many replies had which status.
+        without_retry_after: Refusals (429, 503) that do not say when to come again.
+    """
+
+    elapsed_s: float = 0.0
+    latencies_s: list[float] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)
+    without_retry_after: int = 0
+
+    @property
+    def good_per_s(self) -> float:
+        """Requests answered 2xx, per second."""
+        return len(self.latencies_s) / self.elapsed_s
+
+    def note(self, status: int, head: bytes, latency_s: float) -> None:
+        """Count one reply."""
+        self.statuses[status] += 1
+        if 200 <= status < 300:
+            self.latencies_s.append(latency_s)
+        elif status in {429, 503} and RETRY_AFTER not in head:
+            self.without_retry_after += 1
+
+
+class Connection(asyncio.Protocol):
+    """One socket; `send` returns the reply's status and head."""
+
+    def __init__(self) -> None:
+        """Wait to be connected."""
+        self._transport: asyncio.WriteTransport | None = None
+        self._buffer = b""
+        self._answer: asyncio.Future[tuple[int, bytes]] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be sent on."""
+        return self._transport is not None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's derives from none
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End; what was asked last is lost."""
+        del exc
+        self._transport = None
+        self._finish(LOST, b"")
+
+    def data_received(self, data: bytes) -> None:
+        """Take a part of a reply."""
+        self._buffer += data
+        end = self._buffer.find(HEAD_END)
+        if end < 0:
+            return
+        head = self._buffer[:end].lower()
+        length = int(head.partition(LENGTH)[2].partition(b"\r\n")[0])
+        if len(self._buffer) >= end + len(HEAD_END) + length:
+            self._buffer = b""
+            self._finish(int(head[9:12]), head)
+
+    async def send(self, request: bytes) -> tuple[int, bytes]:
+        """Send a request and return its reply's status and head; `LOST` if the connection is."""
+        if self._transport is None:
+            return LOST, b""
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._answer
+
+    def close(self) -> None:
+        """Close."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def _finish(self, status: int, head: bytes) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result((status, head))
+
+
+@dataclass(frozen=True)
+class Load:
+    """How requests are made.
+
+    Attributes:
+        requests: Gives the next one.
+        connections: At most so many at once.
+        seconds: For so long.
+        rate_per_s: One is due every 1 / rate, whatever became of the others; None: each connection's next one when it
+            has its answer.
+    """
+
+    requests: Callable[[], bytes]
+    connections: int
+    seconds: float
+    rate_per_s: float | None = None
+
+
+def drive(port: int, load: Load) -> Observed:
+    """Put a load on the service at a port of loopback."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_driven(port, load))
+
+
+def request(method: str, path: str, body: Any = None) -> bytes:
+    """Return a request's bytes."""
+    content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+    head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+    if content:
+        head += f"content-type: application/json\r\ncontent-length: {len(content)}\r\n"
+    return head.encode() + b"\r\n" + content
+
+
+def cycled(requests: Sequence[bytes]) -> Callable[[], bytes]:
+    """Return what gives one request after the other, without end."""
+    endless: Iterator[bytes] = (item for _ in iter(int, 1) for item in requests)
+    return endless.__next__
+
+
+async def _driven(port: int, load: Load) -> Observed:
+    loop = asyncio.get_running_loop()
+    pairs = [await loop.create_connection(Connection, "127.0.0.1", port) for _ in range(load.connections)]
+    connections = [connection for _, connection in pairs]
+    observed = Observed()
+    begun_s = time.perf_counter()
+    if load.rate_per_s is None:
+        await asyncio.gather(*(_closed_loop(connection, load, begun_s, observed) for connection in connections))
+    else:
+        await _open_loop(connections, load, load.rate_per_s, begun_s, observed)
+    observed.elapsed_s = time.perf_counter() - begun_s
+    for connection in connections:
+        connection.close()
+    return observed
+
+
+async def _closed_loop(connection: Connection, load: Load, begun_s: float, observed: Observed) -> None:
+    sent_s = time.perf_counter()
+    while sent_s - begun_s < load.seconds and connection.is_open:
+        status, head = await connection.send(load.requests())
+        now_s = time.perf_counter()
+        observed.note(status, head, now_s - sent_s)
+        sent_s = now_s
+
+
+async def _open_loop(
+    connections: Sequence[Connection], load: Load, rate_per_s: float, begun_s: float, observed: Observed
+) -> None:
+    idle = deque(connections)
+    tasks: set[asyncio.Task[None]] = set()
+    for number in range(round(load.seconds * rate_per_s)):
+        due_s = begun_s + number / rate_per_s
+        if (ahead_s := due_s - time.perf_counter()) > 0:
+            await asyncio.sleep(ahead_s)
+        elif number % 8 == 0:
+            await asyncio.sleep(0)  # replies are read, however late this is
+        if not idle:
+            observed.statuses[UNSENT] += 1
+            continue
+        task = asyncio.ensure_future(_one(idle.popleft(), load.requests(), due_s, idle, observed))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+    await asyncio.gather(*tasks)
+
+
+async def _one(
+    connection: Connection, wanted: bytes, due_s: float, idle: deque[Connection], observed: Observed
+) -> None:
+    status, head = await connection.send(wanted)
+    observed.note(status, head, time.perf_counter() - due_s)
+    if connection.is_open:
+        idle.append(connection)

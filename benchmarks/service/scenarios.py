@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of the service: recommendations, results, batches, and more than it can do."""
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from .client import Load, Observed, cycled, drive, request
+from .filling import BASELINE_MS, SEED, Known, candidates, job_id_of, query_of, result_body
+from .server import Server
+
+WARM_QUERIES = 64
+CONNECTIONS = 16
+REPORTING = 48
+"""Connections that report: fewer than the requests that the service lets in."""
+BATCHES = 4
+BATCH = 1000
+PACED_PER_S = 500.0
+REPORTERS = 200
+"""Jobs that report, each to a study of its own."""
+BATCHED_STUDIES = 20
+OVERLOAD = 5
+OVERLOAD_CONNECTIONS = 1000
+RECOVERY_P99_S = 0.1
+RECOVERY_MAX_S = 30
+NO_CACHE: Mapping[str, str] = {"RINGTUNE_SERVICE_CACHE_ENTRIES_MAX": "0"}
+PLACE = "ffffffff"
+"""In the ids of a prepared request: where its number goes."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: Of the load.
+        observed: What became of it.
+        server_cpu_s: What the service's process used meanwhile.
+        trials: In each request that was answered 2xx, 0 where it has none.
+        remark: What else there is to say.
+    """
+
+    name: str
+    observed: Observed
+    server_cpu_s: float
+    trials: int = 0
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A load under settings of the service.
+
+    Attributes:
+        rows: Put it on the service, for so many seconds each, and give a row for each.
+        variables: The service's settings besides the database's.
+    """
+
+    rows: Callable[[Server, Sequence[Known], float], Iterator[Row]]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def measured(name: str, server: Server, load: Load, *, trials: int = 0) -> Row:
+    """Put a load on the service and return what was seen."""
+    before_s = server.cpu_s()
+    observed = drive(server.port, load)
+    return Row(name, observed, server.cpu_s() - before_s, trials)
+
+
+def _asking(queries: Sequence[str]) -> Callable[[], bytes]:
+    return cycled([request("GET", f"/v1/recommendations?{query}") for query in queries])
+
+
+def _shuffled(known: Sequence[Known]) -> list[Known]:
+    order = np.random.default_rng(SEED).permutation(len(known))
+    return [known[number] for number in order.tolist()]
+
+
+def _warm(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    load = Load(_asking([study.query for study in _shuffled(known)[:WARM_QUERIES]]), CONNECTIONS, seconds)
+    yield measured(f"recommendations, {WARM_QUERIES} keys", server, load)
+
+
+def _cold(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    yield measured(
+        "recommendations, no cache",
+        server,
+        Load(_asking([study.query for study in _shuffled(known)]), CONNECTIONS, seconds),
+    )
+
+
+def _nearest(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    """Ask for layouts that nobody measured."""
+    queries = [query_of(replace(study.key, layout=(3,) * len(study.key.layout))) for study in _shuffled(known)]
+    yield measured("recommendations, nearest, no cache", server, Load(_asking(queries), CONNECTIONS, seconds))
+
+
+def _paced(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    load = Load(_asking([study.query for study in _shuffled(known)]), OVERLOAD_CONNECTIONS // 10, seconds, PACED_PER_S)
+    yield measured(f"recommendations, all keys, {PACED_PER_S:.0f}/s", server, load)
+
+
+def _results(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    requests = _reporting(known)
+    yield measured(f"results, {PACED_PER_S:.0f}/s", server, Load(requests, 100, seconds, PACED_PER_S), trials=1)
+    yield measured(f"results, {REPORTING} jobs at once", server, Load(requests, REPORTING, seconds), trials=1)
+
+
+def _batches(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    load = Load(_batching(known), BATCHES, seconds)
+    yield measured(f"batches of {BATCH}, {BATCHES} jobs at once", server, load, trials=BATCH)
+
+
+def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    """Find the peak, offer five times as much, and then see how soon all is as before."""
+    requests = _reporting(known)
+    peak = measured("results: peak", server, Load(requests, REPORTING, seconds), trials=1)
+    yield peak
+    rate_per_s = OVERLOAD * peak.observed.good_per_s
+    over = measured(
+        f"results: {OVERLOAD} x peak", server, Load(requests, OVERLOAD_CONNECTIONS, seconds, rate_per_s), trials=1
+    )
+    share = over.observed.good_per_s / peak.observed.good_per_s
+    yield replace(over, remark=f"goodput {100 * share:.0f} % of peak")
+    for second in range(1, RECOVERY_MAX_S + 1):
+        after = measured("results: afterwards, 500/s", server, Load(requests, 100, 1.0, PACED_PER_S), trials=1)
+        is_normal = {201} == set(after.observed.statuses) and _p99_s(after.observed) <= RECOVERY_P99_S
+        if is_normal or second == RECOVERY_MAX_S:
+            yield replace(after, remark=f"{'normal' if is_normal else 'not normal'} after {second} s")
+            return
+
+
+def _p99_s(observed: Observed) -> float:
+    return percentile(observed.latencies_s, 0.99)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the value below which a share of all lies, NaN without any."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else float("nan")
+
+
+def _reporting(known: Sequence[Known]) -> Callable[[], bytes]:
+    """Return what gives a result of a trial that is new, of one of `REPORTERS` jobs after the other."""
+    configs = candidates()
+    run = uuid.uuid4().hex[:8]
+    prepared = []
+    for number, study in enumerate(_shuffled(known)[:REPORTERS]):
+        body = result_body(job_id_of(1000 + number), configs[number % len(configs)], BASELINE_MS)
+        path = f"/v1/studies/{study.study_id}/trials/{PLACE}-0000-4000-8000-0000{run}/result"
+        prepared.append(request("PUT", path, body))
+    return _numbered(prepared)
+
+
+def _batching(known: Sequence[Known]) -> Callable[[], bytes]:
+    """Return what gives a batch of results that are new, of one job in one study."""
+    configs = candidates()
+    run = uuid.uuid4().hex[:8]
+    prepared = []
+    for number, study in enumerate(_shuffled(known)[:BATCHED_STUDIES]):
+        job_id = job_id_of(2000 + number)
+        results = [
+            {
+                **result_body(job_id, configs[index % len(configs)], BASELINE_MS + 0.01 * index),
+                "trial_id": f"{PLACE}-{index:04x}-4000-8000-0000{run}",
+            }
+            for index in range(BATCH)
+        ]
+        prepared.append(request("POST", f"/v1/studies/{study.study_id}/results", {"results": results}))
+    return _numbered(prepared)
+
+
+def _numbered(prepared: Sequence[bytes]) -> Callable[[], bytes]:
+    numbers = itertools.count()
+    next_one = cycled(prepared)
+    return lambda: next_one().replace(PLACE.encode(), b"%08x" % next(numbers))
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "warm": Scenario(_warm),
+    "cold": Scenario(_cold, NO_CACHE),
+    "nearest": Scenario(_nearest, NO_CACHE),
+    "paced": Scenario(_paced),
+    "results": Scenario(_results),
+    "batches": Scenario(_batches),
+    "overload": Scenario(_overload),
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may: deny by default.
+
+Every path needs a bearer token, but for those in `OPEN_PATHS`; every route needs the scope that it declares, and
+`admin` if it declares none. Where the service listens on loopback and no token was ever created, it is open to this
+machine: then the Host and Origin headers must name loopback, or a web page could reach it under a name of its own.
+"""
+
+import asyncio
+import hashlib
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from anyio import CapacityLimiter, to_thread
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ringtune.service.domain.service import Service
+from ringtune.service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated, UnknownHost
+from ringtune.service.settings import ServiceSettings, is_loopback_host
+
+from .problems import send_problem
+
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""What DESIGN calls open."""
+CALLER_KEY = "ringtune.caller"
+SCOPES_KEY = "ringtune.scopes"
+SCOPE_EXTENSION = "x-ringtune-scope"
+ADMIN = "admin"
+SCHEME = "bearer"
+MAX_SECRET_BYTES = 256
+MAX_KNOWN = 4096
+MAX_LOOKUPS = 4
+"""Unknown secrets that are looked up at the same time; guessing must not keep the database busy."""
+
+Scopes: TypeAlias = frozenset[str]
+EVERYTHING: Scopes = frozenset({"read", "report", ADMIN})
+
+
+def needs(scope: str) -> dict[str, Any]:
+    """Return what a route's `openapi_extra` says, and `authorize` checks."""
+    return {SCOPE_EXTENSION: scope}
+
+
+async def authorize(request: Request) -> None:
+    """Check the scope of the route that was found; the application's dependency, before every route.
+
+    Raises:
+        Forbidden: If the token does not have it.
+    """
+    needed = (getattr(request.scope.get("route"), "openapi_extra", None) or {}).get(SCOPE_EXTENSION, ADMIN)
+    if request.url.path not in OPEN_PATHS:
+        check_scope(request.scope, needed)
+
+
+def check_scope(scope: Scope, needed: str) -> None:
+    """Raise Forbidden if the request's token has neither the scope nor `admin`."""
+    granted: Scopes = scope.get(SCOPES_KEY, frozenset())
+    if needed not in granted and ADMIN not in granted:
+        has = ", ".join(sorted(granted)) or "none"
+        raise Forbidden(
+            f"this call needs the scope {needed!r}, the token has: {has}; ask an operator for another token"
+        )
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls; `token_id` is None where the service is open."""
+
+    token_id: str | None
+    scopes: Scopes
+
+
+@dataclass(frozen=True)
+class _Known:
+    caller: Caller | None
+    until_s: float
+
+
+class Callers:
+    """Finds who calls; remembers it for a moment, so that a revoked token works that long at most."""
+
+    def __init__(self, service: Service, settings: ServiceSettings, clock: Callable[[], float]) -> None:
+        """Ask `service`, in its thread pool."""
+        self._service = service
+        self._fixed = [
+            (token.get_secret_value().encode(), Caller(f"setting:{scope}", frozenset({scope})))
+            for scope, token in settings.fixed_tokens.items()
+        ]
+        self._is_loopback = settings.is_loopback
+        self._ttl_s = settings.cache_ttl_s
+        self._clock = clock
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._strangers: OrderedDict[bytes, _Known] = OrderedDict()  # apart: guesses must not make callers forgotten
+        self._pending: dict[bytes, asyncio.Future[Caller | None]] = {}
+        # Of their own: who is known must not wait for work to end, nor for guesses.
+        self._threads, self._threads_of_known = CapacityLimiter(MAX_LOOKUPS), CapacityLimiter(MAX_LOOKUPS)
+
+    async def find(self, headers: Mapping[bytes, bytes]) -> Caller:
+        """Return who sent these headers.
+
+        Raises:
+            Unauthenticated: If there is no valid token, and the service is not open.
+            UnknownHost: If it is open, and the Host or Origin names another machine.
+            Overloaded: If too many tokens are being looked up, and this one was not valid lately.
+        """
+        authorization = headers.get(b"authorization")
+        if authorization is None:
+            if not self._is_loopback or self._fixed or await self._remembered(b"", self._stranger):
+                raise Unauthenticated("send a token: Authorization: Bearer ...; an operator creates it: ringtune token")
+            check_names(headers)
+            return Caller(None, EVERYTHING)
+        secret = _secret_of(authorization)
+        for known, fixed_caller in self._fixed:
+            if hmac.compare_digest(known, secret):
+                return fixed_caller
+        caller = await self._remembered(hashlib.sha256(secret).digest(), lambda: self._authenticated(secret))
+        if caller is None:
+            raise Unauthenticated("the token is not known, or was revoked; ask an operator for another")
+        return caller
+
+    async def _remembered(self, key: bytes, look_up: Callable[[], Caller | None]) -> Caller | None:
+        known = self._known.get(key) or self._strangers.get(key)
+        if known is not None and known.until_s > self._clock():
+            return known.caller
+        if key not in self._pending:
+            if key not in self._known and len(self._pending) >= MAX_LOOKUPS:
+                raise Overloaded("too many tokens are being looked up; try again")
+            self._pending[key] = asyncio.ensure_future(self._look_up(key, look_up))
+        return await asyncio.shield(self._pending[key])  # one caller who goes away does not cost the others the answer
+
+    async def _look_up(self, key: bytes, look_up: Callable[[], Caller | None]) -> Caller | None:
+        threads = self._threads_of_known if key in self._known else self._threads
+        try:
+            caller = await to_thread.run_sync(look_up, limiter=threads)
+        finally:
+            del self._pending[key]
+        for kept in (self._known, self._strangers):
+            kept.pop(key, None)
+        kept = self._strangers if caller is None else self._known
+        kept[key] = _Known(caller, self._clock() + self._ttl_s)
+        if len(kept) > MAX_KNOWN:
+            kept.popitem(last=False)
+        return caller
+
+    def _stranger(self) -> Caller | None:
+        """Return a caller who may nothing if a token was ever created; None if the service is open."""
+        return Caller(None, frozenset()) if self._service.tokens.list() else None
+
+    def _authenticated(self, secret: bytes) -> Caller | None:
+        token = self._service.tokens.authenticate(secret.decode("ascii"))
+        return None if token is None else Caller(token.token_id, frozenset(token.scopes))
+
+
+class Access:
+    """ASGI middleware: no request passes without a caller, whatever the path, unless the path is open."""
+
+    def __init__(self, app: ASGIApp, *, callers: Callers) -> None:
+        """Wrap `app`."""
+        self._app = app
+        self._callers = callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with its caller, or answer 401 or 421."""
+        if scope["type"] == "lifespan" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return  # a WebSocket is closed: there is none here
+        try:
+            caller = await self._callers.find(dict(scope["headers"]))
+        except ServiceError as error:
+            await send_problem(error, scope, receive, send)
+            return
+        scope[CALLER_KEY] = caller.token_id
+        scope[SCOPES_KEY] = caller.scopes
+        await self._app(scope, receive, send)
+
+
+def check_names(headers: Mapping[bytes, bytes]) -> None:
+    """Raise UnknownHost unless the Host, and the Origin if there is one, are names of loopback."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    origin = headers.get(b"origin")
+    for name, url in (("Host", f"//{host}"), ("Origin", origin.decode("latin-1") if origin is not None else None)):
+        if url is not None and not is_loopback_host(_host_in(url)):
+            raise UnknownHost(
+                f"the {name} header is {url.removeprefix('//')[:100]!r}; without tokens the service answers only to "
+                "localhost, 127.0.0.1 and [::1]"
+            )
+
+
+def _host_in(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _secret_of(authorization: bytes) -> bytes:
+    kind, _, secret = authorization.partition(b" ")
+    secret = secret.strip()
+    if kind.lower() != SCHEME.encode() or not 0 < len(secret) <= MAX_SECRET_BYTES or not secret.isascii():
+        raise Unauthenticated("the Authorization header is no bearer token; send Authorization: Bearer ...")
+    return secret

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the process lives, whether it can work, what it counts, what it offers."""
+
+from typing import Any, Literal
+
+from anyio import to_thread
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ringtune.service.errors import StoreUnavailable
+from ringtune.service.schemas.fields import Message
+
+from .access import needs
+from .parts import PartsDep
+
+METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+router = APIRouter(tags=["health"])
+
+
+class Health(Message):
+    """That it is well."""
+
+    status: Literal["ok"] = "ok"
+
+
+@router.get("/healthz")
+async def healthz() -> Health:
+    """Whether the process lives; asks nothing of the database."""
+    return Health()
+
+
+@router.get("/readyz")
+async def readyz(parts: PartsDep) -> Health:
+    """Whether the database answers and has this program's schema; 503 while it does not."""
+    if parts.ending.is_set() or not await to_thread.run_sync(parts.service.is_ready, limiter=parts.health_threads):
+        raise StoreUnavailable("the database does not answer, or the service is ending; wait")
+    return Health()
+
+
+@router.get(
+    "/metrics",
+    openapi_extra=needs("read"),
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(parts: PartsDep) -> Response:
+    """Return the counters in Prometheus's text format."""
+    text = await to_thread.run_sync(parts.metrics.text, limiter=parts.health_threads)
+    return Response(text, media_type=METRICS_MEDIA_TYPE)
+
+
+@router.get("/openapi.json", openapi_extra=needs("read"))
+async def openapi(request: Request) -> dict[str, Any]:
+    """Return this description."""
+    description: dict[str, Any] = request.app.openapi()
+    return description

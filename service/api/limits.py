@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds on what a client may cost: requests per token, bytes and seconds of a body, requests at work at once.
+
+What is over a bound is refused at once, with `Retry-After` where waiting helps; nothing queues without end.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ringtune.service.errors import BodyTooLarge, Overloaded, RateLimited, ServiceError
+
+from .access import CALLER_KEY, OPEN_PATHS
+from .problems import send_problem
+from .refusals import BodyTimeoutError, UnsupportedMediaTypeError
+
+MAX_CALLERS = 10_000
+READ_FACTOR = 4
+"""How much of a body that is too large is read before the connection is cut."""
+STREAMS = frozenset({"/v1/events"})
+"""Replies that last: they have a bound of their own and take no slot."""
+
+
+@dataclass
+class _Bucket:
+    tokens: float
+    updated_s: float
+
+
+class RateLimit:
+    """ASGI middleware: a token bucket per bearer token. Callers without one (on loopback) are not limited."""
+
+    def __init__(self, app: ASGIApp, *, rate_per_s: float, burst: int, clock: Callable[[], float]) -> None:
+        """Allow `burst` requests at once and `rate_per_s` for ever; a rate of 0 allows any."""
+        self._app = app
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._clock = clock
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 429."""
+        caller = scope.get(CALLER_KEY)
+        wait_s = self._wait_s(caller) if caller is not None and self._rate_per_s > 0 else 0.0
+        if wait_s > 0:
+            detail = f"this token made more than {self._rate_per_s:g} requests/s; wait {wait_s:.2g} s, or send batches"
+            await send_problem(RateLimited(detail, retry_after_s=wait_s), scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _wait_s(self, caller: str) -> float:
+        """Take one from the caller's bucket and return 0, or return when there is one."""
+        now_s = self._clock()
+        bucket = self._buckets.setdefault(caller, _Bucket(self._burst, now_s))
+        self._buckets.move_to_end(caller)
+        if len(self._buckets) > MAX_CALLERS:
+            self._buckets.popitem(last=False)
+        bucket.tokens = min(self._burst, bucket.tokens + (now_s - bucket.updated_s) * self._rate_per_s)
+        bucket.updated_s = now_s
+        if bucket.tokens < 1:
+            return (1 - bucket.tokens) / self._rate_per_s
+        bucket.tokens -= 1
+        return 0.0
+
+
+class BodyLimit:
+    """ASGI middleware: reads the body, counting it, before anything works on it; compressed bodies are refused."""
+
+    def __init__(self, app: ASGIApp, *, bytes_max: int, larger: Mapping[str, int], timeout_s: float) -> None:
+        """Allow `bytes_max`, or what `larger` says for a path; a body has to be there after `timeout_s`."""
+        self._app = app
+        self._bytes_max = bytes_max
+        self._larger = larger
+        self._timeout_s = timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with its whole body, or answer 408, 413 or 415."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        if b"content-length" not in headers and b"transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return
+        try:
+            body = await self._read(scope["path"], headers, receive)
+        except ServiceError as error:
+            await send_problem(error, scope, receive, send)
+            return
+        if body is not None:
+            await self._app(scope, _replay(body, receive), send)
+
+    async def _read(self, path: str, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | None:
+        """Return the body, or None if the client went away."""
+        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
+        if encoding != b"identity":
+            raise UnsupportedMediaTypeError("compressed bodies are not read; send it without Content-Encoding")
+        bytes_max = self._larger.get(path, self._bytes_max)
+        try:
+            return await asyncio.wait_for(_gather(receive, bytes_max), self._timeout_s)
+        except asyncio.TimeoutError as error:
+            raise BodyTimeoutError(f"the body was not there after {self._timeout_s:g} s; send it faster") from error
+
+
+async def _gather(receive: Receive, bytes_max: int) -> bytes | None:
+    """Return the body, or None if the client went away.
+
+    A little too much is read to its end and dropped: a connection that is closed on a client that still sends resets,
+    and the client would never read why.
+    """
+    parts = []
+    size = 0
+    has_more = True
+    while has_more and size <= READ_FACTOR * bytes_max:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= bytes_max:
+            parts.append(part)
+        has_more = message.get("more_body", False)
+    if size > bytes_max:
+        raise BodyTooLarge(f"the body has more than the {bytes_max} bytes that are allowed; send it in parts")
+    return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body once, and then what the connection has to say."""
+    waiting = [body]
+
+    async def receive_again() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return receive_again
+
+
+class Gate:
+    """ASGI middleware: so many requests at work or waiting for a thread, and no more."""
+
+    def __init__(self, app: ASGIApp, *, requests_max: int) -> None:
+        """Let `requests_max` in."""
+        self._app = app
+        self._requests_max = requests_max
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 503 at once; health is always answered."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or scope["path"] in STREAMS:
+            await self._app(scope, receive, send)
+            return
+        if self._inside >= self._requests_max:
+            detail = f"{self._inside} requests are at work; nothing was done with this one; try again"
+            await send_problem(Overloaded(detail), scope, receive, send)
+            return
+        self._inside += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._inside -= 1

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators watch, for Prometheus: requests by route and status, and what there is to do."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ringtune.service.domain.service import Service
+from ringtune.service.errors import ServiceError
+
+from .listeners import Listeners
+
+LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+ROUTE_KEY = "ringtune.route"
+UNKNOWN_ROUTE = "unknown"
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+
+
+class Metrics:
+    """The process's counters, in a registry of their own."""
+
+    def __init__(self, service: Service, listeners: Listeners) -> None:
+        """Count from zero; what there is to do is asked of `service` when somebody reads."""
+        self.registry = CollectorRegistry()
+        labels = ("method", "route")
+        self._requests = Counter("ringtune_requests", "Requests answered.", (*labels, "status"), registry=self.registry)
+        self._latency = Histogram(
+            "ringtune_request_seconds",
+            "From the request's head to the reply's end.",
+            labels,
+            buckets=LATENCY_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.at_work = Gauge("ringtune_requests_at_work", "Requests being answered.", registry=self.registry)
+        self.asks = Counter("ringtune_asks", "Suggestions given.", registry=self.registry)
+        self.tells = Counter("ringtune_tells", "Results by what became of them.", ("status",), registry=self.registry)
+        self.recommendations = Counter(
+            "ringtune_recommendations",
+            "Recommendations by source, without the cache's.",
+            ("source",),
+            registry=self.registry,
+        )
+        self.cache_hits = Counter("ringtune_cache_hits", "Recommendations out of the cache.", registry=self.registry)
+        listening = Gauge("ringtune_events_listeners", "Clients of /v1/events.", registry=self.registry)
+        listening.set_function(lambda: listeners.count)
+        self.registry.register(_LoadCollector(service))
+
+    def answered(self, method: str, route: str, status: int, elapsed_s: float) -> None:
+        """Count one reply."""
+        known = method if method in KNOWN_METHODS else "other"
+        self._requests.labels(known, route, str(status)).inc()
+        self._latency.labels(known, route).observe(elapsed_s)
+
+    def text(self) -> bytes:
+        """Return everything in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+
+class _LoadCollector(Collector):
+    """Asks the domain what there is to do, at the moment somebody wants to know."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def describe(self) -> Iterable[Metric]:
+        """Return nothing: registering must not ask the database."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the figures, or that the database does not answer."""
+        try:
+            load = self._service.load()
+        except ServiceError:
+            yield GaugeMetricFamily("ringtune_database_up", "Whether the database answers.", value=0)
+            return
+        yield GaugeMetricFamily("ringtune_database_up", "Whether the database answers.", value=1)
+        gauges = (
+            ("queued_results", "Results that wait for their commit.", load.queued_results),
+            ("live_leases", "Trials under a lease.", load.live_leases),
+            ("queued_suggestions", "Suggestions ready to be asked for.", load.queued_suggestions),
+            ("database_connections", "Database connections in use.", load.connections),
+            ("design_workers", "Processes of the optimizer.", load.design_workers),
+        )
+        for name, words, value in gauges:
+            yield GaugeMetricFamily(f"ringtune_{name}", words, value=value)
+        yield CounterMetricFamily("ringtune_designs", "Suggestions computed.", value=load.designs)
+        yield CounterMetricFamily("ringtune_design_seconds", "What computing them took.", value=load.design_s)
+
+
+class Measured:
+    """ASGI middleware: counts every reply under its route's template, never under a path that a client made up."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Wrap `app`."""
+        self._app = app
+        self._metrics = metrics
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and count its reply."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun_s = self._clock()
+        status = 500
+
+        async def watching(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self._metrics.at_work.inc()
+        try:
+            await self._app(scope, receive, watching)
+        finally:
+            self._metrics.at_work.dec()
+            route = str(scope.get(ROUTE_KEY) or getattr(scope.get("route"), "path", UNKNOWN_ROUTE))
+            self._metrics.answered(scope["method"], route, status, self._clock() - begun_s)

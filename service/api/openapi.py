@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenAPI description: what FastAPI derives from the routes, and what the middleware adds to every one of them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from ringtune.service.schemas import Problem
+
+from .access import OPEN_PATHS
+from .problems import MEDIA_TYPE
+
+REFERENCE = {"$ref": "#/components/schemas/Problem"}
+CONTENT: Mapping[str, Any] = {MEDIA_TYPE: {"schema": REFERENCE}}
+EVERYWHERE: Mapping[str, str] = {
+    "401": "There is no valid token.",
+    "403": "The token lacks the scope.",
+    "421": "Without tokens: the Host or Origin header does not name loopback.",
+    "422": "A field is not as described here, or the values make no sense together.",
+    "429": "Too many requests with this token; `Retry-After` says when.",
+    "503": "Overloaded, or the database does not answer; `Retry-After` says when. Every call may be repeated as it is.",
+}
+WITH_BODY: Mapping[str, str] = {
+    "400": "The body is not JSON.",
+    "408": "The body came too slowly.",
+    "413": "The body is too large.",
+    "415": "The body is compressed, or of another type.",
+}
+WITHOUT_TOKEN = frozenset({"401", "403", "421", "429"})
+RETRY_AFTER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Return the description of all routes, with the problems that each may answer and the token that it needs."""
+    document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    schemas = components.setdefault("schemas", {})
+    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+    schemas.update(problem.pop("$defs", {}))
+    schemas["Problem"] = problem
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for path, operation in _operations(document):
+        _add_problems(operation, is_open=path in OPEN_PATHS)
+    return document
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+
+
+def _add_problems(operation: dict[str, Any], *, is_open: bool) -> None:
+    responses = operation["responses"]
+    added = {**EVERYWHERE, **(WITH_BODY if "requestBody" in operation else {})}
+    if is_open:
+        added = {status: words for status, words in added.items() if status not in WITHOUT_TOKEN}
+    else:
+        operation["security"] = [{"token": []}]
+    responses.update({status: {"description": words} for status, words in added.items()})
+    for status in filter(_is_error, responses):
+        responses[status]["content"] = dict(CONTENT)
+    for status in {"429", "503"} & set(responses):
+        responses[status]["headers"] = RETRY_AFTER
+
+
+def _is_error(status: str) -> bool:
+    return status.isdigit() and int(status) >= 400

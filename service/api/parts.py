@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the routes need, made once by `create_app` and handed to them by FastAPI."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias
+
+from anyio import CapacityLimiter
+from fastapi import Depends
+from fastapi.routing import APIRoute
+from pydantic_core import from_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ringtune.service.domain.service import Service
+from ringtune.service.settings import ServiceSettings
+
+from .listeners import Listeners
+from .metrics import Metrics
+from .recommendation_cache import RecommendationCache
+from .refusals import UnreadableBodyError
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+"""What a route may answer besides, for OpenAPI."""
+HEALTH_THREADS = 2
+"""Of their own, so that health is answered while all others are busy."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one application.
+
+    Attributes:
+        settings: As they were read at the start.
+        service: The domain.
+        metrics: The counters.
+        cache: Encoded recommendations.
+        listeners: Clients of the events.
+        ending: Set when the process is asked to end: replies that last end then.
+        health_threads: Bounds the threads of health checks.
+    """
+
+    settings: ServiceSettings
+    service: Service
+    metrics: Metrics
+    cache: RecommendationCache
+    listeners: Listeners
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    health_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(HEALTH_THREADS))
+
+
+async def parts_of(request: Request) -> Parts:
+    """Return the application's parts."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+async def _service_of(request: Request) -> Service:
+    return (await parts_of(request)).service
+
+
+async def _metrics_of(request: Request) -> Metrics:
+    return (await parts_of(request)).metrics
+
+
+PartsDep = Annotated[Parts, Depends(parts_of)]
+ServiceDep = Annotated[Service, Depends(_service_of)]
+MetricsDep = Annotated[Metrics, Depends(_metrics_of)]
+
+
+class _StrictRequest(Request):
+    """A request whose JSON is JSON: no NaN, no Infinity, no nesting without end."""
+
+    async def json(self) -> Any:
+        """Return the body's value.
+
+        Raises:
+            UnreadableBodyError: If it is no JSON.
+        """
+        try:
+            return from_json(await self.body(), allow_inf_nan=False)
+        except ValueError as error:
+            raise UnreadableBodyError(f"the body is not JSON: {str(error)[:200]}") from error
+
+
+class JsonRoute(APIRoute):
+    """A route that reads its body strictly."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the framework's handler, with a strict request."""
+        handle = super().get_route_handler()
+
+        async def handle_strictly(request: Request) -> Response:
+            return await handle(_StrictRequest(request.scope, request.receive))
+
+        return handle_strictly
+
+
+def encoded(value: Any) -> bytes:
+    """Return compact JSON of plain values."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error as `application/problem+json` (RFC 9457) with a stable code, whoever raised it."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ringtune.service.errors import ServiceError
+
+from .refusals import InternalError, MalformedRequestError, MethodNotAllowedError, RouteNotFound, UnreadableBodyError
+from .request_ids import request_id_of
+
+MEDIA_TYPE = "application/problem+json"
+MAX_FIELD_ERRORS = 20
+MAX_DETAIL = 2000
+BY_STATUS: Mapping[int, tuple[type[ServiceError], str]] = {
+    400: (UnreadableBodyError, "the body is not JSON, or nested too deeply; send UTF-8 JSON"),
+    404: (RouteNotFound, "{method} {path} leads nowhere; /openapi.json lists the calls"),
+    405: (MethodNotAllowedError, "{path} does not know {method}; /openapi.json lists the calls"),
+}
+
+
+def problem_response(
+    error: ServiceError,
+    request_id: str,
+    *,
+    fields: Sequence[Mapping[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return the reply for an error, with `Retry-After` (whole seconds) where it has one."""
+    problem = {
+        "type": "about:blank",
+        "title": error.title,
+        "status": error.status,
+        "code": error.code,
+        "detail": error.detail[:MAX_DETAIL],
+        "request_id": request_id,
+        "errors": list(fields),
+    }
+    known = dict(headers or {})
+    if error.retry_after_s is not None:
+        known["retry-after"] = str(max(1, math.ceil(error.retry_after_s)))
+    if error.status == 401:
+        known["www-authenticate"] = 'Bearer realm="ringtune"'
+    body = json.dumps(problem).encode()  # ASCII: a lone surrogate out of a request cannot break the reply
+    return Response(body, error.status, known, media_type=MEDIA_TYPE)
+
+
+async def send_problem(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with an error from a middleware; what is left of the request's body is not read."""
+    headers = {"connection": "close"} if error.status in {408, 413} else None
+    await problem_response(error, request_id_of(scope), headers=headers)(scope, receive, send)
+
+
+class Failures:
+    """ASGI middleware: a bug becomes a reply that says so and nothing of how; the log has the rest."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Wrap `app`."""
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; answer 500 if that raises before a reply was begun, else break the connection off."""
+        has_begun = False
+
+        async def watching(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watching)
+        except Exception as error:
+            if scope["type"] != "http":
+                raise
+            request_id = request_id_of(scope)
+            log: Any = structlog.get_logger()
+            log.exception("request_failed", request_id=request_id, method=scope["method"], path=scope["path"])
+            if has_begun:
+                raise
+            if not isinstance(error, ServiceError):
+                error = InternalError(f"this is a bug of the service; its log says more under {request_id}")
+            await send_problem(error, scope, receive, send)
+
+
+def install_handlers(app: FastAPI) -> None:
+    """Make the application answer every error as a problem."""
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+
+
+async def _service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return problem_response(error, request_id_of(request.scope))
+
+
+async def _validation_error(request: Request, error: Exception) -> Response:
+    """Name the fields; what was sent is not repeated, for it may be large or secret."""
+    assert isinstance(error, RequestValidationError)
+    found = error.errors()
+    fields = [
+        {"location": ".".join(str(part) for part in item["loc"])[:200], "message": str(item["msg"])[:500]}
+        for item in found[:MAX_FIELD_ERRORS]
+    ]
+    first = fields[0] if fields else {"location": "request", "message": "not valid"}
+    detail = f"{len(found)} field(s) are not as /openapi.json says; the first: {first['location']}: {first['message']}"
+    return problem_response(MalformedRequestError(detail), request_id_of(request.scope), fields=fields)
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Answer what the framework refuses: unknown routes and methods, bodies that are no JSON."""
+    assert isinstance(error, HTTPException)
+    kind, words = BY_STATUS.get(error.status_code, (UnreadableBodyError, str(error.detail)))
+    detail = words.format(method=request.method, path=request.url.path[:200])
+    return problem_response(kind(detail), request_id_of(request.scope), headers=error.headers)

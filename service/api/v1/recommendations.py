@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`GET /v1/recommendations`: the config that a job should start with."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ringtune.service import schemas
+from ringtune.service.api.access import needs
+from ringtune.service.api.parts import JsonRoute, PartsDep, encoded
+from ringtune.service.domain.values import Recommendation, RecommendationQuery
+from ringtune.service.schemas.fields import (
+    LARGEST_INTEGER,
+    MAX_HOSTS,
+    MAX_RANKS_PER_HOST,
+    Fingerprint,
+    Message,
+    Name,
+    TargetName,
+)
+
+router = APIRouter(tags=["recommendations"], route_class=JsonRoute)
+
+QueryCount = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
+
+
+class Question(Message):
+    """Who asks for a start: the model by name or by fingerprint."""
+
+    model_config = ConfigDict(strict=False)  # a query string is text
+
+    model: Annotated[
+        Name | SkipJsonSchema[None], Field(description="Its name; an ambiguous one is answered with candidates.")
+    ] = None
+    model_fingerprint: Fingerprint | SkipJsonSchema[None] = None
+    hardware: Annotated[
+        Fingerprint | SkipJsonSchema[None], Field(description="As `ringtune doctor --fingerprint` prints it.")
+    ] = None
+    world_size: Annotated[int, Field(ge=1, le=MAX_HOSTS * MAX_RANKS_PER_HOST)] = 1
+    local_size: (
+        Annotated[int, Field(ge=1, le=MAX_RANKS_PER_HOST, description="Ranks per host; default: all on one.")]
+        | SkipJsonSchema[None]
+    ) = None
+    target: TargetName = "ringtune"
+    surface_version: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    step_bytes: Annotated[
+        QueryCount | SkipJsonSchema[None], Field(description="Gradient bytes of a step: finds similar models.")
+    ] = None
+    tensors: Annotated[QueryCount | SkipJsonSchema[None], Field(description="Gradients of a step.")] = None
+
+
+@router.get(
+    "/v1/recommendations",
+    openapi_extra=needs("read"),
+    response_model=schemas.Recommendation,
+)
+async def recommend(request: Request, question: Annotated[Question, Query()], parts: PartsDep) -> Response:
+    """Recommend a config: of the same study, else of the nearest, else the default. No evidence is an answer too.
+
+    Give `model_fingerprint`, or `model`. What is_prior marks must be tested by the job before it is believed.
+    """
+    found = await run_in_threadpool(parts.service.recommendations.find, to_query(question))
+    parts.metrics.recommendations.labels(found.source).inc()
+    body = encoded(to_reply(found))
+    parts.cache.put(request.scope["query_string"], body)
+    return Response(body, media_type="application/json")
+
+
+def to_query(question: Question) -> RecommendationQuery:
+    """Return the domain's question."""
+    return RecommendationQuery(
+        hardware=question.hardware,
+        world_size=question.world_size,
+        local_size=question.local_size or question.world_size,
+        model=question.model_fingerprint,
+        model_name=question.model,
+        target=question.target,
+        surface_version=question.surface_version,
+        step_bytes=question.step_bytes,
+        tensors=question.tensors,
+    )
+
+
+def to_reply(found: Recommendation) -> dict[str, Any]:
+    """Return the reply's values; plain ones, for the model's checks would cost more than finding the answer."""
+    return {
+        "config": found.config.to_json(),
+        "source": found.source,
+        "target": found.target,
+        "is_prior": found.is_prior,
+        "evidence": asdict(found.evidence),
+        "key": None if found.key is None else asdict(found.key),
+        "distance": found.distance,
+        "reason": found.reason or None,
+        "candidates": [
+            {"model_fingerprint": item.model, "model_name": item.model_name, "trials": item.trials}
+            for item in found.candidates
+        ],
+    }

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`PUT .../trials/{id}/result` and `POST .../results`: telling. What is answered is durable."""
+
+from collections.abc import Iterable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from ringtune.service import schemas
+from ringtune.service.api.access import needs
+from ringtune.service.api.metrics import Metrics
+from ringtune.service.api.parts import JsonRoute, MetricsDep, ServiceDep
+from ringtune.service.domain.values import Adoption, ReportedResult, Stored
+from ringtune.tuner import Config, Phase, StepTimes, VoidReason
+
+from .studies import NO_STUDY, StudyId
+from .suggestions import TrialId
+
+router = APIRouter(tags=["results"], route_class=JsonRoute)
+
+
+@router.put(
+    "/v1/studies/{study_id}/trials/{trial_id}/result",
+    openapi_extra=needs("report"),
+    responses={
+        **NO_STUDY,
+        201: {"model": schemas.StoredResult, "description": "It was stored."},
+        409: {"description": "The trial has another result, or is another job's."},
+    },
+)
+def tell(
+    *,
+    study_id: StudyId,
+    trial_id: TrialId,
+    body: schemas.Result,
+    service: ServiceDep,
+    metrics: MetricsDep,
+    response: Response,
+) -> schemas.StoredResult:
+    """Report what was measured. The same again is answered 200; a result that came after its lease is kept as late."""
+    stored = service.ledger.tell(study_id, trial_id, to_result(body))
+    _count(metrics, [stored])
+    response.status_code = 200 if stored.status == "same" else 201
+    return to_stored(stored)
+
+
+@router.post("/v1/studies/{study_id}/results", openapi_extra=needs("report"), responses=NO_STUDY)
+def tell_batch(
+    study_id: StudyId, body: schemas.ResultBatch, service: ServiceDep, metrics: MetricsDep
+) -> schemas.StoredBatch:
+    """Report several results at once; each is judged on its own, and its status stands at its place in the reply."""
+    results = [(item.trial_id, to_result(item)) for item in body.results]
+    stored = service.ledger.tell_batch(study_id, results)
+    _count(metrics, stored)
+    return schemas.StoredBatch(items=[to_stored(item) for item in stored])
+
+
+def to_result(body: schemas.Result) -> ReportedResult:
+    """Return the domain's result."""
+    times = body.step_ms
+    known = times.median is not None and times.mad is not None and times.mean is not None
+    return ReportedResult(
+        config=Config(body.config),
+        job_id=body.job_id,
+        score_bytes_per_s=body.score_bytes_per_s,
+        step_ms=StepTimes(times.median, times.mad, times.mean) if known else None,  # type: ignore[arg-type]
+        steps=body.steps,
+        valid=body.valid,
+        reason=None if body.reason is None else VoidReason(body.reason),
+        adoption=None if body.adoption is None else Adoption(**body.adoption.model_dump()),
+        phase=Phase(body.phase),
+        run_id=body.run_id,
+        fencing_token=body.fencing_token,
+    )
+
+
+def to_stored(stored: Stored) -> schemas.StoredResult:
+    """Return the reply's words on a result."""
+    return schemas.StoredResult(trial_id=stored.trial_id, status=stored.status, reason=stored.reason)
+
+
+def _count(metrics: Metrics, stored: Iterable[Stored]) -> None:
+    for item in stored:
+        metrics.tells.labels(item.status).inc()

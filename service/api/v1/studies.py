@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`/v1/studies`: all trials for one key."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from pydantic import ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from ringtune.service import schemas
+from ringtune.service.api.access import needs
+from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
+from ringtune.service.domain.values import Study, StudyFilter, StudyKey
+from ringtune.service.schemas.fields import MAX_PAGE, Fingerprint, Message, Name, TargetName
+
+router = APIRouter(tags=["studies"], route_class=JsonRoute)
+StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="As the service named the study.")]
+NO_STUDY: Responses = {404: {"description": "There is no such study."}}
+DEFAULT_PAGE = 50
+
+
+class Listing(Message):
+    """Which studies, and which page of them."""
+
+    model_config = ConfigDict(strict=False)  # a query string is text
+
+    model_fingerprint: Fingerprint | SkipJsonSchema[None] = None
+    model: Name | SkipJsonSchema[None] = None
+    hardware: Fingerprint | SkipJsonSchema[None] = None
+    target: TargetName | SkipJsonSchema[None] = None
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE)] = DEFAULT_PAGE
+    cursor: Annotated[
+        str | SkipJsonSchema[None], Field(max_length=200, description="The `next_cursor` of the page before.")
+    ] = None
+
+
+@router.post("/v1/studies", openapi_extra=needs("report"))
+def find_or_create_study(new: schemas.NewStudy, service: ServiceDep) -> schemas.Study:
+    """Return the study of a key; make it if there is none. The names and the space stay those of the first job."""
+    study = service.studies.find_or_create(
+        to_key(new.key),
+        model_name=new.model_name,
+        hardware_name=new.hardware_name,
+        space_json=new.search_space.model_dump(),
+        gradient_bytes=tuple(new.gradient_bytes),
+    )
+    return to_study(study)
+
+
+@router.get("/v1/studies", openapi_extra=needs("read"))
+def list_studies(listing: Annotated[Listing, Query()], service: ServiceDep) -> schemas.StudyPage:
+    """List studies, page by page."""
+    wanted = StudyFilter(listing.model_fingerprint, listing.model, listing.hardware, listing.target)
+    page = service.studies.list(wanted, cursor=listing.cursor, limit=listing.limit)
+    return schemas.StudyPage(items=[to_study(study) for study in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/v1/studies/{study_id}", openapi_extra=needs("read"), responses=NO_STUDY)
+def get_study(study_id: StudyId, service: ServiceDep) -> schemas.Study:
+    """Return one study."""
+    return to_study(service.studies.get(study_id))
+
+
+@router.delete("/v1/studies/{study_id}", openapi_extra=needs("admin"), responses=NO_STUDY, status_code=204)
+def delete_study(study_id: StudyId, service: ServiceDep) -> None:
+    """Delete a study and everything that was reported to it."""
+    service.studies.delete(study_id)
+
+
+def to_key(key: schemas.StudyKey) -> StudyKey:
+    """Return the domain's key; the layout is sorted, as keys have it."""
+    return StudyKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
+
+
+def to_study(study: Study) -> schemas.Study:
+    """Return the reply's study."""
+    key = study.key
+    return schemas.Study(
+        id=study.study_id,
+        key=schemas.StudyKey(
+            hardware=key.hardware,
+            model=key.model,
+            layout=list(key.layout),
+            target=key.target,
+            surface_version=key.surface_version,
+        ),
+        model_name=study.model_name,
+        hardware_name=study.hardware_name,
+        search_space=schemas.SearchSpace.model_validate(dict(study.space)),
+        trials=study.trials,
+        jobs=study.jobs,
+        age_s=study.age_s,
+    )

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`/v1/studies/{id}/suggestions`: ask, renew, release."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from ringtune.service import schemas
+from ringtune.service.api.access import needs
+from ringtune.service.api.parts import JsonRoute, MetricsDep, Responses, ServiceDep
+from ringtune.service.domain.values import Suggestion
+from ringtune.service.schemas.fields import LARGEST_INTEGER, UUID_PATTERN
+
+from .studies import NO_STUDY, StudyId
+
+router = APIRouter(tags=["suggestions"], route_class=JsonRoute)
+TrialId = Annotated[
+    str,
+    Path(
+        pattern=UUID_PATTERN,
+        description="A UUID that the client made, in lower case.",
+    ),
+]
+LEASE = "/v1/studies/{study_id}/suggestions/{trial_id}/lease"
+NO_TRIAL: Responses = {404: {"description": "There is no such study, or nobody asked for this trial."}}
+LOST: Responses = {409: {"description": "The lease expired, was released, or a newer one holds."}}
+
+
+@router.post(
+    "/v1/studies/{study_id}/suggestions",
+    openapi_extra=needs("report"),
+    responses={**NO_STUDY, 409: {"description": "Another job asked for this trial."}},
+)
+def ask(study_id: StudyId, body: schemas.Ask, service: ServiceDep, metrics: MetricsDep) -> schemas.Suggestion:
+    """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config."""
+    suggestion = service.suggestions.ask(study_id, body.trial_id, body.job_id, body.lease_s)
+    metrics.asks.inc()
+    return to_suggestion(suggestion)
+
+
+@router.put(LEASE, openapi_extra=needs("report"), responses={**NO_TRIAL, **LOST})
+def renew(study_id: StudyId, trial_id: TrialId, body: schemas.Renewal, service: ServiceDep) -> schemas.Suggestion:
+    """Keep the trial for longer, from now on."""
+    return to_suggestion(service.suggestions.renew(study_id, trial_id, body.job_id, body.fencing_token, body.lease_s))
+
+
+@router.delete(LEASE, openapi_extra=needs("report"), responses={**NO_TRIAL, **LOST}, status_code=204)
+def release(
+    *,
+    study_id: StudyId,
+    trial_id: TrialId,
+    job_id: Annotated[str, Query(pattern=UUID_PATTERN, description="Whose lease it is.")],
+    fencing_token: Annotated[int, Query(ge=0, le=LARGEST_INTEGER, description="Of the lease.")],
+    service: ServiceDep,
+) -> None:
+    """Give the trial back before it was measured: another job may get the config."""
+    service.suggestions.release(study_id, trial_id, job_id, fencing_token)
+
+
+def to_suggestion(suggestion: Suggestion) -> schemas.Suggestion:
+    """Return the reply's suggestion."""
+    return schemas.Suggestion(
+        trial_id=suggestion.trial_id,
+        config=suggestion.config.to_json(),
+        designer=suggestion.designer,
+        lease=schemas.Lease(fencing_token=suggestion.fencing_token, expires_in_s=max(0.0, suggestion.expires_in_s)),
+    )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`/v1/tokens`: who may."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from ringtune.service import schemas
+from ringtune.service.api.access import needs
+from ringtune.service.api.parts import JsonRoute, ServiceDep
+from ringtune.service.domain.values import Token
+
+router = APIRouter(tags=["tokens"], route_class=JsonRoute)
+TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$", description="As the list of tokens has it.")]
+SCOPE_ORDER: tuple[schemas.Scope, ...] = ("read", "report", "admin")
+
+
+@router.post("/v1/tokens", openapi_extra=needs("admin"), status_code=201)
+def create_token(new: schemas.NewToken, service: ServiceDep) -> schemas.CreatedToken:
+    """Create a token. Its secret is in this reply and nowhere else: only its hash is kept."""
+    token, secret = service.tokens.create(new.name, frozenset(new.scopes))
+    return schemas.CreatedToken(**to_token(token).model_dump(), secret=secret)
+
+
+@router.get("/v1/tokens", openapi_extra=needs("admin"))
+def list_tokens(service: ServiceDep) -> schemas.TokenPage:
+    """List all tokens, those that were revoked too."""
+    return schemas.TokenPage(items=[to_token(token) for token in service.tokens.list()])
+
+
+@router.delete(
+    "/v1/tokens/{token_id}",
+    openapi_extra=needs("admin"),
+    responses={404: {"description": "There is no such token."}},
+    status_code=204,
+)
+def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
+    """Revoke a token. It works for `cache_ttl_s` more at most."""
+    service.tokens.revoke(token_id)
+
+
+def to_token(token: Token) -> schemas.Token:
+    """Return the reply's token."""
+    return schemas.Token(
+        id=token.token_id,
+        name=token.name,
+        scopes=[scope for scope in SCOPE_ORDER if scope in token.scopes],
+        age_s=max(0.0, token.age_s),
+        is_revoked=token.is_revoked,
+    )

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The application: the domain, the routes and what stands before them, put together."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib.metadata import version
+
+import structlog
+from anyio import to_thread
+from fastapi import Depends, FastAPI
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from ringtune.service.api import health
+from ringtune.service.api.access import Access, Callers, authorize
+from ringtune.service.api.limits import BodyLimit, Gate, RateLimit
+from ringtune.service.api.listeners import Listeners
+from ringtune.service.api.metrics import Measured, Metrics
+from ringtune.service.api.openapi import describe
+from ringtune.service.api.parts import Parts
+from ringtune.service.api.problems import Failures, install_handlers
+from ringtune.service.api.recommendation_cache import CachedRecommendations, RecommendationCache
+from ringtune.service.api.request_ids import RequestIds
+from ringtune.service.api.v1 import ROUTERS
+from ringtune.service.domain.policy import Policy
+from ringtune.service.domain.service import Service
+from ringtune.service.errors import ServiceError
+from ringtune.service.settings import ServiceSettings
+from ringtune.service.store.database import Database
+
+TITLE = "ringtune service"
+DESCRIPTION = (
+    "Remembers which config was best for which hardware and model. Numbers are in the units of their names. Every "
+    "write may be repeated as it is. Errors are problems (RFC 9457) with a stable code."
+)
+WORKER_THREADS = 32
+"""More than the database has connections: those that wait for their commit hold none."""
+DAY_S = 86_400.0
+RETENTION_INTERVAL_S = 3600.0
+BULK_PATHS = ("/v1/runs", "/v1/import")
+
+
+def create_app(settings: ServiceSettings) -> FastAPI:
+    """Return the application; its database is opened, and brought to this program's schema, when it starts.
+
+    Raises:
+        ServiceError: If the database's URL cannot be used.
+    """
+    service = Service(Database.open(settings.effective_database_url), policy=policy_of(settings))
+    listeners = Listeners(settings.events_clients_max)
+    parts = Parts(
+        settings=settings,
+        service=service,
+        metrics=Metrics(service, listeners),
+        cache=RecommendationCache(
+            entries_max=settings.cache_entries_max, ttl_s=settings.cache_ttl_s, clock=time.monotonic
+        ),
+        listeners=listeners,
+    )
+    app = FastAPI(
+        title=TITLE,
+        version=version("ringtune"),
+        description=DESCRIPTION,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(authorize)],
+        generate_unique_id_function=_operation_id,
+        lifespan=_lifespan(parts),
+    )
+    app.state.parts = parts
+    for router in (health.router, *ROUTERS):
+        app.include_router(router)
+    install_handlers(app)
+    _install_middleware(app, parts)
+    app.openapi = _describe_once(app)  # type: ignore[method-assign]
+    return app
+
+
+def policy_of(settings: ServiceSettings) -> Policy:
+    """Return the domain's limits, as far as they are settings."""
+    max_age_s = None if settings.retention_days is None else settings.retention_days * DAY_S
+    return Policy(design_workers=settings.design_workers, max_age_s=max_age_s)
+
+
+def _install_middleware(app: FastAPI, parts: Parts) -> None:
+    """Put everything before the routes; what is added last is met first."""
+    settings = parts.settings
+    larger = dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max)
+    callers = Callers(parts.service, settings, time.monotonic)
+    app.add_middleware(Gate, requests_max=settings.requests_max)
+    app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, larger=larger, timeout_s=settings.body_timeout_s)
+    app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
+    app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
+    app.add_middleware(Access, callers=callers)
+    app.add_middleware(Failures)
+    app.add_middleware(Measured, metrics=parts.metrics)
+    app.add_middleware(RequestIds)
+
+
+def _lifespan(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def run(_app: FastAPI) -> AsyncIterator[None]:
+        """Open the database before the first request; finish what was accepted after the last."""
+        log = structlog.get_logger()
+        to_thread.current_default_thread_limiter().total_tokens = WORKER_THREADS
+        await run_in_threadpool(parts.service.migrate)
+        await run_in_threadpool(parts.service.start)
+        log.info("service_started")
+        cleaning = asyncio.create_task(_keep_clean(parts))
+        try:
+            yield
+        finally:
+            cleaning.cancel()
+            await run_in_threadpool(parts.service.close)
+            log.info("service_stopped")
+
+    return run
+
+
+async def _keep_clean(parts: Parts) -> None:
+    """Remove what is older than it may be, now and then; what fails is tried again the next time."""
+    log = structlog.get_logger()
+    while parts.settings.retention_days is not None:
+        try:
+            removed = await run_in_threadpool(parts.service.retention.apply)
+            log.info("retention_applied", results=removed.results, trials=removed.trials)
+        except ServiceError as error:
+            log.warning("retention_failed", detail=error.detail)
+        await asyncio.sleep(RETENTION_INTERVAL_S)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def _describe_once(app: FastAPI) -> Callable[[], dict[str, object]]:
+    """Return what gives the OpenAPI description, derived when it is first asked for."""
+
+    def description() -> dict[str, object]:
+        if app.openapi_schema is None:
+            app.openapi_schema = describe(app)
+        return app.openapi_schema
+
+    return description

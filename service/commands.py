@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune serve`, `token`, `export` and `import`: the operator's commands, which work on the database itself.
+
+So tokens can be made before anybody may call, and an archive can be taken while the service is stopped.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ringtune.errors import ConfigError
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option("--database-url", metavar="URL", help="Default: RINGTUNE_SERVICE_DATABASE_URL, or SQLite in a file."),
+]
+SCOPES = ("read", "report", "admin")
+
+token_app = typer.Typer(help="Say who may use the service.", no_args_is_help=True, rich_markup_mode=None)
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Mount the commands."""
+    app.command()(serve)
+    app.add_typer(token_app, name="token")
+    app.command("export")(export_archive)
+    app.command("import")(import_archive)
+
+
+def serve(
+    *,
+    host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1]; others need a token.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port [8470]; 0: any free one.")] = None,
+    database_url: DatabaseUrl = None,
+    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM; with --tls-key: HTTPS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM.")] = None,
+    log_format: Annotated[str | None, typer.Option(metavar="text|json", help="Of the log on stderr.")] = None,
+) -> int:
+    """Run the shared service: it remembers what tuning runs found and gives every job the best known start."""
+    from .serving import serve as serve_forever  # noqa: PLC0415  (each command imports what it needs)
+
+    settings = _settings(
+        host=host,
+        port=port,
+        database_url=database_url,
+        tls_certificate=tls_certificate,
+        tls_key=tls_key,
+        log_format=log_format,
+    )
+    serve_forever(settings, announce=_say)
+    return 0
+
+
+@token_app.command("create")
+def create_token(
+    *,
+    name: Annotated[str, typer.Option(help="Who or what uses it.")],
+    scopes: Annotated[
+        list[str] | None, typer.Option("--scope", metavar="read|report|admin", help="Repeatable [read, report].")
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> int:
+    """Create a token and print its secret, this once."""
+    wanted = scopes or ["read", "report"]
+    unknown = sorted(set(wanted) - set(SCOPES))
+    if unknown:
+        raise ConfigError(f"--scope {unknown[0]} is not known; allowed: {', '.join(SCOPES)}")
+    with _service(database_url) as service:
+        _, secret = service.tokens.create(name, frozenset(wanted))
+    typer.echo(secret)
+    return 0
+
+
+@token_app.command("list")
+def list_tokens(*, database_url: DatabaseUrl = None) -> int:
+    """List all tokens, without their secrets."""
+    with _service(database_url) as service:
+        tokens = service.tokens.list()
+    for token in tokens:
+        state = "revoked" if token.is_revoked else "valid"
+        scopes = ",".join(scope for scope in SCOPES if scope in token.scopes)
+        typer.echo(f"{token.token_id}  {state:<7}  {scopes:<17}  {token.age_s / 86400:6.1f} days  {token.name}")
+    return 0
+
+
+@token_app.command("revoke")
+def revoke_token(
+    *,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As ringtune token list shows it.")],
+    database_url: DatabaseUrl = None,
+) -> int:
+    """Revoke a token; a running service refuses it within three seconds."""
+    with _service(database_url) as service:
+        service.tokens.revoke(token_id)
+    return 0
+
+
+def export_archive(
+    *,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="JSON Lines; default: standard output.")] = None,
+    database_url: DatabaseUrl = None,
+) -> int:
+    """Write all studies and results as JSON Lines."""
+    with _service(database_url) as service:
+        if file is None:
+            for line in service.archive.export():
+                sys.stdout.write(_line(line))
+            return 0
+        try:
+            with file.open("x", encoding="utf-8") as out:
+                out.writelines(_line(line) for line in service.archive.export())
+        except OSError as error:
+            raise ConfigError(f"{file} cannot be written ({error.strerror}); name a file that is not there") from error
+    return 0
+
+
+def import_archive(
+    *,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="As ringtune export wrote it.")],
+    database_url: DatabaseUrl = None,
+) -> int:
+    """Take what an export wrote; what is there already stays as it is."""
+    with _service(database_url) as service:
+        try:
+            with file.open(encoding="utf-8") as lines:
+                taken = service.archive.take(line for line in lines if line.strip())
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{file} cannot be read ({error}); give a file of ringtune export") from error
+    typer.echo(f"{taken.studies} studies and {taken.results} results taken, {taken.same} of both were there already")
+    return 0
+
+
+def _settings(**flags: Any) -> Any:
+    from .settings import ServiceSettings  # noqa: PLC0415  (each command imports what it needs)
+
+    return ServiceSettings.read(**flags)
+
+
+@contextmanager
+def _service(database_url: str | None) -> Iterator[Any]:
+    """Open the database of the settings, at this program's schema.
+
+    Raises:
+        StoreError: If it cannot be used, or a call on it fails.
+    """
+    from .domain.policy import Policy  # noqa: PLC0415  (each command imports what it needs)
+    from .domain.service import Service  # noqa: PLC0415
+    from .serving import prepare_data_folder, store_errors  # noqa: PLC0415
+    from .store.database import Database  # noqa: PLC0415
+
+    settings = _settings(database_url=database_url)
+    prepare_data_folder(settings)
+    with store_errors():
+        service = Service(Database.open(settings.effective_database_url), policy=Policy(design_workers=0))
+        try:
+            service.migrate()
+            yield service
+        finally:
+            service.close()
+
+
+def _line(line: str) -> str:
+    return line if line.endswith("\n") else f"{line}\n"
+
+
+def _say(text: str) -> None:
+    typer.echo(text)
+    sys.stdout.flush()

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export and import: everything that was learned as JSON lines, which any database of this service takes back.
+
+The first line says what it is; then each study is followed by its results, in the order in which they were stored, and
+its runs. Leases, tokens and the audit stay where they are. What is derived is derived anew.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ringtune.service.errors import InvalidRequest, ResultConflict, ServiceError
+from ringtune.service.store import Database, audit, reports, studies
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+from ringtune.service.store.tables import reports as reports_table
+from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
+
+from .canonical import canonical, digest
+from .policy import Policy
+from .spaces import study_space
+from .studies import check_key, checked_name, checked_sizes, digest_of
+from .study_cache import KnownStudy, StudyCache, key_of, known_study
+from .submission import prepare
+from .summing import Changes
+from .values import Adoption, Imported, ReportedResult
+
+SCHEMA = 1
+CHUNK = 500
+"""Lines per transaction: others write meanwhile."""
+STUDY_ID = re.compile(r"[0-9a-f]{32}")
+STATUSES = ("new", "late", "quarantined")
+
+
+@dataclass
+class _Counts:
+    studies: int = 0
+    results: int = 0
+    same: int = 0
+
+
+class Archive:
+    """Everything, out and in."""
+
+    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: Policy) -> None:
+        """Read and write `database`."""
+        self._database = database
+        self._cache = cache
+        self._box = box
+        self._policy = policy
+
+    def export(self) -> Iterator[str]:
+        """Yield lines without their ends, as of one moment, a few rows in memory at a time."""
+        with self._database.reading() as connection:
+            yield canonical({"type": "archive", "schema": SCHEMA})
+            for study_id in studies.all_ids(connection):
+                study = studies.get(connection, study_id)
+                if study is not None:
+                    yield _line("study", study)
+                for row in reports.of_study(connection, study_id):
+                    yield _line("result", row, without=("number",))
+                for row in reports.all_runs(connection, study_id):
+                    yield _line("run", row)
+
+    def take(self, lines: Iterable[str]) -> Imported:
+        """Store what an export wrote, beside what is there; what is there already changes nothing.
+
+        Raises:
+            InvalidRequest: If a line is none of an export; the lines before it may be stored.
+            ResultConflict: If a trial has another result here; the lines before it may be stored.
+        """
+        numbered = enumerate(lines, start=1)
+        first = next(numbered, None)
+        header = None if first is None else _object(*first)
+        if header is None or header.get("type") != "archive" or header.get("schema") != SCHEMA:
+            raise InvalidRequest(f"the first line is not that of an archive of schema {SCHEMA}")
+        counts, ids = _Counts(), dict[str, str]()
+        while chunk := list(islice(numbered, CHUNK)):
+            with self._database.writing(reports.LOCK) as connection:
+                _Chunk(connection, self._box, self._policy, ids, counts).take(chunk)
+        with self._database.writing() as connection:
+            audit.record(connection, "archive_taken", "ledger", vars(counts))
+        for study_id in ids.values():
+            self._cache.forget(study_id)
+        return Imported(**vars(counts))
+
+
+class _Chunk:
+    """The lines of one transaction."""
+
+    def __init__(
+        self, connection: Connection, box: SearchSpace, policy: Policy, ids: dict[str, str], counts: _Counts
+    ) -> None:
+        """Begin; `ids` maps the archive's study ids to those here, `counts` adds up."""
+        self._connection = connection
+        self._box = box
+        self._policy = policy
+        self._ids = ids
+        self._counts = counts
+        self._now = now_unix_s(connection)
+        self._known: dict[str, KnownStudy] = {}
+        self._results: dict[str, list[dict[str, Any]]] = {}
+
+    def take(self, chunk: list[tuple[int, str]]) -> None:
+        takers = {"study": self._take_study, "result": self._take_result, "run": self._take_run}
+        for number, line in chunk:
+            data = _object(number, line)
+            taker = takers.get(str(data.pop("type", None)))
+            if taker is None:
+                raise InvalidRequest(f"line {number} is neither a study nor a result nor a run")
+            try:
+                taker(data)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+                raise InvalidRequest(f"line {number} is not as an export writes it: {error!r:.200}") from error
+            except ServiceError as error:
+                raise type(error)(f"line {number}: {error.detail}") from error
+        for study_id, rows in self._results.items():
+            self._store(study_id, rows)
+
+    def _take_study(self, data: dict[str, Any]) -> None:
+        key = key_of(data)
+        check_key(key)
+        if not STUDY_ID.fullmatch(data["study_id"]):
+            raise InvalidRequest(f"study_id={data['study_id'][:100]!r} is no id of a study: 32 digits of 0-9a-f")
+        found = studies.find(self._connection, digest_of(key))
+        if found is not None:
+            self._ids[data["study_id"]] = found["study_id"]
+            self._counts.same += 1
+            return
+        space = study_space(key.target, json.loads(data["space"]), self._box)
+        row = {
+            "study_id": data["study_id"],
+            "key_digest": digest_of(key),
+            "hardware": key.hardware,
+            "model": key.model,
+            "layout": canonical(key.layout),
+            "target": key.target,
+            "surface_version": key.surface_version,
+            "model_name": checked_name("model_name", data["model_name"]),
+            "hardware_name": checked_name("hardware_name", data["hardware_name"]),
+            "space": canonical(space.to_json()),
+            "gradient_bytes": canonical(checked_sizes([int(size) for size in json.loads(data["gradient_bytes"])])),
+            "created_unix_s": min(float(data["created_unix_s"]), self._now),
+        }
+        studies.add(self._connection, row)
+        self._ids[row["study_id"]] = row["study_id"]
+        self._counts.studies += 1
+
+    def _take_result(self, data: dict[str, Any]) -> None:
+        study_id = self._ids[data["study_id"]]
+        study = studies.get(self._connection, study_id)
+        if study is None:
+            raise InvalidRequest(f"study {study_id} was deleted meanwhile")
+        known = self._known.setdefault(study_id, known_study(study))
+        prepared = prepare(known, data["trial_id"], _result(data), max_speedup=self._policy.max_speedup)
+        row = dict(prepared.row)
+        if row["body_digest"] != data["body_digest"] or data["status"] not in STATUSES:
+            raise InvalidRequest("the result was changed after it was exported: its digest differs")
+        row.update({name: data[name] for name in ("status", "status_reason")})
+        row["received_unix_s"] = min(float(data["received_unix_s"]), self._now)
+        self._results.setdefault(study_id, []).append(row)
+
+    def _take_run(self, data: dict[str, Any]) -> None:
+        if reports.run(self._connection, data["run_id"]) is not None:
+            return
+        names = ("run_id", "job_id", "header", "results")
+        row = {**{name: data[name] for name in names}, "body_digest": digest(data["header"])}
+        row["received_unix_s"] = min(float(data["received_unix_s"]), self._now)
+        reports.add_run(self._connection, {**row, "study_id": self._ids[data["study_id"]]})
+
+    def _store(self, study_id: str, rows: list[dict[str, Any]]) -> None:
+        known = reports.stored(self._connection, [(study_id, row["trial_id"]) for row in rows])
+        changes = Changes.load(self._connection, rows)
+        new = []
+        for row in rows:
+            stored = known.get((study_id, row["trial_id"]))
+            if stored is None:
+                known[study_id, row["trial_id"]] = row
+                changes.add(row, is_baseline=self._known[study_id].is_baseline(row))
+                new.append(row)
+            elif stored["body_digest"] != row["body_digest"]:
+                raise ResultConflict(f"trial {row['trial_id']} has another result here; nothing of it was changed")
+        reports.add(self._connection, new)
+        changes.save(self._connection, self._policy.max_speedup)
+        self._counts.results += len(new)
+        self._counts.same += len(rows) - len(new)
+
+
+def _line(kind: str, row: Row, without: tuple[str, ...] = ()) -> str:
+    return canonical({"type": kind, **{name: value for name, value in row.items() if name not in without}})
+
+
+def _object(number: int, line: str) -> dict[str, Any]:
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequest(f"line {number} is not JSON") from error
+    if not isinstance(data, dict):
+        raise InvalidRequest(f"line {number} is not a JSON object")
+    return data
+
+
+def _result(data: Mapping[str, Any]) -> ReportedResult:
+    """Return the result in a ledger row; the columns are those of `tables.reports`."""
+    unknown = set(data) - {column.name for column in reports_table.c}
+    if unknown:
+        raise InvalidRequest(f"a result has no {', '.join(sorted(unknown))}")
+    times = [data[name] for name in ("median_step_ms", "mad_step_ms", "mean_step_ms")]
+    tested = [data[name] for name in ("speedup", "ci_low", "ci_high", "pairs")]
+    return ReportedResult(
+        config=Config(json.loads(data["config"])),
+        job_id=data["job_id"],
+        score_bytes_per_s=data["score_bytes_per_s"],
+        step_ms=None if times[0] is None else StepTimes(*times),
+        steps=data["steps"],
+        valid=data["valid"],
+        reason=None if data["void_reason"] is None else VoidReason(data["void_reason"]),
+        adoption=None if tested[0] is None else Adoption(*tested),
+        phase=Phase(data["phase"]),
+        run_id=data["run_id"],
+    )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of each result in the writer's transaction: new, the same again, late, quarantined, or a conflict."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ringtune.service.errors import ResultConflict, StudyNotFound, TrialConflict
+from ringtune.service.store import leases, reports, studies
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+
+from .evidence import mean_log_step
+from .plausibility import is_possible
+from .policy import Policy
+from .submission import Submission
+from .summing import Changes
+from .values import Status, Stored
+from .writer import Outcome
+
+
+class Committing:
+    """Stores submissions of any studies. It holds no state between transactions."""
+
+    def __init__(self, policy: Policy) -> None:
+        """Take the limits."""
+        self._policy = policy
+
+    def store(self, connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Store what is new and update what is derived; one outcome per submission, in their order."""
+        now = now_unix_s(connection)
+        there = studies.existing(connection, {submission.study_id for submission in submissions})
+        keys = [(submission.study_id, submission.trial_id) for submission in submissions]
+        known = reports.stored(connection, keys)
+        asked = leases.trials_of(connection, keys)
+        changes = Changes.load(connection, [submission.row for submission in submissions])
+        new: list[dict[str, Any]] = []
+        outcomes: list[Outcome] = []
+        for key, submission in zip(keys, submissions, strict=True):
+            if submission.study_id not in there:
+                outcomes.append(StudyNotFound(f"study {submission.study_id} was deleted; nothing was stored"))
+                continue
+            outcome, row = self._judge(submission, known.get(key), asked.get(key), changes, now)
+            outcomes.append(outcome)
+            if row is not None:
+                new.append(row)
+                known[key] = row
+        reports.add(connection, new)
+        leases.complete(connection, [key for row in new if (key := (row["study_id"], row["trial_id"])) in asked])
+        changes.save(connection, self._policy.max_speedup)
+        return outcomes
+
+    def _judge(
+        self, submission: Submission, known: Row | None, trial: Row | None, changes: Changes, now: float
+    ) -> tuple[Outcome, dict[str, Any] | None]:
+        """Return the outcome, and the row to insert if there is one."""
+        if known is not None:
+            return _again(submission, known), None
+        if trial is not None and trial["job_id"] != submission.job_id:
+            return TrialConflict(f"trial {submission.trial_id} was asked for by job {trial['job_id']}"), None
+        status: Status = "new"
+        reason = self._doubt(submission, changes)
+        if reason is not None:
+            status = "quarantined"
+        elif trial is not None and _is_late(submission, trial, now):
+            status, reason = "late", "the lease had ended: the config may be measured by another job too"
+        row = {**submission.row, "status": status, "status_reason": reason, "received_unix_s": now}
+        changes.add(row, is_baseline=submission.is_baseline)
+        return Stored(submission.trial_id, status, reason), row
+
+    def _doubt(self, submission: Submission, changes: Changes) -> str | None:
+        """Return why a result is quarantined: for itself, or beside what the same job reported."""
+        if submission.suspicion is not None:
+            return submission.suspicion
+        row, limit = submission.row, self._policy.max_configs_per_job
+        if changes.other_configs(row) >= limit:
+            return f"the job has measured {limit} other configs of this study, more than a search takes"
+        baseline = changes.baseline(row)
+        expected = None if baseline is None else mean_log_step(baseline)
+        if expected is None or row["median_step_ms"] is None or not row["valid"]:
+            return None
+        log_speedup = expected - changes.log_step(row)
+        if is_possible(log_speedup, self._policy.max_speedup):
+            return None
+        return (
+            f"a median step of {row['median_step_ms']:.4g} ms is more than {1 + self._policy.max_speedup:g} times "
+            "away from the job's own baseline"
+        )
+
+
+def _again(submission: Submission, known: Row) -> Outcome:
+    if known["body_digest"] == submission.row["body_digest"]:
+        return Stored(submission.trial_id, "same", known["status_reason"])
+    return ResultConflict(
+        f"trial {submission.trial_id} has another result already, from job {known['job_id']}; it stays as it is"
+    )
+
+
+def _is_late(submission: Submission, trial: Row, now: float) -> bool:
+    is_held = trial["state"] == leases.LEASED and trial["expires_unix_s"] > now
+    return not is_held or submission.fencing_token not in {None, trial["fencing_token"]}

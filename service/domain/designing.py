@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Suggestions computed ahead: processes that run a designer, and a thread each that feeds it and keeps what it says.
+
+A request never waits for any of this. A process that dies, or takes too long, is replaced; while none works, asks are
+answered with space-filling configs.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import structlog
+
+from ringtune.service.errors import ServiceError
+
+Problem = dict[str, Any]
+PROCESS = ("env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", sys.executable, "-m", f"{__package__}.design_worker")
+"""One core each: the linear algebra would take all."""
+MAX_WANTED = 1024
+"""Studies that wait; the oldest is forgotten, for the next ask names it again."""
+REST_S = 0.5
+"""Before a process is started anew."""
+END_S = 2.0
+
+
+class DesignProcess:
+    """One process with a designer. Used by one thread; `end` may come from another."""
+
+    def __init__(self) -> None:
+        """Start the process."""
+        self._process = subprocess.Popen(
+            PROCESS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+        )
+        self._answers: SimpleQueue[str | None] = SimpleQueue()
+        self._reader = threading.Thread(target=self._read, name="ringtune-design-reader", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
+    def ask(self, problem: Problem, timeout_s: float) -> dict[str, Any] | None:
+        """Return the answer, None where there was none in time or the process died."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(problem, allow_nan=False) + "\n")
+            self._process.stdin.flush()
+            line = self._answers.get(timeout=timeout_s)
+        except (OSError, ValueError, Empty):  # died, or was ended by another thread
+            return None
+        return None if line is None else dict(json.loads(line))
+
+    def end(self) -> None:
+        """End the process, by force where it does not end with its input."""
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it died with something unread
+            self._process.stdin.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(END_S)
+
+    def kill(self) -> None:
+        """End the process at once, in the middle of what it does."""
+        self._process.kill()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as stream:
+            for line in stream:
+                self._answers.put(line)
+        self._answers.put(None)
+
+
+class Designing:
+    """Threads with a process each. Calls may come from any thread."""
+
+    def __init__(
+        self,
+        count: int,
+        timeout_s: float,
+        problem_of: Callable[[str], Problem | None],
+        keep: Callable[[str, Sequence[dict[str, Any]]], None],
+    ) -> None:
+        """Prepare; `start` begins.
+
+        Args:
+            count: Processes; 0 is allowed.
+            timeout_s: Until one that does not answer is replaced.
+            problem_of: Returns what is to be computed for a study, None for nothing.
+            keep: Takes the configs for a study.
+        """
+        self._timeout_s = timeout_s
+        self._problem_of = problem_of
+        self._keep = keep
+        self._wanted: OrderedDict[str, None] = OrderedDict()
+        self._processes: dict[int, DesignProcess] = {}
+        self._is_closed = False
+        self._changed = threading.Condition()  # guards the three above and the two below
+        self._designs = 0
+        self._design_s = 0.0
+        self._threads = [
+            threading.Thread(target=self._run, args=(place,), name=f"ringtune-design-{place}", daemon=True)
+            for place in range(count)
+        ]
+
+    def start(self) -> None:
+        """Start the threads; each starts its process when there is something to do."""
+        for thread in self._threads:
+            thread.start()
+
+    def want(self, study_id: str) -> None:
+        """Ask for suggestions for a study, and return at once."""
+        with self._changed:
+            self._wanted[study_id] = None
+            if len(self._wanted) > MAX_WANTED:
+                self._wanted.popitem(last=False)
+            self._changed.notify()
+
+    def figures(self) -> tuple[int, int, float]:
+        """Return how many processes live, how many suggestions they computed, and what they took, seconds."""
+        with self._changed:
+            alive = sum(process.is_alive for process in self._processes.values())
+            return alive, self._designs, self._design_s
+
+    def process_ids(self) -> tuple[int, ...]:
+        """Return the numbers of the processes that live."""
+        with self._changed:
+            return tuple(process.pid for process in self._processes.values() if process.is_alive)
+
+    def close(self) -> None:
+        """End threads and processes; what they are at is dropped."""
+        with self._changed:
+            self._is_closed = True
+            for process in self._processes.values():
+                process.kill()
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(2 * END_S + REST_S)
+
+    def _run(self, place: int) -> None:
+        while (study_id := self._next()) is not None:
+            self._try(place, study_id)
+        self._drop(place)
+
+    def _try(self, place: int, study_id: str) -> None:
+        try:
+            self._design(place, study_id)
+        except ServiceError as error:  # the database is away, or the study: the next ask wants it again
+            structlog.get_logger().warning("design_dropped", study_id=study_id, reason=error.detail)
+        except Exception as error:  # noqa: BLE001  (whatever one study raises, the thread and the other studies go on)
+            structlog.get_logger().error("design_broken", study_id=study_id, error=repr(error))
+            self._drop(place)
+
+    def _next(self) -> str | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._wanted or self._is_closed)
+            return None if self._is_closed else self._wanted.popitem(last=False)[0]
+
+    def _design(self, place: int, study_id: str) -> None:
+        problem = self._problem_of(study_id)
+        process = None if problem is None else self._process(place)
+        if problem is None or process is None:
+            return
+        began = time.monotonic()
+        answer = process.ask(problem, self._timeout_s)
+        if answer is None:
+            self._drop(place)
+            if not self._is_closed:
+                structlog.get_logger().warning("design_process_replaced", study_id=study_id, pid=process.pid)
+            return
+        if "error" in answer:
+            structlog.get_logger().warning("design_failed", study_id=study_id, reason=answer["error"])
+            return
+        self._keep(study_id, answer["configs"])
+        with self._changed:
+            self._designs += len(answer["configs"])
+            self._design_s += time.monotonic() - began
+
+    def _process(self, place: int) -> DesignProcess | None:
+        """Return the thread's process, a new one where it died; None when closed."""
+        with self._changed:
+            process = self._processes.get(place)
+            if process is not None and process.is_alive:
+                return process
+            if self._changed.wait_for(lambda: self._is_closed, REST_S if process is not None else 0.0):
+                return None
+            self._processes[place] = DesignProcess()
+            return self._processes[place]
+
+    def _drop(self, place: int) -> None:
+        with self._changed:
+            process = self._processes.pop(place, None)
+        if process is not None:
+            process.kill()
+            process.end()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling: results into the ledger, one by one, in batches, or as whole tuning logs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ringtune.service.errors import Conflict, ServiceError
+from ringtune.service.store import Database
+
+from .policy import Policy
+from .run_logs import RunLogs
+from .studies import Studies
+from .study_cache import KnownStudy, StudyCache
+from .submission import LegalConfigs, Submission, prepare
+from .values import ReportedResult, Stored, StoredRun
+from .writer import GroupWriter, Outcome
+
+
+class Ledger:
+    """The way of results to the writer."""
+
+    def __init__(
+        self, database: Database, cache: StudyCache, studies: Studies, writer: GroupWriter, policy: Policy
+    ) -> None:
+        """Check with what `cache` knows, and store through `writer`."""
+        self._cache = cache
+        self._writer = writer
+        self._policy = policy
+        self._logs = RunLogs(database, studies, cache, self.tell_batch)
+
+    def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> Stored:
+        """Store the result of a trial, which may be new; the same again changes nothing.
+
+        Returns:
+            When the result is durable.
+
+        Raises:
+            StudyNotFound: If there is no such study.
+            ResultConflict: If the trial has another result.
+            TrialConflict: If another job asked for the trial.
+            ImplausibleResult: If the numbers cannot be true.
+            OutsideSearchSpace: If the config is not legal.
+            Unavailable: If it could not be stored now.
+        """
+        submission = prepare(self._cache.get(study_id), trial_id, result, max_speedup=self._policy.max_speedup)
+        outcome = self._writer.store([submission])[0]
+        if isinstance(outcome, ServiceError):
+            raise outcome
+        return outcome
+
+    def tell_batch(self, study_id: str, results: Sequence[tuple[str, ReportedResult]]) -> tuple[Stored, ...]:
+        """Store results of several trials of one study; what cannot be stored does not concern the others.
+
+        Returns:
+            What became of each, when all that is stored is durable.
+
+        Raises:
+            StudyNotFound: If there is no such study.
+            Unavailable: If they could not be stored now; some may be.
+        """
+        study = self._cache.get(study_id)
+        configs = LegalConfigs(study.legal)
+        prepared = [self._tried(study, configs, trial_id, result) for trial_id, result in results]
+        submissions = [item for item in prepared if isinstance(item, Submission)]
+        outcomes = iter(self._writer.store(submissions) if submissions else ())
+        return tuple(
+            _stored(trial_id, next(outcomes) if isinstance(item, Submission) else item)
+            for (trial_id, _), item in zip(results, prepared, strict=True)
+        )
+
+    def take_run(self, records: Sequence[Mapping[str, Any]], job_id: str | None = None) -> tuple[StoredRun, ...]:
+        """Store the runs of a tuning log; the same log again changes nothing.
+
+        Args:
+            records: Its lines as objects, schema 1.
+            job_id: Whose runs they are; None: each run counts as a job.
+
+        Raises:
+            InvalidRequest: If no run begins in it.
+            RunConflict: If a run has another log.
+            OutsideSearchSpace: If a run's search space is not legal.
+        """
+        return self._logs.take(records, job_id)
+
+    def _tried(
+        self, study: KnownStudy, configs: LegalConfigs, trial_id: str, result: ReportedResult
+    ) -> Submission | ServiceError:
+        try:
+            return prepare(study, trial_id, result, max_speedup=self._policy.max_speedup, configs=configs)
+        except ServiceError as error:
+            return error
+
+
+def _stored(trial_id: str, outcome: Outcome) -> Stored:
+    if isinstance(outcome, Stored):
+        return outcome
+    return Stored(trial_id, "conflict" if isinstance(outcome, Conflict) else "refused", outcome.detail)

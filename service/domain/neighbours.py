@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How near another study is to the one that is asked for, and what its configs should gain there.
+
+| term of the distance | when |
+|---|---|
+| abs(log2(ranks / ranks')) + abs(log2(hosts / hosts')) | always |
+| 1 | one of the two has one host, the other several: other links carry the data |
+| 4 | the hardware differs |
+| 2 + abs(log2(bytes / bytes')) + abs(log2(tensors / tensors')) / 2 | the model differs |
+
+The model or the hardware must be the same. A model whose bytes and tensors nobody told is not comparable with another.
+Beyond MAX_DISTANCE a study says nothing.
+
+At another layout the measured gain of a config is corrected by what the cost model says that the layouts differ:
+gain = measured there + (expected here - expected there), each as ln(default's step / config's step). A rank computes as
+much here as there.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ringtune.tuner import Config, SearchSpace, Value
+from ringtune.tuner.cost_model import EngineCosts, JobShape, computing_s, expected_step_s
+from ringtune.tuner.parameters import default_config, pinned_by_layout
+
+from .spaces import ENGINE_TARGET
+from .values import StudyKey
+
+MAX_DISTANCE = 8.0
+ONE_HOST_OR_SEVERAL = 1.0
+OTHER_HARDWARE = 4.0
+OTHER_MODEL = 2.0
+MS_TO_S = 1e-3
+UNMEASURED_STEP_MS = 100.0
+"""A step of the default where nobody measured it."""
+
+
+@dataclass(frozen=True)
+class TensorSet:
+    """What steps reduce, as far as it is known: bytes in all, and the number of tensors."""
+
+    step_bytes: int
+    tensors: int
+
+
+def distance(
+    asked: StudyKey, found: StudyKey, asked_tensors: TensorSet | None, found_tensors: TensorSet | None
+) -> float:
+    """Return the distance, infinite where nothing can be said.
+
+    Args:
+        asked: The key that is asked for.
+        found: The other study's.
+        asked_tensors: Of the model that is asked for, if known.
+        found_tensors: Of the other study's model, if known.
+    """
+    is_same_model, is_same_hardware = asked.model == found.model, asked.hardware == found.hardware
+    if not (is_same_model or is_same_hardware):
+        return math.inf
+    total = _octaves(asked.world_size, found.world_size) + _octaves(len(asked.layout), len(found.layout))
+    total += ONE_HOST_OR_SEVERAL * ((len(asked.layout) > 1) != (len(found.layout) > 1))
+    total += 0.0 if is_same_hardware else OTHER_HARDWARE
+    if not is_same_model:
+        if asked_tensors is None or found_tensors is None:
+            return math.inf
+        total += OTHER_MODEL + _octaves(asked_tensors.step_bytes, found_tensors.step_bytes)
+        total += 0.5 * _octaves(asked_tensors.tensors, found_tensors.tensors)
+    return total if total <= MAX_DISTANCE else math.inf
+
+
+def adapted(config: Config, layout: Sequence[int], target: str) -> Config:
+    """Return a config with the engine's knobs that cannot act in a layout at the value that they have there."""
+    pinned: Mapping[str, Value] = pinned_by_layout(layout) if target == ENGINE_TARGET else {}
+    return config.replace({name: value for name, value in pinned.items() if name in config})
+
+
+def corrected_gains(
+    configs: Sequence[Config],
+    gains: Sequence[float],
+    *,
+    gradient_bytes: Sequence[int],
+    layouts: tuple[Sequence[int], Sequence[int]],
+    baseline_step_ms: float | None,
+) -> tuple[float, ...]:
+    """Return what configs of the engine should gain at another layout.
+
+    Args:
+        configs: As they were measured; here they run as this layout adapts them.
+        gains: ln(default's step / config's step), measured at the first layout.
+        gradient_bytes: Of each tensor of a step; where none is known the gains stay as they are.
+        layouts: Ranks per host, where it was measured and where it is asked for.
+        baseline_step_ms: The default's median step at the first layout, if known.
+    """
+    if not gradient_bytes or layouts[0] == layouts[1] or any(sum(layout) == 1 for layout in layouts):
+        return tuple(gains)
+    costs, default = EngineCosts(), default_config()
+    jobs = [JobShape(tuple(gradient_bytes), tuple(layout)) for layout in layouts]
+    step_s = MS_TO_S * (UNMEASURED_STEP_MS if baseline_step_ms is None else baseline_step_ms)
+    compute_s = computing_s(jobs[0], costs, default, step_s)
+    run = (configs, [adapted(config, layouts[1], ENGINE_TARGET) for config in configs])
+    there, here = (
+        np.log(expected_step_s(job, costs, compute_s, [default, *run_there]))
+        for job, run_there in zip(jobs, run, strict=True)
+    )
+    change = (here[0] - here[1:]) - (there[0] - there[1:])
+    return tuple(gain + float(difference) for gain, difference in zip(gains, change, strict=True))
+
+
+def is_of_engine(space: SearchSpace) -> bool:
+    """Tell whether the cost model knows the knobs of a space."""
+    return {parameter.name for parameter in space.parameters} == set(default_config())
+
+
+def _octaves(first: float, second: float) -> float:
+    return abs(math.log2(first / second))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limits that an operator may set; every one has a default that suits one team."""
+
+from dataclasses import dataclass
+
+from ringtune.tuner import DEFAULT_DESIGNER
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Limits.
+
+    Attributes:
+        max_speedup: A fraction; a result that claims more is quarantined. The largest that was measured on purpose,
+            against a bad baseline, is below 3.
+        max_configs_per_job: A job with more in one study does not tune; what goes beyond is quarantined.
+        max_queued_results: That wait for their commit; beyond, callers are told to come again.
+        max_results_per_commit: Of one transaction.
+        commit_timeout_s: Until a caller is told that the database does not answer.
+        max_lease_s: The longest lease.
+        designer: Which of the tuner's designers suggests.
+        design_workers: Processes that run it; 0 leaves the space-filling configs alone.
+        design_timeout_s: Until a worker that does not answer is replaced.
+        max_design_samples: The newest of a study that its designer sees.
+        queued_suggestions: That are computed ahead for each study that is asked for some.
+        max_age_s: Older results are removed by retention; None keeps all.
+        max_results: More than these are removed by retention, the oldest first; None keeps all.
+    """
+
+    max_speedup: float = 4.0
+    max_configs_per_job: int = 500
+    max_queued_results: int = 20_000
+    max_results_per_commit: int = 1_000
+    commit_timeout_s: float = 15.0
+    max_lease_s: float = 86_400.0
+    designer: str = DEFAULT_DESIGNER
+    design_workers: int = 1
+    design_timeout_s: float = 60.0
+    max_design_samples: int = 200
+    queued_suggestions: int = 3
+    max_age_s: float | None = None
+    max_results: int | None = None

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a designer is asked: the study's results as trials, jobs made comparable, and what is being measured already."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ringtune.service.errors import StudyNotFound
+from ringtune.service.store import Database, leases, reports, studies, summaries
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config, SearchSpace
+from ringtune.tuner.parameters import default_config
+
+from .canonical import canonical, digest
+from .evidence import mean_log_step
+from .neighbours import is_of_engine
+from .policy import Policy
+from .study_cache import StudyCache
+
+MAX_BASELINES = 64
+MAX_PENDING = 16
+MAX_SEED = 2**31
+
+
+class Problems:
+    """Poses problems from the ledger, and keeps the answers in the queue."""
+
+    def __init__(self, database: Database, cache: StudyCache, policy: Policy) -> None:
+        """Read and write `database`."""
+        self._database = database
+        self._cache = cache
+        self._policy = policy
+
+    def problem_of(self, study_id: str) -> dict[str, Any] | None:
+        """Return the problem of a study, None while its queue is full; StudyNotFound if it was deleted."""
+        study = self._cache.get(study_id)
+        with self._database.reading() as connection:
+            missing = self._policy.queued_suggestions - leases.queued(connection, study_id)
+            if missing <= 0:
+                return None
+            rows = reports.newest_samples(connection, study_id, self._policy.max_design_samples)
+            baselines = summaries.baselines_of(connection, study_id, MAX_BASELINES)
+            pending = leases.pending(connection, study_id, MAX_PENDING)
+        of_engine = is_of_engine(study.space)
+        legal = [row for row in rows if study.space.contains(json.loads(row["config"]))]
+        return {
+            "designer": self._policy.designer,
+            "seed": int(study_id[:8], 16) % MAX_SEED,
+            "space": study.space.to_json(),
+            "trials": trials(legal, baselines, study.space),
+            "pending": [json.loads(config) for config in pending],
+            "count": missing,
+            "gradient_bytes": list(study.gradient_bytes) if of_engine else [],
+            "layout": list(study.key.layout),
+        }
+
+    def keep(self, study_id: str, configs: Sequence[Mapping[str, Any]]) -> None:
+        """Put configs into the queue, those left out that are there, are being measured, or are not legal."""
+        study = self._cache.get(study_id)
+        texts = [canonical(study.space.validate(config).to_json()) for config in configs]
+        with self._database.writing(f"ringtune ask {study_id}") as connection:
+            if not studies.existing(connection, {study_id}):
+                self._cache.forget(study_id)
+                raise StudyNotFound(f"study {study_id} was deleted; its suggestions are not kept")
+            known = set(leases.asked_digests(connection, study_id)) | set(leases.queued_digests(connection, study_id))
+            rows = [
+                {"study_id": study_id, "config": text, "config_digest": digest(text), "designer": self._policy.designer}
+                for text in texts
+            ]
+            leases.enqueue(connection, [row for row in rows if row["config_digest"] not in known])
+
+
+def trials(rows: Sequence[Row], baselines: Sequence[Row], space: SearchSpace) -> list[dict[str, Any]]:
+    """Return results as trials, the baseline first, step times scaled to what the median job's baseline takes.
+
+    Args:
+        rows: Ledger rows, the oldest first.
+        baselines: Rows of `job_summaries` with jobs' baselines.
+        space: The study's; its default is the baseline.
+    """
+    means = {row["job_id"]: mean for row in baselines if (mean := mean_log_step(row)) is not None}
+    usual = sorted(means.values())[len(means) // 2] if means else 0.0
+    samples: dict[Config, list[list[float]]] = {_default(space): []}
+    for row in rows:
+        scale = math.exp(usual - means.get(row["job_id"], usual))
+        times = [scale * row[name] for name in ("median_step_ms", "mad_step_ms", "mean_step_ms")]
+        sample = [*times, row["steps"], row["score_bytes_per_s"] / scale]
+        samples.setdefault(Config(json.loads(row["config"])), []).append(sample)
+    return [{"config": config.to_json(), "samples": found} for config, found in samples.items()]
+
+
+def _default(space: SearchSpace) -> Config:
+    default = default_config() if is_of_engine(space) else space.default()
+    return default if space.contains(default) else space.default()

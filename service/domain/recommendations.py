@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job should start with: the exact key's best config, else a neighbour's, else the default.
+
+The answer for a key is one indexed read of a table that is derived from the ledger. Neighbours take a few reads more.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ringtune.service.errors import InvalidRequest
+from ringtune.service.store import Database, studies, summaries
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config, SearchSpace
+from ringtune.tuner.parameters import default_config
+
+from .evidence import mean_log_step
+from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine
+from .spaces import ENGINE_TARGET
+from .studies import MAX_HOSTS, digest_of
+from .study_cache import key_of
+from .values import Evidence, ModelCandidate, Recommendation, RecommendationQuery, StudyKey
+
+MAX_CANDIDATES = 50
+MAX_NEIGHBOURS = 200
+TRIED_NEIGHBOURS = 3
+"""The first, whose best configs are looked at."""
+CONFIGS_PER_NEIGHBOUR = 8
+BASELINES = 16
+UNKNOWN = "unknown"
+MAX_RANKS = 4096 * 4096
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    row: Row
+    key: StudyKey
+    distance: float
+
+
+class Recommendations:
+    """Answers from the derived tables."""
+
+    def __init__(self, database: Database) -> None:
+        """Read from `database`."""
+        self._database = database
+
+    def find(self, query: RecommendationQuery) -> Recommendation:
+        """Return the best known start; no evidence is an answer too: the default.
+
+        Raises:
+            InvalidRequest: If the query names no model, or no possible layout.
+            StoreUnavailable: If the database does not answer.
+        """
+        _check(query)
+        return self._database.look(lambda connection: _found(connection, query))
+
+
+def _found(connection: Connection, query: RecommendationQuery) -> Recommendation:
+    model = query.model
+    if model is None:
+        candidates = _models(connection, query)
+        if len(candidates) > 1:
+            reason = f"{len(candidates)} models go by the name {query.model_name!r}: ask by fingerprint"
+            return _default(query, reason, candidates)
+        model = candidates[0].model if candidates else UNKNOWN
+    asked = StudyKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
+    row = summaries.best_of_key(connection, digest_of(asked))
+    if row is not None and row["config_digest"] is not None:
+        return _exact(row, asked)
+    if row is not None and studies.counts(connection, [row["study_id"]]).get(row["study_id"], (0, 0))[1] > 1:
+        return _default(query, "several jobs measured this key, and nothing beats the default")
+    near = _nearest(connection, asked, query)
+    return near or _default(query, "nothing that is faster was measured near enough")
+
+
+def _exact(row: Row, asked: StudyKey) -> Recommendation:
+    reason = (
+        f"{row['jobs']} jobs measured it on this key, and its lower bound is the best"
+        if row["is_confirmed"]
+        else f"measured on this key by {row['jobs']} job(s), not yet confirmed: test it first"
+    )
+    return Recommendation(
+        config=Config(json.loads(row["config"])),
+        source="exact",
+        target=asked.target,
+        is_prior=not row["is_confirmed"],
+        evidence=_evidence(row, row["now_unix_s"]),
+        key=asked,
+        distance=0.0,
+        reason=reason,
+    )
+
+
+def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Recommendation | None:
+    near = _neighbours(connection, asked, query)[:TRIED_NEIGHBOURS]
+    now = now_unix_s(connection)
+    for neighbour in near:
+        found = _best_there(connection, neighbour, asked)
+        if found is None:
+            continue
+        config, row, gain = found
+        return Recommendation(
+            config=config,
+            source="nearest",
+            target=neighbour.key.target,
+            is_prior=True,
+            evidence=_evidence(row, now),
+            key=neighbour.key,
+            distance=neighbour.distance,
+            reason=f"measured at distance {neighbour.distance:.2g}; {math.expm1(gain):+.1%} is expected here: test it",
+        )
+    return None
+
+
+def _neighbours(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Sequence[_Neighbour]:
+    """Return the studies that say something: what several jobs confirmed before what one said, then the nearest."""
+    tensors = _asked_tensors(connection, asked, query)
+    rows = studies.neighbours(
+        connection,
+        model=None if asked.model == UNKNOWN else asked.model,
+        hardware=None if asked.hardware == UNKNOWN else asked.hardware,
+        surface=(asked.target, asked.surface_version),
+        limit=MAX_NEIGHBOURS,
+    )
+    known = {sizes: _tensors(sizes) for sizes in {row["gradient_bytes"] for row in rows}}
+    keys = ((row, key_of(row)) for row in rows)
+    found = (_Neighbour(row, key, distance(asked, key, tensors, known[row["gradient_bytes"]])) for row, key in keys)
+    return sorted((n for n in found if math.isfinite(n.distance)), key=_order)
+
+
+def _order(neighbour: _Neighbour) -> tuple[bool, float, str]:
+    return not neighbour.row["has_confirmed"], neighbour.distance, neighbour.row["study_id"]
+
+
+def _best_there(connection: Connection, neighbour: _Neighbour, asked: StudyKey) -> tuple[Config, Row, float] | None:
+    """Return the neighbour's best config here, its row, and its expected gain as ln; None if none should gain."""
+    study_id = neighbour.row["study_id"]
+    rows = summaries.promising_of(connection, study_id, CONFIGS_PER_NEIGHBOUR)
+    measured = [Config(json.loads(row["config"])) for row in rows]
+    gains = [math.log1p(row["speedup"]) for row in rows]
+    space = SearchSpace.from_json(json.loads(neighbour.row["space"]))
+    if neighbour.key.model == asked.model and asked.target == ENGINE_TARGET and is_of_engine(space):
+        gains = list(
+            corrected_gains(
+                measured,
+                gains,
+                gradient_bytes=json.loads(neighbour.row["gradient_bytes"]),
+                layouts=(neighbour.key.layout, asked.layout),
+                baseline_step_ms=_baseline_step_ms(summaries.baselines_of(connection, study_id, BASELINES)),
+            )
+        )
+    configs = [adapted(config, asked.layout, asked.target) for config in measured]
+    found = [
+        (config, row, gain)
+        for config, row, gain in zip(configs, rows, gains, strict=True)
+        if gain > 0.0 and not _is_default(config, asked)
+    ]
+    return max(found, key=_worth, default=None)
+
+
+def _is_default(config: Config, asked: StudyKey) -> bool:
+    return asked.target == ENGINE_TARGET and config == default_config()
+
+
+def _worth(found: tuple[Config, Row, float]) -> tuple[bool, float]:
+    """Return what orders configs of one study: the lower bound, moved as the expectation is from there to here."""
+    _, row, gain = found
+    return row["is_confirmed"], gain - math.log1p(row["speedup"]) + math.log1p(row["ci_low"])
+
+
+def _default(query: RecommendationQuery, reason: str, candidates: tuple[ModelCandidate, ...] = ()) -> Recommendation:
+    """Return the engine's default; of other targets it is to set nothing."""
+    config = default_config() if query.target == ENGINE_TARGET else Config({})
+    return Recommendation(config, "default", query.target, False, Evidence(), reason=reason, candidates=candidates)
+
+
+def _models(connection: Connection, query: RecommendationQuery) -> tuple[ModelCandidate, ...]:
+    rows = studies.models_named(connection, query.model_name or "", query.target, MAX_CANDIDATES)
+    return tuple(ModelCandidate(row["model"], row["model_name"], int(row["trials"])) for row in rows)
+
+
+def _asked_tensors(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> TensorSet | None:
+    if query.step_bytes and query.tensors:
+        return TensorSet(query.step_bytes, query.tensors)
+    known = studies.facts_of_model(connection, asked.model)
+    return None if known is None else _tensors(known)
+
+
+def _tensors(gradient_bytes: str) -> TensorSet | None:
+    sizes = json.loads(gradient_bytes)
+    return TensorSet(sum(sizes), len(sizes)) if sizes else None
+
+
+def _baseline_step_ms(rows: Iterable[Row]) -> float | None:
+    means = [mean for mean in map(mean_log_step, rows) if mean is not None]
+    return math.exp(sum(means) / len(means)) if means else None
+
+
+def _evidence(row: Row, now: float) -> Evidence:
+    return Evidence(
+        trials=row["trials"],
+        jobs=row["jobs"],
+        speedup=row["speedup"],
+        ci_low=row["ci_low"],
+        ci_high=row["ci_high"],
+        age_s=max(now - row["newest_unix_s"], 0.0),
+    )
+
+
+def _check(query: RecommendationQuery) -> None:
+    if query.model is None and query.model_name is None:
+        raise InvalidRequest("a recommendation needs the model's fingerprint or its name")
+    is_possible = 1 <= query.local_size <= query.world_size <= MAX_RANKS
+    if not is_possible or query.world_size > MAX_HOSTS * query.local_size:  # before the layout is made
+        raise InvalidRequest(
+            f"world_size={query.world_size} with local_size={query.local_size} is no layout: "
+            f"1 <= local_size <= world_size, on up to {MAX_HOSTS} hosts"
+        )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole tuning logs: each sample becomes a result, under a trial id that follows from its run and window.
+
+So a log that is pushed twice, or in a longer version, is stored once. What was measured under the run's baseline marks
+the baseline, in whatever phase.
+"""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from ringtune.service.errors import InvalidRequest, RunConflict
+from ringtune.service.store import Database, reports
+from ringtune.service.store.clock import now_unix_s
+from ringtune.tuner import Config, Phase
+from ringtune.tuner.log_reader import RunLog, sample_from_record
+from ringtune.tuner.records import RecordError, RunRecord, SampleRecord, record_from_json, record_to_json
+
+from .canonical import canonical, digest
+from .studies import Studies
+from .study_cache import StudyCache
+from .submission import check_id
+from .values import Adoption, ReportedResult, Stored, StoredRun, Study, StudyKey
+
+Named: TypeAlias = tuple[str, ReportedResult]
+TellBatch: TypeAlias = Callable[[str, Sequence[Named]], tuple[Stored, ...]]
+
+NAMESPACE = uuid.UUID("5b0c7a52-7f0e-5c59-9d3e-6d7a1c9a4f10")
+MAX_BATCH = 1000
+MIN_PAIRS = 2
+ADOPTION_WINDOW = -1
+"""Stands for the adoption test in a trial id."""
+
+
+def trial_id_of(run_id: str, window: int) -> str:
+    """Return the trial id of a log's window: the same for everybody who reports it."""
+    return str(uuid.uuid5(NAMESPACE, f"{run_id}:{window}"))
+
+
+class RunLogs:
+    """Takes logs apart."""
+
+    def __init__(self, database: Database, studies: Studies, cache: StudyCache, tell_batch: TellBatch) -> None:
+        """Store results by `tell_batch`, and remember the runs in `database`."""
+        self._database = database
+        self._cache = cache
+        self._studies = studies
+        self._tell_batch = tell_batch
+
+    def take(self, records: Sequence[Mapping[str, Any]], job_id: str | None) -> tuple[StoredRun, ...]:
+        """Store the runs of a log; see `Ledger.take_run`."""
+        runs = _runs(records)
+        if not any(log.run for log in runs):
+            raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
+        return tuple(self._take_one(log, job_id) for log in runs)
+
+    def _take_one(self, log: RunLog, job_id: str | None) -> StoredRun:
+        if log.run is None:
+            return StoredRun(log.run_id, None, reason="the run's first record is missing; nothing was stored")
+        check_id("run_id", log.run_id)
+        header = canonical(record_to_json(log.run))
+        with self._database.looking() as connection:
+            known = reports.run(connection, log.run_id)
+        if known is not None and known["body_digest"] != digest(header):
+            raise RunConflict(f"run {log.run_id} began otherwise in the log that is stored; it stays as it is")
+        study = self._study(log.run)
+        results = _results(log, log.run, job_id or log.run_id)
+        stored: list[Stored] = []
+        for start in range(0, len(results), MAX_BATCH):
+            stored += self._tell_batch(study.study_id, results[start : start + MAX_BATCH])
+        if known is None:
+            self._remember(log.run_id, study.study_id, job_id or log.run_id, header, len(results))
+        return _summary(log.run_id, study.study_id, stored)
+
+    def _study(self, run: RunRecord) -> Study:
+        try:
+            key = StudyKey(
+                hardware=str(run.key["hardware"]),
+                model=str(run.key["model"]),
+                layout=tuple(int(ranks) for ranks in run.key["layout"]),
+                target=str(run.key["target"]),
+                surface_version=int(run.key["surface_version"]),
+            )
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InvalidRequest(f"run {run.run_id} has no key of a study: {str(run.key)[:200]}") from error
+        name = run.model_name[:200] if run.model_name else None
+        return self._studies.find_or_create(key, space_json=run.search_space, model_name=name)
+
+    def _remember(self, run_id: str, study_id: str, job_id: str, header: str, results: int) -> None:
+        with self._database.writing(reports.LOCK) as connection:
+            if reports.run(connection, run_id) is None:
+                row = {"run_id": run_id, "study_id": study_id, "job_id": job_id, "results": results}
+                times = {"received_unix_s": now_unix_s(connection)}
+                reports.add_run(connection, {**row, **times, "header": header, "body_digest": digest(header)})
+
+
+def _runs(records: Sequence[Mapping[str, Any]]) -> tuple[RunLog, ...]:
+    """Return the runs in the order in which they begin; what is no record is left out."""
+    runs: dict[str, RunLog] = {}
+    for data in records:
+        try:
+            record = record_from_json(dict(data))
+        except RecordError:
+            continue
+        runs.setdefault(record.run_id, RunLog(record.run_id)).add(record)
+    return tuple(runs.values())
+
+
+def _results(log: RunLog, run: RunRecord, job_id: str) -> list[Named]:
+    """Return the results of a run, and its adoption as one more: with the last window of the challenger."""
+    results = [(trial_id_of(run.run_id, record.window), _result(record, run, job_id)) for record in log.samples]
+    found = _adoption(log)
+    tested = [result for _, result in results if result.phase is Phase.ADOPTION and result.valid]
+    if found is not None and tested:
+        results.append((trial_id_of(run.run_id, ADOPTION_WINDOW), replace(tested[-1], adoption=found)))
+    return results
+
+
+def _adoption(log: RunLog) -> Adoption | None:
+    record = log.adoption
+    if record is None or record.speedup is None or record.ci_low is None or record.ci_high is None:
+        return None
+    if len(record.pairs) < MIN_PAIRS:
+        return None
+    return Adoption(record.speedup, record.ci_low, record.ci_high, len(record.pairs))
+
+
+def _result(record: SampleRecord, run: RunRecord, job_id: str) -> ReportedResult:
+    sample = sample_from_record(record)
+    is_baseline = sample.config == Config(run.baseline) and sample.phase is not Phase.WARMUP
+    has_score = record.score_bytes_per_s is not None
+    return ReportedResult(
+        config=sample.config,
+        job_id=job_id,
+        score_bytes_per_s=sample.score_bytes_per_s if has_score else None,
+        step_ms=sample.step_times if sample.step_times.is_usable else None,
+        steps=sample.steps,
+        valid=record.valid,
+        reason=sample.reason,
+        phase=Phase.BASELINE if is_baseline else sample.phase,
+        run_id=run.run_id,
+    )
+
+
+def _summary(run_id: str, study_id: str, stored: Sequence[Stored]) -> StoredRun:
+    def count(*statuses: str) -> int:
+        return sum(item.status in statuses for item in stored)
+
+    refused = [item.reason for item in stored if item.status in {"refused", "conflict"}]
+    reason = f"{len(refused)} results were not stored; the first: {refused[0]}" if refused else None
+    return StoredRun(run_id, study_id, count("new", "late"), count("same"), count("quarantined"), reason)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The facade: everything the service does, over one database.
+
+Every call opens its own transaction, may come from any thread, and returns frozen values or raises a ServiceError.
+"""
+
+from ringtune.service.errors import ServiceError
+from ringtune.service.store import Database, is_current, migrate
+from ringtune.tuner import SearchSpace
+from ringtune.tuner.parameters import ENGINE_PARAMETERS
+
+from .archive import Archive
+from .committing import Committing
+from .designing import Designing
+from .events import Events
+from .ledger import Ledger
+from .policy import Policy
+from .problems import Problems
+from .recommendations import Recommendations
+from .retention import Retention
+from .studies import Studies
+from .study_cache import StudyCache
+from .suggestions import Suggestions
+from .summing import rebuild_all
+from .tokens import Tokens
+from .values import Load
+from .writer import GroupWriter, OnPoint, ignore_point
+
+
+class Service:
+    """What the API calls.
+
+    Attributes:
+        studies: Found, created, listed, deleted.
+        suggestions: Configs to try, under leases.
+        ledger: Results.
+        recommendations: What to start with.
+        tokens: Who may.
+        archive: Export and import.
+        retention: What is not kept.
+        events: What changed.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        box: SearchSpace | None = None,
+        policy: Policy | None = None,
+        writer_type: type[GroupWriter] = GroupWriter,
+        on_point: OnPoint = ignore_point,
+    ) -> None:
+        """Put the parts together; nothing is read or started.
+
+        Args:
+            database: Where everything is kept.
+            box: What configs of the engine are legal; None: the engine's parameters.
+            policy: Limits; None: the defaults.
+            writer_type: Who writes (tests of crashes have a control that answers too early).
+            on_point: Is told where the writer is (tests of crashes).
+        """
+        self._database = database
+        self._policy = policy or Policy()
+        box = box or SearchSpace(ENGINE_PARAMETERS, {})
+        cache = StudyCache(database)
+        problems = Problems(database, cache, self._policy)
+        self._designing = Designing(
+            self._policy.design_workers, self._policy.design_timeout_s, problems.problem_of, problems.keep
+        )
+        self._writer = writer_type(
+            database,
+            Committing(self._policy).store,
+            max_queued=self._policy.max_queued_results,
+            max_group=self._policy.max_results_per_commit,
+            timeout_s=self._policy.commit_timeout_s,
+            on_point=on_point,
+        )
+        self.studies = Studies(database, cache, box)
+        self.suggestions = Suggestions(database, cache, self._policy, self._designing.want)
+        self.ledger = Ledger(database, cache, self.studies, self._writer, self._policy)
+        self.recommendations = Recommendations(database)
+        self.tokens = Tokens(database)
+        self.archive = Archive(database, cache, box, self._policy)
+        self.retention = Retention(database, self._policy)
+        self.events = Events(database)
+
+    def migrate(self) -> bool:
+        """Bring the schema up to date and, if it was not, derive what is derived; tells whether anything changed.
+
+        Raises:
+            SchemaError: If a newer program wrote the database.
+            StoreUnavailable: If the database does not answer.
+        """
+        return migrate(self._database, derive=lambda connection: rebuild_all(connection, self._policy.max_speedup))
+
+    def start(self) -> None:
+        """Begin to write and to design."""
+        self._writer.start()
+        self._designing.start()
+
+    def close(self) -> None:
+        """Finish what was accepted, end threads and processes, close connections."""
+        self._writer.close()
+        self._designing.close()
+        self._database.close()
+
+    def is_ready(self) -> bool:
+        """Tell whether the database answers and has this program's schema."""
+        try:
+            return is_current(self._database)
+        except ServiceError:
+            return False
+
+    def process_ids(self) -> tuple[int, ...]:
+        """Return the numbers of the processes that design."""
+        return self._designing.process_ids()
+
+    def load(self) -> Load:
+        """Return what there is to do; raises StoreUnavailable if the database does not answer."""
+        leases, suggestions = self.suggestions.live()
+        alive, designs, design_s = self._designing.figures()
+        return Load(
+            queued_results=self._writer.queued,
+            live_leases=leases,
+            queued_suggestions=suggestions,
+            connections=self._database.connections_in_use(),
+            design_workers=alive,
+            designs=designs,
+            design_s=design_s,
+        )

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies: found by key, created by who comes first, listed, deleted."""
+
+import json
+import math
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from ringtune.service.errors import InvalidRequest, StudyNotFound
+from ringtune.service.store import Database, audit, reports
+from ringtune.service.store import studies as table
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+from ringtune.tuner import SearchSpace
+
+from .canonical import canonical, digest
+from .spaces import study_space
+from .study_cache import StudyCache, key_of
+from .values import Page, Study, StudyFilter, StudyKey
+
+MAX_PAGE = 500
+MAX_NAME = 200
+MAX_HOSTS = 4096
+MAX_RANKS_PER_HOST = 4096
+MAX_TENSORS = 20_000
+MAX_TENSOR_BYTES = 1 << 40
+MAX_SURFACE_VERSION = 2**31 - 1
+FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+TARGET = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+
+
+class Studies:
+    """What the service knows of studies."""
+
+    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace) -> None:
+        """Keep studies in `database`; the engine's are inside `box`."""
+        self._database = database
+        self._cache = cache
+        self._box = box
+
+    def find_or_create(
+        self,
+        key: StudyKey,
+        *,
+        space_json: Mapping[str, Any],
+        model_name: str | None = None,
+        hardware_name: str | None = None,
+        gradient_bytes: Sequence[int] = (),
+    ) -> Study:
+        """Return the study with a key; who comes first says what space it has, and names and sizes who knows them.
+
+        Raises:
+            InvalidRequest: If the key, a name or a size cannot be.
+            OutsideSearchSpace: If the space is none, or reaches beyond the box.
+        """
+        check_key(key)
+        facts = {
+            "model_name": checked_name("model_name", model_name),
+            "hardware_name": checked_name("hardware_name", hardware_name),
+            "gradient_bytes": canonical(checked_sizes(gradient_bytes)),
+        }
+        space = study_space(key.target, space_json, self._box)
+        key_digest = digest_of(key)
+        with self._database.looking() as connection:
+            row = table.find(connection, key_digest)
+            study = None if row is None else _study(connection, row)
+        if row is None or study is None:
+            return self._create(key, canonical(space.to_json()), facts)
+        missing = {
+            name: value for name, value in facts.items() if row[name] in {None, "[]"} and value not in {None, "[]"}
+        }
+        if missing:
+            with self._database.writing() as connection:
+                table.complete(connection, study.study_id, missing)
+            self._cache.forget(study.study_id)
+            return self.get(study.study_id)
+        return study
+
+    def get(self, study_id: str) -> Study:
+        """Return a study.
+
+        Raises:
+            StudyNotFound: If there is none.
+        """
+        with self._database.looking() as connection:
+            row = table.get(connection, study_id)
+            if row is None:
+                raise StudyNotFound(f"there is no study {study_id[:64]!r}")
+            return _study(connection, row)
+
+    def list(self, wanted: StudyFilter, cursor: str | None = None, limit: int = 50) -> Page[Study]:
+        """Return a page of studies, the newest first.
+
+        Raises:
+            InvalidRequest: If the cursor is not one that an earlier page gave, or the limit is not allowed.
+        """
+        if not 1 <= limit <= MAX_PAGE:
+            raise InvalidRequest(f"limit={limit}; allowed: 1 to {MAX_PAGE}")
+        equal = {name: value for name, value in vars(wanted).items() if value is not None}
+        with self._database.reading() as connection:
+            rows = table.page(connection, equal, _position(cursor), limit + 1)
+            counts = table.counts(connection, [row["study_id"] for row in rows])
+            now = now_unix_s(connection)
+        items = tuple(_from_row(row, counts.get(row["study_id"], (0, 0)), now) for row in rows[:limit])
+        is_last = len(rows) <= limit
+        return Page(items, None if is_last else f"{rows[limit - 1]['created_unix_s']!r}_{items[-1].study_id}")
+
+    def delete(self, study_id: str) -> None:
+        """Delete a study with all its trials and results; the audit keeps that there was one.
+
+        Raises:
+            StudyNotFound: If there is none.
+        """
+        with self._database.writing(reports.LOCK) as connection:
+            row = table.get(connection, study_id)
+            if row is None or not table.delete_one(connection, study_id):
+                raise StudyNotFound(f"there is no study {study_id[:64]!r}")
+            audit.record(connection, "study_deleted", study_id, {"key": row["key_digest"]})
+        self._cache.forget(study_id)
+
+    def _create(self, key: StudyKey, space: str, facts: Mapping[str, Any]) -> Study:
+        study_id = uuid.uuid4().hex
+        columns = {**vars(key), "layout": canonical(key.layout), "space": space, **facts}
+        try:
+            with self._database.writing() as connection:
+                times = {"created_unix_s": now_unix_s(connection)}
+                table.add(connection, {"study_id": study_id, "key_digest": digest_of(key), **columns, **times})
+        except IntegrityError:  # somebody else created it just now
+            with self._database.looking() as connection:
+                row = table.find(connection, digest_of(key))
+                if row is None:
+                    raise
+                return _study(connection, row)
+        return self.get(study_id)
+
+
+def digest_of(key: StudyKey) -> str:
+    """Return the digest by which a study is found."""
+    return digest(canonical([key.hardware, key.model, list(key.layout), key.target, key.surface_version]))
+
+
+def _study(connection: Connection, row: Row) -> Study:
+    counts = table.counts(connection, [row["study_id"]])
+    return _from_row(row, counts.get(row["study_id"], (0, 0)), now_unix_s(connection))
+
+
+def _from_row(row: Row, counts: tuple[int, int], now_unix_s: float) -> Study:
+    return Study(
+        study_id=row["study_id"],
+        key=key_of(row),
+        model_name=row["model_name"],
+        hardware_name=row["hardware_name"],
+        space=json.loads(row["space"]),
+        gradient_bytes=tuple(json.loads(row["gradient_bytes"])),
+        trials=counts[0],
+        jobs=counts[1],
+        age_s=max(now_unix_s - row["created_unix_s"], 0.0),
+    )
+
+
+def _position(cursor: str | None) -> tuple[float, str] | None:
+    if cursor is None:
+        return None
+    created, _, study_id = cursor.partition("_")
+    try:
+        unix_s = float(created)
+    except ValueError:
+        unix_s = math.nan
+    if not math.isfinite(unix_s) or not study_id.isalnum() or not study_id.isascii():
+        raise InvalidRequest(f"cursor={cursor[:100]!r} is none that an earlier page gave")
+    return unix_s, study_id
+
+
+def check_key(key: StudyKey) -> None:
+    """Raise InvalidRequest for a key that cannot be: however it came here, the API must be able to show it."""
+    for name in ("hardware", "model"):
+        if not FINGERPRINT.fullmatch(getattr(key, name)):
+            raise InvalidRequest(f"{name}={getattr(key, name)[:100]!r} is no fingerprint: 64 digits of 0-9a-f")
+    if not TARGET.fullmatch(key.target):
+        raise InvalidRequest(f"target={key.target[:100]!r} is no target's name: 1 to 64 of a-z, 0-9, '_', '.' and '-'")
+    hosts = key.layout
+    is_layout = 1 <= len(hosts) <= MAX_HOSTS and all(1 <= ranks <= MAX_RANKS_PER_HOST for ranks in hosts)
+    if not is_layout or list(hosts) != sorted(hosts):
+        raise InvalidRequest(f"layout={list(hosts)[:20]} is not the sorted list of ranks per host, each 1 or more")
+    if not 1 <= key.surface_version <= MAX_SURFACE_VERSION:
+        raise InvalidRequest(f"surface_version={key.surface_version}; allowed: 1 to {MAX_SURFACE_VERSION}")
+
+
+def checked_name(what: str, name: str | None) -> str | None:
+    """Return a name for people; raises InvalidRequest if it cannot be shown."""
+    if name is None or (1 <= len(name) <= MAX_NAME and name.isprintable()):
+        return name
+    raise InvalidRequest(f"{what}={name[:100]!r} is no name: 1 to {MAX_NAME} printable characters")
+
+
+def checked_sizes(gradient_bytes: Sequence[int]) -> list[int]:
+    """Return the sizes of tensors in their order; raises InvalidRequest for sizes that cannot be."""
+    if len(gradient_bytes) > MAX_TENSORS or not all(0 < size <= MAX_TENSOR_BYTES for size in gradient_bytes):
+        raise InvalidRequest(f"gradient_bytes are up to {MAX_TENSORS} sizes from 1 to {MAX_TENSOR_BYTES} bytes")
+    return sorted(gradient_bytes)

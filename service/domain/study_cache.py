@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What never changes of a study, kept so that a result is checked without a read."""
+
+import json
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from ringtune.service.errors import StudyNotFound
+from ringtune.service.store import Database, studies
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config, Phase, SearchSpace
+
+from .canonical import canonical, digest
+from .spaces import legal_space
+from .values import StudyKey
+
+MAX_STUDIES = 1024
+
+
+@dataclass(frozen=True)
+class KnownStudy:
+    """What a study is about.
+
+    Attributes:
+        study_id: The study.
+        key: Its key.
+        space: What is searched.
+        legal: What may be measured, whatever the first job had fixed.
+        default: What all jobs are compared with: the config of a job that sets nothing.
+        default_digest: Of it, as the ledger writes it.
+        gradient_bytes: Of each tensor of a step; empty where no job said.
+    """
+
+    study_id: str
+    key: StudyKey
+    space: SearchSpace
+    legal: SearchSpace
+    default: Config
+    default_digest: str
+    gradient_bytes: tuple[int, ...]
+
+    @staticmethod
+    def is_baseline(row: Row) -> bool:
+        """Tell whether a ledger row is of its job's own baseline, whatever that was."""
+        return bool(row["phase"] == Phase.BASELINE.value)
+
+
+def key_of(row: Row) -> StudyKey:
+    """Return the key in a study's row."""
+    layout = tuple(json.loads(row["layout"]))
+    return StudyKey(row["hardware"], row["model"], layout, row["target"], row["surface_version"])
+
+
+def known_study(row: Row) -> KnownStudy:
+    """Return the study in a row."""
+    key, space = key_of(row), SearchSpace.from_json(json.loads(row["space"]))
+    legal = legal_space(key.target, space)
+    default = legal.validate(legal.default())
+    default_digest = digest(canonical(default.to_json()))
+    sizes = tuple(json.loads(row["gradient_bytes"]))
+    return KnownStudy(row["study_id"], key, space, legal, default, default_digest, sizes)
+
+
+class StudyCache:
+    """The studies used last. Calls may come from any thread."""
+
+    def __init__(self, database: Database) -> None:
+        """Read from `database` what is not known yet."""
+        self._database = database
+        self._known: OrderedDict[str, KnownStudy] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, study_id: str) -> KnownStudy:
+        """Return a study; one that was deleted by another process may still be known here.
+
+        Raises:
+            StudyNotFound: If there is none.
+        """
+        with self._lock:
+            if study_id in self._known:
+                self._known.move_to_end(study_id)
+                return self._known[study_id]
+        with self._database.looking() as connection:
+            row = studies.get(connection, study_id)
+        if row is None:
+            raise StudyNotFound(f"there is no study {study_id!r}; create it with its key first")
+        study = known_study(row)
+        with self._lock:
+            self._known[study_id] = study
+            if len(self._known) > MAX_STUDIES:
+                self._known.popitem(last=False)
+        return study
+
+    def forget(self, study_id: str) -> None:
+        """Read the study anew next time."""
+        with self._lock:
+            self._known.pop(study_id, None)

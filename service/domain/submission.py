@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A result on its way into the ledger: checked, in its columns, with the digest that tells a retry from a conflict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ringtune.service.errors import InvalidRequest
+from ringtune.tuner import Config, Phase, SearchSpace
+
+from .canonical import canonical, digest
+from .plausibility import check, suspicion
+from .spaces import legal_config
+from .study_cache import KnownStudy
+from .values import ReportedResult
+
+MAX_ID = 64
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What the writer stores.
+
+    Attributes:
+        study_id: The study.
+        trial_id: The trial.
+        job_id: Who reports.
+        fencing_token: Of the lease, where one was given.
+        row: The ledger's columns, without what only the writer knows: status, reason, time.
+        suspicion: Why the result is not believed, or None.
+        is_baseline: Whether the job's other results are compared with it.
+    """
+
+    study_id: str
+    trial_id: str
+    job_id: str
+    fencing_token: int | None
+    row: Mapping[str, Any]
+    suspicion: str | None
+    is_baseline: bool = False
+
+
+class LegalConfigs:
+    """The configs of one batch, each checked and written once, however many windows were measured under it."""
+
+    def __init__(self, legal: SearchSpace) -> None:
+        """Check against `legal`."""
+        self._legal = legal
+        self._written: dict[str, tuple[str, str]] = {}
+
+    def written(self, config: Config) -> tuple[str, str]:
+        """Return a config as the ledger has it, and its digest; OutsideSearchSpace if it is not legal."""
+        key = repr(config.to_json())  # not the config: 1, 1.0 and True are equal, and not all legal
+        if key not in self._written:
+            text = canonical(legal_config(self._legal, config).to_json())
+            self._written[key] = text, digest(text)
+        return self._written[key]
+
+
+def prepare(
+    study: KnownStudy, trial_id: str, result: ReportedResult, *, max_speedup: float, configs: LegalConfigs | None = None
+) -> Submission:
+    """Check a result and return what is to be stored.
+
+    Args:
+        study: Whose result it is.
+        trial_id: The trial.
+        result: What a job reports.
+        max_speedup: Claims beyond it are not believed.
+        configs: Of the batch, where there is one; of `study.legal`.
+
+    Raises:
+        InvalidRequest: If an id is empty, too long or not printable.
+        OutsideSearchSpace: If the config is not legal.
+        ImplausibleResult: If the numbers cannot be true.
+    """
+    for name, text in (("trial_id", trial_id), ("job_id", result.job_id), ("run_id", result.run_id or "-")):
+        check_id(name, text)
+    check(result)
+    config, config_digest = (configs or LegalConfigs(study.legal)).written(result.config)
+    body = _body(result, config)
+    row = {"study_id": study.study_id, "trial_id": trial_id, **body, "body_digest": digest(canonical(body))}
+    row["config_digest"] = config_digest
+    reason = suspicion(result, max_speedup=max_speedup)
+    identity = (study.study_id, trial_id, result.job_id, result.fencing_token)
+    return Submission(*identity, row, reason, study.is_baseline(row))
+
+
+def check_id(name: str, text: str) -> None:
+    """Raise InvalidRequest for an id that cannot be a key."""
+    if not 1 <= len(text) <= MAX_ID or not text.isprintable() or not text.isascii():
+        raise InvalidRequest(f"{name}={text[:100]!r} is no id: 1 to {MAX_ID} printable ASCII characters")
+
+
+def _body(result: ReportedResult, config: str) -> dict[str, Any]:
+    times, adoption = result.step_ms, result.adoption
+    return {
+        "job_id": result.job_id,
+        "run_id": result.run_id,
+        "phase": Phase(result.phase).value,
+        "config": config,
+        "score_bytes_per_s": _double(result.score_bytes_per_s),
+        "median_step_ms": _double(times.median if times else None),
+        "mad_step_ms": _double(times.mad if times else None),
+        "mean_step_ms": _double(times.mean if times else None),
+        "steps": result.steps,
+        "valid": result.valid,
+        "void_reason": None if result.reason is None else result.reason.value,
+        "speedup": _double(adoption.speedup if adoption else None),
+        "ci_low": _double(adoption.ci_low if adoption else None),
+        "ci_high": _double(adoption.ci_high if adoption else None),
+        "pairs": adoption.pairs if adoption else None,
+    }
+
+
+def _double(value: float | None) -> float | None:
+    """Return a number as the database gives it back, so that its digest stays: no whole number, no negative zero."""
+    return None if value is None else float(value) + 0.0

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking: a config for one job at a time, under a lease that ends by the database's clock.
+
+Where a config comes from, in this order: one whose lease was given up, one that a designer has computed ahead, one that
+fills the space. No optimizer runs here, and none is waited for.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, TrialConflict, TrialNotFound
+from ringtune.service.store import Database, leases, reports, studies
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config, SearchSpace
+from ringtune.tuner.designers.spread import first_numbers, latin_hypercube
+
+from .canonical import canonical, digest
+from .policy import Policy
+from .study_cache import KnownStudy, StudyCache
+from .submission import check_id
+from .values import Suggestion
+
+FILLING = "spread"
+FIRST = 5
+"""Configs that differ from the default in their numbers alone."""
+BLOCK = 64
+"""Configs of one Latin hypercube."""
+
+
+@dataclass(frozen=True)
+class _Choice:
+    config: str
+    designer: str
+
+
+class Suggestions:
+    """Leases of configs."""
+
+    def __init__(self, database: Database, cache: StudyCache, policy: Policy, wants: Callable[[str], None]) -> None:
+        """Keep leases in `database`; `wants` is told which study needs suggestions, and returns at once."""
+        self._database = database
+        self._cache = cache
+        self._policy = policy
+        self._wants = wants
+
+    def ask(self, study_id: str, trial_id: str, job_id: str, lease_s: float) -> Suggestion:
+        """Return a config under a lease; the same trial again gets the same config, and its lease begins anew.
+
+        Raises:
+            StudyNotFound: If there is no such study.
+            TrialConflict: If another job asked for this trial, or it has a result.
+            LeaseLost: If the lease ended and another job got the config: ask with a new trial id.
+            InvalidRequest: If an id or the duration is not allowed.
+        """
+        study = self._cache.get(study_id)
+        for name, text in (("trial_id", trial_id), ("job_id", job_id)):
+            check_id(name, text)
+        self._check_duration(lease_s)
+        with self._database.writing(f"ringtune ask {study_id}") as connection:
+            if not studies.existing(connection, {study_id}):  # another process may have deleted it
+                self._cache.forget(study_id)
+                raise StudyNotFound(f"study {study_id} was deleted; create it with its key first")
+            now = now_unix_s(connection)
+            trial = leases.trial(connection, study_id, trial_id)
+            if trial is not None:
+                _check_may_ask(trial, job_id)
+                return self._lease(connection, trial, now, lease_s)
+            if reports.stored(connection, [(study_id, trial_id)]):
+                raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
+            choice = self._choose(connection, study, now)
+            row = {
+                "study_id": study_id,
+                "trial_id": trial_id,
+                "job_id": job_id,
+                "config": choice.config,
+                "config_digest": digest(choice.config),
+                "designer": choice.designer,
+                "state": leases.LEASED,
+                "fencing_token": 1,
+                "asked_unix_s": now,
+                "expires_unix_s": now + lease_s,
+            }
+            leases.add(connection, row)
+        self._wants(study_id)
+        return _suggestion(row, lease_s, is_new=True)
+
+    def renew(self, study_id: str, trial_id: str, job_id: str, fencing_token: int, lease_s: float) -> Suggestion:
+        """Let a lease end later.
+
+        Raises:
+            TrialNotFound: If nobody asked for the trial.
+            TrialConflict: If another job did.
+            LeaseLost: If the lease ended, or was taken anew since.
+        """
+        self._check_duration(lease_s)
+        with self._database.writing(f"ringtune ask {study_id}") as connection:
+            now = now_unix_s(connection)
+            trial = _held(connection, study_id, trial_id, job_id, fencing_token)
+            if trial["state"] != leases.LEASED or trial["expires_unix_s"] <= now:
+                raise LeaseLost(f"the lease of trial {trial_id} has ended; ask for it again")
+            leases.change(connection, study_id, trial_id, {"expires_unix_s": now + lease_s})
+            return _suggestion(trial, lease_s, is_new=False)
+
+    def release(self, study_id: str, trial_id: str, job_id: str, fencing_token: int) -> None:
+        """Give a config back, so that another job gets it; again is allowed.
+
+        Raises:
+            TrialNotFound: If nobody asked for the trial.
+            TrialConflict: If another job did.
+            LeaseLost: If it was taken anew since, or has a result.
+        """
+        with self._database.writing(f"ringtune ask {study_id}") as connection:
+            trial = _held(connection, study_id, trial_id, job_id, fencing_token)
+            if trial["state"] == leases.COMPLETED:
+                raise LeaseLost(f"trial {trial_id} has a result already")
+            if trial["state"] == leases.LEASED:
+                changed = {"state": leases.RELEASED, "expires_unix_s": now_unix_s(connection)}
+                leases.change(connection, study_id, trial_id, changed)
+
+    def live(self) -> tuple[int, int]:
+        """Return how many leases hold, and how many suggestions wait."""
+        with self._database.looking() as connection:
+            return leases.live(connection, now_unix_s(connection)), leases.all_queued(connection)
+
+    def _lease(self, connection: Connection, trial: Row, now: float, lease_s: float) -> Suggestion:
+        """Lease a trial again: under the same token while the lease holds, under a new one after it ended."""
+        is_held = trial["state"] == leases.LEASED and trial["expires_unix_s"] > now
+        token = trial["fencing_token"] + (not is_held)
+        changed = {"state": leases.LEASED, "fencing_token": token, "expires_unix_s": now + lease_s}
+        leases.change(connection, trial["study_id"], trial["trial_id"], changed)
+        return _suggestion({**trial, **changed}, lease_s, is_new=False)
+
+    def _choose(self, connection: Connection, study: KnownStudy, now: float) -> _Choice:
+        given_up = leases.abandoned(connection, study.study_id, now)
+        if given_up is not None:
+            leases.change(connection, study.study_id, given_up["trial_id"], {"state": leases.REASSIGNED})
+            return _Choice(given_up["config"], given_up["designer"])
+        ahead = leases.take_queued(connection, study.study_id)
+        if ahead is not None:
+            return _Choice(ahead["config"], ahead["designer"])
+        config = filling_config(study.space, int(study.study_id[:8], 16), leases.count(connection, study.study_id))
+        return _Choice(canonical(config.to_json()), FILLING)
+
+    def _check_duration(self, lease_s: float) -> None:
+        if not 0 < lease_s <= self._policy.max_lease_s:
+            raise InvalidRequest(f"lease_s={lease_s}; allowed: above 0, up to {self._policy.max_lease_s:g}")
+
+
+def filling_config(space: SearchSpace, seed: int, index: int) -> Config:
+    """Return the `index`-th config of those that fill a space: the default, numbers alone, then everything."""
+    if index < FIRST:
+        return space.validate(first_numbers(space, FIRST - 1, seed)[index])
+    block, place = divmod(index - FIRST, BLOCK)
+    return space.at_quantiles(latin_hypercube(BLOCK, len(space.free), seed + block)[place])
+
+
+def _check_may_ask(trial: Row, job_id: str) -> None:
+    if trial["job_id"] != job_id:
+        raise TrialConflict(f"trial {trial['trial_id']} was asked for by job {trial['job_id']}")
+    if trial["state"] == leases.COMPLETED:
+        raise TrialConflict(f"trial {trial['trial_id']} has a result already; ask with a new trial id")
+    if trial["state"] == leases.REASSIGNED:
+        raise LeaseLost(f"the lease of trial {trial['trial_id']} ended and another job has its config; ask anew")
+
+
+def _held(connection: Connection, study_id: str, trial_id: str, job_id: str, fencing_token: int) -> Row:
+    trial = leases.trial(connection, study_id, trial_id)
+    if trial is None:
+        raise TrialNotFound(f"nobody asked for trial {trial_id[:64]!r} of study {study_id[:64]!r}")
+    if trial["job_id"] != job_id:
+        raise TrialConflict(f"trial {trial_id} was asked for by job {trial['job_id']}")
+    if trial["fencing_token"] != fencing_token or trial["state"] == leases.REASSIGNED:
+        raise LeaseLost(f"the lease of trial {trial_id} under token {fencing_token} is lost; ask for a new trial")
+    return trial
+
+
+def _suggestion(row: Row, lease_s: float, *, is_new: bool) -> Suggestion:
+    return Suggestion(
+        study_id=row["study_id"],
+        trial_id=row["trial_id"],
+        job_id=row["job_id"],
+        config=Config(json.loads(row["config"])),
+        designer=row["designer"],
+        expires_in_s=lease_s,
+        fencing_token=row["fencing_token"],
+        is_new=is_new,
+    )

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens: a secret is shown once, its SHA-256 is kept, and it is compared in constant time.
+
+A secret has 32 random bytes, so that a plain hash is enough: there is nothing to guess.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import cast, get_args
+
+from ringtune.service.errors import InvalidRequest, TokenNotFound
+from ringtune.service.store import Database, audit
+from ringtune.service.store import tokens as table
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+
+from .values import Scope, Token
+
+SECRET = re.compile(r"rt_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
+REMEMBERED_S = 2.0
+"""How long a revocation by another process may go unnoticed."""
+MAX_REMEMBERED = 1024
+MAX_NAME = 200
+
+
+class Tokens:
+    """Who may do what."""
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        """Keep tokens in `database`; `clock` says how long an answer is remembered."""
+        self._database = database
+        self._clock = clock
+        self._remembered: dict[str, tuple[float, str, Token]] = {}
+        self._lock = threading.Lock()
+
+    def create(self, name: str, scopes: Collection[str]) -> tuple[Token, str]:
+        """Make a token and return it with its secret, which nobody can read again.
+
+        Raises:
+            InvalidRequest: If the name or a scope is not allowed.
+        """
+        known = get_args(Scope)
+        if not scopes or not set(scopes) <= set(known):
+            raise InvalidRequest(f"scopes={sorted(scopes)}; allowed: one or more of {', '.join(known)}")
+        if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+            raise InvalidRequest(f"a token's name has 1 to {MAX_NAME} printable characters")
+        token_id = secrets.token_hex(8)
+        secret = f"rt_{token_id}_{secrets.token_urlsafe(32)}"
+        with self._database.writing() as connection:
+            row = {
+                "token_id": token_id,
+                "name": name,
+                "scopes": " ".join(sorted(set(scopes))),
+                "secret_sha256": _hashed(secret),
+                "created_unix_s": now_unix_s(connection),
+                "revoked_unix_s": None,
+            }
+            table.add(connection, row)
+            audit.record(connection, "token_created", token_id, {"name": name, "scopes": sorted(set(scopes))})
+        return _token({**row, "age_s": 0.0}), secret
+
+    def list(self) -> tuple[Token, ...]:
+        """Return all tokens, the newest first, revoked ones too."""
+        with self._database.looking() as connection:
+            return tuple(_token(row) for row in table.everyone(connection))
+
+    def exist(self) -> bool:
+        """Tell whether there is a token that is valid: if not, loopback is open."""
+        with self._database.looking() as connection:
+            return table.exist(connection)
+
+    def revoke(self, token_id: str) -> None:
+        """Make a token invalid: here at once, in other processes after `REMEMBERED_S`; an API remembers a second more.
+
+        Raises:
+            TokenNotFound: If there is none.
+        """
+        with self._database.writing() as connection:
+            if table.get(connection, token_id) is None:
+                raise TokenNotFound(f"there is no token {token_id[:64]!r}")
+            table.revoke(connection, token_id, now_unix_s(connection))
+            audit.record(connection, "token_revoked", token_id, {})
+        with self._lock:
+            self._remembered.pop(token_id, None)
+
+    def authenticate(self, secret: str) -> Token | None:
+        """Return the token of a secret, None for one that is not valid."""
+        match = SECRET.fullmatch(secret)
+        if match is None:
+            return None
+        found = self._look_up(match[1])
+        if found is None:
+            return None
+        expected, token = found
+        is_right = hmac.compare_digest(expected, _hashed(secret))
+        return token if is_right and not token.is_revoked else None
+
+    def _look_up(self, token_id: str) -> tuple[str, Token] | None:
+        now = self._clock()
+        with self._lock:
+            remembered = self._remembered.get(token_id)
+        if remembered is not None and now < remembered[0]:
+            return remembered[1:]
+        with self._database.looking() as connection:
+            row = table.get(connection, token_id)
+        if row is None:
+            return None
+        found = row["secret_sha256"], _token(row)
+        with self._lock:
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[token_id] = (now + REMEMBERED_S, *found)
+        return found
+
+
+def _hashed(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _token(row: Row) -> Token:
+    scopes = frozenset(cast("list[Scope]", str(row["scopes"]).split()))
+    return Token(
+        token_id=str(row["token_id"]),
+        name=str(row["name"]),
+        scopes=scopes,
+        age_s=max(row["age_s"], 0.0),
+        is_revoked=row["revoked_unix_s"] is not None,
+    )

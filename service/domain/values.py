@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service's calls take and return: frozen values, checked by those who use them.
+
+Times are the database's. An age is seconds before the database's now.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from ringtune.tuner import Config, Phase, StepTimes, VoidReason
+
+Json: TypeAlias = Mapping[str, Any]
+Scope: TypeAlias = Literal["read", "report", "admin"]
+Source: TypeAlias = Literal["exact", "nearest", "default"]
+Status: TypeAlias = Literal["new", "same", "late", "quarantined", "conflict", "refused"]
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class StudyKey:
+    """What makes measurements comparable.
+
+    Attributes:
+        hardware: SHA-256 over the hosts' declared facts, hex.
+        model: SHA-256 over the tensor set, hex.
+        layout: Ranks per host, sorted.
+        target: What is tuned.
+        surface_version: Raised by the engine only when old measurements no longer apply.
+    """
+
+    hardware: str
+    model: str
+    layout: tuple[int, ...]
+    target: str = "ringtune"
+    surface_version: int = 1
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return sum(self.layout)
+
+
+@dataclass(frozen=True)
+class Study:
+    """All trials for one key.
+
+    Attributes:
+        study_id: 32 hex digits.
+        key: What was asked.
+        model_name: For people, as first reported.
+        hardware_name: For people, as first reported.
+        space: `SearchSpace.to_json()` of the first job.
+        gradient_bytes: Of each tensor of a step, in no order; empty where no job said.
+        trials: Results that count.
+        jobs: Jobs with such a result.
+        age_s: Since it was created.
+    """
+
+    study_id: str
+    key: StudyKey
+    model_name: str | None
+    hardware_name: str | None
+    space: Json
+    gradient_bytes: tuple[int, ...]
+    trials: int
+    jobs: int
+    age_s: float
+
+
+@dataclass(frozen=True)
+class StudyFilter:
+    """Which studies to list; None takes all."""
+
+    model: str | None = None
+    model_name: str | None = None
+    hardware: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    """Some items, and where the next page begins; None after the last."""
+
+    items: tuple[Item, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A config to try, under a lease.
+
+    Attributes:
+        study_id: The study.
+        trial_id: As the client named it.
+        job_id: Whose lease it is.
+        config: A config that the study's space accepts.
+        designer: What suggested it.
+        expires_in_s: Of the lease, by the database's clock.
+        fencing_token: Grows with every lease of the trial.
+        is_new: False where the same was answered before.
+    """
+
+    study_id: str
+    trial_id: str
+    job_id: str
+    config: Config
+    designer: str
+    expires_in_s: float
+    fencing_token: int
+    is_new: bool
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What a paired test found for a config, against the job's baseline.
+
+    Attributes:
+        speedup: A fraction.
+        ci_low: Lower bound of its two-sided 95 % interval.
+        ci_high: Upper bound.
+        pairs: How many were measured.
+    """
+
+    speedup: float
+    ci_low: float
+    ci_high: float
+    pairs: int
+
+
+@dataclass(frozen=True)
+class ReportedResult:
+    """What a job measured under a config in one window.
+
+    Attributes:
+        config: The config.
+        job_id: Who measured.
+        score_bytes_per_s: Gradient bytes per step over the mean step time; None where that does not exist.
+        step_ms: Summary of the step times; None where there is none.
+        steps: Number of steps measured.
+        valid: Whether it may be used.
+        reason: Why it is void, or None.
+        adoption: The paired test of this config against the baseline, where the run has one.
+        phase: `baseline` marks the job's own baseline: what its other results are compared with.
+        run_id: Of the tuning run, where it is known.
+        fencing_token: Of the lease, where there is one; a result under an older one is late.
+    """
+
+    config: Config
+    job_id: str
+    score_bytes_per_s: float | None
+    step_ms: StepTimes | None
+    steps: int
+    valid: bool = True
+    reason: VoidReason | None = None
+    adoption: Adoption | None = None
+    phase: Phase = Phase.SEARCH
+    run_id: str | None = None
+    fencing_token: int | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What became of a result: durable, unless `conflict` or `refused` (in a batch alone; else they are raised)."""
+
+    trial_id: str
+    status: Status
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What became of one run of a log; `same` counts results that were here already."""
+
+    run_id: str
+    study_id: str | None
+    new: int = 0
+    same: int = 0
+    quarantined: int = 0
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class RecommendationQuery:
+    """Who asks for a start.
+
+    Attributes:
+        hardware: Fingerprint.
+        world_size: Ranks.
+        local_size: Ranks per host; the last host has the rest.
+        model: Fingerprint, or None where `model_name` is given.
+        model_name: A name, which may be ambiguous.
+        target: What is to be set.
+        surface_version: The engine's.
+        step_bytes: Gradient bytes of a step, where known: finds similar tensor sets for a model never seen.
+        tensors: Gradients of a step, where known.
+    """
+
+    hardware: str | None
+    world_size: int
+    local_size: int
+    model: str | None = None
+    model_name: str | None = None
+    target: str = "ringtune"
+    surface_version: int = 1
+    step_bytes: int | None = None
+    tensors: int | None = None
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Ranks per host, sorted."""
+        whole, rest = divmod(self.world_size, self.local_size)
+        return tuple(sorted([self.local_size] * whole + ([rest] if rest else [])))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a recommendation rests on.
+
+    Attributes:
+        trials: Results of this config that count.
+        jobs: That measured it and the default.
+        speedup: Over the baseline, a fraction; None without evidence.
+        ci_low: Lower confidence bound, which decides.
+        ci_high: Upper confidence bound.
+        age_s: Since the newest of the results.
+    """
+
+    trials: int = 0
+    jobs: int = 0
+    speedup: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    age_s: float | None = None
+
+
+@dataclass(frozen=True)
+class ModelCandidate:
+    """One of several models that go by the name that was asked for."""
+
+    model: str
+    model_name: str | None
+    trials: int
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The config to start with.
+
+    Attributes:
+        config: What to run, or, where `is_prior`, to test first.
+        source: Where it comes from.
+        target: What it was measured on.
+        is_prior: Whether it must be tested by the job before it is believed: it was measured elsewhere, by one job
+            only, or with results that scatter.
+        evidence: What it rests on.
+        key: The study behind it; None for the default.
+        distance: From the key that was asked for; 0 where it is the same, None for the default.
+        reason: Why this one, in words.
+        candidates: Not empty where the model's name is ambiguous; then the config is the default.
+    """
+
+    config: Config
+    source: Source
+    target: str
+    is_prior: bool
+    evidence: Evidence
+    key: StudyKey | None = None
+    distance: float | None = None
+    reason: str = ""
+    candidates: tuple[ModelCandidate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Token:
+    """Who may do what; the secret is not here."""
+
+    token_id: str
+    name: str
+    scopes: frozenset[Scope]
+    age_s: float
+    is_revoked: bool = False
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import did: rows taken, and rows that were there already."""
+
+    studies: int
+    results: int
+    same: int
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What retention removed."""
+
+    results: int
+    trials: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that changed: a result that was stored. Numbers grow with time and are never given twice.
+
+    Attributes:
+        number: Ask for what came after it.
+        study_id: The study.
+        trial_id: The trial.
+        job_id: Who reported.
+        status: As it was stored.
+        phase: Of the tuning run.
+        score_bytes_per_s: What was measured, or None.
+        age_s: Since it was stored.
+    """
+
+    number: int
+    study_id: str
+    trial_id: str
+    job_id: str
+    status: Status
+    phase: str
+    score_bytes_per_s: float | None
+    age_s: float
+
+
+@dataclass(frozen=True)
+class Load:
+    """What there is to do, for metrics.
+
+    Attributes:
+        queued_results: That wait for their commit.
+        live_leases: Trials under a lease.
+        queued_suggestions: Ready to be asked for.
+        connections: Of the pool, in use.
+        design_workers: Processes that are alive.
+        designs: Suggestions computed since the start.
+        design_s: What they took in all, seconds.
+    """
+
+    queued_results: int
+    live_leases: int
+    queued_suggestions: int
+    connections: int
+    design_workers: int
+    designs: int
+    design_s: float

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: one thread stores what many callers report, in few transactions; each is answered after its commit.
+
+While a transaction is on its way to the disk the next results gather, so that groups grow with the load by themselves.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import structlog
+from sqlalchemy import Connection
+from sqlalchemy.exc import DataError
+
+from ringtune.service.errors import InvalidRequest, Overloaded, ServiceError, ShuttingDown, StoreUnavailable
+from ringtune.service.store import Database
+from ringtune.service.store.reports import LOCK
+
+from .submission import Submission
+from .values import Stored
+
+Outcome: TypeAlias = Stored | ServiceError
+Store: TypeAlias = Callable[[Connection, Sequence[Submission]], list[Outcome]]
+OnPoint: TypeAlias = Callable[[str], None]
+"""Is told where the writer is: what a test of crashes hooks into."""
+
+POINTS = ("received", "begun", "inserted", "before_commit", "committed", "answered", "closing")
+JOIN_S = 30.0
+
+
+def ignore_point(_point: str) -> None:
+    """Do nothing."""
+
+
+@dataclass
+class Ticket:
+    """What one caller reports, and where it waits for the outcomes, in the same order."""
+
+    submissions: Sequence[Submission]
+    answer: "Future[list[Outcome]]" = field(default_factory=Future)
+
+
+class GroupWriter:
+    """The one thread that writes results. Calls may come from any thread."""
+
+    def __init__(
+        self,
+        database: Database,
+        store: Store,
+        *,
+        max_queued: int,
+        max_group: int,
+        timeout_s: float,
+        on_point: OnPoint = ignore_point,
+    ) -> None:
+        """Prepare; `start` begins.
+
+        Args:
+            database: Where to.
+            store: Stores submissions in a transaction and returns an outcome each.
+            max_queued: Results that may wait.
+            max_group: Results of one transaction; a single call may have more.
+            timeout_s: Until a caller is told that the database does not answer.
+            on_point: Is told where the writer is.
+        """
+        self._database = database
+        self._store = store
+        self._max_queued = max_queued
+        self._max_group = max_group
+        self._timeout_s = timeout_s
+        self._on_point = on_point
+        self._queue: deque[Ticket] = deque()
+        self._queued = 0
+        self._is_closed = False
+        self._changed = threading.Condition()  # guards the three above
+        self._thread = threading.Thread(target=self._run, name="ringtune-writer", daemon=True)
+
+    @property
+    def queued(self) -> int:
+        """How many results wait."""
+        return self._queued
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def store(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Store results; returns when they are durable.
+
+        Raises:
+            Overloaded: If too many wait already; nothing was stored.
+            ShuttingDown: If the writer is closed; nothing was stored.
+            StoreUnavailable: If the database does not answer; what was stored is not known.
+        """
+        ticket = Ticket(submissions)
+        with self._changed:
+            if self._is_closed:
+                raise ShuttingDown("the service is shutting down; try again when it is back")
+            if self._queued + len(submissions) > self._max_queued:
+                raise Overloaded(f"{self._queued} results wait to be stored, which is all that may; try again later")
+            self._queue.append(ticket)
+            self._queued += len(submissions)
+            self._changed.notify()
+        try:
+            return ticket.answer.result(self._timeout_s)
+        except FutureTimeout:
+            raise StoreUnavailable(
+                f"the database did not store the result within {self._timeout_s:g} s; report it again"
+            ) from None
+
+    def close(self) -> None:
+        """Finish what was accepted, then end."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._on_point("closing")
+        if self._thread.is_alive():
+            self._thread.join(JOIN_S)
+
+    def _run(self) -> None:
+        while tickets := self._next_group():
+            self._on_point("received")
+            self._write(tickets)
+            self._on_point("answered")
+
+    def _next_group(self) -> list[Ticket]:
+        """Return what waits, up to a group; nothing when closed and done."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._is_closed)
+            group: list[Ticket] = []
+            size = 0
+            while self._queue and (not group or size + len(self._queue[0].submissions) <= self._max_group):
+                group.append(self._queue.popleft())
+                size += len(group[-1].submissions)
+            self._queued -= size
+            return group
+
+    def _write(self, tickets: Sequence[Ticket]) -> None:
+        try:
+            outcomes = self._commit(tickets)
+        except ServiceError as error:
+            for ticket in tickets:
+                ticket.answer.set_exception(error)
+        except Exception:  # noqa: BLE001  (whatever one result raises, the thread and the others go on)
+            # One of them cannot be stored: each goes alone, so that it fails alone.
+            for ticket in tickets:
+                self._write_apart(ticket)
+        else:
+            self._answer(tickets, outcomes)
+
+    def _commit(self, tickets: Sequence[Ticket]) -> list[Outcome]:
+        """Store a group in one transaction; it is durable when this returns."""
+        with self._database.writing(LOCK) as connection:
+            self._on_point("begun")
+            outcomes = self._stored(connection, tickets)
+            self._on_point("before_commit")
+        self._on_point("committed")
+        return outcomes
+
+    def _stored(self, connection: Connection, tickets: Sequence[Ticket]) -> list[Outcome]:
+        outcomes = self._store(connection, [item for ticket in tickets for item in ticket.submissions])
+        self._on_point("inserted")
+        return outcomes
+
+    def _answer(self, tickets: Sequence[Ticket], outcomes: Sequence[Outcome]) -> None:
+        start = 0
+        for ticket in tickets:
+            end = start + len(ticket.submissions)
+            if not ticket.answer.done():
+                ticket.answer.set_result(list(outcomes[start:end]))
+            start = end
+
+    def _write_apart(self, ticket: Ticket) -> None:
+        outcomes: list[Outcome] = []
+        try:
+            for submission in ticket.submissions:
+                outcomes += self._one(submission)
+        except ServiceError as error:
+            ticket.answer.set_exception(error)
+        else:
+            self._answer([ticket], outcomes)
+
+    def _one(self, submission: Submission) -> list[Outcome]:
+        try:
+            return self._commit([Ticket([submission])])
+        except DataError as error:
+            reason = str(error.orig).partition("\n")[0][:300]
+            return [InvalidRequest(f"the result of trial {submission.trial_id} cannot be stored: {reason}")]
+        except ServiceError:
+            raise
+        except Exception as error:  # noqa: BLE001  (as above)
+            structlog.get_logger().error("result_not_stored", trial_id=submission.trial_id, error=repr(error))
+            return [ServiceError(f"the result of trial {submission.trial_id} could not be stored; report this bug")]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bodies and replies of the REST interface, version 1: the one description of what goes over the wire.
+
+Duty: shape and bounds. What the values mean is decided in `ringtune.service.domain`; nothing here knows of it.
+"""
+
+from .archive import Imported
+from .problems import FieldError, Problem
+from .recommendations import Candidate, Evidence, Recommendation
+from .results import Adoption, Result, ResultBatch, StepTimes, StoredBatch, StoredResult, TrialResult
+from .runs import StoredRun, StoredRuns, TuningLog
+from .studies import NewStudy, SearchSpace, Study, StudyKey, StudyPage
+from .suggestions import Ask, Lease, Renewal, Suggestion
+from .tokens import CreatedToken, NewToken, Scope, Token, TokenPage
+
+__all__ = [
+    "Adoption",
+    "Ask",
+    "Candidate",
+    "CreatedToken",
+    "Evidence",
+    "FieldError",
+    "Imported",
+    "Lease",
+    "NewStudy",
+    "NewToken",
+    "Problem",
+    "Recommendation",
+    "Renewal",
+    "Result",
+    "ResultBatch",
+    "Scope",
+    "SearchSpace",
+    "StepTimes",
+    "StoredBatch",
+    "StoredResult",
+    "StoredRun",
+    "StoredRuns",
+    "Study",
+    "StudyKey",
+    "StudyPage",
+    "Suggestion",
+    "Token",
+    "TokenPage",
+    "TrialResult",
+    "TuningLog",
+]

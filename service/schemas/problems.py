@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors, as RFC 9457 has them."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .fields import Message, Text
+
+
+class FieldError(Message):
+    """What is wrong with one field of the request."""
+
+    location: Annotated[str, Field(examples=["body.results.3.steps"])]
+    message: str
+
+
+class Problem(Message):
+    """What happened, with which values, what to do."""
+
+    type: Annotated[str, Field(examples=["about:blank"])]
+    title: str
+    status: Annotated[int, Field(ge=400, le=599)]
+    code: Annotated[str, Field(description="Stable: programs go by it.", examples=["study_not_found"])]
+    detail: Text
+    request_id: Annotated[str, Field(description="As in the service's log and the reply's X-Request-ID.")]
+    errors: Annotated[list[FieldError], Field(default_factory=list)]

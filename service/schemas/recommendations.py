@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The config that a job should start with, and why."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool
+
+from .fields import Config, Count, Fingerprint, Message, Name, Number, Seconds, TargetName, Text
+from .studies import StudyKey
+
+
+class Evidence(Message):
+    """What the recommendation rests on; all zero or null without any."""
+
+    trials: Count
+    jobs: Count
+    speedup: Annotated[Number | None, Field(description="Over the baseline, a fraction, pooled over jobs.")] = None
+    ci_low: Annotated[Number | None, Field(description="What the choice went by.")] = None
+    ci_high: Number | None = None
+    age_s: Annotated[Seconds | None, Field(description="Since the newest result behind it.")] = None
+
+
+class Candidate(Message):
+    """One of several models that go by the name that was asked for."""
+
+    model_fingerprint: Fingerprint
+    model_name: Name | None
+    trials: Count
+
+
+class Recommendation(Message):
+    """A config to start with; no evidence is an answer too: the default."""
+
+    config: Annotated[Config, Field(description="Empty where nothing is known of the target: leave it as it is.")]
+    source: Literal["exact", "nearest", "default"]
+    target: Annotated[TargetName, Field(description="What the config was measured on.")]
+    is_prior: Annotated[StrictBool, Field(description="Whether it must be tested by the job before it is believed.")]
+    evidence: Evidence
+    key: Annotated[StudyKey | None, Field(description="The study behind it; null for the default.")] = None
+    distance: Annotated[Number | None, Field(description="From the key asked for; 0 if exact.")] = None
+    reason: Annotated[Text | None, Field(description="Why this one, in words.")] = None
+    candidates: Annotated[
+        list[Candidate],
+        Field(
+            default_factory=list,
+            description="Not empty if the model's name is ambiguous: ask again by fingerprint.",
+        ),
+    ]

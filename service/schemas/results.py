@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Telling: what a job measured. What is kept of it, and why, is answered."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field, StrictBool, StrictInt
+from pydantic.config import JsonDict
+
+from .fields import MAX_BATCH, WHOLE, Config, Count, Message, Name, Number, Positive, Text, Uuid
+
+Reason: TypeAlias = Literal[
+    "pause", "tensor_set_changed", "mixed_epochs", "no_gradients", "invalid_score", "launch_failed"
+]
+Phase: TypeAlias = Literal["warmup", "baseline", "search", "adoption", "watch"]
+
+
+class StepTimes(Message):
+    """Location and spread of the step times, milliseconds; null where they do not exist."""
+
+    median: Positive | None
+    mad: Annotated[Positive | None, Field(description="Median absolute deviation.")]
+    mean: Positive | None
+
+
+class Adoption(Message):
+    """What the paired test at the end of a tuning run found for the config: its speed-up over the baseline."""
+
+    speedup: Annotated[Number, Field(description="A fraction: 0.1 is a tenth more steps per second.")]
+    ci_low: Number
+    ci_high: Number
+    pairs: Annotated[StrictInt, Field(ge=1, le=1_000_000), WHOLE]
+
+
+EXAMPLE_RESULT: JsonDict = {
+    "job_id": "0b9f7c52-3f63-4a39-8a8e-5b0a2f4f0d10",
+    "config": {"fusion_bytes": 8388608, "response_cache": True},
+    "score_bytes_per_s": 1.91e9,
+    "step_ms": {"median": 53.1, "mad": 0.6, "mean": 53.4},
+    "steps": 40,
+    "valid": True,
+    "reason": None,
+    "adoption": None,
+}
+
+
+class Result(Message):
+    """What was measured under a config: the tuning log's `sample`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RESULT]})
+
+    job_id: Uuid
+    config: Annotated[Config, Field(min_length=1)]
+    score_bytes_per_s: Annotated[Positive | None, Field(description="Gradient bytes per second; null where void.")]
+    step_ms: StepTimes
+    steps: Annotated[StrictInt, Field(ge=0, le=1_000_000_000), WHOLE]
+    valid: StrictBool
+    reason: Reason | None = None
+    adoption: Adoption | None = None
+    phase: Annotated[Phase, Field(description="`baseline`: what the job's other results are compared with.")] = "search"
+    run_id: Annotated[Name | None, Field(description="Of the tuning run, where it is known.")] = None
+    fencing_token: Annotated[
+        Count | None, Field(description="Of the lease, where there is one; a result under an older one is late.")
+    ] = None
+
+
+class TrialResult(Result):
+    """A result and the trial that it belongs to."""
+
+    trial_id: Uuid
+
+
+class ResultBatch(Message):
+    """Results of one study."""
+
+    results: Annotated[list[TrialResult], Field(min_length=1, max_length=MAX_BATCH)]
+
+
+class StoredResult(Message):
+    """What became of a result: it is durable, unless it was refused."""
+
+    trial_id: Uuid
+    status: Annotated[
+        Literal["new", "same", "late", "quarantined", "conflict", "refused"],
+        Field(
+            description="`same`: it was here already. `late`: kept, but the lease had ended. `quarantined`: kept, and "
+            "not used. `conflict`, `refused`: not kept (in a batch alone; a single result is answered by an error)."
+        ),
+    ]
+    reason: Text | None = None
+
+
+class StoredBatch(Message):
+    """What became of each result, in the order of the request."""
+
+    items: list[StoredResult]

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole tuning log at once."""
+
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from .fields import MAX_RECORDS, Count, Message, Name, Text, Uuid
+
+LogRecord: TypeAlias = Annotated[
+    dict[str, Any], Field(description="A record of the tuning log, schema 1, as its line has it.", min_length=1)
+]
+
+
+class TuningLog(Message):
+    """The records of a tuning log, in their order; one log may hold several runs."""
+
+    job_id: Annotated[Uuid | None, Field(description="Whose runs they are; without it, each run counts as a job.")] = (
+        None
+    )
+    records: Annotated[
+        list[LogRecord],
+        Field(
+            min_length=1,
+            max_length=MAX_RECORDS,
+            examples=[[{"type": "run", "run_id": "3f2a", "schema": 1}, {"type": "sample", "run_id": "3f2a"}]],
+        ),
+    ]
+
+
+class StoredRun(Message):
+    """What became of one run of the log."""
+
+    run_id: Name
+    study_id: str | None
+    new: Count
+    same: Count
+    quarantined: Count
+    reason: Text | None = None
+
+
+class StoredRuns(Message):
+    """What became of each run."""
+
+    runs: list[StoredRun]

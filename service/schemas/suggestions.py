@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking: which config to try next, under a lease."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from .fields import Config, Count, LeaseSeconds, Message, Seconds, Uuid
+
+DEFAULT_LEASE_S = 600.0
+
+
+class Ask(Message):
+    """Ask for a config to try. The same `trial_id` again gets the same config."""
+
+    trial_id: Uuid
+    job_id: Uuid
+    lease_s: LeaseSeconds = DEFAULT_LEASE_S
+
+
+class Lease(Message):
+    """Who holds a trial, and for how long, by the database's clock."""
+
+    fencing_token: Annotated[
+        Count, Field(description="Grows with every lease of the trial; give it back with each call.")
+    ]
+    expires_in_s: Seconds
+
+
+class Suggestion(Message):
+    """A config to try, and the lease under which it is this job's."""
+
+    trial_id: Uuid
+    config: Config
+    designer: Annotated[str, Field(description="What suggested it.")]
+    lease: Lease
+
+
+class Renewal(Message):
+    """Keep a trial for longer."""
+
+    job_id: Uuid
+    fencing_token: Count
+    lease_s: LeaseSeconds = DEFAULT_LEASE_S

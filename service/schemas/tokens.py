@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens: who may."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field, StrictBool, StringConstraints
+
+from .fields import Message, Name, Seconds
+
+Scope: TypeAlias = Literal["read", "report", "admin"]
+TokenId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,32}$")]
+
+
+class NewToken(Message):
+    """Create a token."""
+
+    name: Annotated[Name, Field(description="For people: who or what uses it.", examples=["ci"])]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=3, examples=[["read", "report"]])]
+
+
+class Token(Message):
+    """A token without its secret."""
+
+    id: TokenId
+    name: Name
+    scopes: list[Scope]
+    age_s: Seconds
+    is_revoked: StrictBool
+
+
+class CreatedToken(Token):
+    """A token with its secret, which is shown this once: only its hash is kept."""
+
+    secret: Annotated[str, Field(examples=["rt_2Zk..."])]
+
+
+class TokenPage(Message):
+    """All tokens, the newest first."""
+
+    items: list[Token]
+    next_cursor: str | None = None

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server process: listens, says where, and ends only after accepted work is done."""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+from sqlalchemy.exc import DBAPIError
+
+from ringtune.errors import ConfigError, StoreError
+
+from .api.parts import Parts
+from .app import create_app
+from .errors import ServiceError
+from .logs import configure_logging
+from .settings import ServiceSettings
+
+BACKLOG = 2048
+KEEP_ALIVE_S = 30
+HEAD_BYTES_MAX = 32 * 1024
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn, which here announces itself, tells lasting replies to end, and ends without re-raising the signal."""
+
+    def __init__(self, config: uvicorn.Config, parts: Parts) -> None:
+        super().__init__(config)
+        self._parts = parts
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; a second signal does not wait any longer."""
+        del sig, frame
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End lasting replies, then wait for the others."""
+        self._parts.ending.set()
+        await super().shutdown(sockets)
+
+
+def serve(settings: ServiceSettings, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then finish what was accepted.
+
+    Args:
+        settings: Where to listen, where the data are.
+        announce: Takes a line when the service answers.
+
+    Raises:
+        ConfigError: If the address cannot be used, or is not loopback and no token exists.
+        StoreError: If the database cannot be used.
+    """
+    prepare_data_folder(settings)
+    with store_errors():
+        app = create_app(settings)
+    parts: Parts = app.state.parts
+    try:
+        with store_errors():
+            parts.service.migrate()
+            _refuse_strangers(settings, parts)
+        config = _uvicorn_config(app, settings)
+        with _listen(settings.host, settings.port) as listener:
+            configure_logging(settings.log_level, settings.log_format)
+            announce(_greeting(settings, listener.getsockname()[1]))
+            _Server(config, parts).run(sockets=[listener])
+    finally:
+        parts.service.close()
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Turn what the database says into a StoreError, for people at a command line."""
+    try:
+        yield
+    except ServiceError as error:
+        raise StoreError(str(error)) from error
+    except DBAPIError as error:
+        reason = str(error.orig).partition("\n")[0]
+        raise StoreError(f"the database cannot be used ({reason}); name another, or restore this one") from error
+
+
+def prepare_data_folder(settings: ServiceSettings) -> None:
+    """Make the user's data folder, for this user alone, if the data are to lie there.
+
+    Raises:
+        ConfigError: If it cannot be made.
+    """
+    if settings.database_url is None:
+        folder = settings.data_file.parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{folder} cannot be made ({error.strerror}); set RINGTUNE_SERVICE_DATABASE_URL"
+            ) from error
+
+
+def _refuse_strangers(settings: ServiceSettings, parts: Parts) -> None:
+    if settings.is_loopback or settings.fixed_tokens:
+        return
+    if all(token.is_revoked for token in parts.service.tokens.list()):
+        raise ConfigError(
+            f"no token exists, and {settings.host} can be reached from other machines; create one first "
+            "(ringtune token create --name NAME --scope admin), or listen on 127.0.0.1"
+        )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens already, so that the port is known and taken before anything is announced."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # asyncio turns Nagle's algorithm off only where the protocol is named; it costs 40 ms for each reply.
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"{host} port {port} cannot be listened on ({error.strerror or error}); choose others (--host, --port)"
+        ) from error
+    return listener
+
+
+def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
+    for path in (settings.tls_certificate, settings.tls_key):
+        if path is not None and not Path(path).is_file():
+            raise ConfigError(f"{path} is no file; give PEM files with --tls-certificate and --tls-key")
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_s)),
+        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
+    )
+
+
+def _greeting(settings: ServiceSettings, port: int) -> str:
+    kind = "http" if settings.tls_certificate is None else "https"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    data = settings.data_file if settings.database_url is None else "the database of RINGTUNE_SERVICE_DATABASE_URL"
+    return f"ringtune service: listening on {kind}://{host}:{port}, data in {data}"

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's settings: flags first, then `RINGTUNE_SERVICE_*`, then `.env`, then the defaults; read once, at start.
+
+`docs/service.md` has the table; a test compares it with the fields here.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, FiniteFloat, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from ringtune.errors import ConfigError
+
+PREFIX = "RINGTUNE_SERVICE_"
+MIN_SECRET = 20
+"""Characters of a token that is set, not made here."""
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class ServiceSettings(BaseSettings):
+    """Everything that can be set. Units are in the names."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        validate_default=True,
+    )
+
+    host: Annotated[
+        str, Field(min_length=1, description="Address to listen on; any other than loopback needs a token")
+    ] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535, description="Port; 0: any free one")] = 8470
+    database_url: Annotated[
+        SecretStr | None,
+        Field(description="`sqlite:///FILE` or `postgresql+psycopg://...`; default: a file in the user's data folder"),
+    ] = None
+    tls_certificate: Annotated[Path | None, Field(description="PEM file; with the key: HTTPS")] = None
+    tls_key: Annotated[Path | None, Field(description="PEM file, the certificate's key")] = None
+    admin_token: Annotated[
+        SecretStr | None, Field(min_length=MIN_SECRET, description="A token with every scope, besides those created")
+    ] = None
+    read_token: Annotated[
+        SecretStr | None, Field(min_length=MIN_SECRET, description="A token that may read, such as Prometheus's")
+    ] = None
+    rate_per_s: Annotated[FiniteFloat, Field(ge=0, le=1e6, description="Requests of one token; 0: any")] = 500.0
+    rate_burst: Annotated[int, Field(ge=1, le=1_000_000, description="Requests of one token at once")] = 1000
+    body_bytes_max: Annotated[int, Field(ge=1024, le=2**30, description="Of a request")] = 1 << 20
+    bulk_bytes_max: Annotated[int, Field(ge=1024, le=2**30, description="Of a whole log, or an import")] = 32 << 20
+    body_timeout_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="For sending a request's body")] = 10.0
+    requests_max: Annotated[
+        int, Field(ge=1, le=10_000, description="Requests at work or waiting for it; more are answered 503 at once")
+    ] = 64
+    events_clients_max: Annotated[int, Field(ge=0, le=10_000, description="Listeners to `/v1/events`")] = 32
+    events_heartbeat_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Between signs of life")] = 15.0
+    cache_entries_max: Annotated[int, Field(ge=0, le=1_000_000, description="Recommendations kept encoded")] = 4096
+    cache_ttl_s: Annotated[
+        FiniteFloat,
+        Field(ge=0, le=60, description="How old a cached recommendation, or what is known of a token, may be"),
+    ] = 1.0
+    retention_days: Annotated[
+        FiniteFloat | None, Field(gt=0, le=36_500, description="Results older than this are deleted; default: never")
+    ] = None
+    design_workers: Annotated[
+        int, Field(ge=0, le=16, description="Processes of the optimizer; 0: configs that fill the space alone")
+    ] = 1
+    shutdown_s: Annotated[FiniteFloat, Field(ge=0, le=600, description="For accepted work to finish")] = 20.0
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Lowest level written")] = (
+        "info"
+    )
+    log_format: Annotated[Literal["text", "json"], Field(description="For people or for machines")] = "text"
+    data_home: Annotated[
+        Path | None,
+        Field(validation_alias="XDG_DATA_HOME", description="The user's data folder, as other programs know it"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> "ServiceSettings":
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("tls_certificate and tls_key go together; give both or neither")
+        return self
+
+    @classmethod
+    def read(cls, **flags: Any) -> "ServiceSettings":
+        """Return the settings; flags that are None were not given.
+
+        Raises:
+            ConfigError: If one is malformed or out of range; it names the setting and what is allowed, not its value.
+        """
+        try:
+            return cls(**{name: value for name, value in flags.items() if value is not None})
+        except ValidationError as error:
+            raise ConfigError(_in_words(error)) from None  # the cause would show the values, of which some are secret
+
+    @property
+    def fixed_tokens(self) -> Mapping[str, SecretStr]:
+        """The tokens that are settings, by the scope that each has."""
+        given = {"admin": self.admin_token, "read": self.read_token}
+        return {scope: token for scope, token in given.items() if token is not None}
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the service."""
+        return is_loopback_host(self.host)
+
+    @property
+    def data_file(self) -> Path:
+        """Where SQLite keeps everything, unless `database_url` says otherwise."""
+        home = self.data_home if self.data_home and self.data_home.is_absolute() else Path.home() / ".local" / "share"
+        return home / "ringtune" / "service.sqlite3"
+
+    @property
+    def effective_database_url(self) -> str:
+        """The database's URL, with its password."""
+        return f"sqlite:///{self.data_file}" if self.database_url is None else self.database_url.get_secret_value()
+
+
+def is_loopback_host(name: str) -> bool:
+    """Tell whether a host name or address, without a port, stands for this machine and for no other."""
+    if name in LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _in_words(error: ValidationError) -> str:
+    problems = []
+    for item in error.errors(include_url=False, include_context=False, include_input=False):
+        name = "_".join(str(part) for part in item["loc"])
+        problems.append(f"{PREFIX}{name.upper()}: {item['msg']}" if name else item["msg"])
+    return f"the service's settings cannot be used: {'; '.join(problems)}; see docs/service.md for what is allowed"

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The database: a small pool of connections, transactions that read or write, and what the dialects do differently.
+
+SQLite has a write-ahead log that is synced at every commit, and one writer at a time, chosen by a lock of this process
+and then by the file's. PostgreSQL has `synchronous_commit`. So what was committed is on disk, on both.
+"""
+
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
+
+from ringtune.service.errors import InvalidRequest, Overloaded, StoreUnavailable
+
+from .rows import Row
+
+MAX_CONNECTIONS = 8
+"""Of one process; two processes stay below twenty."""
+POOL_WAIT_S = 5.0
+BUSY_TIMEOUT_S = 10.0
+"""How long SQLite waits for another process that writes."""
+BUSY_LOOK_S = 0.01
+POSTGRESQL_OPTIONS = "-c synchronous_commit=on -c statement_timeout=60000 -c lock_timeout=15000 -c timezone=UTC"
+RETRY_AFTER_S = 1.0
+IDLE_S = 1.0
+"""A connection that nobody used for longer is asked whether it still holds before it is used again."""
+USED_S = "ringtune.used_s"
+
+POOL: Mapping[str, Any] = MappingProxyType(
+    {"poolclass": QueuePool, "pool_size": MAX_CONNECTIONS, "max_overflow": 0, "pool_timeout": POOL_WAIT_S}
+)
+
+
+Found = TypeVar("Found")
+
+
+class Database:
+    """Connections to one database. Methods may be called from any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        """Use an engine that `open` has made."""
+        self.engine = engine
+        self.is_sqlite = engine.dialect.name == "sqlite"
+        self._write_lock = threading.Lock()  # SQLite's writers take turns here instead of polling the file's lock
+
+    @classmethod
+    def open(cls, url: str) -> "Database":
+        """Prepare connections; none is made yet.
+
+        Args:
+            url: `sqlite:///file` or `postgresql+psycopg://user:password@host/name`.
+
+        Raises:
+            InvalidRequest: If the URL is for neither, or names no file.
+        """
+        parsed = _parsed(url)
+        if parsed.get_backend_name() == "sqlite":
+            return cls(_sqlite_engine(parsed))
+        return cls(_postgresql_engine(parsed))
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction that only reads: what it sees does not change while it lasts.
+
+        Raises:
+            Overloaded: If no connection became free in time.
+            StoreUnavailable: If the database does not answer.
+        """
+        return self._connection("BEGIN" if self.is_sqlite else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def looking(self) -> AbstractContextManager[Connection]:
+        """Open a connection for single reads, each of which is a transaction of its own; raises as `reading`."""
+        return self._connection(None)
+
+    def look(self, read: Callable[[Connection], Found]) -> Found:
+        """Return what single reads find; if the connection turns out to be lost they are made once more on another.
+
+        Args:
+            read: Gets a connection, as `looking` gives it; may be called twice.
+
+        Raises:
+            Overloaded: If no connection became free in time.
+            StoreUnavailable: If the database does not answer.
+        """
+        with _said():
+            try:
+                return self._looked(read)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                return self._looked(read)
+
+    @contextmanager
+    def writing(self, lock: str | None = None) -> Iterator[Connection]:
+        """Begin a transaction that writes; it is durable when the block is left.
+
+        Args:
+            lock: Transactions with the same name wait for each other, in all processes. On SQLite all do.
+
+        Raises:
+            Overloaded: If no connection became free in time.
+            StoreUnavailable: If the database does not answer; what was written may be stored, or not.
+        """
+        turn = self._write_lock if self.is_sqlite else nullcontext()
+        with turn, self._connection("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN") as connection:
+            if lock is not None:
+                hold(connection, lock)
+            yield connection
+
+    def connections_in_use(self) -> int:
+        """Return how many connections are checked out."""
+        pool = self.engine.pool
+        return pool.checkedout() if isinstance(pool, QueuePool) else 0
+
+    def close(self) -> None:
+        """Close all connections that nobody uses."""
+        self.engine.dispose()
+
+    def _looked(self, read: Callable[[Connection], Found]) -> Found:
+        with self.engine.connect() as connection:
+            return read(connection)
+
+    @contextmanager
+    def _connection(self, begin: str | None) -> Iterator[Connection]:
+        """Take a connection and begin a transaction with these words, or none."""
+        with _said(), self.engine.connect() as connection, connection.execution_options(begin=begin).begin():
+            yield connection
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Say what the database says as a ServiceError, unless it is about what was asked of it."""
+    try:
+        yield
+    except PoolTimeout as error:
+        raise Overloaded(
+            f"none of {MAX_CONNECTIONS} database connections became free within {POOL_WAIT_S:g} s; try again later",
+            retry_after_s=RETRY_AFTER_S,
+        ) from error
+    except (OperationalError, InterfaceError) as error:
+        raise StoreUnavailable(
+            f"the database does not answer ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
+        ) from error
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise StoreUnavailable(
+                f"the database was lost ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
+            ) from error
+        raise
+
+
+def hold(connection: Connection, lock: str) -> None:
+    """Wait for a lock, and hold it until the transaction ends; on SQLite every writer holds them all."""
+    if connection.dialect.name != "sqlite":
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": lock})
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows, or replace those that have the same primary key."""
+    if not rows:
+        return
+    is_sqlite = connection.dialect.name == "sqlite"
+    statement = sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+    keys = [column.name for column in table.primary_key]
+    replaced = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=replaced), list(rows))
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # what they say may have the password in it
+        raise InvalidRequest("the database URL cannot be read; give sqlite:///file or postgresql+psycopg://…") from None
+    if parsed.drivername not in {"sqlite", "postgresql", "postgresql+psycopg"}:
+        raise InvalidRequest(
+            f"databases of the kind {parsed.drivername!r} are not known; give sqlite:///file or postgresql+psycopg://…"
+        )
+    if parsed.drivername == "sqlite" and parsed.database in {None, "", ":memory:"}:
+        raise InvalidRequest("SQLite needs a file: what is kept in memory is not durable; give sqlite:///file")
+    return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}, **POOL)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    """Make commits durable and transactions explicit (Python's driver would begin them on its own, and late)."""
+    connection.isolation_level = None
+    _keep_write_ahead_log(connection)
+    for setting in ("synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _keep_write_ahead_log(connection: Any) -> None:
+    """Switch the file to a write-ahead log, if it has none; for that alone SQLite waits for no other process."""
+    end_s = time.monotonic() + BUSY_TIMEOUT_S
+    while time.monotonic() < end_s:
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        time.sleep(BUSY_LOOK_S)
+    connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _postgresql_engine(url: URL) -> Engine:
+    """Make transactions explicit here too: for a single read none is begun, and no mode of a connection is switched."""
+    options = {"connect_timeout": 3, "options": POSTGRESQL_OPTIONS}
+    engine = create_engine(url, connect_args=options, isolation_level="AUTOCOMMIT", **POOL)
+    ping, broken = engine.dialect.do_ping, engine.dialect.loaded_dbapi.Error
+
+    def check(connection: Any, record: ConnectionPoolEntry, _proxy: object) -> None:
+        """Replace a connection that was lost while nobody used it; asking each time would double what a read takes."""
+        if time.monotonic() - record.info.get(USED_S, math.inf) <= IDLE_S:
+            return
+        try:
+            ping(connection)
+        except broken as error:
+            raise DisconnectionError from error
+
+    def note(_connection: object, record: ConnectionPoolEntry) -> None:
+        record.info[USED_S] = time.monotonic()
+
+    event.listen(engine, "checkout", check)
+    event.listen(engine, "checkin", note)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    begin = connection.get_execution_options().get("begin")
+    if begin is not None:
+        connection.exec_driver_sql(begin)
+
+
+def _cause(error: DBAPIError) -> str:
+    """Return the driver's words, of which the first line says all."""
+    return str(error.orig).partition("\n")[0][:200]

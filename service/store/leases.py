@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries on trials under a lease, and on the suggestions that wait for one."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, bindparam, delete, func, insert, or_, select, update
+
+from .keys import Key, parameters, wanted
+from .rows import Row
+from .tables import queued_suggestions, trials
+
+LEASED, RELEASED, REASSIGNED, COMPLETED = "leased", "released", "reassigned", "completed"
+"""The states of a trial. A lease that expired is still `leased`, until somebody else gets its config."""
+
+
+def trial(connection: Connection, study_id: str, trial_id: str) -> Row | None:
+    """Return the trial's row."""
+    query = select(trials).where(trials.c.study_id == study_id, trials.c.trial_id == trial_id)
+    return connection.execute(query).mappings().one_or_none()
+
+
+def trials_of(connection: Connection, keys: Collection[Key]) -> dict[Key, Row]:
+    """Return the rows of those trials that were asked for, by study and trial id."""
+    rows = connection.execute(TRIALS_OF, parameters(keys)).mappings()
+    return {(row["study_id"], row["trial_id"]): row for row in rows}
+
+
+def _trials_of() -> Select[Any]:
+    rows, is_wanted = wanted((trials.c.study_id, trials.c.trial_id))
+    return select(trials).select_from(rows.join(trials, is_wanted))
+
+
+TRIALS_OF = _trials_of()
+
+
+def add(connection: Connection, row: Row) -> None:
+    """Insert a trial."""
+    connection.execute(insert(trials), [dict(row)])
+
+
+def change(connection: Connection, study_id: str, trial_id: str, values: Row) -> None:
+    """Set columns of a trial."""
+    this = and_(trials.c.study_id == study_id, trials.c.trial_id == trial_id)
+    connection.execute(update(trials).where(this).values(**values))
+
+
+def complete(connection: Connection, keys: Sequence[tuple[str, str]]) -> None:
+    """Mark trials as completed.
+
+    Args:
+        connection: Where.
+        keys: Study and trial ids.
+    """
+    if keys:
+        this = and_(trials.c.study_id == bindparam("of_study"), trials.c.trial_id == bindparam("of_trial"))
+        rows = [{"of_study": study_id, "of_trial": trial_id} for study_id, trial_id in keys]
+        connection.execute(update(trials).where(this).values(state=COMPLETED), rows)
+
+
+def abandoned(connection: Connection, study_id: str, now_unix_s: float) -> Row | None:
+    """Return the trial that was released, or whose lease expired, the longest ago."""
+    is_over = or_(trials.c.state == RELEASED, and_(trials.c.state == LEASED, trials.c.expires_unix_s <= now_unix_s))
+    query = select(trials).where(trials.c.study_id == study_id, trials.c.state.in_((LEASED, RELEASED)), is_over)
+    return connection.execute(query.order_by(trials.c.expires_unix_s).limit(1)).mappings().one_or_none()
+
+
+def count(connection: Connection, study_id: str) -> int:
+    """Return how many trials were asked for."""
+    return connection.execute(select(func.count()).where(trials.c.study_id == study_id)).scalar_one()
+
+
+def asked_digests(connection: Connection, study_id: str) -> Sequence[str]:
+    """Return the digests of configs that are under a lease, or that somebody gave up."""
+    open_trials = (trials.c.study_id == study_id, trials.c.state.in_((LEASED, RELEASED)))
+    return connection.execute(select(trials.c.config_digest).where(*open_trials)).scalars().all()
+
+
+def pending(connection: Connection, study_id: str, limit: int) -> Sequence[str]:
+    """Return the configs (JSON) that were asked for last and have no result."""
+    query = select(trials.c.config).where(trials.c.study_id == study_id, trials.c.state == LEASED)
+    return connection.execute(query.order_by(trials.c.asked_unix_s.desc()).limit(limit)).scalars().all()
+
+
+def queued_digests(connection: Connection, study_id: str) -> Sequence[str]:
+    """Return the digests of what waits."""
+    query = select(queued_suggestions.c.config_digest).where(queued_suggestions.c.study_id == study_id)
+    return connection.execute(query).scalars().all()
+
+
+def live(connection: Connection, now_unix_s: float) -> int:
+    """Return how many leases hold."""
+    query = select(func.count()).where(trials.c.state == LEASED, trials.c.expires_unix_s > now_unix_s)
+    return connection.execute(query).scalar_one()
+
+
+def delete_older(connection: Connection, before_unix_s: float) -> int:
+    """Delete trials whose lease ended before; returns how many."""
+    return connection.execute(delete(trials).where(trials.c.expires_unix_s < before_unix_s)).rowcount
+
+
+def take_queued(connection: Connection, study_id: str) -> Row | None:
+    """Take the oldest suggestion out of the queue."""
+    oldest = select(func.min(queued_suggestions.c.number)).where(queued_suggestions.c.study_id == study_id)
+    statement = delete(queued_suggestions).where(queued_suggestions.c.number == oldest.scalar_subquery())
+    return connection.execute(statement.returning(queued_suggestions)).mappings().one_or_none()
+
+
+def queued(connection: Connection, study_id: str) -> int:
+    """Return how many suggestions wait."""
+    return connection.execute(select(func.count()).where(queued_suggestions.c.study_id == study_id)).scalar_one()
+
+
+def all_queued(connection: Connection) -> int:
+    """Return how many suggestions wait, of all studies."""
+    return connection.execute(select(func.count()).select_from(queued_suggestions)).scalar_one()
+
+
+def enqueue(connection: Connection, rows: Sequence[Row]) -> None:
+    """Append suggestions."""
+    if rows:
+        connection.execute(insert(queued_suggestions), [dict(row) for row in rows])
+
+
+def empty_queue(connection: Connection, study_id: str) -> None:
+    """Remove what waits of a study."""
+    connection.execute(delete(queued_suggestions).where(queued_suggestions.c.study_id == study_id))

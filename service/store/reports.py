@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries on the ledger: rows are added, read in their order, and removed whole."""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select
+
+from .clock import now_unix_s
+from .keys import Key, parameters, wanted
+from .rows import Row
+from .tables import reports, runs
+
+LOCK = "ringtune ledger"
+"""Who writes to the ledger holds this, so that numbers become visible in their order."""
+CHUNK = 500
+"""Rows per read."""
+COUNTED = ("new", "late")
+"""The statuses of results that count; the others are kept as data alone."""
+
+
+def stored(connection: Connection, keys: Collection[Key]) -> dict[Key, Row]:
+    """Return what is stored of trials, by study and trial id.
+
+    The rows have `study_id`, `trial_id`, `job_id`, `body_digest`, `status` and `status_reason`.
+    """
+    rows = connection.execute(STORED, parameters(keys)).mappings()
+    return {(row["study_id"], row["trial_id"]): row for row in rows}
+
+
+def _stored() -> Select[Any]:
+    rows, is_wanted = wanted((reports.c.study_id, reports.c.trial_id))
+    names = ("study_id", "trial_id", "job_id", "body_digest", "status", "status_reason")
+    return select(*(reports.c[name] for name in names)).select_from(rows.join(reports, is_wanted))
+
+
+STORED = _stored()
+
+
+def add(connection: Connection, rows: Sequence[Row]) -> None:
+    """Append rows; IntegrityError if one is there."""
+    if rows:
+        connection.execute(insert(reports), list(rows))
+
+
+def of_study(connection: Connection, study_id: str) -> Iterator[Row]:
+    """Yield a study's rows in the order in which they were stored."""
+    after = 0
+    query = select(reports).where(reports.c.study_id == study_id).order_by(reports.c.number).limit(CHUNK)
+    while rows := connection.execute(query.where(reports.c.number > after)).mappings().all():
+        yield from rows
+        after = rows[-1]["number"]
+
+
+def newest_samples(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+    """Return a study's newest valid results that count, the oldest of them first."""
+    usable = (reports.c.study_id == study_id, reports.c.valid.is_(True), reports.c.status.in_(COUNTED))
+    query = select(reports).where(*usable).order_by(reports.c.number.desc()).limit(limit)
+    return tuple(reversed(connection.execute(query).mappings().all()))
+
+
+def since(connection: Connection, number: int, limit: int) -> Sequence[Row]:
+    """Return rows after a number, each with its age `age_s`."""
+    query = select(reports).where(reports.c.number > number).order_by(reports.c.number).limit(limit)
+    now = now_unix_s(connection)
+    rows = connection.execute(query.add_columns((now - reports.c.received_unix_s).label("age_s")))
+    return rows.mappings().all()
+
+
+def newest_number(connection: Connection) -> int:
+    """Return the largest number, 0 for an empty ledger."""
+    return int(connection.execute(select(func.coalesce(func.max(reports.c.number), 0))).scalar_one())
+
+
+def studies_not_kept(connection: Connection, before_unix_s: float, number: int) -> Sequence[str]:
+    """Return the ids of studies that have rows stored before a time, or up to a number."""
+    is_old = _is_not_kept(before_unix_s, number)
+    return connection.execute(select(reports.c.study_id).distinct().where(is_old)).scalars().all()
+
+
+def last_beyond(connection: Connection, kept: int) -> int:
+    """Return the number of the newest row beyond the `kept` newest ones, 0 if there are no more."""
+    query = select(reports.c.number).order_by(reports.c.number.desc()).offset(kept).limit(1)
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
+def delete_not_kept(connection: Connection, before_unix_s: float, number: int) -> int:
+    """Delete rows stored before a time, or up to a number; returns how many."""
+    return connection.execute(delete(reports).where(_is_not_kept(before_unix_s, number))).rowcount
+
+
+def _is_not_kept(before_unix_s: float, number: int) -> ColumnElement[bool]:
+    """Return the condition; numbers do not follow times, for an import has old times and new numbers."""
+    return or_(reports.c.received_unix_s < before_unix_s, reports.c.number <= number)
+
+
+def run(connection: Connection, run_id: str) -> Row | None:
+    """Return the row of a whole log's run."""
+    return connection.execute(select(runs).where(runs.c.run_id == run_id)).mappings().one_or_none()
+
+
+def add_run(connection: Connection, row: Row) -> None:
+    """Insert a run."""
+    connection.execute(insert(runs), [dict(row)])
+
+
+def all_runs(connection: Connection, study_id: str) -> Sequence[Row]:
+    """Return a study's runs, by id."""
+    return connection.execute(select(runs).where(runs.c.study_id == study_id).order_by(runs.c.run_id)).mappings().all()

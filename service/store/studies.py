@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries on studies."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Exists,
+    Select,
+    and_,
+    delete,
+    exists,
+    func,
+    insert,
+    select,
+    tuple_,
+)
+
+from .keys import parameters, wanted
+from .rows import Row
+from .tables import config_summaries, job_summaries, studies
+
+Position = tuple[float, str]
+"""Where a page begins: after the study that was created then and has this id; the newest come first."""
+
+
+def get(connection: Connection, study_id: str) -> Row | None:
+    """Return the study's row."""
+    return connection.execute(select(studies).where(studies.c.study_id == study_id)).mappings().one_or_none()
+
+
+def existing(connection: Connection, study_ids: Collection[str]) -> set[str]:
+    """Return those ids that are a study's."""
+    return set(connection.execute(EXISTING, parameters([(study_id,) for study_id in study_ids])).scalars())
+
+
+def _existing() -> Select[Any]:
+    rows, is_wanted = wanted((studies.c.study_id,))
+    return select(studies.c.study_id).select_from(rows.join(studies, is_wanted))
+
+
+EXISTING = _existing()
+
+
+def find(connection: Connection, key_digest: str) -> Row | None:
+    """Return the row of the study with this key."""
+    return connection.execute(select(studies).where(studies.c.key_digest == key_digest)).mappings().one_or_none()
+
+
+def add(connection: Connection, row: Row) -> None:
+    """Insert a study; IntegrityError if its key is there."""
+    connection.execute(insert(studies), [dict(row)])
+
+
+def complete(connection: Connection, study_id: str, values: Row) -> None:
+    """Set what was not known when the study was created."""
+    connection.execute(studies.update().where(studies.c.study_id == study_id).values(**values))
+
+
+def delete_one(connection: Connection, study_id: str) -> bool:
+    """Delete a study with all that belongs to it; False if there is none."""
+    return connection.execute(delete(studies).where(studies.c.study_id == study_id)).rowcount > 0
+
+
+def page(connection: Connection, equal: Mapping[str, str], after: Position | None, limit: int) -> Sequence[Row]:
+    """Return studies, the newest first.
+
+    Args:
+        connection: Where.
+        equal: Columns and the values that they must have.
+        after: The last study of the page before.
+        limit: How many at most.
+    """
+    order = (studies.c.created_unix_s, studies.c.study_id)
+    query = select(studies).order_by(*(column.desc() for column in order)).limit(limit)
+    for name, value in equal.items():
+        query = query.where(studies.c[name] == value)
+    if after is not None:
+        query = query.where(tuple_(*order) < tuple_(*after))
+    return connection.execute(query).mappings().all()
+
+
+def all_ids(connection: Connection) -> Sequence[str]:
+    """Return the ids of all studies, the oldest first."""
+    return connection.execute(select(studies.c.study_id).order_by(studies.c.created_unix_s)).scalars().all()
+
+
+def counts(connection: Connection, study_ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Return for each study with results that count how many there are, and of how many jobs."""
+    query = (
+        select(
+            job_summaries.c.study_id,
+            func.sum(job_summaries.c.trials),
+            func.count(job_summaries.c.job_id.distinct()),
+        )
+        .where(job_summaries.c.study_id.in_(study_ids))
+        .group_by(job_summaries.c.study_id)
+    )
+    return {study_id: (int(trials), int(jobs)) for study_id, trials, jobs in connection.execute(query)}
+
+
+def models_named(connection: Connection, model_name: str, target: str, limit: int) -> Sequence[Row]:
+    """Return the models with results (`model`, `model_name`, `trials`) that go by a name, by fingerprint."""
+    query = (
+        select(studies.c.model, studies.c.model_name, func.sum(job_summaries.c.trials).label("trials"))
+        .select_from(studies.join(job_summaries))
+        .where(studies.c.model_name == model_name, studies.c.target == target)
+        .group_by(studies.c.model, studies.c.model_name)
+        .order_by(studies.c.model)
+        .limit(limit)
+    )
+    return connection.execute(query).mappings().all()
+
+
+def neighbours(
+    connection: Connection, *, model: str | None, hardware: str | None, surface: tuple[str, int], limit: int
+) -> Sequence[Row]:
+    """Return studies with promising configs that share the model or the hardware.
+
+    Those with a confirmed config come first, then the newest; `has_confirmed` tells.
+
+    Args:
+        connection: Where.
+        model: A model's fingerprint, or None.
+        hardware: A fingerprint, or None.
+        surface: Target and surface version, which must be the same.
+        limit: Of each kind.
+    """
+    shared = {"model": model, "hardware": hardware}
+    conditions = [studies.c[name] == value for name, value in shared.items() if value is not None]
+    rows: dict[str, Row] = {}
+    for condition in conditions:
+        has_confirmed = _has(config_summaries.c.is_confirmed).label("has_confirmed")
+        query = select(studies, has_confirmed).where(and_(condition, *_measured(surface)))
+        newest = query.order_by(has_confirmed.desc(), studies.c.created_unix_s.desc()).limit(limit)
+        rows.update({row["study_id"]: row for row in connection.execute(newest).mappings()})
+    return tuple(rows.values())
+
+
+def _measured(surface: tuple[str, int]) -> tuple[ColumnElement[bool], ...]:
+    has_promise = _has(config_summaries.c.is_promising)
+    return studies.c.target == surface[0], studies.c.surface_version == surface[1], has_promise
+
+
+def _has(flag: Column[bool]) -> Exists:
+    return exists().where(config_summaries.c.study_id == studies.c.study_id, flag.is_(True))
+
+
+def facts_of_model(connection: Connection, model: str) -> str | None:
+    """Return the gradient bytes (JSON) that some job reported for a model."""
+    known = and_(studies.c.model == model, studies.c.gradient_bytes != "[]")
+    return connection.execute(select(studies.c.gradient_bytes).where(known).limit(1)).scalar_one_or_none()

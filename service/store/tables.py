@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables. `reports` is the ledger: rows are added, and removed whole by deletion or retention, never changed.
+
+`job_summaries` and `config_summaries` are derived from it and can be rebuilt. Whole numbers in names with `_e9` and
+`_e12` are sums in units of 1e-9 and 1e-12, so that the order in which they were added does not show.
+
+Times are seconds since 1970 by the database's clock. JSON is text: nothing looks into it.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+METADATA = MetaData(naming_convention=NAMING)
+Number = BigInteger().with_variant(Integer(), "sqlite")
+"""SQLite counts up by itself in a column of exactly this type."""
+
+
+def _study() -> Column[str]:
+    return Column("study_id", String(32), ForeignKey("studies.study_id", ondelete="CASCADE"), nullable=False)
+
+
+def _study_in_key() -> Column[str]:
+    return Column("study_id", String(32), ForeignKey("studies.study_id", ondelete="CASCADE"), primary_key=True)
+
+
+studies = Table(
+    "studies",
+    METADATA,
+    Column("study_id", String(32), primary_key=True),
+    Column("key_digest", String(64), nullable=False, unique=True),
+    Column("hardware", String(64), nullable=False),
+    Column("model", String(64), nullable=False),
+    Column("layout", Text, nullable=False),
+    Column("target", String(64), nullable=False),
+    Column("surface_version", Integer, nullable=False),
+    Column("model_name", Text),
+    Column("hardware_name", Text),
+    Column("space", Text, nullable=False),
+    Column("gradient_bytes", Text, nullable=False),
+    Column("created_unix_s", Double, nullable=False),
+    Index(None, "model", "target", "surface_version"),
+    Index(None, "hardware", "target", "surface_version"),
+    Index(None, "model_name"),
+    Index(None, "created_unix_s", "study_id"),
+)
+
+trials = Table(
+    "trials",
+    METADATA,
+    _study_in_key(),
+    Column("trial_id", String(64), primary_key=True),
+    Column("job_id", String(64), nullable=False),
+    Column("config", Text, nullable=False),
+    Column("config_digest", String(64), nullable=False),
+    Column("designer", String(64), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("fencing_token", Integer, nullable=False),
+    Column("asked_unix_s", Double, nullable=False),
+    Column("expires_unix_s", Double, nullable=False),
+    Index(None, "study_id", "state", "expires_unix_s"),
+)
+
+queued_suggestions = Table(
+    "queued_suggestions",
+    METADATA,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    _study(),
+    Column("config", Text, nullable=False),
+    Column("config_digest", String(64), nullable=False),
+    Column("designer", String(64), nullable=False),
+    UniqueConstraint("study_id", "config_digest"),
+    Index(None, "study_id", "number"),
+    sqlite_autoincrement=True,
+)
+
+reports = Table(
+    "reports",
+    METADATA,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    _study(),
+    Column("trial_id", String(64), nullable=False),
+    Column("job_id", String(64), nullable=False),
+    Column("run_id", String(64)),
+    Column("body_digest", String(64), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("status_reason", Text),
+    Column("phase", String(16), nullable=False),
+    Column("config", Text, nullable=False),
+    Column("config_digest", String(64), nullable=False),
+    Column("score_bytes_per_s", Double),
+    Column("median_step_ms", Double),
+    Column("mad_step_ms", Double),
+    Column("mean_step_ms", Double),
+    Column("steps", BigInteger, nullable=False),
+    Column("valid", Boolean, nullable=False),
+    Column("void_reason", String(32)),
+    Column("speedup", Double),
+    Column("ci_low", Double),
+    Column("ci_high", Double),
+    Column("pairs", Integer),
+    Column("received_unix_s", Double, nullable=False),
+    UniqueConstraint("study_id", "trial_id"),
+    Index(None, "study_id", "number"),
+    Index(None, "received_unix_s"),
+    sqlite_autoincrement=True,
+)
+
+runs = Table(
+    "runs",
+    METADATA,
+    Column("run_id", String(64), primary_key=True),
+    _study(),
+    Column("job_id", String(64), nullable=False),
+    Column("body_digest", String(64), nullable=False),
+    Column("header", Text, nullable=False),
+    Column("results", Integer, nullable=False),
+    Column("received_unix_s", Double, nullable=False),
+    Index(None, "study_id"),
+)
+
+tokens = Table(
+    "tokens",
+    METADATA,
+    Column("token_id", String(32), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("scopes", String(64), nullable=False),
+    Column("secret_sha256", String(64), nullable=False),
+    Column("created_unix_s", Double, nullable=False),
+    Column("revoked_unix_s", Double),
+)
+
+audit = Table(
+    "audit",
+    METADATA,
+    Column("number", Number, primary_key=True, autoincrement=True),
+    Column("happened_unix_s", Double, nullable=False),
+    Column("event", String(32), nullable=False),
+    Column("subject", String(64), nullable=False),
+    Column("detail", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+job_summaries = Table(
+    "job_summaries",
+    METADATA,
+    _study_in_key(),
+    Column("job_id", String(64), primary_key=True),
+    Column("config_digest", String(64), primary_key=True),
+    Column("trials", BigInteger, nullable=False),
+    Column("samples", BigInteger, nullable=False),
+    Column("log_step_e9", BigInteger, nullable=False),
+    Column("adoptions", BigInteger, nullable=False),
+    Column("log_speedup_e9", BigInteger, nullable=False),
+    Column("variance_e12", BigInteger, nullable=False),
+    Column("newest_unix_s", Double, nullable=False),
+    Index(None, "study_id", "config_digest"),
+)
+
+config_summaries = Table(
+    "config_summaries",
+    METADATA,
+    _study_in_key(),
+    Column("config_digest", String(64), primary_key=True),
+    Column("config", Text, nullable=False),
+    Column("trials", BigInteger, nullable=False),
+    Column("jobs", Integer, nullable=False),
+    Column("is_confirmed", Boolean, nullable=False),
+    Column("is_promising", Boolean, nullable=False),
+    Column("speedup", Double),
+    Column("ci_low", Double),
+    Column("ci_high", Double),
+    Column("newest_unix_s", Double, nullable=False),
+    Index(None, "study_id", "is_promising", "is_confirmed", "ci_low"),
+)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries on tokens; the secret itself is never stored."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, exists, insert, select, update
+
+from .clock import UnixNow
+from .rows import Row
+from .tables import tokens
+
+
+def add(connection: Connection, row: Row) -> None:
+    """Insert a token."""
+    connection.execute(insert(tokens), [dict(row)])
+
+
+def get(connection: Connection, token_id: str) -> Row | None:
+    """Return the token's row with its age `age_s`."""
+    query = select(tokens, _age()).where(tokens.c.token_id == token_id)
+    return connection.execute(query).mappings().one_or_none()
+
+
+def everyone(connection: Connection) -> Sequence[Row]:
+    """Return all tokens with their ages `age_s`, the newest first."""
+    query = select(tokens, _age()).order_by(tokens.c.created_unix_s.desc(), tokens.c.token_id)
+    return connection.execute(query).mappings().all()
+
+
+def exist(connection: Connection) -> bool:
+    """Tell whether any token was created and not revoked."""
+    return bool(connection.execute(select(exists().where(tokens.c.revoked_unix_s.is_(None)))).scalar_one())
+
+
+def revoke(connection: Connection, token_id: str, now_unix_s: float) -> None:
+    """Make a token invalid, if it is not already."""
+    valid = (tokens.c.token_id == token_id, tokens.c.revoked_unix_s.is_(None))
+    connection.execute(update(tokens).where(*valid).values(revoked_unix_s=now_unix_s))
+
+
+def _age() -> Any:
+    return (UnixNow() - tokens.c.created_unix_s).label("age_s")

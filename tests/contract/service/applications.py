@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The application, over a database of its own, for tests that speak to it in this process."""
+
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from ringtune.service.app import create_app
+from ringtune.service.settings import ServiceSettings
+
+ADMIN_SECRET = "admin-secret-of-these-tests"
+READ_SECRET = "read-secret-of-these-tests-"
+
+
+def application(folder: Path, *, has_tokens: bool = True) -> FastAPI:
+    """Return an application whose data lie in a folder; it lets nobody be too fast, and runs no optimizer."""
+    return create_app(
+        ServiceSettings.read(
+            database_url=f"sqlite:///{folder / 'service.sqlite3'}",
+            admin_token=ADMIN_SECRET if has_tokens else None,
+            read_token=READ_SECRET if has_tokens else None,
+            rate_per_s=0.0,
+            design_workers=0,
+        )
+    )
+
+
+def bearer(secret: str) -> dict[str, str]:
+    """Return the header of a token."""
+    return {"Authorization": f"Bearer {secret}"}

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is shipped to run the service in containers, read as the tools would: no container engine is needed."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from ringtune.service.settings import PREFIX, ServiceSettings
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+DOCKERFILE = REPOSITORY / "service" / "Dockerfile"
+FROM_ENVIRONMENT = re.compile(r"\$\{(\w+):\?set \1\}")
+LOOPBACK_PORT = re.compile(r"\$\{\w+:-127\.0\.0\.1:[0-9]+\}:[0-9]+")
+SECRET_NAME = re.compile(r"PASSWORD|TOKEN|SECRET")
+INSTRUCTION = re.compile(r"^([A-Z]+) (.+)$")
+DURATION = {"type": "string", "pattern": r"^[0-9]+(ms|s|m|h)$"}
+NAMES = {"type": "array", "items": {"type": "string"}}
+SERVICE_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["image", "healthcheck", "restart", "security_opt", "volumes"],
+    "properties": {
+        "build": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["context", "dockerfile"],
+            "properties": {"context": {"type": "string"}, "dockerfile": {"type": "string"}},
+        },
+        "image": {"type": "string", "pattern": r"^[a-z0-9./-]+(:v?[0-9][a-z0-9.-]*)?$"},
+        "command": NAMES,
+        "depends_on": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "properties": {"condition": {"const": "service_healthy"}}},
+        },
+        "environment": {"type": "object", "additionalProperties": {"type": "string"}},
+        "ports": NAMES,
+        "read_only": {"type": "boolean"},
+        "tmpfs": NAMES,
+        "cap_drop": NAMES,
+        "security_opt": {"const": ["no-new-privileges:true"]},
+        "restart": {"const": "unless-stopped"},
+        "stop_grace_period": DURATION,
+        "shm_size": {"type": "string"},
+        "healthcheck": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["test", "interval", "timeout", "retries", "start_period"],
+            "properties": {
+                "test": {"type": "array", "minItems": 2, "prefixItems": [{"enum": ["CMD", "CMD-SHELL"]}]},
+                "interval": DURATION,
+                "timeout": DURATION,
+                "start_period": DURATION,
+                "retries": {"type": "integer", "minimum": 1},
+            },
+        },
+        "configs": {"type": "array", "items": {"type": "object", "required": ["source", "target"]}},
+        "secrets": {"type": "array", "items": {"type": "object", "required": ["source", "target"]}},
+        "volumes": NAMES,
+    },
+}
+COMPOSE_SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["name", "services", "volumes"],
+    "patternProperties": {"^x-": {}},
+    "properties": {
+        "name": {"type": "string"},
+        "services": {"type": "object", "additionalProperties": SERVICE_SCHEMA},
+        "volumes": {"type": "object", "additionalProperties": {"type": "null"}},
+        "configs": {"type": "object", "additionalProperties": {"type": "object", "required": ["content"]}},
+        "secrets": {"type": "object", "additionalProperties": {"type": "object", "required": ["environment"]}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    """The compose file."""
+    content: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text(encoding="utf-8"))
+    return content
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Return the Dockerfile's instructions, continued lines joined."""
+    text = DOCKERFILE.read_text(encoding="utf-8").replace("\\\n", " ")
+    matches = [INSTRUCTION.match(line) for line in text.splitlines()]
+    return [(match[1], " ".join(match[2].split())) for match in matches if match is not None]
+
+
+def test_the_compose_file_is_of_the_form_that_is_expected(compose: dict[str, Any]) -> None:
+    """Every service has a health check and a restart; no key is there that compose would not know."""
+    jsonschema.validate(compose, COMPOSE_SCHEMA)
+
+    assert {"service", "postgres", "prometheus", "grafana"} == set(compose["services"])
+    untagged = [name for name, service in compose["services"].items() if ":" not in service["image"]]
+    assert ["service"] == untagged == [name for name, service in compose["services"].items() if "build" in service]
+
+
+def parts_of(compose: dict[str, Any], kind: str) -> list[Any]:
+    """Return the volumes, ports, configs or secrets of all services, in one list."""
+    return [part for service in compose["services"].values() for part in service.get(kind, ())]
+
+
+def test_what_the_compose_file_names_is_there(compose: dict[str, Any]) -> None:
+    """Volumes, files, configs, secrets, services: none is named that does not exist, and none for nothing."""
+    mounts = {volume.split(":")[0] for volume in parts_of(compose, "volumes")}
+    files = {mount for mount in mounts if mount.startswith(".")}
+
+    assert set(compose["volumes"]) == mounts - files
+    assert {True} == {(REPOSITORY / mount).is_file() for mount in files}
+    for kind in ("configs", "secrets"):
+        assert set(compose[kind]) == {item["source"] for item in parts_of(compose, kind)}
+    assert set(parts_of(compose, "depends_on")) <= set(compose["services"])
+    assert (REPOSITORY / compose["services"]["service"]["build"]["dockerfile"]) == DOCKERFILE
+
+
+def test_secrets_come_from_the_environment(compose: dict[str, Any]) -> None:
+    """Compose stops where one is missing; none has a default; the service's own are settings that it knows."""
+    variables = [pair for service in compose["services"].values() for pair in service.get("environment", {}).items()]
+    secrets = [(name, value) for name, value in variables if SECRET_NAME.search(name)]
+    ours = {name for name, _ in variables if name.startswith(PREFIX)}
+
+    assert 5 == len(secrets)
+    assert [] == [name for name, value in secrets if not FROM_ENVIRONMENT.fullmatch(value)]
+    assert ours <= {f"{PREFIX}{name.upper()}" for name in ServiceSettings.model_fields}
+
+
+def test_nothing_is_published_beyond_this_machine_by_itself(compose: dict[str, Any]) -> None:
+    """Two ports, each on loopback unless a variable says otherwise."""
+    ports = parts_of(compose, "ports")
+
+    assert 2 == len(ports)
+    assert all(LOOPBACK_PORT.fullmatch(port) for port in ports)
+
+
+def test_prometheus_scrapes_the_service_with_its_token(compose: dict[str, Any]) -> None:
+    """The token's file is where compose puts the secret."""
+    config = yaml.safe_load((REPOSITORY / "dashboards/prometheus/prometheus.yml").read_text(encoding="utf-8"))
+    (job,) = config["scrape_configs"]
+    (secret,) = compose["services"]["prometheus"]["secrets"]
+
+    assert f"/run/secrets/{secret['target']}" == job["authorization"]["credentials_file"]
+    assert "RINGTUNE_SERVICE_READ_TOKEN" == compose["secrets"][secret["source"]]["environment"]
+    assert [{"targets": ["service:8470"]}] == job["static_configs"]
+
+
+def test_the_image_has_two_stages_and_no_rights() -> None:
+    """The compiler stays behind; what runs is the service, as a user of its own; what is copied exists."""
+    steps = instructions()
+    kinds = [kind for kind, _ in steps]
+    last_stage = steps[len(kinds) - kinds[::-1].index("FROM") :]
+    run_last = " ".join(words for kind, words in last_stage if kind == "RUN")
+
+    assert 2 == kinds.count("FROM")
+    assert [("USER", "ringtune")] == [step for step in last_stage if step[0] == "USER"]
+    assert ("CMD", '["ringtune", "serve"]') == last_stage[-1]
+    assert not re.search(r"g\+\+|pip", run_last)
+    assert {True} == {(REPOSITORY / source).exists() for source in copied()}
+    assert {"HEALTHCHECK", "EXPOSE", "VOLUME", "STOPSIGNAL"} <= {kind for kind, _ in last_stage}
+
+
+def copied() -> list[str]:
+    """Return what the first stage takes of the repository."""
+    copies = [words.split() for kind, words in instructions() if kind == "COPY" and not words.startswith("--from")]
+    return [source for words in copies for source in words[:-1]]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_the_dockerfiles_steps_work_in_an_empty_folder(tmp_path: Path) -> None:
+    """With what it copies and nothing else, the package is built and installed, and the service answers."""
+    source, target, data = (tmp_path / name for name in ("source", "installed", "data"))
+    for name in copied():
+        origin = REPOSITORY / name
+        if origin.is_dir():
+            shutil.copytree(origin, source / name, symlinks=True, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+        else:
+            source.mkdir(exist_ok=True)
+            shutil.copy(origin, source / name)
+    (install,) = [words for kind, words in instructions() if kind == "RUN" and "pip install" in words]
+    script = install.replace("/srv/ringtune", str(target)).replace("python -m venv", f"{sys.executable} -m venv")
+    subprocess.run(["sh", "-ec", script], cwd=source, check=True)
+
+    clean = {"PATH": f"{target / 'bin'}:{os.environ['PATH']}", "XDG_DATA_HOME": str(data), "HOME": str(tmp_path)}
+    process = subprocess.Popen([target / "bin" / "ringtune", "serve", "--port", "0"], env=clean, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        url = re.search(rb"http://\S+?:[0-9]+", process.stdout.readline())
+        assert url is not None
+        with urllib.request.urlopen(f"{url[0].decode()}/readyz", timeout=30) as reply:
+            assert {"status": "ok"} == json.load(reply)
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error is a problem with a stable code, whoever raised it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from starlette.testclient import TestClient
+
+from ringtune.service.api.access import needs
+from ringtune.service.schemas import Problem
+from tests.contract.service.applications import ADMIN_SECRET, application, bearer
+from tests.contract.service.requests import STUDY_BODY, UUIDS
+
+JSON = {"content-type": "application/json"}
+STUDIES = "/v1/studies"
+DEEP = b"[" * 10_000
+SECRET_MESSAGE = "password=hunter2"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """Somebody who may everything; one route is broken."""
+    app = application(tmp_path_factory.mktemp("problems"))
+
+    @app.get("/v1/broken", openapi_extra=needs("read"))
+    def broken() -> None:
+        raise RuntimeError(SECRET_MESSAGE)
+
+    caller = TestClient(app, base_url="http://127.0.0.1", headers=bearer(ADMIN_SECRET))
+    with caller:
+        yield caller
+
+
+CASES: list[tuple[str, str, dict[str, Any], int, str]] = [
+    ("GET", "/v1/nothing", {}, 404, "route_not_found"),
+    ("GET", f"/v1/studies/{'0' * 32}", {}, 404, "study_not_found"),
+    ("DELETE", f"/v1/tokens/{'0' * 16}", {}, 404, "token_not_found"),
+    ("PATCH", STUDIES, {}, 405, "method_not_allowed"),
+    ("POST", STUDIES, {"content": b"{", "headers": JSON}, 400, "unreadable_body"),
+    ("POST", STUDIES, {"content": b'{"key": NaN}', "headers": JSON}, 400, "unreadable_body"),
+    ("POST", STUDIES, {"content": b"\xff\xfe", "headers": JSON}, 400, "unreadable_body"),
+    ("POST", STUDIES, {"content": DEEP, "headers": JSON}, 400, "unreadable_body"),
+    ("POST", STUDIES, {"content": b"{}", "headers": {"content-type": "text/plain"}}, 422, "malformed_request"),
+    ("POST", STUDIES, {"json": {**STUDY_BODY, "surprise": 1}}, 422, "malformed_request"),
+    ("POST", STUDIES, {"json": {**STUDY_BODY, "model_name": "a\x00b"}}, 422, "malformed_request"),
+    ("POST", STUDIES, {"content": b"x" * (2 << 20), "headers": JSON}, 413, "body_too_large"),
+    ("POST", STUDIES, {"content": b"x", "headers": {"content-encoding": "gzip"}}, 415, "unsupported_media_type"),
+    ("POST", "/v1/import", {"content": b"{}", "headers": JSON}, 415, "unsupported_media_type"),
+    ("POST", "/v1/import", {"content": b"\xff", "headers": {"content-type": "application/x-ndjson"}}, 400, ""),
+    ("GET", "/v1/studies?limit=0", {}, 422, "malformed_request"),
+    ("GET", "/v1/studies?cursor=nonsense", {}, 422, "invalid_request"),
+    ("GET", "/v1/studies?surprise=1", {}, 422, "malformed_request"),
+    ("GET", "/v1/broken", {}, 500, "internal"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "parts", "status", "code"), CASES)
+def test_an_error_is_a_problem(
+    *, method: str, path: str, parts: dict[str, Any], status: int, code: str, client: TestClient
+) -> None:
+    """With the status, the code, and the id under which the log has more; nothing of the service's inside."""
+    reply = client.request(method, path, **parts)
+
+    problem = reply.json()
+    jsonschema.validate(problem, Problem.model_json_schema())
+    assert (status, "application/problem+json") == (reply.status_code, reply.headers["content-type"])
+    assert (status, code or problem["code"]) == (problem["status"], problem["code"])
+    assert reply.headers["x-request-id"] == problem["request_id"] != ""
+    assert SECRET_MESSAGE not in reply.text
+    assert ("allow" in reply.headers) == (status == 405)
+
+
+def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
+    """It may be large, or secret; the fields that are wrong are named, twenty at most."""
+    results = [{"trial_id": UUIDS[0], "steps": "hunter2"}] * 1000
+
+    reply = client.post(f"/v1/studies/{'0' * 32}/results", json={"results": results})
+
+    assert 422 == reply.status_code
+    assert 20 == len(reply.json()["errors"])
+    assert "hunter2" not in reply.text
+
+
+def test_a_false_trial_is_named_as_in_the_description(client: TestClient) -> None:
+    """The place in the request is told as a path."""
+    reply = client.put(f"/v1/studies/{'0' * 32}/trials/{UUIDS[0]}/result", json={"job_id": "no uuid"})
+
+    assert "body.job_id" in {field["location"] for field in reply.json()["errors"]}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may call what: every route of the application is walked, and a new one fails until it stands in the table."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.testclient import TestClient
+
+from ringtune.service.api.access import MAX_LOOKUPS, Callers
+from ringtune.service.domain import Service
+from ringtune.service.domain.values import Token
+from ringtune.service.errors import Overloaded
+from ringtune.service.settings import ServiceSettings
+from ringtune.service.store import Database
+from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, application, bearer
+from tests.contract.service.requests import UUIDS
+from tests.unit.service.api.asgi import ask, scope_of
+
+HERE = "http://127.0.0.1"
+LEASE = "/v1/studies/{study_id}/suggestions/{trial_id}/lease"
+RESULT = "/v1/studies/{study_id}/trials/{trial_id}/result"
+OPEN = {("GET", "/healthz"), ("GET", "/readyz")}
+SCOPES = {
+    ("GET", "/metrics"): "read",
+    ("GET", "/openapi.json"): "read",
+    ("GET", "/v1/recommendations"): "read",
+    ("GET", "/v1/studies"): "read",
+    ("GET", "/v1/studies/{study_id}"): "read",
+    ("GET", "/v1/events"): "read",
+    ("POST", "/v1/studies"): "report",
+    ("POST", "/v1/studies/{study_id}/suggestions"): "report",
+    ("PUT", LEASE): "report",
+    ("DELETE", LEASE): "report",
+    ("PUT", RESULT): "report",
+    ("POST", "/v1/studies/{study_id}/results"): "report",
+    ("POST", "/v1/runs"): "report",
+    ("DELETE", "/v1/studies/{study_id}"): "admin",
+    ("GET", "/v1/export"): "admin",
+    ("POST", "/v1/import"): "admin",
+    ("GET", "/v1/tokens"): "admin",
+    ("POST", "/v1/tokens"): "admin",
+    ("DELETE", "/v1/tokens/{token_id}"): "admin",
+}
+ENDLESS = "/v1/events"
+TOKEN_ID = "0" * 16
+
+
+def walked(app: FastAPI) -> set[tuple[str, str]]:
+    """Return (method, path template) of everything that the application's routers hold, whatever kind it is."""
+
+    def routes(holder: object) -> Iterator[tuple[str, str]]:
+        for route in getattr(holder, "routes", ()):
+            included = getattr(route, "original_router", None)
+            if included is not None:
+                yield from routes(included)
+            elif isinstance(route, APIRoute):
+                yield from ((method, route.path) for method in route.methods or ())
+            else:
+                yield (type(route).__name__, str(getattr(route, "path", route)))
+                yield from routes(route)
+
+    return set(routes(app))
+
+
+def path_of(template: str) -> str:
+    """Return a path that fits a template."""
+    known = {"study_id": "0" * 32, "trial_id": UUIDS[0], "token_id": TOKEN_ID}
+    return re.sub(r"{(\w+)}", lambda match: known[match[1]], template)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    """An application with tokens, and somebody who calls it."""
+    with TestClient(application(tmp_path), base_url=HERE) as caller:
+        yield caller
+
+
+def test_the_table_has_every_route(tmp_path: Path) -> None:
+    """Neither a route without a row nor a row without a route; mounts and pages count too."""
+    assert OPEN | set(SCOPES) == walked(application(tmp_path))
+
+
+def test_without_a_token_the_open_routes_answer_and_no_other(client: TestClient) -> None:
+    """Also with tokens that are wrong in various ways, and on paths that lead nowhere."""
+    no_tokens: tuple[dict[str, str], ...] = (
+        {},
+        bearer("wrong-secret-of-these-tests"),
+        {"Authorization": f"Basic {ADMIN_SECRET}"},
+        bearer(""),
+    )
+
+    for method, template in sorted(OPEN | set(SCOPES)):
+        for headers in no_tokens:
+            reply = client.request(method, path_of(template), headers=headers)
+            assert (200 if (method, template) in OPEN else 401) == reply.status_code, (method, template, headers)
+    for path in ("/", "/docs", "/v1", "/v1/", "/healthz/", "/healthz/../v1/studies", "//v1/studies", "/V1/studies"):
+        assert 401 == client.get(path).status_code, path
+
+
+def test_a_token_opens_what_its_scope_says(client: TestClient) -> None:
+    """A reader may not report, a reporter may not administer; admin may everything."""
+    created = client.post("/v1/tokens", json={"name": "job", "scopes": ["report"]}, headers=bearer(ADMIN_SECRET))
+    secrets = {"read": READ_SECRET, "report": created.json()["secret"], "admin": ADMIN_SECRET}
+
+    for (method, template), needed in sorted(SCOPES.items()):
+        if template == ENDLESS:
+            continue
+        for granted, secret in secrets.items():
+            body: dict[str, Any] = {"json": {}} if method in {"POST", "PUT"} else {}
+            reply = client.request(method, path_of(template), headers=bearer(secret), **body)
+            is_refused = granted not in {needed, "admin"}
+            assert is_refused == (reply.status_code == 403), (method, template, granted, reply.text)
+            assert 401 != reply.status_code
+
+
+def test_a_cached_recommendation_needs_the_scope_too(client: TestClient) -> None:
+    """The fast path does not go around the checks."""
+    created = client.post("/v1/tokens", json={"name": "job", "scopes": ["report"]}, headers=bearer(ADMIN_SECRET))
+    asked = f"/v1/recommendations?model_fingerprint={'b' * 64}&world_size=2"
+
+    first, second = (client.get(asked, headers=bearer(READ_SECRET)) for _ in range(2))
+    refused = client.get(asked, headers=bearer(created.json()["secret"]))
+
+    assert (200, first.content) == (first.status_code, second.content)
+    assert 403 == refused.status_code
+    assert 401 == client.get(asked).status_code
+    assert "ringtune_cache_hits_total 1.0" in client.get("/metrics", headers=bearer(READ_SECRET)).text
+
+
+def test_a_revoked_token_is_refused(client: TestClient) -> None:
+    """Within what is remembered of it."""
+    created = client.post("/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=bearer(ADMIN_SECRET)).json()
+    revoked = client.delete(f"/v1/tokens/{created['id']}", headers=bearer(ADMIN_SECRET))
+    listed = client.get("/v1/tokens", headers=bearer(ADMIN_SECRET)).json()["items"]
+
+    assert 204 == revoked.status_code
+    assert [True] == [token["is_revoked"] for token in listed if token["id"] == created["id"]]
+    assert 401 == client.get("/v1/studies", headers=bearer(created["secret"])).status_code
+
+
+def test_guesses_do_not_keep_out_who_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While made-up tokens take all places to look up, a token that was valid a moment ago is looked up again."""
+    service = Service(Database.open(f"sqlite:///{tmp_path / 'service.sqlite3'}"))
+    service.migrate()
+    token, secret = service.tokens.create("job", ["read"])
+    authenticate, clock, go_on = service.tokens.authenticate, [0.0], threading.Event()
+
+    def slow_for_strangers(asked: str) -> Token | None:
+        if asked != secret:
+            go_on.wait(30)
+        return authenticate(asked)
+
+    monkeypatch.setattr(service.tokens, "authenticate", slow_for_strangers)
+
+    async def find() -> str | None:
+        callers = Callers(service, ServiceSettings.read(), lambda: clock[0])
+        headers = [{b"authorization": f"Bearer {text}".encode()} for text in (secret, *map(str, range(MAX_LOOKUPS)))]
+        await callers.find(headers[0])
+        clock[0] = 100.0
+        guesses = [asyncio.ensure_future(callers.find(guess)) for guess in headers[1:]]
+        await asyncio.sleep(0.05)
+        try:
+            with pytest.raises(Overloaded):
+                await callers.find({b"authorization": b"Bearer another"})
+            return (await asyncio.wait_for(callers.find(headers[0]), 10)).token_id
+        finally:
+            go_on.set()
+            await asyncio.gather(*guesses, return_exceptions=True)
+
+    assert token.token_id == asyncio.run(find())
+    service.close()
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ([("host", "127.0.0.1:8470")], 200),
+        ([("host", "localhost")], 200),
+        ([("host", "[::1]:8470")], 200),
+        ([("host", "localhost"), ("origin", "http://localhost:3000")], 200),
+        ([("host", "evil.example")], 421),
+        ([("host", "localhost.evil.example:8470")], 421),
+        ([("host", "127.0.0.1.evil.example")], 421),
+        ([("host", "127.0.0.1@evil.example")], 421),
+        ([("host", "[::1")], 421),
+        ([], 421),
+        ([("host", "localhost"), ("origin", "https://evil.example")], 421),
+        ([("host", "localhost"), ("origin", "null")], 421),
+    ],
+)
+def test_without_tokens_loopback_is_open_to_this_machine_alone(
+    headers: list[tuple[str, str]], expected: int, tmp_path: Path
+) -> None:
+    """A page that the browser loaded from elsewhere reaches nothing, under whatever name it tries."""
+    app = application(tmp_path, has_tokens=False)
+    with TestClient(app):
+        reply = asyncio.run(ask(app, scope_of("/v1/studies", headers=headers)))
+
+    assert expected == reply.status
+
+
+def test_the_first_token_closes_loopback(tmp_path: Path) -> None:
+    """Open is what nobody has closed; a token that was revoked does not open it again."""
+    with TestClient(application(tmp_path, has_tokens=False), base_url=HERE) as client:
+        assert 200 == client.get("/v1/tokens").status_code
+
+        created = client.post("/v1/tokens", json={"name": "operator", "scopes": ["admin"]}).json()
+
+    with TestClient(application(tmp_path, has_tokens=False), base_url=HERE) as client:
+        assert 401 == client.get("/v1/studies").status_code
+        token = bearer(created["secret"])
+        assert 204 == client.delete(f"/v1/tokens/{created['id']}", headers=token).status_code
+        assert 401 == client.get("/v1/studies").status_code

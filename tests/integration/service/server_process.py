@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune serve` as a process of its own, as an operator starts it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from ringtune import cli
+
+COMMAND = (sys.executable, "-m", "ringtune.cli")
+ANNOUNCED = re.compile(r"ringtune service: listening on (https?://\S+), data in (.+)\n")
+END_S = 30.0
+
+
+@dataclass
+class ServerProcess:
+    """A running service.
+
+    Attributes:
+        process: The process.
+        url: Where it listens.
+        data: Where it says that the data are.
+        client: Speaks to it.
+    """
+
+    process: "subprocess.Popen[str]"
+    url: str
+    data: str
+    client: httpx.Client
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end and return its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(END_S)
+
+
+def environment(folder: Path, **variables: str) -> dict[str, str]:
+    """Return an environment in which the user's data folder is `folder`."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("RINGTUNE_SERVICE_")}
+    return {**own, "XDG_DATA_HOME": str(folder), **variables}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Runs commands that end by themselves, in this process: starting one takes as long as ten of them."""
+
+    folder: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def run(self, *arguments: str, folder: Path | None = None) -> Ended:
+        """Run a command to its end, with `folder` as the user's data folder and working directory."""
+        with self.monkeypatch.context() as patch:
+            patch.setenv("XDG_DATA_HOME", str(folder or self.folder))
+            patch.chdir(folder or self.folder)
+            code = cli._run_app([*arguments])
+        written = self.capsys.readouterr()
+        return Ended(code, written.out, written.err)
+
+
+@contextmanager
+def serving(
+    folder: Path, *flags: str, variables: Mapping[str, str] | None = None, **client: Any
+) -> Iterator[ServerProcess]:
+    """Start a service on a free port; it is killed at the end, if it still runs."""
+    with (folder / "stderr.txt").open("a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", *flags],
+            env=environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0", **(variables or {})),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        match = ANNOUNCED.fullmatch(line)
+        assert match is not None, f"{line!r} {(folder / 'stderr.txt').read_text(encoding='utf-8')}"
+        with httpx.Client(base_url=match[1], timeout=20.0, **client) as speaker:
+            yield ServerProcess(process, match[1], match[2], speaker)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service does when there is too much, when clients misbehave, and when it is asked to end."""
+
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
+from tests.integration.service.server_process import ServerProcess, serving
+
+CLIENTS = 24
+BATCH = 400
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A service with tight bounds."""
+    variables = {
+        "RINGTUNE_SERVICE_REQUESTS_MAX": "2",
+        "RINGTUNE_SERVICE_EVENTS_CLIENTS_MAX": "2",
+        "RINGTUNE_SERVICE_EVENTS_HEARTBEAT_S": "0.5",
+        "RINGTUNE_SERVICE_BODY_TIMEOUT_S": "1",
+    }
+    with serving(tmp_path, variables=variables) as process:
+        yield process
+
+
+def new_study(server: ServerProcess) -> str:
+    """Create the study and return its id."""
+    study_id: str = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
+    return study_id
+
+
+def batch_of(job: int) -> dict[str, Any]:
+    """Return a batch of one job's results."""
+    job_id = f"00000000-0000-4000-9000-{job:012x}"
+    return {
+        "results": [
+            {**result_body(job_id), "trial_id": f"00000000-0000-4000-{0xA000 + job:04x}-{number:012x}"}
+            for number in range(BATCH)
+        ]
+    }
+
+
+def raw(server: ServerProcess) -> socket.socket:
+    """Return a connection, for what no well-behaved client does."""
+    return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=20)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return everything until the other side closes."""
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def head_of(study_id: str, length: int) -> bytes:
+    """Return the head of a batch."""
+    lines = (
+        f"POST /v1/studies/{study_id}/results HTTP/1.1",
+        "Host: localhost",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+        "",
+        "",
+    )
+    return "\r\n".join(lines).encode()
+
+
+def test_too_much_is_refused_at_once_and_what_is_taken_is_stored(server: ServerProcess) -> None:
+    """Only 200, or 503 with Retry-After; health is answered meanwhile; every batch that was taken is there."""
+    study_id = new_study(server)
+
+    def send(job: int) -> httpx.Response:
+        with httpx.Client(base_url=server.url, timeout=60) as client:
+            return client.post(f"/v1/studies/{study_id}/results", json=batch_of(job))
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        replies = [pool.submit(send, job) for job in range(CLIENTS)]
+        health = [server.client.get("/healthz").status_code for _ in range(5)]
+        finished = [reply.result() for reply in replies]
+
+    statuses = Counter(reply.status_code for reply in finished)
+    assert {200, 503} == set(statuses), statuses
+    assert {200} == set(health)
+    assert {"1"} == {reply.headers["retry-after"] for reply in finished if reply.status_code == 503}
+    exported = server.client.get("/v1/export").text
+    assert statuses[200] * BATCH == exported.count('"type":"result"')
+
+
+def test_accepted_work_is_finished_before_the_end(server: ServerProcess) -> None:
+    """A request whose body is still on its way when SIGTERM comes is answered, and stored."""
+    study_id = new_study(server)
+    body = json.dumps(batch_of(0)).encode()
+
+    with raw(server) as connection:
+        connection.sendall(head_of(study_id, len(body)) + body[:1000])
+        threading.Timer(0.3, connection.sendall, [body[1000:]]).start()
+        server.process.terminate()
+        reply = read_all(connection)
+        code = server.process.wait(20)
+
+    assert reply.startswith(b"HTTP/1.1 200 OK")
+    assert BATCH == reply.count(b'"status":"new"')
+    assert 0 == code
+
+
+def test_a_body_that_trickles_or_is_larger_than_it_says_is_cut_off(server: ServerProcess) -> None:
+    """With Content-Length and without it: 408 and 413, and the connection is closed."""
+    with raw(server) as slow:
+        slow.sendall(head_of("0" * 32, 1000) + b"{")
+        assert read_all(slow).startswith(b"HTTP/1.1 408")
+    with raw(server) as large:
+        large.sendall(
+            b"POST /v1/studies HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        for _ in range(17):
+            large.sendall(chunk)
+        large.sendall(b"0\r\n\r\n")
+        assert read_all(large).startswith(b"HTTP/1.1 413")
+    assert 200 == server.client.get("/readyz").status_code
+
+
+def test_events_are_followed_by_a_bounded_number_of_clients(server: ServerProcess) -> None:
+    """A result that is stored comes as an event; signs of life between; resumed where it ended; over at the end."""
+    study_id = new_study(server)
+    place = f"/v1/studies/{study_id}/trials/{{}}/result"
+
+    with httpx.Client(base_url=server.url, timeout=20) as other, other.stream("GET", "/v1/events") as first:
+        lines = first.iter_lines()
+        assert "retry: 3000" == next(lines)
+        server.client.put(place.format(UUIDS[0]), json=result_body(UUIDS[1]))
+        until_event = list(iter(lambda: next(lines), "event: result"))
+        event = json.loads(next(lines).removeprefix("data: "))
+        assert (study_id, UUIDS[0], "new") == (event["study_id"], event["trial_id"], event["status"])
+        assert f"id: {event['number']}" == until_event[-1]
+        assert {""} >= set(iter(lambda: next(lines), ": alive"))
+
+        headers = {"Last-Event-ID": str(event["number"] - 1)}
+        with other.stream("GET", "/v1/events", headers=headers) as second:
+            replayed = second.iter_lines()
+            assert f"id: {event['number']}" in [next(replayed) for _ in range(3)]
+            with server.client.stream("GET", "/v1/events") as refused:
+                assert (503, "30") == (refused.status_code, refused.headers["retry-after"])
+            server.process.terminate()
+            assert 0 == server.process.wait(20)

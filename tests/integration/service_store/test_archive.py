@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export and import, deletion and retention, tokens: what operators do, on both databases."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import update
+
+from ringtune.service.domain import Policy, Service
+from ringtune.service.domain.tokens import Tokens
+from ringtune.service.domain.values import Adoption, Imported, Removed, StudyFilter
+from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultConflict, StudyNotFound, TokenNotFound
+from ringtune.service.store import Database, audit, reports, studies, summaries
+from ringtune.service.store.tables import reports as reports_table
+from ringtune.service.store.tables import tokens as tokens_table
+from ringtune.tuner import StepTimes, VoidReason
+from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, measure, new_id, result, study_of
+
+
+@pytest.fixture
+def other(kind: str, template: Callable[[str], str]) -> Iterator[Service]:
+    """A service over an empty database of the other kind."""
+    database = Database.open(template({"sqlite": "postgresql", "postgresql": "sqlite"}[kind]))
+    made = Service(database, policy=Policy(design_workers=0))
+    made.start()
+    yield made
+    made.close()
+
+
+def fill(service: Service) -> None:
+    """Store everything that there can be: two studies, late, void, quarantined and paired results."""
+    first, second = study_of(service), study_of(service, replace(KEY, layout=(2, 2)), name="räsnet \u2192 50")
+    for job_id in ("job-1", "job-2"):
+        measure(service, first, job_id, BETTER, 80.0 + 1 / 3)
+    asked = service.suggestions.ask(second.study_id, new_id(), "job-3", 60.0)
+    odd = [
+        (asked.trial_id, result("job-3", asked.config, fencing_token=9)),
+        (new_id(), result("job-3", OTHER, adoption=Adoption(0.1, 0.05, 0.15, 6))),
+        (new_id(), result("job-3", OTHER, adoption=Adoption(100.0, 50.0, 150.0, 6))),
+        (
+            new_id(),
+            replace(result("job-3"), valid=False, reason=VoidReason.PAUSE, score_bytes_per_s=None, step_ms=None),
+        ),
+    ]
+    statuses = [item.status for item in service.ledger.tell_batch(second.study_id, odd)]
+    assert ["late", "new", "quarantined", "new"] == statuses
+
+
+def test_an_export_is_restored_into_the_other_kind_of_database(
+    service: Service, database: Database, other: Service
+) -> None:
+    """The other database exports the same lines and answers the same; taking it twice changes nothing."""
+    fill(service)
+    exported = list(service.archive.export())
+
+    taken = other.archive.take(exported)
+    again = other.archive.take(iter(exported))
+
+    assert Imported(2, 16, 0) == taken
+    assert Imported(0, 0, 18) == again
+    assert exported == list(other.archive.export())
+    assert all(json.loads(line) for line in exported)
+    ours, theirs = service.recommendations.find(QUERY), other.recommendations.find(QUERY)
+    assert replace(ours, evidence=replace(ours.evidence, age_s=0.0)) == replace(
+        theirs, evidence=replace(theirs.evidence, age_s=0.0)
+    )
+
+
+def test_what_is_derived_is_restored_too(service: Service, database: Database, empty: str) -> None:
+    """The summaries of an import are those of the ledger that was exported."""
+    fill(service)
+    restored = Database.open(empty)
+    copy = Service(restored, policy=Policy(design_workers=0))
+    copy.migrate()
+
+    copy.archive.take(service.archive.export())
+
+    with database.reading() as connection, restored.reading() as copied:
+        for study_id in studies.all_ids(connection):
+            assert summaries.everything(connection, study_id) == summaries.everything(copied, study_id)
+    restored.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda lines: lines[1:], "first line"),
+        (lambda lines: [*lines[:2], "{", *lines[2:]], "line 3 is not JSON"),
+        (lambda lines: [*lines[:2], '{"type": "secret"}'], "line 3 is neither"),
+        (lambda lines: [*lines[:2], lines[2].replace('"steps":20', '"steps":21')], "line 3.*digest"),
+        (lambda lines: [*lines[:2], lines[2].replace('"mad_step_ms"', '"mode_step_ms"')], "line 3"),
+        (lambda lines: [lines[0], lines[1].replace('"low\\":0.05', '"low\\":0.01')], "line 2.*cycle_ms"),
+        (lambda lines: [lines[0], lines[2]], "line 2"),
+        (lambda lines: [lines[0], lines[1].replace(KEY.hardware, "my cluster")], "line 2.*hardware"),
+        (lambda lines: [lines[0], lines[1].replace('"study_id":"', '"study_id":"../')], "line 2.*study_id"),
+    ],
+)
+def test_an_archive_that_was_changed_is_refused_by_line(
+    service: Service, change: Callable[[list[str]], list[str]], problem: str
+) -> None:
+    """What is none of ours is named by its number, and nothing of it is stored."""
+    measure(service, study_of(service), "job-1", BETTER, 80.0)
+    lines = list(service.archive.export())
+    service.studies.delete(study_of(service).study_id)
+
+    with pytest.raises((InvalidRequest, OutsideSearchSpace), match=problem):
+        service.archive.take(change(lines))
+
+    assert () == service.studies.list(StudyFilter()).items
+
+
+def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Service) -> None:
+    """Whole numbers and a negative zero are stored as doubles; the digest in the export is theirs."""
+    whole = replace(result("job-1"), score_bytes_per_s=400_000_000, step_ms=StepTimes(100, -0.0, 100))
+    service.ledger.tell(study_of(service).study_id, new_id(), replace(whole, adoption=Adoption(1, -0.0, 2, 5)))
+    lines = list(service.archive.export())
+    service.studies.delete(study_of(service).study_id)
+
+    assert Imported(1, 1, 0) == service.archive.take(lines)
+
+
+def test_an_archive_never_replaces_a_result(service: Service) -> None:
+    """A trial that has another result here keeps it, and the import says so."""
+    study_id, trial_id = study_of(service).study_id, new_id()
+    service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 80.0))
+    lines = list(service.archive.export())
+    service.studies.delete(study_id)
+    service.ledger.tell(study_of(service).study_id, trial_id, result("job-1", BETTER, 81.0))
+
+    with pytest.raises(ResultConflict, match=trial_id):
+        service.archive.take(lines)
+
+
+def test_a_deleted_study_is_gone_with_all_that_was_in_it(service: Service, database: Database) -> None:
+    """Results, leases, summaries; only the audit keeps that there was one."""
+    fill(service)
+    study_id = study_of(service).study_id
+
+    service.studies.delete(study_id)
+
+    with pytest.raises(StudyNotFound):
+        service.studies.get(study_id)
+    with pytest.raises(StudyNotFound):
+        service.studies.delete(study_id)
+    with database.reading() as connection:
+        assert ([], []) == summaries.everything(connection, study_id)
+        assert [] == list(reports.of_study(connection, study_id))
+        assert ("study_deleted", study_id) == tuple(audit.newest(connection, 1)[0][n] for n in ("event", "subject"))
+
+
+def test_retention_removes_the_oldest_and_what_followed_from_them(database: Database) -> None:
+    """By age, then by number; the summaries are those of what is left."""
+    service = Service(database, policy=Policy(design_workers=0, max_age_s=3600.0, max_results=8))
+    service.start()
+    study = study_of(service)
+    measure(service, study, "old", OTHER, 70.0)
+    with database.writing() as connection:
+        connection.execute(update(reports_table).values(received_unix_s=1.0))
+    for job_id in ("job-1", "job-2"):
+        measure(service, study, job_id, BETTER, 80.0)
+
+    removed = service.retention.apply()
+
+    assert Removed(6 + 4, 0) == removed
+    assert Removed(0, 0) == service.retention.apply()
+    assert (8, 2) == (service.studies.get(study.study_id).trials, service.studies.get(study.study_id).jobs)
+    assert BETTER == service.recommendations.find(QUERY).config
+    assert 0 == Service(database).retention.apply().results
+    service.close()
+
+
+def test_retention_by_age_looks_at_each_result_itself(database: Database) -> None:
+    """What was imported has old times and new numbers: its going takes nothing fresh with it."""
+    service = Service(database, policy=Policy(design_workers=0, max_age_s=3600.0))
+    service.start()
+    study = study_of(service)
+    measure(service, study, "fresh", BETTER, 80.0)
+    measure(service, study, "imported", OTHER, 70.0)
+    with database.writing() as connection:
+        connection.execute(
+            update(reports_table).where(reports_table.c.job_id == "imported").values(received_unix_s=1.0)
+        )
+
+    assert Removed(6, 0) == service.retention.apply()
+    assert (6, 1) == (service.studies.get(study.study_id).trials, service.studies.get(study.study_id).jobs)
+    service.close()
+
+
+def test_studies_are_listed_in_pages(service: Service) -> None:
+    """The newest first, each once, by what they must have; the same key is the same study."""
+    made = [study_of(service, replace(KEY, layout=(ranks,))).study_id for ranks in range(1, 6)]
+    study_of(service, replace(KEY, model="c" * 64))
+
+    first = service.studies.list(StudyFilter(model=KEY.model), limit=3)
+    second = service.studies.list(StudyFilter(model=KEY.model), cursor=first.next_cursor, limit=3)
+
+    assert made[::-1] == [study.study_id for study in (*first.items, *second.items)]
+    assert second.next_cursor is None
+    assert made[0] == study_of(service, replace(KEY, layout=(1,))).study_id
+    for cursor in ("x", "1e999_a", "1.0_", "nan_a"):
+        with pytest.raises(InvalidRequest):
+            service.studies.list(StudyFilter(), cursor=cursor)
+    with pytest.raises(InvalidRequest, match="layout"):
+        study_of(service, replace(KEY, layout=(2, 1)))
+
+
+def test_tokens_are_kept_as_hashes_and_end_when_revoked(service: Service, database: Database) -> None:
+    """The secret is shown once; a wrong, foreign or revoked one is nobody's, in other processes soon."""
+    clock = [0.0]
+    elsewhere = Tokens(database, clock=lambda: clock[0])
+    assert not service.tokens.exist()
+
+    token, secret = service.tokens.create("ci", ["read", "report"])
+    _, foreign = service.tokens.create("other", ["admin"])
+
+    assert token.scopes == {"read", "report"}
+    for tokens in (service.tokens, elsewhere):
+        found = tokens.authenticate(secret)
+        assert found is not None
+        assert (token.token_id, "ci", token.scopes) == (found.token_id, found.name, found.scopes)
+    mixed = secret[:20] + foreign[20:]
+    assert [None] * 4 == [service.tokens.authenticate(wrong) for wrong in (mixed, secret[:-1], "", "rt_ä_" + "x" * 43)]
+    with database.reading() as connection:
+        kept = connection.execute(tokens_table.select()).mappings().all()
+        assert not any(secret[20:] in str(value) for row in kept for value in row.values())
+    service.tokens.revoke(token.token_id)
+    assert service.tokens.authenticate(secret) is None
+    clock[0] = 3.0
+    assert elsewhere.authenticate(secret) is None
+    assert {"ci": True, "other": False} == {item.name: item.is_revoked for item in service.tokens.list()}
+    assert service.tokens.exist()
+    with pytest.raises(TokenNotFound):
+        service.tokens.revoke("0" * 16)
+    with pytest.raises(InvalidRequest, match="scopes"):
+        service.tokens.create("ci", ["root"])
+
+
+def test_what_no_job_said_at_first_is_added_later(service: Service) -> None:
+    """A name and sizes come from whoever knows them first; they are not replaced."""
+    space = study_of(service, replace(KEY, layout=(8,))).space
+    bare = service.studies.find_or_create(KEY, space_json=space)
+    assert (None, ()) == (bare.model_name, bare.gradient_bytes)
+
+    named = study_of(service)
+    kept = service.studies.find_or_create(KEY, space_json=space, model_name="vgg16", gradient_bytes=[1])
+
+    assert (bare.study_id, "resnet50") == (named.study_id, named.model_name)
+    assert (named.gradient_bytes, "resnet50") == (kept.gradient_bytes, kept.model_name)
+    assert DEFAULT == service.recommendations.find(QUERY).config

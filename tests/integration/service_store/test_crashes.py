@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Killed at named points: what was acknowledged is stored, what is stored was sent, each once.
+
+A kill of the process says nothing about a loss of power: the system's memory survives it.
+"""
+
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ringtune.service.domain import Policy, Service
+from ringtune.service.domain.summing import rebuild_all
+from ringtune.service.domain.writer import POINTS
+from ringtune.service.store import Database, reports, summaries
+from tests.unit.service.domain.reported import study_of
+
+PROGRAM = "tests.integration.service_store.crash_program"
+ROOT = Path(__file__).resolve().parents[3]
+FEW_POINTS = ("before_commit", "committed")
+PER_RUN = 60
+KILLS = 200
+
+
+@dataclass
+class Record:
+    """What clients have sent, and what was acknowledged, over several runs of the program."""
+
+    url: str
+    study_id: str
+    sent: set[str] = field(default_factory=set)
+    acknowledged: list[tuple[str, str]] = field(default_factory=list)
+
+    def run(self, point: str, count: int, numbers: range, mode: str = "durable") -> int:
+        """Run the program over some trials and return its exit code."""
+        arguments = [self.url, self.study_id, point, count, mode, numbers.start, numbers.stop]
+        command = [sys.executable, "-m", PROGRAM, *map(str, arguments)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        for kind, trial_id, *status in (line.split() for line in done.stdout.splitlines()):
+            if kind == "S":
+                self.sent.add(trial_id)
+            else:
+                self.acknowledged.append((trial_id, status[0]))
+        return done.returncode
+
+    def losses(self, database: Database) -> dict[str, set[str]]:
+        """Return what must not be: trials that are lost, stored twice, or were never sent."""
+        with database.reading() as connection:
+            stored = Counter(row["trial_id"] for row in reports.of_study(connection, self.study_id))
+        return {
+            "lost": {trial_id for trial_id, _ in self.acknowledged} - set(stored),
+            "doubled": {trial_id for trial_id, times in stored.items() if times > 1},
+            "invented": set(stored) - self.sent,
+        }
+
+
+NOTHING: dict[str, set[str]] = {"lost": set(), "doubled": set(), "invented": set()}
+
+
+def new_record(url: str, database: Database) -> Record:
+    """Return an empty record of a new study."""
+    return Record(url, study_of(Service(database, policy=Policy(design_workers=0))).study_id)
+
+
+def check_after(record: Record, database: Database, numbers: range) -> None:
+    """Repeat everything that was sent, without a kill: each is stored once, and what is derived fits."""
+    assert NOTHING == record.losses(database)
+    acknowledged = {trial_id for trial_id, _ in record.acknowledged}
+
+    assert 0 == record.run("never", 1, numbers)
+
+    again = dict(record.acknowledged[-len(numbers) :])
+    assert {"same"} >= {status for trial_id, status in again.items() if trial_id in acknowledged}
+    assert len(numbers) == len(again) == len(record.sent)
+    assert NOTHING == record.losses(database)
+    with database.writing(reports.LOCK) as connection:
+        incremental = summaries.everything(connection, record.study_id)
+        rebuild_all(connection, Policy().max_speedup)
+        assert incremental == summaries.everything(connection, record.study_id)
+
+
+def test_what_is_acknowledged_survives_a_kill(url: str, database: Database) -> None:
+    """A kill before the commit and after it; then everything is sent again."""
+    record = new_record(url, database)
+    numbers = range(PER_RUN * len(FEW_POINTS))
+
+    for place, point in enumerate(FEW_POINTS):
+        count = 1 if point == "closing" else 3
+        code = record.run(point, count, range(place * PER_RUN, (place + 1) * PER_RUN))
+        assert -signal.SIGKILL == code
+
+    assert record.acknowledged
+    check_after(record, database, numbers)
+
+
+def test_the_harness_catches_who_answers_before_the_commit(url: str, database: Database) -> None:
+    """The control: with an answer before the commit, results that were acknowledged are lost, and it shows."""
+    record = new_record(url, database)
+
+    assert -signal.SIGKILL == record.run("before_commit", 2, range(PER_RUN), mode="early")
+
+    losses = record.losses(database)
+    assert losses["lost"]
+    assert {**losses, "lost": set()} == NOTHING
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_what_is_acknowledged_survives_many_kills(template: Callable[[str], str], kind: str) -> None:
+    """Two hundred kills at all points, early and late in a run."""
+    url = template(kind)
+    database = Database.open(url)
+    record = new_record(url, database)
+    killed = 0
+
+    for number in range(KILLS):
+        point = POINTS[number % len(POINTS)]
+        count = 1 if point == "closing" else 1 + number // len(POINTS) % 6
+        code = record.run(point, count, range(number * PER_RUN, (number + 1) * PER_RUN))
+        killed += code == -signal.SIGKILL
+        assert NOTHING == record.losses(database)
+
+    assert KILLS == killed
+    check_after(record, database, range(KILLS * PER_RUN))
+    database.close()

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases on both databases: one job at a time, by the database's clock."""
+
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import update
+
+from ringtune.service.domain import Policy, Service
+from ringtune.service.domain.designing import Designing
+from ringtune.service.domain.problems import Problems
+from ringtune.service.domain.study_cache import StudyCache
+from ringtune.service.domain.suggestions import filling_config
+from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, TrialConflict, TrialNotFound
+from ringtune.service.store import Database
+from ringtune.service.store.tables import trials
+from ringtune.tuner import search_space
+from tests.unit.service.domain.reported import BETTER, DEFAULT, measure, new_id, result, study_of
+
+DESIGN_LIMIT_S = 60.0
+
+
+def end_lease(database: Database, trial_id: str) -> None:
+    """Let a lease be over, as if its time had passed."""
+    with database.writing() as connection:
+        connection.execute(update(trials).where(trials.c.trial_id == trial_id).values(expires_unix_s=1.0))
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    """Wait for another thread or process; fails when it takes too long."""
+    deadline = time.monotonic() + DESIGN_LIMIT_S
+    pause = threading.Event()
+    while not is_true():
+        assert time.monotonic() < deadline
+        pause.wait(0.02)
+
+
+def test_the_same_trial_gets_the_same_config(service: Service) -> None:
+    """A lost answer costs nothing: asking again returns what was answered, under the same token."""
+    study_id, trial_id = study_of(service).study_id, new_id()
+
+    first = service.suggestions.ask(study_id, trial_id, "job-1", 60.0)
+    again = service.suggestions.ask(study_id, trial_id, "job-1", 60.0)
+
+    assert (first.config, first.fencing_token, True) == (again.config, again.fencing_token, first.is_new)
+    assert not again.is_new
+
+
+def test_jobs_that_ask_at_once_get_different_configs(service: Service) -> None:
+    """No config is leased twice, and no trial to two jobs."""
+    study_id = study_of(service).study_id
+    contested = new_id()
+
+    with ThreadPoolExecutor(12) as pool:
+        asked = list(pool.map(lambda n: service.suggestions.ask(study_id, new_id(), f"job-{n}", 60.0), range(40)))
+
+    assert 40 == len({suggestion.config for suggestion in asked})
+    service.suggestions.ask(study_id, contested, "job-1", 60.0)
+    with pytest.raises(TrialConflict, match="job-1"):
+        service.suggestions.ask(study_id, contested, "job-2", 60.0)
+
+
+def test_a_config_whose_lease_ended_goes_to_another_job(service: Service, database: Database) -> None:
+    """Expired or released, it is the next to be given; the first job is told that it lost it."""
+    study_id = study_of(service).study_id
+    first, second = (service.suggestions.ask(study_id, new_id(), "job-1", 60.0) for _ in range(2))
+    end_lease(database, first.trial_id)
+    service.suggestions.release(study_id, second.trial_id, "job-1", second.fencing_token)
+    service.suggestions.release(study_id, second.trial_id, "job-1", second.fencing_token)
+
+    given = {service.suggestions.ask(study_id, new_id(), "job-2", 60.0).config for _ in range(2)}
+
+    assert {first.config, second.config} == given
+    for lost in (first, second):
+        with pytest.raises(LeaseLost):
+            service.suggestions.renew(study_id, lost.trial_id, "job-1", lost.fencing_token, 60.0)
+        with pytest.raises(LeaseLost):
+            service.suggestions.ask(study_id, lost.trial_id, "job-1", 60.0)
+
+
+def test_a_job_that_comes_back_in_time_gets_a_new_token(service: Service, database: Database) -> None:
+    """After expiry, with the config still free, the lease is new: the old token is worth nothing."""
+    study_id = study_of(service).study_id
+    first = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+    end_lease(database, first.trial_id)
+    with pytest.raises(LeaseLost, match="ended"):
+        service.suggestions.renew(study_id, first.trial_id, "job-1", first.fencing_token, 60.0)
+
+    again = service.suggestions.ask(study_id, first.trial_id, "job-1", 60.0)
+
+    assert (first.config, first.fencing_token + 1) == (again.config, again.fencing_token)
+    with pytest.raises(LeaseLost, match="token 1"):
+        service.suggestions.renew(study_id, first.trial_id, "job-1", first.fencing_token, 60.0)
+    assert 90.0 == service.suggestions.renew(study_id, first.trial_id, "job-1", 2, 90.0).expires_in_s
+    assert "late" == service.ledger.tell(study_id, first.trial_id, result("job-1", BETTER, fencing_token=1)).status
+
+
+def test_a_trial_with_a_result_is_over(service: Service) -> None:
+    """It is neither asked for again nor released; neither is one that was reported without asking."""
+    study_id, told = study_of(service).study_id, new_id()
+    asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+    service.ledger.tell(study_id, asked.trial_id, result("job-1", asked.config))
+    service.ledger.tell(study_id, told, result("job-1", asked.config))
+
+    for trial_id in (asked.trial_id, told):
+        with pytest.raises(TrialConflict, match="result"):
+            service.suggestions.ask(study_id, trial_id, "job-1", 60.0)
+    with pytest.raises(LeaseLost, match="result"):
+        service.suggestions.release(study_id, asked.trial_id, "job-1", 1)
+    with pytest.raises(TrialNotFound):
+        service.suggestions.renew(study_id, new_id(), "job-1", 1, 60.0)
+    with pytest.raises(InvalidRequest, match="lease_s"):
+        service.suggestions.ask(study_id, new_id(), "job-1", float("nan"))
+
+
+def test_a_study_that_another_process_deleted_is_not_found(service: Service, database: Database, url: str) -> None:
+    """What this process remembers of it does not make it exist: neither for who asks nor for the designer."""
+    study_id = study_of(service).study_id
+    service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+    problems = Problems(database, StudyCache(database), Policy())
+    assert problems.problem_of(study_id) is not None
+    elsewhere = Service(Database.open(url), policy=Policy(design_workers=0))
+    elsewhere.studies.delete(study_id)
+    elsewhere.close()
+
+    for _ in range(2):
+        with pytest.raises(StudyNotFound):
+            service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+    with pytest.raises(StudyNotFound):
+        problems.keep(study_id, [DEFAULT])
+
+
+def test_one_study_does_not_end_the_thread_that_designs() -> None:
+    """Whatever its problem raises, the next study is designed for."""
+    asked: list[str] = []
+
+    def problem_of(study_id: str) -> None:
+        asked.append(study_id)
+        if study_id == "odd":
+            raise ZeroDivisionError
+
+    designing = Designing(1, 1.0, problem_of, lambda _study_id, _configs: None)
+    designing.start()
+    for study_id in ("odd", "next"):
+        designing.want(study_id)
+        wait_until(lambda: study_id in asked)  # noqa: B023  (called at once)
+    designing.close()
+
+    assert ["odd", "next"] == asked
+
+
+def test_without_a_designer_configs_fill_the_space(service: Service) -> None:
+    """The default first, then configs that differ, all legal, decided by the study alone."""
+    study = study_of(service)
+    space = search_space({}, DEFAULT)
+
+    asked = [service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0) for _ in range(8)]
+
+    seed = int(study.study_id[:8], 16)
+    assert [filling_config(space, seed, index) for index in range(8)] == [item.config for item in asked]
+    assert DEFAULT == asked[0].config
+    assert all(space.contains(item.config) for item in asked)
+    many = [filling_config(space, seed, index) for index in itertools.chain(range(70), range(200, 210))]
+    assert len(many) == len(set(many))
+
+
+def test_a_designer_in_its_own_process_fills_the_queue(template: Callable[[str], str]) -> None:
+    """Suggestions come from the designer once it has computed some; a killed process is replaced, and all end."""
+    database = Database.open(template("sqlite"))
+    service = Service(database, policy=Policy(queued_suggestions=2))
+    service.start()
+    study = study_of(service)
+    measure(service, study, "job-1", BETTER, 80.0)
+
+    assert "spread" == service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0).designer
+    wait_until(lambda: service.load().queued_suggestions == 2)
+    killed = service.process_ids()
+    os.kill(killed[0], signal.SIGKILL)
+    asked = [service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0) for _ in range(2)]
+    wait_until(lambda: service.load().queued_suggestions == 2)
+
+    space = search_space({}, DEFAULT)
+    assert ["gp", "gp"] == [item.designer for item in asked]
+    assert 2 == len({item.config for item in asked})
+    assert all(space.contains(item.config) for item in asked)
+    replaced = service.process_ids()
+    assert 1 == len(replaced)
+    assert killed != replaced
+    service.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(replaced[0], 0)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ledger on both databases: what becomes of results, and that what is derived follows it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sqlalchemy import update
+
+from ringtune.service.domain import Policy, Service
+from ringtune.service.domain.summing import rebuild_all
+from ringtune.service.domain.values import Adoption, Stored
+from ringtune.service.errors import (
+    ImplausibleResult,
+    OutsideSearchSpace,
+    ResultConflict,
+    StudyNotFound,
+    TrialConflict,
+)
+from ringtune.service.store import Database, reports, summaries
+from ringtune.service.store.tables import trials
+from ringtune.tuner import Phase, VoidReason, search_space
+from tests.unit.service.domain.reported import BETTER, DEFAULT, new_id, result, study_of
+
+LIMIT = Policy().max_speedup
+
+
+def rows_of(database: Database, study_id: str) -> list[dict[str, object]]:
+    """Return the ledger's rows of a study."""
+    with database.reading() as connection:
+        return [dict(row) for row in reports.of_study(connection, study_id)]
+
+
+def test_the_same_result_again_changes_nothing_and_another_is_a_conflict(service: Service, database: Database) -> None:
+    """A retry is answered `same`; another body under the same trial is refused, and the first stays."""
+    study_id, trial_id = study_of(service).study_id, new_id()
+
+    first = service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 80.0))
+    again = service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 80.0))
+
+    assert ("new", "same") == (first.status, again.status)
+    with pytest.raises(ResultConflict, match=trial_id):
+        service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 81.0))
+    assert [80.0] == [row["median_step_ms"] for row in rows_of(database, study_id)]
+
+
+def test_many_callers_are_stored_once_each(service: Service, database: Database) -> None:
+    """Every result is told three times from many threads at once; one row each."""
+    study_id = study_of(service).study_id
+    told = [(new_id(), result(f"job-{n % 7}", BETTER, 80.0 + n)) for n in range(100)]
+
+    with ThreadPoolExecutor(16) as pool:
+        statuses = list(pool.map(lambda item: service.ledger.tell(study_id, *item).status, told * 3))
+
+    assert 100 == statuses.count("new")
+    assert 200 == statuses.count("same")
+    assert sorted(trial_id for trial_id, _ in told) == sorted(str(r["trial_id"]) for r in rows_of(database, study_id))
+
+
+def test_a_result_after_the_lease_is_kept_as_late(service: Service, database: Database) -> None:
+    """Ended by time, or superseded by a newer token: the result is data, and says why."""
+    study_id = study_of(service).study_id
+    expired, superseded, held = (service.suggestions.ask(study_id, new_id(), "job-1", 60.0) for _ in range(3))
+    with database.writing() as connection:
+        connection.execute(update(trials).where(trials.c.trial_id == expired.trial_id).values(expires_unix_s=0.0))
+
+    stored = {
+        asked.trial_id: service.ledger.tell(
+            study_id, asked.trial_id, result("job-1", asked.config, fencing_token=token)
+        ).status
+        for asked, token in ((expired, 1), (superseded, 7), (held, 1))
+    }
+
+    assert {expired.trial_id: "late", superseded.trial_id: "late", held.trial_id: "new"} == stored
+
+
+def test_another_jobs_trial_cannot_be_reported(service: Service) -> None:
+    """A result for a trial under a lease comes from the job that asked for it."""
+    study_id = study_of(service).study_id
+    asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
+
+    with pytest.raises(TrialConflict, match="job-1"):
+        service.ledger.tell(study_id, asked.trial_id, result("job-2", asked.config))
+
+
+def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Service, database: Database) -> None:
+    """In a batch each result stands for itself, in the order of the request."""
+    study_id = study_of(service).study_id
+    honest = result("job-1", BETTER, 80.0)
+    outside = DEFAULT.replace({"cycle_ms": 51.0})
+    taken = new_id()
+    service.ledger.tell(study_id, taken, honest)
+    batch = [
+        (new_id(), honest),
+        (new_id(), replace(honest, score_bytes_per_s=float("nan"))),
+        (new_id(), replace(honest, config=outside)),
+        (taken, result("job-1", BETTER, 90.0)),
+        (new_id(), replace(honest, adoption=Adoption(2 * LIMIT, LIMIT, 3 * LIMIT, 5))),
+        (new_id(), replace(honest, valid=False, reason=VoidReason.PAUSE)),
+    ]
+    batch += [batch[0], (batch[0][0], result("job-1", BETTER, 90.0))]
+
+    stored = service.ledger.tell_batch(study_id, batch)
+
+    assert ["new", "refused", "refused", "conflict", "quarantined", "new", "same", "conflict"] == [
+        item.status for item in stored
+    ]
+    assert [trial_id for trial_id, _ in batch] == [item.trial_id for item in stored]
+    assert all(item.reason for item in stored if item.status not in {"new", "same"})
+    assert 4 == len(rows_of(database, study_id))
+    with pytest.raises(ImplausibleResult):
+        service.ledger.tell(study_id, *batch[1])
+    with pytest.raises(OutsideSearchSpace, match="cycle_ms"):
+        service.ledger.tell(study_id, *batch[2])
+
+
+def test_what_is_unlike_the_jobs_own_baseline_is_quarantined(service: Service) -> None:
+    """A step that is more than the limit away from the job's baseline is kept, and not used."""
+    study = study_of(service)
+    service.ledger.tell(study.study_id, new_id(), result("job-1", phase=Phase.BASELINE))
+
+    stored = service.ledger.tell(study.study_id, new_id(), result("job-1", BETTER, 100.0 / (1.01 * (1 + LIMIT))))
+
+    assert "quarantined" == stored.status
+    assert "baseline" in str(stored.reason)
+    assert 1 == service.studies.get(study.study_id).trials
+
+
+def test_a_job_without_end_is_quarantined(database: Database) -> None:
+    """A job with more configs than a search takes adds nothing any more, but may repeat its own."""
+    service = Service(database, policy=Policy(design_workers=0, max_configs_per_job=3))
+    service.start()
+    study_id = study_of(service).study_id
+    configs = [DEFAULT.replace({"cycle_ms": 1.0 + n}) for n in range(4)]
+
+    stored = service.ledger.tell_batch(study_id, [(new_id(), result("job-1", c)) for c in (*configs, configs[0])])
+
+    assert ["new", "new", "new", "quarantined", "new"] == [item.status for item in stored]
+    service.close()
+
+
+def test_an_unknown_study_is_named(service: Service) -> None:
+    """Neither one result nor a batch goes to a study that is not there; one that was deleted is noticed."""
+    study_id = study_of(service).study_id
+    with pytest.raises(StudyNotFound, match="no study"):
+        service.ledger.tell("f" * 32, new_id(), result("job-1"))
+    with pytest.raises(StudyNotFound, match="no study"):
+        service.ledger.tell_batch("f" * 32, [(new_id(), result("job-1"))])
+
+    service.ledger.tell(study_id, new_id(), result("job-1"))
+    service.studies.delete(study_id)
+
+    with pytest.raises(StudyNotFound):
+        service.ledger.tell(study_id, new_id(), result("job-1"))
+
+
+def test_what_is_derived_is_what_would_be_rebuilt(service: Service, database: Database) -> None:
+    """Random results of several jobs, in random order and groups: the summaries are those of the ledger."""
+    rng = np.random.default_rng(7)
+    study_id = study_of(service).study_id
+    space = search_space({}, DEFAULT)
+    configs = [space.random(rng) for _ in range(6)]
+    told = []
+    for number in range(300):
+        phase = Phase.BASELINE if number % 5 == 0 else Phase.SEARCH
+        config = DEFAULT if number % 5 == 0 else configs[number % 6]
+        adoption = Adoption(0.1, 0.05, 0.15, 6) if number % 11 == 1 else None
+        step_ms = float(rng.uniform(10.0, 900.0))
+        told.append((new_id(), result(f"job-{number % 9}", config, step_ms, phase=phase, adoption=adoption)))
+
+    with ThreadPoolExecutor(4) as pool:
+        stored = list(pool.map(lambda start: service.ledger.tell_batch(study_id, told[start::20]), range(20)))
+
+    with database.reading() as connection:
+        incremental = summaries.everything(connection, study_id)
+    with database.writing(reports.LOCK) as connection:
+        rebuild_all(connection, LIMIT)
+        assert incremental == summaries.everything(connection, study_id)
+    assert {"new", "quarantined"} == {item.status for batch in stored for item in batch}, stored
+    assert 6 == len(incremental[1])
+
+
+def test_the_feed_has_every_result_once_and_in_order(service: Service) -> None:
+    """Whoever asks for what came after the last number misses nothing, also while many write."""
+    study_id = study_of(service).study_id
+    seen: list[str] = []
+    number = service.events.newest()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(service.ledger.tell, study_id, new_id(), result(f"job-{n}")) for n in range(60)]
+        while len(seen) < 60:
+            events = service.events.since(number, limit=7)
+            seen += [event.trial_id for event in events]
+            number = events[-1].number if events else number
+
+    stored: list[Stored] = [answer.result() for answer in answers]
+    assert sorted(item.trial_id for item in stored) == sorted(seen)
+    assert number == service.events.newest()

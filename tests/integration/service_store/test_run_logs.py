@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole tuning logs, as the tuner writes them, on both databases."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ringtune.service.domain import Service
+from ringtune.service.domain.run_logs import trial_id_of
+from ringtune.service.errors import InvalidRequest, RunConflict
+from ringtune.tuner import Config, Phase, Sample, StepTimes, VoidReason, search_space
+from ringtune.tuner.records import AdoptionRecord, Record, ResultRecord, RunRecord, record_to_json, sample_record
+from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, STEP_BYTES
+
+PAIRS = [{"baseline_step_ms": 100.0, "challenger_step_ms": 83.0}] * 6
+
+
+def sample(config: Config, step_ms: float, phase: Phase, reason: VoidReason | None = None) -> Sample:
+    """Return a sample of twenty steps."""
+    times = StepTimes(step_ms, 0.01 * step_ms, step_ms)
+    return Sample(0, config, phase, 1, STEP_BYTES / (step_ms * 1e-3), times, 20, reason)
+
+
+SAMPLES = (
+    sample(DEFAULT, 300.0, Phase.WARMUP),
+    sample(DEFAULT, 100.0, Phase.BASELINE),
+    sample(DEFAULT, 100.0, Phase.BASELINE),
+    sample(BETTER, 82.0, Phase.SEARCH),
+    sample(OTHER, 95.0, Phase.SEARCH),
+    sample(OTHER, 9500.0, Phase.SEARCH, VoidReason.PAUSE),
+    sample(DEFAULT, 100.0, Phase.ADOPTION),
+    sample(BETTER, 83.0, Phase.ADOPTION),
+)
+
+
+def log_of(run_id: str, *, is_finished: bool = True) -> list[dict[str, Any]]:
+    """Return the records of a run that adopted `BETTER`, as their JSON lines read."""
+    key = {**vars(KEY), "layout": list(KEY.layout)}
+    run = RunRecord(
+        t_s=0.0,
+        run_id=run_id,
+        schema=1,
+        unix_time_s=1.7e9,
+        model_name="resnet50",
+        key=key,
+        layout={"ranks_per_host": [2]},
+        versions={"ringtune": "0.1.0"},
+        search_space=search_space({}, DEFAULT).to_json(),
+        fixed={},
+        baseline=DEFAULT.to_json(),
+        seed=0,
+        steps_budget={},
+    )
+    samples: list[Record] = [
+        sample_record(item, t_s=1.0, run_id=run_id, window=number) for number, item in enumerate(SAMPLES)
+    ]
+    ending: list[Record] = [
+        AdoptionRecord(9.0, run_id, PAIRS, 0.2, 0.15, 0.25, "adopted"),
+        ResultRecord(9.0, run_id, BETTER.to_json(), adopted=True, speedup=0.2, cost_s=1.0, payback_steps=10),
+    ]
+    records: list[Record] = [run, *samples, *(ending if is_finished else [])]
+    return [json.loads(json.dumps(record_to_json(record))) for record in records]
+
+
+def test_a_log_becomes_results_and_evidence(service: Service) -> None:
+    """Two jobs' logs confirm what both adopted; the paired tests are the evidence."""
+    stored = service.ledger.take_run([*log_of("run-1"), {"type": "foreign"}, *log_of("run-2")])
+
+    found = service.recommendations.find(QUERY)
+
+    assert [("run-1", 9, 0, 0, None), ("run-2", 9, 0, 0, None)] == [
+        (item.run_id, item.new, item.same, item.quarantined, item.reason) for item in stored
+    ]
+    assert (BETTER, False, 2) == (found.config, found.is_prior, found.evidence.jobs)
+    assert 0.2 == pytest.approx(found.evidence.speedup, abs=1e-6)
+    study = service.studies.get(str(stored[0].study_id))
+    assert (KEY, "resnet50", 2) == (study.key, study.model_name, study.jobs)
+
+
+def test_a_log_in_parts_and_again_is_stored_once(service: Service) -> None:
+    """First while the job runs, then finished, then once more: each window is stored once."""
+    pushes: Sequence[Sequence[Mapping[str, Any]]] = (
+        log_of("run-1", is_finished=False),
+        log_of("run-1"),
+        log_of("run-1"),
+    )
+
+    stored = [service.ledger.take_run(records, job_id="job-1")[0] for records in pushes]
+
+    assert [(8, 0), (1, 8), (0, 9)] == [(item.new, item.same) for item in stored]
+
+
+def test_many_runs_of_one_job_are_one_job(service: Service) -> None:
+    """However many run ids: without a second job the config stays a prior."""
+    for number in range(5):
+        service.ledger.take_run(log_of(f"run-{number}"), job_id="job-1")
+
+    found = service.recommendations.find(QUERY)
+
+    assert (BETTER, True, 1) == (found.config, found.is_prior, found.evidence.jobs)
+
+
+def test_a_window_that_was_told_already_is_not_doubled(service: Service) -> None:
+    """Who reports live under the log's trial ids may push the log as well; another body is said to be one."""
+    first = service.ledger.take_run(log_of("run-1"), job_id="job-1")[0]
+    events = {event.trial_id for event in service.events.since(0)}
+
+    other_job = service.ledger.take_run(log_of("run-1"), job_id="job-2")[0]
+
+    assert {trial_id_of("run-1", window) for window in range(-1, 8)} == events
+    assert 9 == first.new
+    assert (0, 0) == (other_job.new, other_job.same)
+    assert "9 results were not stored" in str(other_job.reason)
+
+
+def test_a_log_that_is_none_is_refused(service: Service) -> None:
+    """Nothing that begins a run; a run that began otherwise; a run without its first line is left out."""
+    service.ledger.take_run(log_of("run-1"))
+    other_start = [{**log_of("run-1")[0], "seed": 1}]
+    without_key = [{**log_of("run-3")[0], "key": {"model": "b" * 64}}]
+    headless = log_of("run-2")[1:]
+
+    with pytest.raises(InvalidRequest, match="no run"):
+        service.ledger.take_run([{"type": "sample"}, *headless])
+    with pytest.raises(RunConflict, match="run-1"):
+        service.ledger.take_run(other_start)
+    with pytest.raises(InvalidRequest, match="no key"):
+        service.ledger.take_run(without_key)
+    for name, value in (
+        ("hardware", "my cluster"),
+        ("model", "unknown"),
+        ("target", "My Target"),
+        ("surface_version", 0),
+    ):
+        odd = log_of("run-4")[0]
+        with pytest.raises(InvalidRequest, match=name):
+            service.ledger.take_run([{**odd, "key": {**odd["key"], name: value}}])
+    kept, left_out = service.ledger.take_run([*log_of("run-1"), *headless])
+    assert (9, None) == (kept.same, left_out.study_id)

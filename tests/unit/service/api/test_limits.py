@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client may cost is bounded, and what is over a bound is refused at once."""
+
+import asyncio
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from ringtune.service.api.access import CALLER_KEY
+from ringtune.service.api.limits import BodyLimit, Gate, RateLimit
+from tests.unit.service.api.asgi import Reply, ask, echo, scope_of
+
+CHUNKED = [("transfer-encoding", "chunked")]
+
+
+def limited(parts: list[bytes], headers: list[tuple[str, str]], path: str = "/v1/studies") -> Reply:
+    """Send a body through a limit of 10 bytes, or 20 for a log."""
+    app = BodyLimit(echo, bytes_max=10, larger={"/v1/runs": 20}, timeout_s=5.0)
+    return asyncio.run(ask(app, scope_of(path, method="POST", headers=headers), parts))
+
+
+@pytest.mark.parametrize(
+    ("parts", "headers", "path", "expected"),
+    [
+        ([b"0123456789"], [("content-length", "10")], "/v1/studies", 200),
+        ([b"01234", b"56789"], CHUNKED, "/v1/studies", 200),
+        ([b"0123456789a"], [("content-length", "11")], "/v1/studies", 413),
+        ([b"01234", b"56789", b"a"], CHUNKED, "/v1/studies", 413),
+        ([b"0123456789a"], [("content-length", "1")], "/v1/studies", 413),
+        ([b"0123456789a"], CHUNKED, "/v1/runs", 200),
+        ([b"x"], [("content-length", "1"), ("content-encoding", "gzip")], "/v1/studies", 415),
+        ([b"x"], [("content-length", "1"), ("content-encoding", "identity")], "/v1/studies", 200),
+    ],
+)
+def test_a_body_is_counted_as_it_comes(
+    parts: list[bytes], headers: list[tuple[str, str]], path: str, expected: int
+) -> None:
+    """Neither a missing nor a false Content-Length lets more in; compressed bodies are refused unread."""
+    reply = limited(parts, headers, path)
+
+    assert expected == reply.status
+    if expected == 200:
+        assert b"".join(parts) == reply.body
+    else:
+        assert expected == reply.problem["status"]
+
+
+def test_a_client_that_goes_away_is_not_answered() -> None:
+    """Half of a body is nothing to work on."""
+    assert 0 == limited([b"012", b"!"], CHUNKED).status
+
+
+def test_a_body_that_trickles_is_given_up() -> None:
+    """A client that sends nothing does not hold a place."""
+
+    async def silence() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    replies: list[Message] = []
+
+    async def send(message: Message) -> None:
+        replies.append(message)
+
+    app = BodyLimit(echo, bytes_max=10, larger={}, timeout_s=0.01)
+    asyncio.run(app(scope_of(method="POST", headers=CHUNKED), silence, send))
+
+    assert 408 == replies[0]["status"]
+    assert (b"connection", b"close") in replies[0]["headers"]
+
+
+def test_a_token_has_its_burst_and_then_its_rate() -> None:
+    """Who asks too often is told when to come back; others are not concerned."""
+    now_s = [0.0]
+    app = RateLimit(echo, rate_per_s=2.0, burst=3, clock=lambda: now_s[0])
+
+    def status(caller: str | None) -> Reply:
+        return asyncio.run(ask(app, {**scope_of(), CALLER_KEY: caller}))
+
+    assert [200, 200, 200, 429] == [status("a").status for _ in range(4)]
+    refused = status("a")
+    assert ("rate_limited", "1") == (refused.problem["code"], refused.headers["retry-after"])
+    assert 200 == status("b").status
+    assert {200} == {status(None).status for _ in range(10)}
+    now_s[0] = 0.5
+    assert [200, 429] == [status("a").status for _ in range(2)]
+
+
+def test_the_gate_refuses_at_once_what_it_cannot_take() -> None:
+    """The place is free again when a request has ended, also if it failed; health is always answered."""
+
+    async def scenario() -> tuple[list[int], int, Reply, int]:
+        go_on = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["path"] == "/v1/studies":
+                await go_on.wait()
+            await echo(scope, receive, send)
+
+        gate = Gate(slow, requests_max=2)
+        at_work = [asyncio.create_task(ask(gate, scope_of())) for _ in range(2)]
+        await asyncio.sleep(0)
+        refused = await ask(gate, scope_of())
+        health = await ask(gate, scope_of("/healthz"))
+        go_on.set()
+        finished = [reply.status for reply in await asyncio.gather(*at_work)]
+        return finished, (await ask(gate, scope_of())).status, refused, health.status
+
+    finished, after, refused, health = asyncio.run(scenario())
+
+    assert ([200, 200], 200, 200) == (finished, after, health)
+    assert (503, "overloaded", "1") == (refused.status, refused.problem["code"], refused.headers["retry-after"])

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cache of recommendations: bounded in number and age."""
+
+from ringtune.service.api.recommendation_cache import RecommendationCache
+
+
+def test_an_entry_lives_for_its_time() -> None:
+    """What is older than the limit is asked for again."""
+    now_s = [10.0]
+    cache = RecommendationCache(entries_max=10, ttl_s=1.0, clock=lambda: now_s[0])
+    cache.put(b"model=a", b"{}")
+
+    now_s[0] = 10.9
+    assert b"{}" == cache.get(b"model=a")
+    assert cache.get(b"model=b") is None
+    now_s[0] = 11.0
+    assert cache.get(b"model=a") is None
+
+
+def test_the_entry_that_was_not_used_for_longest_goes() -> None:
+    """Made-up queries cannot fill the memory."""
+    cache = RecommendationCache(entries_max=2, ttl_s=1.0, clock=lambda: 0.0)
+
+    cache.put(b"a", b"1")
+    cache.put(b"b", b"2")
+    cache.get(b"a")
+    cache.put(b"c", b"3")
+
+    assert [b"1", None, b"3"] == [cache.get(query) for query in (b"a", b"b", b"c")]

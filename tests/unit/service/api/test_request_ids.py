@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every request has a name."""
+
+import asyncio
+
+import pytest
+
+from ringtune.service.api.request_ids import RequestIds, request_id_of
+from tests.unit.service.api.asgi import ask, echo, scope_of
+
+
+@pytest.mark.parametrize(("given", "is_kept"), [("abc-1.2_3", True), ("a b", False), ("x" * 65, False), ("", False)])
+def test_a_harmless_id_of_the_client_is_kept(given: str, is_kept: bool) -> None:
+    """What could break a log line is replaced; the reply says by what."""
+    scope = scope_of(headers=[("x-request-id", given)])
+
+    reply = asyncio.run(ask(RequestIds(echo), scope))
+
+    assert is_kept == (given == reply.headers["x-request-id"])
+    assert request_id_of(scope) == reply.headers["x-request-id"]
+
+
+def test_ids_differ() -> None:
+    """Requests and processes do not share them."""
+    first, second = RequestIds(echo), RequestIds(echo)
+
+    found = [asyncio.run(ask(app, scope_of())).headers["x-request-id"] for app in (first, first, second)]
+
+    assert 3 == len(set(found))

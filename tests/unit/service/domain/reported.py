@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Studies and results as jobs would report them."""
+
+import uuid
+
+from ringtune.service.domain import Service
+from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Study, StudyKey
+from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
+
+HARDWARE, MODEL = "a" * 64, "b" * 64
+GRADIENT_BYTES = (4_000_000,) * 10
+STEP_BYTES = sum(GRADIENT_BYTES)
+KEY = StudyKey(HARDWARE, MODEL, (2,))
+QUERY = RecommendationQuery(hardware=HARDWARE, world_size=2, local_size=2, model=MODEL)
+DEFAULT = default_config()
+BETTER = DEFAULT.replace({"fusion_bytes": 8 << 20})
+OTHER = DEFAULT.replace({"fusion_bytes": 4 << 20})
+
+
+def study_of(service: Service, key: StudyKey = KEY, name: str | None = "resnet50") -> Study:
+    """Return the study of a key, with the engine's search space."""
+    space = search_space({}, DEFAULT).to_json()
+    return service.studies.find_or_create(key, space_json=space, model_name=name, gradient_bytes=GRADIENT_BYTES)
+
+
+def new_id() -> str:
+    """Return an id as clients make them."""
+    return str(uuid.uuid4())
+
+
+def result(
+    job_id: str,
+    config: Config = DEFAULT,
+    step_ms: float = 100.0,
+    *,
+    phase: Phase = Phase.SEARCH,
+    adoption: Adoption | None = None,
+    fencing_token: int | None = None,
+) -> ReportedResult:
+    """Return a valid result of twenty steps that scatter by a percent."""
+    return ReportedResult(
+        config=config,
+        job_id=job_id,
+        score_bytes_per_s=STEP_BYTES / (step_ms * 1e-3),
+        step_ms=StepTimes(step_ms, 0.01 * step_ms, step_ms),
+        steps=20,
+        phase=phase,
+        adoption=adoption,
+        fencing_token=fencing_token,
+    )
+
+
+def measure(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:
+    """Report a job's baseline of 100 ms, and a config, in three windows each."""
+    baseline = [(new_id(), result(job_id, phase=Phase.BASELINE)) for _ in range(3)]
+    measured = [(new_id(), result(job_id, config, step_ms)) for _ in range(3)]
+    service.ledger.tell_batch(study.study_id, [*baseline, *measured])

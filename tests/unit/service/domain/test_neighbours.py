@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Distances between studies, and what a config should gain at another layout."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from ringtune.service.domain.neighbours import TensorSet, adapted, corrected_gains, distance
+from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY
+
+OTHER_MODEL, OTHER_HARDWARE = "c" * 64, "d" * 64
+SMALL = TensorSet(40_000_000, 10)
+
+
+@pytest.mark.parametrize(
+    ("found", "tensors", "expected"),
+    [
+        (KEY, None, 0.0),
+        (replace(KEY, layout=(4,)), None, 1.0),
+        (replace(KEY, layout=(2, 2)), None, 1.0 + 1.0 + 1.0),
+        (replace(KEY, hardware=OTHER_HARDWARE), None, 4.0),
+        (replace(KEY, model=OTHER_MODEL), TensorSet(80_000_000, 40), 2.0 + 1.0 + 1.0),
+        (replace(KEY, model=OTHER_MODEL), None, math.inf),
+        (replace(KEY, model=OTHER_MODEL, hardware=OTHER_HARDWARE), SMALL, math.inf),
+        (replace(KEY, layout=(1024,)), None, math.inf),
+    ],
+)
+def test_the_distance_is_the_sum_of_what_differs(found: object, tensors: TensorSet | None, expected: float) -> None:
+    """As the table in the module says."""
+    assert expected == distance(KEY, found, SMALL, tensors)  # type: ignore[arg-type]
+
+
+def test_a_layout_without_hierarchy_has_no_hierarchical_switch() -> None:
+    """Other targets' configs stay as they are."""
+    hierarchical = DEFAULT.replace({"hierarchical_allreduce": True})
+
+    assert DEFAULT == adapted(hierarchical, (4,), "ringtune")
+    assert hierarchical == adapted(hierarchical, (4, 4), "ringtune")
+    assert hierarchical == adapted(hierarchical, (4,), "openmpi")
+
+
+def test_a_gain_of_a_switch_is_taken_off_where_it_cannot_act() -> None:
+    """There it ran with the switch, here it runs as the default: what the switch is expected to gain there goes."""
+    hierarchical = DEFAULT.replace({"hierarchical_allreduce": True})
+    known = {"gradient_bytes": (4_000_000,) * 40, "baseline_step_ms": 100.0}
+
+    there_and_back = [
+        corrected_gains([config], [0.3], layouts=((8, 8), (8,)), **known)[0]  # type: ignore[arg-type]
+        for config in (hierarchical, DEFAULT)
+    ]
+
+    assert 0.3 == there_and_back[1]
+    assert there_and_back[0] != pytest.approx(0.3, abs=1e-3)
+
+
+def test_the_cost_model_says_what_a_layout_changes() -> None:
+    """Small messages gain less where there is a network between hosts: each one waits for the link."""
+    many_messages = DEFAULT.replace({"fusion_bytes": 0})
+    sizes = (100_000,) * 400
+
+    here, there = corrected_gains(
+        [many_messages, BETTER],
+        [0.1, 0.1],
+        gradient_bytes=sizes,
+        layouts=((2,), (1,) * 16),
+        baseline_step_ms=50.0,
+    )
+
+    assert here < 0.1
+    assert here < there
+    for layouts, known in ((((2,), (2,)), sizes), (((1,), (2,)), sizes), (((2,), (4,)), ())):
+        unchanged = corrected_gains([BETTER], [0.1], gradient_bytes=known, layouts=layouts, baseline_step_ms=None)
+        assert (0.1,) == unchanged

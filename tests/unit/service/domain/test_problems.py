@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a designer is asked, and what its process answers."""
+
+import math
+from typing import Any
+
+import pytest
+
+from ringtune.service.domain.canonical import canonical
+from ringtune.service.domain.design_worker import suggest
+from ringtune.service.domain.problems import trials
+from ringtune.tuner import Config, SearchSpace, search_space
+from tests.unit.service.domain.reported import BETTER, DEFAULT, GRADIENT_BYTES, OTHER
+
+SPACE = search_space({}, DEFAULT)
+
+
+def ledger_row(job_id: str, config: Config, step_ms: float, phase: str = "search") -> dict[str, Any]:
+    """Return the columns that a designer needs."""
+    times = {"median_step_ms": step_ms, "mad_step_ms": 0.01 * step_ms, "mean_step_ms": step_ms}
+    return {
+        "job_id": job_id,
+        "config": canonical(config.to_json()),
+        "phase": phase,
+        **times,
+        "steps": 20,
+        "score_bytes_per_s": 1e9,
+    }
+
+
+def baseline_row(job_id: str, step_ms: float) -> dict[str, Any]:
+    """Return a job's baseline sums: one window."""
+    return {"job_id": job_id, "samples": 1, "log_step_e9": round(1e9 * math.log(step_ms))}
+
+
+def problem(rows: list[dict[str, Any]], pending: list[Config], count: int, sizes: tuple[int, ...]) -> dict[str, Any]:
+    """Return a problem as the process gets it."""
+    return {
+        "designer": "gp",
+        "seed": 3,
+        "space": SPACE.to_json(),
+        "trials": trials(rows, [], SPACE),
+        "pending": [config.to_json() for config in pending],
+        "count": count,
+        "gradient_bytes": list(sizes),
+        "layout": [2],
+    }
+
+
+def test_jobs_are_made_comparable_by_their_baselines() -> None:
+    """A config that is a fifth faster in a slow and in a fast job is a fifth faster."""
+    rows = [
+        ledger_row("slow", BETTER, 160.0),
+        ledger_row("slow", DEFAULT, 200.0, "baseline"),
+        ledger_row("fast", BETTER, 80.0),
+        ledger_row("unknown", OTHER, 70.0),
+    ]
+
+    found = trials(rows, [baseline_row("slow", 200.0), baseline_row("fast", 100.0)], SPACE)
+
+    assert [DEFAULT, BETTER, OTHER] == [trial["config"] for trial in found]
+    medians = [[round(sample[0], 6) for sample in trial["samples"]] for trial in found]
+    assert [[200.0], [160.0, 160.0], [70.0]] == medians
+
+
+def test_without_any_result_the_default_is_the_baseline() -> None:
+    """The designer gets a first trial without samples."""
+    fixed = SearchSpace(SPACE.parameters, {**SPACE.fixed, "response_cache": False})
+
+    assert [{"config": DEFAULT.to_json(), "samples": []}] == trials([], [], SPACE)
+    assert [False] == [trial["config"]["response_cache"] for trial in trials([], [], fixed)]
+
+
+@pytest.mark.parametrize("sizes", [(), GRADIENT_BYTES])
+def test_suggestions_are_legal_and_differ(sizes: tuple[int, ...]) -> None:
+    """From each other and from what is being measured; the same problem has the same answer."""
+    rows = [ledger_row("job-1", DEFAULT, 100.0, "baseline")]
+    rows += [ledger_row("job-1", DEFAULT.replace({"cycle_ms": 1.5 * n}), 100.0 - n) for n in range(1, 6)]
+    posed = problem(rows, [BETTER], 3, sizes)
+
+    configs = suggest(posed)
+
+    assert 3 == len(configs)
+    assert all(SPACE.contains(config) for config in configs)
+    assert BETTER not in configs
+    assert configs == suggest(posed)
+
+
+def test_before_any_result_suggestions_fill_the_space() -> None:
+    """There is nothing to expect yet, and something to try."""
+    configs = suggest(problem([], [], 2, ()))
+
+    assert 2 == len(configs)

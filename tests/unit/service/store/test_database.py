@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The database's connections: what is accepted, what is durable, and what a caller is told."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError
+
+from ringtune.service.errors import InvalidRequest, Overloaded, StoreUnavailable
+from ringtune.service.store import Database, audit, leases, migrate, summaries
+from ringtune.service.store import database as module
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.tables import audit as audit_table
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """An SQLite database with the schema."""
+    opened = Database.open(f"sqlite:///{tmp_path / 'ringtune.db'}")
+    migrate(opened)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "nonsense", "mysql://host/name", "sqlite://", "sqlite:///:memory:", "postgresql+psycopg2://h/n"]
+)
+def test_other_databases_are_refused(url: str) -> None:
+    """Only a file of SQLite or a PostgreSQL keep what was acknowledged."""
+    with pytest.raises(InvalidRequest):
+        Database.open(url)
+
+
+def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
+    """It may have a password in it."""
+    with pytest.raises(InvalidRequest) as refused:
+        Database.open("postgresql://user:secret@host:54x2/name")
+
+    assert "secret" not in str(refused.value)
+    assert refused.value.__suppress_context__
+
+
+def test_commits_are_synced_and_keys_are_kept(database: Database) -> None:
+    """Each connection has the write-ahead log, a sync at every commit, and foreign keys."""
+    with database.looking() as connection:
+        settings = [connection.execute(text(f"PRAGMA {name}")).scalar_one() for name in ("journal_mode", "synchronous")]
+        keys = connection.execute(text("PRAGMA foreign_keys")).scalar_one()
+
+    full = 2
+    assert ["wal", full] == settings
+    assert 1 == keys
+    row = {"study_id": "none", "config": "{}", "config_digest": "d", "designer": "gp"}
+    with pytest.raises(IntegrityError), database.writing() as connection:
+        leases.enqueue(connection, [row])
+
+
+def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
+    """What was written in it is gone, and the next one works."""
+
+    def fail() -> None:
+        with database.writing() as connection:
+            audit.record(connection, "token_created", "a", {})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with database.writing() as connection:
+        audit.record(connection, "token_created", "b", {})
+
+    with database.reading() as connection:
+        assert ["b"] == connection.execute(select(audit_table.c.subject)).scalars().all()
+
+
+def test_a_reader_sees_one_moment(database: Database) -> None:
+    """What is written while it reads does not show."""
+    with database.reading() as reader:
+        assert 0 == len(audit.newest(reader, 10))
+        with database.writing() as writer:
+            audit.record(writer, "token_created", "a", {})
+        assert 0 == len(audit.newest(reader, 10))
+
+    with database.reading() as reader:
+        assert 1 == len(audit.newest(reader, 10))
+
+
+def test_writers_take_turns(database: Database) -> None:
+    """Many threads write at once, and none is told that the database is locked."""
+
+    def write(number: int) -> None:
+        with database.writing() as connection:
+            audit.record(connection, "token_created", str(number), {})
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(write, range(64)))
+
+    with database.reading() as connection:
+        assert 64 == len(audit.newest(connection, 100))
+
+
+def test_connections_are_few_and_waiting_ends(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all are in use a caller is told to come again; afterwards there is room."""
+    monkeypatch.setattr(database.engine.pool, "_timeout", 0.01)
+    with ExitStack() as stack:
+        for _ in range(module.MAX_CONNECTIONS):
+            stack.enter_context(database.looking())
+        assert module.MAX_CONNECTIONS == database.connections_in_use()
+
+        with pytest.raises(Overloaded) as refusal, database.looking():
+            pass
+
+    assert refusal.value.retry_after_s
+    assert 0 == database.connections_in_use()
+
+
+def test_a_database_that_is_away_is_said_so(tmp_path: Path) -> None:
+    """A folder that is not there, or a server that does not answer."""
+    for url in (f"sqlite:///{tmp_path / 'none' / 'a.db'}", f"postgresql://u@/n?host={tmp_path}&connect_timeout=1"):
+        database = Database.open(url)
+        with pytest.raises(StoreUnavailable), database.looking():
+            pass
+        database.close()
+
+
+def test_the_databases_clock_has_fractions_and_goes_on(database: Database) -> None:
+    """Seconds since 1970, finer than a hundredth."""
+    with database.looking() as connection:
+        times = [now_unix_s(connection) for _ in range(200)]
+
+    assert times == sorted(times)
+    assert any(time % 1.0 for time in times)
+    assert 1.7e9 < times[0] < 5e9
+
+
+def test_a_recommendation_reads_indexes_alone(database: Database) -> None:
+    """However many results there are: the query behind it scans no table."""
+    with database.looking() as connection:
+        query = summaries.BEST_OF_KEY.params(key_digest="d")
+        compiled = query.compile(database.engine, compile_kwargs={"literal_binds": True})
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").mappings().all()
+
+    steps = [row["detail"] for row in plan]
+    assert 3 == sum("USING" in step and "INDEX" in step for step in steps)
+    assert not any(step.startswith("SCAN") or "TEMP B-TREE" in step for step in steps), steps

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's settings: flags, then the environment, then .env, then defaults; the documented table is complete."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ringtune.errors import ConfigError
+from ringtune.service.settings import PREFIX, ServiceSettings, is_loopback_host
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "service.md"
+ROW = re.compile(r"^\| `([A-Z_]+)` \|.*\| ([^|]*) \|$", re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_flags_come_before_the_environment_and_that_before_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag that was not given leaves the others to speak."""
+    Path(".env").write_text(
+        f"{PREFIX}PORT=1\n{PREFIX}RATE_PER_S=1\n{PREFIX}REQUESTS_MAX=1\nOTHER=1\n", encoding="utf-8"
+    )
+    monkeypatch.setenv(f"{PREFIX}PORT", "2")
+    monkeypatch.setenv(f"{PREFIX}RATE_PER_S", "2")
+
+    settings = ServiceSettings.read(port=3, host=None)
+
+    assert (3, 2.0, 1, "127.0.0.1") == (settings.port, settings.rate_per_s, settings.requests_max, settings.host)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "part"),
+    [
+        ("PORT", "99999", "less than or equal to 65535"),
+        ("PORT", "abc", "valid integer"),
+        ("RATE_PER_S", "nan", "finite number"),
+        ("LOG_LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
+        ("ADMIN_TOKEN", "short-secret", "at least 20"),
+    ],
+)
+def test_a_wrong_value_names_the_setting_and_not_the_value(
+    name: str, value: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what is allowed; a value may be a secret."""
+    monkeypatch.setenv(PREFIX + name, value)
+
+    with pytest.raises(ConfigError, match=PREFIX + name) as caught:
+        ServiceSettings.read()
+
+    assert part in str(caught.value)
+    assert value not in str(caught.value).replace(part, "")
+
+
+def test_a_certificate_needs_its_key() -> None:
+    """Half of TLS is none."""
+    with pytest.raises(ConfigError, match="tls_certificate and tls_key go together"):
+        ServiceSettings.read(tls_certificate="a.pem")
+
+
+def test_the_data_lie_in_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As XDG has it; a relative folder counts as none."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert f"sqlite:///{tmp_path}/ringtune/service.sqlite3" == ServiceSettings.read().effective_database_url
+
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tmp_path / ".local/share/ringtune/service.sqlite3" == ServiceSettings.read().data_file
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True)]
+    + [(host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "127.0.0.1.evil.example", "")],
+)
+def test_loopback_is_told_from_the_world(host: str, expected: bool) -> None:
+    """Names that only look like this machine are others."""
+    assert expected == is_loopback_host(host)
+
+
+def test_no_secret_is_shown() -> None:
+    """Neither in the settings' own words nor in their fields."""
+    url = "postgresql+psycopg://ringtune:hunter2@db/ringtune"
+    settings = ServiceSettings.read(database_url=url, admin_token="hunter2-hunter2-hunter2")
+
+    assert "hunter2" not in f"{settings!r} {settings.model_dump()}"
+    assert url == settings.effective_database_url
+
+
+def test_every_setting_stands_in_the_documentation_with_its_default() -> None:
+    """One table, and it is complete."""
+    documented = dict(ROW.findall(PAGE.read_text(encoding="utf-8")))
+
+    expected = {}
+    for name, field in ServiceSettings.model_fields.items():
+        variable = str(field.validation_alias or f"{PREFIX}{name.upper()}")
+        expected[variable] = "none" if field.default is None else f"`{field.default}`"
+
+    assert expected == documented

@@ -7,7 +7,7 @@ nothing here raises into training, and nothing runs on its threads.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,26 +16,31 @@ from ringtune import __version__, _engine
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
+    ContinuousTuning,
     KeepingLog,
     Prior,
+    Question,
     RunSettings,
     SearchSpace,
     SpaceError,
-    TuningRun,
+    Trial,
     find_unfinished,
     load_designer,
     make_designer,
     open_log,
     search_space,
+    study_of,
     tunable_names,
 )
 
+from .console import Console
 from .ddp_buckets import DdpBuckets
 from .engine_target import EngineTarget
 from .fingerprints import hardware_facts, hardware_fingerprint, study_key
-from .job_costs import job_prior
+from .job_costs import gradient_bytes, job_prior
 from .memory import Memory
 from .progress import TuningDisplay
+from .service_link import Job, NoService, ServiceLink, service_link
 from .settings import Settings
 from .tuning_trace import TracedTuning
 from .world import World
@@ -54,16 +59,20 @@ class Autotune:
         self._cache_folder = cache_folder
         self._log: KeepingLog | None = None
         self._thread: threading.Thread | None = None
+        self._job: _TuningJob | None = None
         self._closing = threading.Event()
+        self._link: ServiceLink = NoService()
 
     def prepare(self, settings: Settings) -> None:
         """Open the log and load the designer, before the ranks meet.
 
         Raises:
-            ConfigError: If the log cannot be written.
+            ConfigError: If the log cannot be written, or the service's URL or token is malformed.
         """
         if not settings.autotune:
             return
+        console = Console(0, settings.log_level)
+        self._link = service_link(settings.service_url, settings.service_token, self._cache_folder, console)
         try:
             self._log = KeepingLog(open_log(settings.autotune_log))
         except OSError as error:
@@ -81,20 +90,22 @@ class Autotune:
         if self._log is None or world.rank != 0:
             return
         memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
-        job = _TuningJob(world, self._log, memory, self._closing)
-        self._thread = threading.Thread(target=job.run, name="ringtune-tuning", daemon=True)
+        self._job = _TuningJob(world, self._log, memory, self._link, self._closing)
+        self._thread = threading.Thread(target=self._job.run, name="ringtune-tuning", daemon=True)
         self._thread.start()
 
     @property
     def is_finished(self) -> bool:
-        """Whether no tuning goes on in this process: it has ended, or there was none."""
-        return self._thread is None or not self._thread.is_alive()
+        """Whether nothing is tried in this process: what was decided is at most watched, or there is no tuner."""
+        is_alive = self._thread is not None and self._thread.is_alive()
+        return not is_alive or (self._job is not None and self._job.is_watching)
 
     def stop(self) -> None:
         """End tuning and close the log; a tuner that is deep in thought is left behind. Never raises."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join(STOP_LIMIT_S)
+            self._link.close()
             if self._thread.is_alive():
                 return
         if self._log is not None:
@@ -125,13 +136,22 @@ class _MarkerWatch:
 
 
 class _TuningJob:
-    """What the tuning thread does: wait for steps, then tune."""
+    """What the tuning thread does: wait for steps, then tune, then watch."""
 
-    def __init__(self, world: World, log: KeepingLog, memory: Memory, closing: threading.Event) -> None:
+    def __init__(
+        self, world: World, log: KeepingLog, memory: Memory, link: ServiceLink, closing: threading.Event
+    ) -> None:
         self._world = world
         self._log = log
         self._memory = memory
+        self._link = link
         self._closing = closing
+        self._tuning: ContinuousTuning | None = None
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether a decision is in force and only watched."""
+        return self._tuning is not None and self._tuning.is_watching
 
     def run(self) -> None:
         try:
@@ -139,6 +159,8 @@ class _TuningJob:
                 self._tune()
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             self._world.console.warning(f"the tuner failed and stays off: {error!r}; training goes on")
+        finally:
+            self._log.close()  # `Autotune.stop` does not wait for one that is deep in thought
 
     def _wait_for_steps(self) -> bool:
         """Return whether a step was marked; false at the end of the job. Without a marker say so once, and wait on."""
@@ -160,25 +182,42 @@ class _TuningJob:
         return 1 if self._world.gradient_set.bucket_bytes else 0
 
     def _tune(self) -> None:
-        settings = self._world.settings
-        buckets = DdpBuckets(self._world.gradient_set.bucket_bytes)
-        with closing(TuningDisplay(settings.autotune_log)) as display:
+        with closing(TuningDisplay(self._world.settings.autotune_log)) as display:
+            observer = TracedTuning(display, self._world.engine)
+            buckets = DdpBuckets(self._world.gradient_set.bucket_bytes)
             try:
                 space = self._space(buckets)
             except SpaceError as error:
                 display.warned(f"the tuner stays off: {error}")
                 return
-            observer = TracedTuning(display, self._world.engine)
-            target = EngineTarget(self._world.engine, space, settings.baseline, self._closing)
             if space.free and buckets.note:
                 display.warned(buckets.note)
-            run_settings = _run_settings(self._world, space)
-            priors = [*self._memory.priors(run_settings.key, space, settings.seed), *self._cost_model(buckets)]
-            designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, priors)
-            if buckets.sizes:
-                run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
-            TuningRun(target, designer, run_settings, self._log, observer).run()
-            self._memory.keep(self._log.finished_run())
+            log = self._link.reporting(self._log)
+            self._tuning = ContinuousTuning(
+                self._question, log, observer, rest=self._closing.wait, on_decision=self._keep
+            )
+            self._tuning.run()
+
+    def _keep(self) -> None:
+        self._memory.keep(self._log.finished_run())
+
+    def _question(self, earlier: Sequence[Trial]) -> Question:
+        """Ask what to search for in the job as it is now; `earlier` are the trials of its search before."""
+        world = self._world
+        settings = world.settings
+        buckets = DdpBuckets(world.gradient_set.bucket_bytes)
+        space = self._space(buckets)
+        run_settings = _run_settings(world, space)
+        if buckets.sizes:
+            run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
+        learned: Sequence[Prior] = study_of(space, earlier, settings.seed)
+        learned = learned or self._memory.priors(run_settings.key, space, settings.seed)
+        designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, [*learned, *self._cost_model(buckets)])
+        if not earlier:
+            gradients = gradient_bytes(world.gradient_set.counts())
+            designer = self._link.with_start(designer, Job(run_settings, space, gradients))
+        target = EngineTarget(world.engine, space, settings.baseline, self._closing)
+        return Question(target, designer, run_settings)
 
     def _cost_model(self, buckets: DdpBuckets) -> list[Prior]:
         """Return the cost model, where gradients come one by one as it supposes."""

@@ -7,7 +7,7 @@
      `- RingtuneError
          |- ConfigError            nothing was started, or the call had no effect
          |- ForkedProcessError     the parent's engine is untouched
-         |- StoreError             the file or the service; training is untouched
+         |- StoreError             the file or the service; training is untouched (ringtune.client has its kinds)
          `- EngineError            also named HorovodInternalError
              |- MismatchError      the engine stays usable
              |- PeerLostError      only shutdown() is usable

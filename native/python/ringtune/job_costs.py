@@ -40,7 +40,7 @@ def job_prior(
         calls: What allreduces took when the job started; without two of them, usual constants are taken.
         is_hierarchical: Whether they reduced inside each host first, where there are several.
     """
-    sizes = _gradient_bytes(gradients)
+    sizes = gradient_bytes(gradients)
     if not sizes or sum(ranks_per_host) == 1:
         return None
     job = JobShape(sizes, tuple(ranks_per_host))
@@ -51,7 +51,7 @@ def job_prior(
     return CostModelPrior(job, costs)
 
 
-def _gradient_bytes(gradients: Mapping[Signature, int]) -> tuple[int, ...]:
+def gradient_bytes(gradients: Mapping[Signature, int]) -> tuple[int, ...]:
     """Return the bytes of each gradient that has an element."""
     sizes = ((ELEMENT_BYTES[dtype] * prod(shape), count) for (dtype, shape), count in gradients.items())
     return tuple(size for size, count in sizes if size > 0 for _ in range(count))

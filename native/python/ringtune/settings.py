@@ -7,7 +7,7 @@ build the same settings from them. What tells ranks apart (rank, rendezvous, job
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringtune.errors import ConfigError
@@ -30,6 +30,8 @@ class Settings:
         autotune_log: Path of the tuning log, or None.
         autotune_model: A name for people, or None.
         autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
+        service_url: Where the shared service is, or None.
+        service_token: What it is told of who calls, or None.
         max_samples: Samples that the search may take.
         warmup_steps: Steps before the first window, or None for "until step times are stable".
         steps_per_sample: Steps in a window, or None for "by the step time".
@@ -45,11 +47,13 @@ class Settings:
         baseline: The config that the job runs without tuning; it has the fixed values.
     """
 
-    given: Mapping[str, Any]
+    given: Mapping[str, Any] = field(repr=False)
     autotune: bool
     autotune_log: str | None
     autotune_model: str | None
     autotune_cache: str | None
+    service_url: str | None
+    service_token: str | None = field(repr=False)
     max_samples: int
     warmup_steps: int | None
     steps_per_sample: int | None
@@ -79,6 +83,8 @@ class Settings:
             autotune_log=value("AUTOTUNE_LOG"),
             autotune_model=value("AUTOTUNE_MODEL"),
             autotune_cache=value("AUTOTUNE_CACHE"),
+            service_url=value("AUTOTUNE_SERVICE_URL"),
+            service_token=value("AUTOTUNE_SERVICE_TOKEN"),
             max_samples=value("AUTOTUNE_MAX_SAMPLES"),
             warmup_steps=value("AUTOTUNE_WARMUP_STEPS"),
             steps_per_sample=value("AUTOTUNE_STEPS_PER_SAMPLE"),

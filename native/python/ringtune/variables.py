@@ -71,8 +71,8 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("RINGTUNE_HARDWARE", TextReader(), default=None),
         Variable("RINGTUNE_ALGORITHM_TABLE", TextReader(), default="auto"),
         Variable("AUTOTUNE_CACHE", TextReader(), default=None),
-        Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None, acts=False),
-        Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None, acts=False),
+        Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None),
+        Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None),
         Variable("RINGTUNE_METRICS_PORT", IntegerReader(1, 65_535), default=None, acts=False),
         *(Variable(knob_variable(name), reader, default=None) for name, reader in knobs.items()),
     )

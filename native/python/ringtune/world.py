@@ -24,7 +24,7 @@ from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
-from .settings import Settings, find_notes
+from .settings import SECRET_NAMES, Settings, find_notes
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter
 _FALLBACK_LIMIT_S = 10.0  # for a rank whose settings cannot be read, so that it can still tell the others
@@ -143,7 +143,7 @@ def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) ->
             failure = _prepare(prepare, settings, place)
             for note in find_notes(environ, algorithms) if place.rank == 0 else ():
                 Console(place.rank, settings.log_level).warning(note)
-        offer = Offer({}, {}, failure=failure) if settings is None else replace(_offer(settings), failure=failure)
+        offer = Offer({}, {}, failure=failure) if settings is None else replace(public_offer(settings), failure=failure)
         return _meet(place, offer, limit_s, TableStore.of_user(environ))
 
 
@@ -162,11 +162,17 @@ def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
     """
     part = _Part(tuple(ranks), world.size)
     with _shortage_explained():
-        return _meet(place, _offer(world.settings), min(INIT_LIMIT_S, world.settings.timeout_s), world.tables, part)
+        limit_s = min(INIT_LIMIT_S, world.settings.timeout_s)
+        return _meet(place, public_offer(world.settings), limit_s, world.tables, part)
 
 
-def _offer(settings: Settings) -> Offer:
-    return Offer(settings.given, settings.effective(), settings.transport, machine_facts())
+def public_offer(settings: Settings) -> Offer:
+    """Return what this rank tells the others; secrets stay with whom they were given to."""
+    given, effective = (
+        {name: value for name, value in values.items() if name not in SECRET_NAMES}
+        for values in (settings.given, settings.effective())
+    )
+    return Offer(given, effective, settings.transport, machine_facts())
 
 
 def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneError | None:

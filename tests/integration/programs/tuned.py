@@ -5,7 +5,6 @@ Arguments: gradients per step, seconds, and `marked` or `unmarked` steps.
 """
 
 import sys
-import threading
 import time
 from array import array
 
@@ -14,11 +13,6 @@ from ringtune.world import World
 from tests.integration.plain_rank import allreduce, join, say, submit, wait
 
 COUNT = 2000
-
-
-def is_tuning() -> bool:
-    """Return whether this process's tuning thread runs."""
-    return any(thread.name == "ringtune-tuning" for thread in threading.enumerate())
 
 
 def train_step(world: World, gradients: int, step: int) -> None:
@@ -44,7 +38,7 @@ def main() -> None:
             world.engine.mark_step()
         step += 1
         if step % 20 == 0:
-            wants_more = world.rank == 0 and is_tuning() and time.monotonic() < end_s
+            wants_more = world.rank == 0 and not SESSION.is_tuning_finished and time.monotonic() < end_s
             goes_on = allreduce(world, "goes_on", [float(wants_more)]) != [0.0]
     say(f"rank {world.rank}: {step} exact steps, epoch {world.engine.config_epoch()}")
     SESSION.shutdown()

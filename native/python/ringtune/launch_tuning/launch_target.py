@@ -24,6 +24,8 @@ BYTES_PER_STEP = 1
 TENSOR_SET = 0
 """A launch has no tensor set that could change."""
 ENDED = "the user has ended the run"
+RELAUNCHES = 3
+"""Of a config that has succeeded before, when a launch fails."""
 TRIAL_COMMENT = "A trial of ringtune tune: written anew for each launch."
 
 
@@ -43,9 +45,9 @@ class LaunchEvent:
 class LaunchTarget:
     """Drives launches of one command under one engine.
 
-    A config whose launches have never succeeded is given up at its first failure: its windows are void without another
-    launch, however often they are asked for. A config that has succeeded before is launched again. The baseline has
-    to succeed the first time: without it there is nothing to compare with.
+    A config whose launches have never succeeded is given up at its first failure: its windows are void, by the reason
+    `launch_failed`, without another launch. A config that has succeeded before is launched again. The baseline has to
+    succeed the first time: without it there is nothing to compare with.
 
     Attributes:
         given_up: Configs that are not launched any more.
@@ -128,6 +130,14 @@ class LaunchTarget:
             self._folder.parent.rmdir()  # of no use when it is empty
 
     def _launched(self, limit_ms: float) -> Launched:
+        launched = self._launched_once(limit_ms)
+        for _ in range(RELAUNCHES):
+            if not launched.failure or self._config not in self._succeeded:
+                break
+            launched = self._launched_once(limit_ms)
+        return launched
+
+    def _launched_once(self, limit_ms: float) -> Launched:
         if self._launcher.is_stopped:
             raise TargetClosed(ENDED)
         try:
@@ -155,4 +165,4 @@ class LaunchTarget:
         self.given_up.add(self._config)
 
     def _void(self, spec: WindowSpec) -> Window:
-        return Window(spec.epoch, (), BYTES_PER_STEP, TENSOR_SET, VoidReason.INVALID_SCORE)
+        return Window(spec.epoch, (), BYTES_PER_STEP, TENSOR_SET, VoidReason.LAUNCH_FAILED)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client of the shared service, thin over httpx: every call typed, bounded in time and size, its failures typed.
+
+It knows the REST interface and nothing of what stands behind it.
+"""
+
+from .address import bearer_token, service_url
+from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
+from .replies import (
+    Candidate,
+    CreatedToken,
+    Evidence,
+    Imported,
+    Lease,
+    Recommendation,
+    StoredBatch,
+    StoredResult,
+    StoredRun,
+    StoredRuns,
+    Study,
+    StudyKey,
+    StudyPage,
+    Suggestion,
+    Token,
+    TokenPage,
+)
+from .service_client import ServiceClient
+from .wire import Limits
+
+__all__ = [
+    "Candidate",
+    "CreatedToken",
+    "Evidence",
+    "Imported",
+    "Lease",
+    "Limits",
+    "Recommendation",
+    "ServiceClient",
+    "ServiceRefusedError",
+    "ServiceReplyError",
+    "ServiceUnavailableError",
+    "StoredBatch",
+    "StoredResult",
+    "StoredRun",
+    "StoredRuns",
+    "Study",
+    "StudyKey",
+    "StudyPage",
+    "Suggestion",
+    "Token",
+    "TokenPage",
+    "bearer_token",
+    "service_url",
+]

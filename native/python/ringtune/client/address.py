@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the service is, and what it is told of who calls: checked before anything is sent."""
+
+from urllib.parse import urlsplit
+
+from ringtune.errors import ConfigError
+
+MAX_URL_LENGTH = 2000
+ALLOWED_URL = "http://HOST[:PORT][/PATH] or https://..., without user, query or fragment"
+
+
+def service_url(text: str) -> str:
+    """Return the service's URL without a slash at its end.
+
+    Raises:
+        ConfigError: If it is no URL of a service.
+    """
+    url = text.strip().rstrip("/")
+    if len(url) > MAX_URL_LENGTH:
+        raise ConfigError(f"the service's URL is longer than {MAX_URL_LENGTH} characters; give {ALLOWED_URL}")
+    is_text = url.isascii() and url.isprintable() and " " not in url
+    if not is_text or not _is_of_service(url):
+        raise ConfigError(f"{_without_secret(text)} is no URL of a service; give {ALLOWED_URL}")
+    return url
+
+
+def bearer_token(text: str | None) -> str | None:
+    """Return the token, None for none.
+
+    Raises:
+        ConfigError: If it cannot stand in a header; the message does not show it.
+    """
+    if text is None:
+        return None
+    if not text.isascii() or not text.isprintable() or not text or " " in text:
+        raise ConfigError("the service's token has characters that no token has; copy it again as it was shown")
+    return text
+
+
+def _is_of_service(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        has_place = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, brackets that do not close
+        return False
+    return has_place and not ("@" in parts.netloc or parts.query or parts.fragment)
+
+
+def _without_secret(text: str) -> str:
+    """Return the URL as a message may show it: a password may stand before the `@`."""
+    return repr(text) if "@" not in text else "a URL with a user or password"

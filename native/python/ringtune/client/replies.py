@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service answers, as the REST interface has it: names, units and meanings are those of its schemas."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Config = Mapping[str, bool | int | float | str]
+"""As the service sent it: what is legal decides the caller's own search space."""
+
+
+@dataclass(frozen=True)
+class StudyKey:
+    """What makes measurements comparable."""
+
+    hardware: str
+    model: str
+    layout: tuple[int, ...]
+    target: str
+    surface_version: int
+
+
+@dataclass(frozen=True)
+class Study:
+    """All trials of a key; `search_space` is as in the tuning log."""
+
+    id: str
+    key: StudyKey
+    model_name: str | None
+    hardware_name: str | None
+    search_space: Mapping[str, Any]
+    trials: int
+    jobs: int
+    age_s: float
+
+
+@dataclass(frozen=True)
+class StudyPage:
+    """Some studies; `next_cursor` is None on the last page."""
+
+    items: tuple[Study, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a recommendation rests on; all zero or None without any."""
+
+    trials: int
+    jobs: int
+    speedup: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    age_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of several models that go by the name that was asked for."""
+
+    model_fingerprint: str
+    model_name: str | None
+    trials: int
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A config to start with; `source` is `exact`, `nearest` or `default`."""
+
+    config: Config
+    source: str
+    target: str
+    is_prior: bool
+    evidence: Evidence
+    key: StudyKey | None = None
+    distance: float | None = None
+    reason: str | None = None
+    candidates: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Who holds a trial, and for how long; the fencing token goes with each later call."""
+
+    fencing_token: int
+    expires_in_s: float
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A config to try, and the lease under which it is this job's."""
+
+    trial_id: str
+    config: Config
+    designer: str
+    lease: Lease
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """What became of a result: `new`, `same`, `late`, `quarantined`, or not kept: `conflict`, `refused`."""
+
+    trial_id: str
+    status: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredBatch:
+    """What became of each result, in the order of the request."""
+
+    items: tuple[StoredResult, ...]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """What became of one run of a log."""
+
+    run_id: str
+    study_id: str | None
+    new: int
+    same: int
+    quarantined: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredRuns:
+    """What became of each run of a log."""
+
+    runs: tuple[StoredRun, ...]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Rows taken, and rows that were there already."""
+
+    studies: int
+    results: int
+    same: int
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token without its secret."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    age_s: float
+    is_revoked: bool
+
+
+@dataclass(frozen=True)
+class CreatedToken:
+    """A token and its secret, which is shown this once."""
+
+    id: str
+    name: str
+    scopes: tuple[str, ...]
+    age_s: float
+    is_revoked: bool
+    secret: str
+
+
+@dataclass(frozen=True)
+class TokenPage:
+    """Tokens, the newest first."""
+
+    items: tuple[Token, ...]
+    next_cursor: str | None = None

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune push` and `ringtune recommend`: what people ask of the service, or of what this machine remembers."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ringtune.errors import ConfigError, StoreError
+
+if TYPE_CHECKING:
+    from ringtune.client import Recommendation, ServiceClient
+    from ringtune.service_link.local_studies import Question
+    from ringtune.tuner.log_reader import RunLog
+
+FORMATS = ("table", "json", "env", "horovod")
+URL_NAME, TOKEN_NAME, CACHE_NAME = "AUTOTUNE_SERVICE_URL", "AUTOTUNE_SERVICE_TOKEN", "AUTOTUNE_CACHE"
+FINGERPRINT_DIGITS = 64
+PUSH_LIMIT_S = 60.0
+PUSH_REPLY_BYTES = 1 << 20
+
+ServiceUrl = Annotated[str | None, typer.Option("--service-url", metavar="URL", help=f"Default: {URL_NAME}.")]
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Mount the commands."""
+    app.command()(push)
+    app.command()(recommend)
+
+
+def push(
+    *,
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Tuning logs, as AUTOTUNE_LOG wrote them.")],
+    service_url: ServiceUrl = None,
+) -> int:
+    """Report tuning logs to the service. What it has already is not counted twice.
+
+    Example: ringtune push tune.jsonl --service-url http://tuning:8470
+    """
+    client = _client(service_url)
+    if client is None:
+        raise ConfigError(f"there is no service to report to; set {URL_NAME}, or give --service-url")
+    is_whole = [_push_log(client, path) for path in logs]
+    return 0 if all(is_whole) else 1
+
+
+def _push_log(client: "ServiceClient", path: Path) -> bool:
+    """Report the runs of a log; return whether all that is in it is there now."""
+    from .tuner import read_log  # noqa: PLC0415  (each command imports what it needs)
+
+    try:
+        contents = read_log(path)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give the path of a tuning log") from error
+    if contents.bad_line_count:
+        typer.echo(f"{path}: {contents.bad_line_count} lines are no records and were left out", err=True)
+    if not contents.runs:
+        typer.echo(f"{path}: there is no run in it", err=True)
+    is_whole = [_push_run(client, path, run) for run in _first_runs(contents.runs)]
+    return bool(is_whole) and all(is_whole)
+
+
+def _first_runs(runs: Sequence["RunLog"]) -> "list[RunLog]":
+    """Return the first run of each job, which is what a job reports itself."""
+    from .service_link.results import is_later_run  # noqa: PLC0415  (each command imports what it needs)
+
+    first: list[RunLog] = []
+    before: dict[str, RunLog] = {}
+    for log in runs:
+        key = "" if log.run is None else json.dumps(log.run.key, sort_keys=True)
+        if not is_later_run(log, before.get(key)):
+            first.append(log)
+            before[key] = log
+    return first
+
+
+def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
+    """Report one run and say what became of it; return whether all of it is there now."""
+    from .service_link.results import job_uuid  # noqa: PLC0415  (each command imports what it needs)
+    from .tuner import Phase  # noqa: PLC0415
+    from .tuner.records import record_to_json  # noqa: PLC0415
+
+    if log.run is None:
+        typer.echo(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", err=True)
+        return False
+    samples = [sample for sample in log.samples if sample.phase != Phase.WATCH]
+    records = [record for record in (log.run, *samples, log.adoption, log.result) if record is not None]
+    stored = client.push_run([record_to_json(record) for record in records], job_uuid(log.run_id))
+    typer.echo(
+        f"{path}: run {log.run_id}: {stored.new} results are new, {stored.same} were there, "
+        f"{stored.quarantined} are kept and not used"
+    )
+    if stored.reason:
+        typer.echo(f"{path}: run {log.run_id}: {stored.reason}", err=True)
+    return not stored.reason
+
+
+def recommend(
+    *,
+    model: Annotated[str, typer.Option(help="Its name (AUTOTUNE_MODEL), or its fingerprint as the log's key has it.")],
+    world_size: Annotated[int, typer.Option(min=1, help="Number of ranks.")],
+    local_size: Annotated[int | None, typer.Option(min=1, help="Ranks on each host; default: all on one.")] = None,
+    hardware: Annotated[
+        str | None, typer.Option(help="As ringtune doctor --fingerprint prints it; default: any.")
+    ] = None,
+    target: Annotated[str, typer.Option(help="What is to be set.")] = "ringtune",
+    output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="How to print it.")] = "table",
+    service_url: ServiceUrl = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Ask this file of finished runs instead of a service.")
+    ] = None,
+) -> int:
+    """Print the config that a job should start with, and what it was measured on.
+
+    The service is asked; without one, the finished runs of this machine.
+
+    Example: ringtune recommend --model resnet50 --world-size 64 --local-size 8 --format env
+    """
+    from .service_link.local_studies import Question  # noqa: PLC0415  (each command imports what it needs)
+
+    if output not in FORMATS:
+        raise ConfigError(f"--format {output} is not known; known are {', '.join(FORMATS)}")
+    if local_size is not None and local_size > world_size:
+        raise ConfigError(f"--local-size {local_size} is more than the {world_size} ranks of --world-size")
+    question = Question(model, world_size, local_size or world_size, hardware, target)
+    client = None if cache is not None else _client(service_url)
+    offer = _from_cache(cache, question) if client is None else _from_service(client, question)
+    if offer.candidates and output != "json":
+        raise StoreError(_ambiguous_text(offer))
+    _print(offer, output)
+    return 0
+
+
+def _client(service_url: str | None) -> "ServiceClient | None":
+    """Return a client of the service, None where there is none."""
+    environ = _environment()
+    url = service_url or environ.get(URL_NAME)
+    if not url:
+        return None
+    from .client import Limits, ServiceClient  # noqa: PLC0415  (httpx is for those who have a service)
+
+    return ServiceClient(url, environ.get(TOKEN_NAME) or None, Limits(PUSH_LIMIT_S, PUSH_REPLY_BYTES))
+
+
+def _environment() -> Mapping[str, str]:
+    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+
+    return environment()
+
+
+def _from_service(client: "ServiceClient", question: "Question") -> "Recommendation":
+    is_fingerprint = len(question.model) == FINGERPRINT_DIGITS and set(question.model) <= set("0123456789abcdef")
+    return client.recommendation(
+        model=None if is_fingerprint else question.model,
+        model_fingerprint=question.model if is_fingerprint else None,
+        hardware=question.hardware,
+        world_size=question.world_size,
+        local_size=question.local_size,
+        target=question.target,
+    )
+
+
+def _from_cache(cache: Path | None, question: "Question") -> "Recommendation":
+    from .memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
+    from .service_link.local_studies import recommend_from  # noqa: PLC0415
+    from .tuner import StudyStore  # noqa: PLC0415
+    from .user_cache import user_cache_folder  # noqa: PLC0415
+
+    environ = _environment()
+    setting = environ.get(CACHE_NAME)
+    path = cache or (Path(setting) if setting and setting != OFF else user_cache_folder(environ) / FILE_NAME)
+    try:
+        runs = StudyStore(path).runs()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give --cache FILE, or set {URL_NAME}") from error
+    return recommend_from(runs, question, time.time())
+
+
+def _print(offer: "Recommendation", output: str) -> None:
+    from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+
+    from .service_link import ready_settings as ready  # noqa: PLC0415
+
+    config = ready.checked_config(offer, allreduce_algorithms())
+    evidence = ready.evidence_text(offer)
+    if output == "json":
+        typer.echo(json.dumps(_plain(asdict(offer)), indent=2))
+    elif output == "env":
+        variables = ready.engine_variables(config, offer.target)
+        typer.echo(ready.shell_text(variables, evidence, ready.advice_text(offer)))
+    elif output == "horovod":
+        variables = ready.horovod_variables(config, offer.target)
+        typer.echo(ready.shell_text(variables, evidence, ready.advice_text(offer, is_for_horovod=True)))
+    else:
+        _print_table(config, [evidence, offer.reason or "", ready.advice_text(offer)])
+
+
+def _print_table(config: Mapping[str, Any], notes: list[str]) -> None:
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from .tuner import readable_value  # noqa: PLC0415
+
+    table = Table("parameter", "value")
+    for name, value in config.items():
+        table.add_row(Text(name), Text(readable_value(name, value)))
+    console = Console()
+    console.print(table)
+    for note in filter(None, notes):
+        console.print(Text("".join(character if character.isprintable() else " " for character in note)))
+
+
+def _ambiguous_text(offer: "Recommendation") -> str:
+    named = ", ".join(
+        f"{item.model_fingerprint[:FINGERPRINT_DIGITS]} ({item.trials} trials)" for item in offer.candidates
+    )
+    return f"several models go by this name; ask again with one of these as --model: {named}"
+
+
+def _plain(value: Any) -> Any:
+    """Return tuples as lists, which is how the service writes them."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings results from a queue to the service: in batches, in their order, each until the service has answered for it.
+
+A payload is `{"study": ..., "result": ...}`, the study as `POST /v1/studies` takes it: each says by itself where it
+belongs, so that a damaged one costs itself alone. Without a result it announces the study. Whatever was sent twice is
+stored once, for a result has its own id.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Protocol
+
+from ringtune.client.errors import ServiceRefusedError
+from ringtune.client.replies import StoredBatch, Study
+
+from .spool import Pending
+
+Json = Mapping[str, Any]
+
+BATCH = 100
+FINAL_STATUSES = (400, 409, 413, 422)
+"""What the service will refuse for ever; any other refusal may be mended: a token, a URL, a deleted study."""
+
+
+class Client(Protocol):
+    """What of `ServiceClient` is used."""
+
+    def find_or_create_study(self, study: Json) -> Study:
+        """See `ServiceClient`."""
+
+    def tell_batch(self, study_id: str, results: Sequence[Json]) -> StoredBatch:
+        """See `ServiceClient`."""
+
+
+@dataclass
+class Tally:
+    """What became of the results.
+
+    Attributes:
+        kept: How many are durable.
+        quarantined: How many of those the service does not use.
+        refused: How many it will never take.
+        reason: The newest reason for either.
+    """
+
+    kept: int = 0
+    quarantined: int = 0
+    refused: int = 0
+    reason: str = ""
+
+
+@dataclass
+class Delivery:
+    """Delivers queues to one service; used from one thread.
+
+    Attributes:
+        client: Reaches the service.
+        tally: What became of what was delivered.
+    """
+
+    client: Client
+    tally: Tally = field(default_factory=Tally)
+    _study_ids: dict[str, str] = field(default_factory=dict)
+
+    def deliver(self, queue: Pending) -> None:
+        """Send all that is pending.
+
+        Raises:
+            StoreError: If the service is away, or does not want to be told; the rest stays in the queue.
+            OSError: If the queue cannot be read or emptied.
+        """
+        for payloads in _batches(queue.pending()):
+            study, results = _contents(payloads)
+            if study:
+                self._tell(study, results)
+            queue.delivered(len(payloads))
+
+    def _tell(self, study: str, results: Sequence[Json]) -> None:
+        """Send some results of a study; those that the service will never take are counted."""
+        try:
+            study_id = self._study_id(study)
+            stored = self.client.tell_batch(study_id, results) if results else StoredBatch(())
+        except ServiceRefusedError as error:
+            self._study_ids.pop(study, None)  # it may have been deleted: the next attempt finds or makes it anew
+            if error.status not in FINAL_STATUSES:
+                raise
+            self._refused(study, results, error)
+            return
+        for item in stored.items:
+            if item.status in {"conflict", "refused"}:
+                self.tally.refused += 1
+            else:
+                self.tally.kept += 1
+                self.tally.quarantined += item.status == "quarantined"
+            self.tally.reason = item.reason or self.tally.reason
+
+    def _refused(self, study: str, results: Sequence[Json], error: ServiceRefusedError) -> None:
+        """Try the halves of a batch that was refused as a whole, so that one bad result costs itself alone."""
+        if len(results) <= 1:
+            self.tally.refused += len(results)
+            self.tally.reason = str(error)
+            return
+        middle = len(results) // 2
+        self._tell(study, results[:middle])
+        self._tell(study, results[middle:])
+
+    def _study_id(self, study: str) -> str:
+        if study not in self._study_ids:
+            self._study_ids[study] = self.client.find_or_create_study(json.loads(study)).id
+        return self._study_ids[study]
+
+
+def payload_of(study: Json, result: Json | None) -> bytes:
+    """Return the payload that carries a result, or announces a study."""
+    return _canonical({"study": study, "result": result}).encode()
+
+
+def _batches(payloads: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Yield payloads that follow one another and belong to one study, `BATCH` at most at a time."""
+    for _, group in groupby(payloads, key=_study_of):
+        members = list(group)
+        for start in range(0, len(members), BATCH):
+            yield members[start : start + BATCH]
+
+
+def _study_of(payload: bytes) -> str:
+    """Return the study of a payload as text; empty where the payload is none of ours."""
+    try:
+        data = json.loads(payload)
+        is_ours = isinstance(data["study"], dict) and isinstance(data["result"], dict | None)
+        return _canonical(data["study"]) if is_ours else ""
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
+def _contents(payloads: Sequence[bytes]) -> tuple[str, list[Json]]:
+    """Return the study and the results of payloads that belong to one; an empty study and none of foreign ones."""
+    study = _study_of(payloads[0])
+    results = [json.loads(payload)["result"] for payload in payloads] if study else []
+    return study, [result for result in results if result is not None]
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

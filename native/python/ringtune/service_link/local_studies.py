@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine's own finished runs recommend: the service's answer for those who have none.
+
+The same layout first, else the nearest by number of ranks; among runs of one layout, the config whose speed-up has the
+best lower bound. One machine's word is a prior, as at the service.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ringtune.client.errors import ServiceReplyError
+from ringtune.client.json_values import from_json
+from ringtune.client.replies import Candidate, Evidence, Recommendation, StudyKey
+from ringtune.tuner import default_config
+from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord
+
+ENGINE_TARGET = "ringtune"
+MIN_JOBS = 2
+"""A config that fewer runs adopted is a prior."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who asks for a start.
+
+    Attributes:
+        model: Its name or its fingerprint.
+        world_size: Number of ranks.
+        local_size: Ranks on each host; the last has the rest.
+        hardware: Its fingerprint, or None for any.
+        target: What is to be set.
+    """
+
+    model: str
+    world_size: int
+    local_size: int
+    hardware: str | None = None
+    target: str = ENGINE_TARGET
+
+    @property
+    def layout(self) -> tuple[int, ...]:
+        """Ranks per host, sorted."""
+        whole, rest = divmod(self.world_size, self.local_size)
+        return tuple(sorted([self.local_size] * whole + ([rest] if rest else [])))
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """A run that can answer; `distance` is in doublings of the number of ranks, 0 for the same layout."""
+
+    run: RunRecord
+    result: ResultRecord
+    adoption: AdoptionRecord | None
+    key: StudyKey
+    distance: float
+    trials: int
+
+    @property
+    def place(self) -> tuple[float, float, float]:
+        """Its place, the first being the best: the nearest, the best lower bound of what was adopted, the newest."""
+        low = None if self.adoption is None else self.adoption.ci_low
+        return self.distance, -(low or 0.0), -self.run.unix_time_s
+
+
+def recommend_from(runs: Sequence[RunLog], question: Question, now_unix_s: float) -> Recommendation:
+    """Return what finished runs recommend; without one that fits, the default.
+
+    Args:
+        runs: Of this machine, as `StudyStore.runs` returns them.
+        question: Who asks.
+        now_unix_s: The time, for the age of the evidence.
+    """
+    found = [finding for finding in (_finding(log, question) for log in runs) if finding is not None]
+    if not found:
+        return _default(question, "no finished run here has this model")
+    if len({finding.key.model for finding in found}) > 1:
+        return _ambiguous(found, question)
+    best = min(found, key=lambda finding: finding.place)
+    agreeing = [item for item in found if (item.distance, item.result.config) == (best.distance, best.result.config)]
+    return _recommendation(best, agreeing, now_unix_s)
+
+
+def _finding(log: RunLog, question: Question) -> _Finding | None:
+    """Return a run as a finding, None where it answers another question, or none."""
+    if log.run is None or log.result is None:
+        return None
+    try:
+        key = from_json(StudyKey, log.run.key)
+    except ServiceReplyError:
+        return None
+    if not _is_asked(key, log.run.model_name, question):
+        return None
+    distance = 0.5 + abs(math.log2(sum(key.layout) / question.world_size))
+    return _Finding(
+        run=log.run,
+        result=log.result,
+        adoption=log.adoption if log.result.adopted else None,
+        key=key,
+        distance=0.0 if key.layout == question.layout else distance,
+        trials=len({sample.trial_id for sample in log.samples}),
+    )
+
+
+def _is_asked(key: StudyKey, model_name: str | None, question: Question) -> bool:
+    """Tell whether a study is of the model, the hardware and the target that were asked for."""
+    is_model = question.model in {key.model, model_name}
+    is_hardware = question.hardware in {None, key.hardware}
+    return is_model and is_hardware and key.target == question.target and sum(key.layout) > 0
+
+
+def _recommendation(best: _Finding, agreeing: Sequence[_Finding], now_unix_s: float) -> Recommendation:
+    """Return the best finding's config; `agreeing` are the runs that ended with it."""
+    newest_unix_s = max(finding.run.unix_time_s for finding in agreeing)
+    evidence = Evidence(
+        trials=sum(finding.trials for finding in agreeing),
+        jobs=len(agreeing),
+        age_s=max(now_unix_s - newest_unix_s, 0.0),
+    )
+    reason = "this machine's own runs kept the default"
+    test = best.adoption
+    if test is not None:
+        evidence = replace(evidence, speedup=test.speedup, ci_low=test.ci_low, ci_high=test.ci_high)
+        reason = "from this machine's own runs"
+    return Recommendation(
+        config=best.result.config,
+        source="exact" if best.distance == 0 else "nearest",
+        target=best.key.target,
+        is_prior=best.distance > 0 or len(agreeing) < MIN_JOBS,
+        evidence=evidence,
+        key=best.key,
+        distance=best.distance,
+        reason=reason,
+    )
+
+
+def _ambiguous(found: Sequence[_Finding], question: Question) -> Recommendation:
+    counts: dict[str, int] = {}
+    for finding in found:
+        counts[finding.key.model] = counts.get(finding.key.model, 0) + finding.trials
+    candidates = tuple(Candidate(model, question.model, trials) for model, trials in sorted(counts.items()))
+    return _default(question, f"{len(counts)} models go by the name {question.model!r}", candidates)
+
+
+def _default(question: Question, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
+    config = default_config().to_json() if question.target == ENGINE_TARGET else {}
+    evidence = Evidence(trials=0, jobs=0)
+    return Recommendation(
+        config=config,
+        source="default",
+        target=question.target,
+        is_prior=False,
+        evidence=evidence,
+        reason=reason,
+        candidates=candidates,
+    )

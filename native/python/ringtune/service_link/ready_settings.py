@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recommended config as people paste it: exports for a shell, in the words of the engine that is to be set.
+
+What a service sent ends up in a shell: nothing is written that the engine's own search space does not allow.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ringtune.client.errors import ServiceReplyError
+from ringtune.client.replies import Recommendation
+from ringtune.errors import ConfigError
+from ringtune.launch_tuning.engines import engine_names, find_engine
+from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
+from ringtune.variables import knob_variable
+
+ENGINE_TARGET = "ringtune"
+CACHE_ENTRIES = {True: "1024", False: "0"}
+"""Horovod's cache is a number of entries, 1024 by default; ours grows as it needs."""
+
+
+def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config:
+    """Return the recommended config, if it is legal for its target; one of a target that is not known here as it is.
+
+    Args:
+        offer: What was recommended.
+        algorithms: Names in the engine's allreduce registry, without `auto`.
+
+    Raises:
+        ServiceReplyError: If it is not legal.
+    """
+    try:
+        if offer.target == ENGINE_TARGET:
+            return SearchSpace(engine_parameters(algorithms), {}).validate(offer.config)
+        if offer.target in engine_names() and offer.config:
+            return find_engine(offer.target).space({}).validate(offer.config)
+    except SpaceError as error:
+        raise ServiceReplyError(f"what is recommended is not legal here: {error}; it is not shown") from error
+    return Config(offer.config)
+
+
+def evidence_text(offer: Recommendation) -> str:
+    """Return what a recommendation rests on, in one line, the target first."""
+    evidence = offer.evidence
+    parts = [f"measured on {offer.target}", offer.source]
+    if evidence.trials:
+        parts.append(f"{evidence.trials} trials of {evidence.jobs} job{'s' if evidence.jobs != 1 else ''}")
+    if evidence.speedup is not None and evidence.ci_low is not None and evidence.ci_high is not None:
+        low, high = 100 * evidence.ci_low, 100 * evidence.ci_high
+        parts.append(f"{100 * evidence.speedup:+.1f} % (95 % interval {low:+.1f} % to {high:+.1f} %)")
+    if evidence.age_s is not None:
+        parts.append(f"{evidence.age_s / 86_400:.1f} days old")
+    return "no evidence: the default" if offer.source == "default" else ", ".join(parts)
+
+
+def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:
+    """Return what to do about it first; empty where it can be relied on."""
+    if is_for_horovod and offer.target != "horovod":
+        return f"Measured on {offer.target}, not on Horovod: a prior, test it before you rely on it."
+    return "A prior: AUTOTUNE=1 tests it; without that, test it before you rely on it." if offer.is_prior else ""
+
+
+def engine_variables(config: Config, target: str) -> dict[str, str]:
+    """Return the variables that set a config in its own engine.
+
+    Raises:
+        ConfigError: If the target is not set by variables.
+    """
+    if target == ENGINE_TARGET:
+        return {knob_variable(name): _word(value) for name, value in config.items()}
+    if target in engine_names():
+        return find_engine(target).plain_variables(config) if config else {}
+    raise ConfigError(f"{target} is not set by variables; use --format table or json")
+
+
+def horovod_variables(config: Config, target: str) -> dict[str, str]:
+    """Return Horovod's variables for a config of ours, as far as it has such knobs, or for one of its own.
+
+    Raises:
+        ConfigError: If the config is another engine's.
+    """
+    if target == "horovod":
+        return engine_variables(config, target)
+    if target != ENGINE_TARGET:
+        raise ConfigError(f"a config of {target} cannot be written for Horovod; use --target ringtune or horovod")
+    switches = {name: str(int(bool(config[name]))) for name in ("hierarchical_allreduce", "hierarchical_allgather")}
+    return {
+        "HOROVOD_FUSION_THRESHOLD": _word(config["fusion_bytes"]),
+        "HOROVOD_CYCLE_TIME": _word(config["cycle_ms"]),
+        "HOROVOD_CACHE_CAPACITY": CACHE_ENTRIES[bool(config["response_cache"])],
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": switches["hierarchical_allreduce"],
+        "HOROVOD_HIERARCHICAL_ALLGATHER": switches["hierarchical_allgather"],
+    }
+
+
+def shell_text(variables: Mapping[str, str], *comments: str) -> str:
+    """Return comments and `export` lines, ready to be pasted."""
+    lines = [f"# {comment}" for comment in comments if comment]
+    return "\n".join([*lines, *(f"export {name}={value}" for name, value in variables.items())])
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return str(value)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tuning log that also queues what it is told for the service; what fails there is said once and costs nothing.
+
+A job's first run is reported: what it measures later, under a machine that has changed or against what is in force
+then, answers another question.
+"""
+
+from collections.abc import Callable
+
+from ringtune.tuner import TuningLog
+from ringtune.tuner.records import Record, RunRecord
+
+from .delivery import payload_of
+from .results import Results, study_of
+from .spool import Pending
+
+Begin = Callable[[RunRecord], Pending]
+
+
+class ReportingLog:
+    """Passes records on to another log, and results to a queue."""
+
+    def __init__(self, log: TuningLog, begin: Begin, *, wake: Callable[[], None], say: Callable[[str], None]) -> None:
+        """Stand before a log, which the caller closes.
+
+        Args:
+            log: Takes every record.
+            begin: Called with the job's first record; returns the queue that takes its results.
+            wake: Called when there is something new in the queue.
+            say: Shows a warning to people.
+        """
+        self._log = log
+        self._begin = begin
+        self._wake = wake
+        self._say = say
+        self._has_failed = False
+        self._run_id: str | None = None
+        self._report: _Report | None = None
+
+    def write(self, record: Record) -> None:
+        """Append a record; what raises is the log behind, and the result is queued all the same."""
+        try:
+            self._queue_result(record)
+        except Exception as error:  # noqa: BLE001  (reporting never fails tuning)
+            if not self._has_failed:
+                self._has_failed = True
+                self._say(f"results are missing in the report to the service: {error}")
+        self._log.write(record)
+
+    def close(self) -> None:
+        """Close the log behind."""
+        self._log.close()
+
+    def _queue_result(self, record: Record) -> None:
+        if isinstance(record, RunRecord) and self._run_id is None:
+            self._run_id = record.run_id
+            self._report = _Report(record, self._begin(record))
+            self._wake()
+        elif self._report is not None and record.run_id == self._run_id and self._report.take(record):
+            self._wake()
+
+
+class _Report:
+    """What is told of one run."""
+
+    def __init__(self, run: RunRecord, queue: Pending) -> None:
+        self._study = study_of(run)
+        self._results = Results(run)
+        self._queue = queue
+
+    def take(self, record: Record) -> bool:
+        """Queue what is to be told of a record; return whether there was something."""
+        result = self._results.take(record)
+        if result is not None:
+            self._queue.append(payload_of(self._study, result))
+        return result is not None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tuning log's records as the results that the service takes: one per window, the same ids whoever reports it.
+
+So a log that is pushed after its job has reported adds nothing. What was measured under the run's baseline marks the
+baseline, in whatever phase but the warmup; the adoption test is one more result, with the challenger's last window.
+The watch is not told: it goes on for as long as the job.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ringtune.tuner import Phase
+from ringtune.tuner.log_reader import RunLog, sample_from_record
+from ringtune.tuner.records import AdoptionRecord, Record, RunRecord, SampleRecord
+
+Json = Mapping[str, Any]
+
+NAMESPACE = uuid.UUID("5b0c7a52-7f0e-5c59-9d3e-6d7a1c9a4f10")
+"""The service's own, so that it finds the same ids in a whole log."""
+ADOPTION_WINDOW = -1
+"""Stands for the adoption test in a trial id."""
+MIN_PAIRS = 2
+MAX_TENSORS = 10_000
+NO_TIMES = {"median": None, "mad": None, "mean": None}
+
+
+def job_uuid(run_id: str) -> str:
+    """Return the UUID of a run's job: the run's id where it is a UUID, else one that is made of it."""
+    try:
+        return str(uuid.UUID(run_id))
+    except ValueError:
+        return str(uuid.uuid5(NAMESPACE, run_id))
+
+
+def trial_uuid(run_id: str, window: int) -> str:
+    """Return the UUID under which a window of a run is reported."""
+    return str(uuid.uuid5(NAMESPACE, f"{run_id}:{window}"))
+
+
+def study_of(run: RunRecord, gradient_bytes: Sequence[int] = ()) -> dict[str, Any]:
+    """Return the study of a run, as `POST /v1/studies` takes it.
+
+    Args:
+        run: The run's first record.
+        gradient_bytes: Of each gradient of a step, where known; more than `MAX_TENSORS` are left out.
+    """
+    study: dict[str, Any] = {"key": run.key, "model_name": run.model_name, "search_space": run.search_space}
+    is_told = 0 < len(gradient_bytes) <= MAX_TENSORS
+    return {**study, "gradient_bytes": list(gradient_bytes)} if is_told else study
+
+
+def is_later_run(log: RunLog, before: RunLog | None) -> bool:
+    """Tell whether a run is a later one of the job before it in a log: a check, or a search from what was in force.
+
+    Args:
+        log: The run, which has its first record.
+        before: The run before it in the log that asks the same question, if there is one.
+    """
+    if log.run is None or before is None or before.run is None or before.result is None:
+        return False
+    searches = any(sample.phase == Phase.SEARCH for sample in log.samples)
+    return not searches or log.run.baseline != before.run.baseline
+
+
+class Results:
+    """Turns the records of one run into results, as they come."""
+
+    def __init__(self, run: RunRecord) -> None:
+        """Begin with the run's first record."""
+        self._baseline = run.baseline
+        self._tested: dict[str, Any] | None = None
+
+    def take(self, record: Record) -> Json | None:
+        """Return what is to be told now that there is one more record, None for nothing."""
+        if isinstance(record, SampleRecord):
+            if record.phase == Phase.WATCH:
+                return None
+            result = self._sample(record)
+            if result["phase"] == Phase.ADOPTION and result["valid"]:
+                self._tested = result
+            return result
+        return self._adoption(record) if isinstance(record, AdoptionRecord) else None
+
+    def _sample(self, record: SampleRecord) -> dict[str, Any]:
+        is_baseline = record.config == self._baseline and record.phase != Phase.WARMUP
+        is_usable = sample_from_record(record).step_times.is_usable
+        return {
+            "trial_id": trial_uuid(record.run_id, record.window),
+            "job_id": job_uuid(record.run_id),
+            "run_id": record.run_id,
+            "phase": Phase.BASELINE.value if is_baseline else record.phase,
+            "config": record.config,
+            "score_bytes_per_s": record.score_bytes_per_s,
+            "step_ms": record.step_ms if is_usable else NO_TIMES,
+            "steps": record.steps,
+            "valid": record.valid,
+            "reason": record.reason,
+        }
+
+    def _adoption(self, record: AdoptionRecord) -> Json | None:
+        figures = {"speedup": record.speedup, "ci_low": record.ci_low, "ci_high": record.ci_high}
+        if self._tested is None or None in figures.values() or len(record.pairs) < MIN_PAIRS:
+            return None
+        adoption = {**figures, "pairs": len(record.pairs)}
+        return {**self._tested, "trial_id": trial_uuid(record.run_id, ADOPTION_WINDOW), "adoption": adoption}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file of the spool: what a job has to say and has not yet delivered.
+
+A job appends to a file of its own and holds its lock while it lives; a file whose lock is free was left by a job that
+ended, and belongs to whoever takes the lock. What was delivered twice does no harm, so nothing is written down of what
+was: the file is emptied when all of it is.
+"""
+
+import contextlib
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+from .frames import frame, payloads
+
+MAX_FILE_BYTES = 8 << 20
+"""Some ten thousand results."""
+
+
+class SpoolFile:
+    """A queue of payloads in a file; thread-safe."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Take over an open and locked file (see `claim`)."""
+        self.path = path
+        self._descriptor = descriptor
+        self._lock = threading.Lock()  # guards the file and _delivered, never held while something is sent
+        self._delivered = 0
+
+    @classmethod
+    def claim(cls, path: Path) -> "SpoolFile | None":
+        """Open a file, or make it, and lock it; None if another process has it.
+
+        Raises:
+            OSError: If it can be neither opened nor made.
+        """
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(descriptor).st_nlink:  # else its last owner removed it meanwhile
+                return cls(path, descriptor)
+        except BlockingIOError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
+
+    def append(self, payload: bytes) -> None:
+        """Add a payload with one write; what a writer tore before does not reach it.
+
+        Raises:
+            OSError: If it was not written, or there is no room; the earlier ones are as they were.
+        """
+        data = frame(payload)
+        with self._lock:
+            size = os.fstat(self._descriptor).st_size
+            if size and os.pread(self._descriptor, 1, size - 1) != b"\n":
+                data = b"\n" + data
+            if size + len(data) > MAX_FILE_BYTES:
+                raise OSError(f"{self.path} holds {size} bytes that were not delivered; it takes no more")
+            if os.write(self._descriptor, data) != len(data):
+                os.ftruncate(self._descriptor, size)
+                raise OSError(f"the disk has no room for {len(data)} bytes")
+
+    def pending(self) -> list[bytes]:
+        """Return what was not delivered, the oldest first; damaged frames are left out.
+
+        Raises:
+            OSError: If the file cannot be read.
+        """
+        with self._lock:
+            return self._payloads()[self._delivered :]
+
+    def delivered(self, count: int) -> None:
+        """Take the first pending payloads as delivered; the file is emptied once all are.
+
+        Raises:
+            OSError: If the file cannot be emptied; the payloads will be delivered again.
+        """
+        with self._lock:
+            self._delivered += count
+            if self._delivered >= len(self._payloads()):
+                os.ftruncate(self._descriptor, 0)
+                self._delivered = 0
+
+    def close(self) -> None:
+        """Let go of the file, and remove it if nothing is in it; idempotent, and never raises."""
+        with self._lock:
+            if self._descriptor < 0:
+                return
+            try:
+                if not os.fstat(self._descriptor).st_size:
+                    self.path.unlink(missing_ok=True)
+            except OSError:
+                pass  # an empty file does no harm
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # children that were forked share the lock
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _payloads(self) -> list[bytes]:
+        return payloads(os.pread(self._descriptor, MAX_FILE_BYTES, 0))

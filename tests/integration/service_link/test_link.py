@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a job's link where there is no service, or where nothing can be written."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtune.errors import ConfigError
+from ringtune.service_link import Job, service_link
+from ringtune.service_link.results import job_uuid
+from ringtune.tuner import RunSettings, SearchSpace, engine_parameters, make_designer, open_log
+from tests.integration.service_link.jobs import Notes, connect, run_job, tuned_records
+from tests.integration.service_link.servers import Ledger, closed_port, serving
+from tests.integration.service_link.test_bad_services import trial_ids
+
+JOB = Job(RunSettings(), SearchSpace(engine_parameters(), {}))
+
+
+def test_without_a_service_everything_stays_as_it_is(tmp_path: Path) -> None:
+    """The designer and the log are those that came in."""
+    link = service_link(None, None, tmp_path, Notes())
+    designer, log = make_designer("random", JOB.space, 0), open_log(None)
+
+    assert designer is link.with_start(designer, JOB)
+    assert log is link.reporting(log)
+    link.close()
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_without_a_service_httpx_is_not_imported() -> None:
+    """It takes time that a job without a service should not pay."""
+    code = (
+        "import sys, pathlib; import ringtune.service_link as s, ringtune.service_commands; "
+        "s.service_link(None, None, pathlib.Path(), None); print('httpx' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "False" == done.stdout.strip()
+
+
+@pytest.mark.parametrize(("url", "token"), [("ftp://a", None), ("http://", None), ("http://a", "two words")])
+def test_what_is_malformed_is_found_before_training(url: str, token: str | None, tmp_path: Path) -> None:
+    """As every other setting."""
+    with pytest.raises(ConfigError):
+        service_link(url, token, tmp_path, Notes())
+
+
+def test_where_nothing_can_be_written_results_are_reported_from_memory(tmp_path: Path) -> None:
+    """The folder is a file: the job is warned once, and the service has every result."""
+    (tmp_path / "spool").write_text("in the way")
+    ledger, notes = Ledger(), Notes()
+    with serving(ledger) as url:
+        job = run_job(connect(url, tmp_path, notes), notes)
+
+    assert trial_ids(job.records) == set(ledger.results)
+    (warning,) = notes.warnings
+    assert "lost" in warning
+
+
+def test_a_job_that_ends_before_it_tunes_has_nothing_to_close(tmp_path: Path) -> None:
+    """Twice is once."""
+    link = connect(closed_port(), tmp_path, Notes())
+
+    link.close()
+    link.close()
+
+
+def test_the_log_behind_gets_every_record_whatever_happens_to_the_report(tmp_path: Path) -> None:
+    """Reporting fails here at every record but the first: the spool is closed then."""
+    notes = Notes()
+    link = connect(closed_port(), tmp_path, notes)
+    path = tmp_path / "tune.jsonl"
+    behind = open_log(path)
+    log = link.reporting(behind)
+    first, *rest = tuned_records()
+    log.write(first)
+    link.close()
+
+    for record in rest:
+        log.write(record)
+
+    log.close()
+    assert len(tuned_records()) == len(path.read_text().splitlines())
+    assert 1 == sum("missing in the report" in warning for warning in notes.warnings)
+
+
+def test_a_job_reports_its_first_run_alone(tmp_path: Path) -> None:
+    """A later one is measured against what is in force then, and would count as another job's word."""
+    ledger = Ledger()
+    first, *rest = tuned_records()
+    with serving(ledger) as url:
+        link = connect(url, tmp_path, Notes())
+        log = link.reporting(open_log(None))
+        for run_id in ("1" * 32, "2" * 32):
+            for record in (first, *rest):
+                log.write(replace(record, run_id=run_id))
+        link.close()
+
+    assert trial_ids(tuned_records()) == set(ledger.results)
+    assert {job_uuid("1" * 32)} == {result["job_id"] for result in ledger.results.values()}

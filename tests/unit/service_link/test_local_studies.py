@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what a machine's own runs recommend: the layout first, then the lower bound, and how sure it is."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringtune.service_link.local_studies import Question, recommend_from
+from ringtune.tuner import default_config
+from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord
+
+MODEL = "ab" * 32
+KEY = {"hardware": "hw", "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}
+QUESTION = Question("resnet", 8, 4)
+NOW_UNIX_S = 2e9
+
+
+def finished(name: str, ci_low: float, *, adopted: bool = True, age_s: float = 10.0, **key: Any) -> RunLog:
+    """Return a finished run whose config is told by its cycle time, the bound in percent."""
+    config = {**default_config(), "cycle_ms": 100 * ci_low}
+    header: Mapping[str, Any] = {"layout": {}, "versions": {}, "search_space": {}, "fixed": {}, "steps_budget": {}}
+    run = RunRecord(
+        t_s=0.0,
+        run_id=name,
+        schema=1,
+        unix_time_s=NOW_UNIX_S - age_s,
+        model_name="resnet",
+        key={**KEY, **key},
+        baseline={},
+        seed=0,
+        **header,
+    )
+    adoption = AdoptionRecord(0.0, name, [], ci_low + 0.1, ci_low, ci_low + 0.2, "verdict")
+    result = ResultRecord(0.0, name, config, adopted, ci_low + 0.1, 1.0, 100)
+    return RunLog(name, run, adoption=adoption, result=result)
+
+
+def test_without_a_run_the_default_is_recommended() -> None:
+    """With no evidence, and the reason."""
+    offer = recommend_from([], QUESTION, NOW_UNIX_S)
+
+    assert ("default", 0, default_config()) == (offer.source, offer.evidence.trials, offer.config)
+
+
+def test_the_best_lower_bound_of_the_layout_holds() -> None:
+    """Not the newest, and not what another layout promises."""
+    runs = [finished("a", 0.2), finished("b", 0.1, age_s=1.0), finished("c", 0.4, layout=[8])]
+
+    offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
+
+    assert ("exact", 20.0, 0.2) == (offer.source, offer.config["cycle_ms"], offer.evidence.ci_low)
+    assert 10.0 == offer.evidence.age_s
+    assert offer.is_prior
+
+
+def test_two_runs_that_agree_are_no_prior_any_more() -> None:
+    """As at the service."""
+    offer = recommend_from([finished("a", 0.2), finished("b", 0.2)], QUESTION, NOW_UNIX_S)
+
+    assert (2, False) == (offer.evidence.jobs, offer.is_prior)
+
+
+def test_the_nearest_layout_answers_where_there_is_no_other() -> None:
+    """By the number of ranks, as a prior."""
+    runs = [finished("far", 0.3, layout=[1]), finished("near", 0.2, layout=[8, 8])]
+
+    offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
+
+    assert ("nearest", 20.0, True) == (offer.source, offer.config["cycle_ms"], offer.is_prior)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        replace(QUESTION, model="other"),
+        replace(QUESTION, hardware="other"),
+        replace(QUESTION, target="nccl"),
+    ],
+)
+def test_what_was_asked_for_must_fit(question: Question) -> None:
+    """Model, hardware and target."""
+    assert "default" == recommend_from([finished("a", 0.2)], question, NOW_UNIX_S).source
+
+
+def test_a_model_goes_by_its_fingerprint_too() -> None:
+    """As the log's key has it."""
+    assert "exact" == recommend_from([finished("a", 0.2)], replace(QUESTION, model=MODEL), NOW_UNIX_S).source
+
+
+def test_a_name_of_several_models_is_answered_by_candidates() -> None:
+    """The default, and what to ask for."""
+    runs = [finished("a", 0.2), finished("b", 0.2, model="cd" * 32)]
+
+    offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
+
+    assert "default" == offer.source
+    assert [MODEL, "cd" * 32] == [candidate.model_fingerprint for candidate in offer.candidates]
+
+
+def test_runs_that_kept_the_default_recommend_it_without_a_gain() -> None:
+    """And lose to one that adopted something."""
+    kept = finished("kept", 0.3, adopted=False)
+
+    assert recommend_from([kept], QUESTION, NOW_UNIX_S).evidence.speedup is None
+    assert 10.0 == recommend_from([kept, finished("a", 0.1)], QUESTION, NOW_UNIX_S).config["cycle_ms"]
+
+
+def test_a_foreign_key_says_nothing() -> None:
+    """A cache file is read as it is: what is no key of ours is passed over."""
+    keys: list[dict[str, Any]] = [{"layout": layout} for layout in (None, [], "x", [0], ["x"])]
+    for key in (*keys, {"model": 3}):
+        assert "default" == recommend_from([finished("a", 0.2, **key)], QUESTION, NOW_UNIX_S).source, key

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of settings to paste: the engines read back the config, and nothing foreign comes into a shell."""
+
+from typing import Any
+
+import pytest
+
+from ringtune.client import Evidence, Recommendation, ServiceReplyError
+from ringtune.errors import ConfigError
+from ringtune.service_link.ready_settings import (
+    advice_text,
+    checked_config,
+    engine_variables,
+    evidence_text,
+    horovod_variables,
+    shell_text,
+)
+from ringtune.settings import Settings
+from ringtune.tuner import Config, default_config
+
+CHOSEN = default_config().replace(
+    {"fusion_bytes": 1 << 20, "cycle_ms": 0.123456, "response_cache": False, "chunk_bytes": 65536}
+)
+
+
+def offer(config: Any = CHOSEN, *, target: str = "ringtune", is_prior: bool = False) -> Recommendation:
+    """Return a recommendation."""
+    evidence = Evidence(trials=9, jobs=3, speedup=0.3, ci_low=0.2, ci_high=0.4, age_s=86_400.0)
+    return Recommendation(dict(config), "exact", target, is_prior, evidence)
+
+
+def test_the_engine_reads_back_what_was_recommended() -> None:
+    """Every knob, to the last digit."""
+    settings = Settings.from_environment(engine_variables(CHOSEN, "ringtune"))
+
+    assert CHOSEN == settings.baseline
+
+
+def test_horovod_s_variables_mean_the_same_in_both_engines() -> None:
+    """As far as Horovod has such knobs."""
+    settings = Settings.from_environment(horovod_variables(CHOSEN, "ringtune"))
+
+    assert CHOSEN.replace({"chunk_bytes": "auto"}) == settings.baseline
+
+
+def test_a_config_of_another_engine_is_written_in_its_own_words() -> None:
+    """And not in those of a third."""
+    config = Config({"fusion_bytes": 1 << 20, "cycle_ms": 2.0, "cache_capacity": 16})
+    whole = config.replace({"hierarchical_allreduce": "on", "hierarchical_allgather": "default"})
+
+    variables = horovod_variables(whole, "horovod")
+
+    assert "1" == variables["HOROVOD_HIERARCHICAL_ALLREDUCE"]
+    assert "HOROVOD_HIERARCHICAL_ALLGATHER" not in variables
+    with pytest.raises(ConfigError, match="nccl"):
+        horovod_variables(whole, "nccl")
+    with pytest.raises(ConfigError, match="torch-ddp"):
+        engine_variables(whole, "torch-ddp")
+
+
+@pytest.mark.parametrize(
+    ("target", "change"),
+    [
+        ("ringtune", {"allreduce_algorithm": "$(reboot)"}),
+        ("ringtune", {"fusion_bytes": "1; reboot"}),
+        ("ringtune", {"x=1; reboot": 1}),
+        ("horovod", {"hierarchical_allreduce": "`reboot`"}),
+    ],
+)
+def test_what_is_not_legal_is_not_shown(target: str, change: dict[str, Any]) -> None:
+    """It may have been sent to be pasted."""
+    with pytest.raises(ServiceReplyError, match="not legal"):
+        checked_config(offer({**CHOSEN, **change}, target=target), ())
+
+
+def test_what_a_recommendation_rests_on_is_said() -> None:
+    """The target first; a prior is called one, and for Horovod ours is always one."""
+    text = evidence_text(offer())
+
+    assert text.startswith("measured on ringtune, exact, 9 trials of 3 jobs, +30.0 %")
+    assert "1.0 days old" in text
+    assert "" == advice_text(offer())
+    assert "prior" in advice_text(offer(is_prior=True))
+    assert "not on Horovod" in advice_text(offer(), is_for_horovod=True)
+
+
+def test_what_is_pasted() -> None:
+    """Comments, then exports."""
+    assert "# a\nexport X=1\nexport Y=2" == shell_text({"X": "1", "Y": "2"}, "a", "")

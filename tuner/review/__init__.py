@@ -1,7 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offline review of tuning logs: what was tried, what was chosen and why."""
+"""Offline review of tuning logs, ours, Horovod's and Bagua's: did it help, what did it cost, which knob mattered."""
 
-from .summary import Review, RunReview, TriedSample, review_log, to_json
-from .table import render_table
+from .advice import advice
+from .analysis import Analysis, analyse
+from .comparison import comparison
+from .plain_data import to_json
+from .reading import review_log
+from .settings_text import settings_to_paste
+from .summary import Review, RunReview, TriedSample, review_run
+from .table import render_comparison, render_review
 
-__all__ = ["Review", "RunReview", "TriedSample", "render_table", "review_log", "to_json"]
+__all__ = [
+    "Analysis",
+    "Review",
+    "RunReview",
+    "TriedSample",
+    "advice",
+    "analyse",
+    "comparison",
+    "render_comparison",
+    "render_review",
+    "review_log",
+    "review_run",
+    "settings_to_paste",
+    "to_json",
+]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The review as tables in a terminal. Everything from the log is shown as text, never as markup."""
+"""The review in a terminal, the verdict first. Everything from the log is shown as text, never as markup."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -11,43 +11,95 @@ from rich.text import Text
 from ringtune.tuner import readable_value
 from ringtune.tuner.config import Config
 
-from .summary import Review, RunReview, TriedSample
+from . import words
+from .advice import advice
+from .analysis import Analysis, TrialReview, analyse
+from .comparison import Row, comparison
+from .sensitivity import Sensitivity
+from .settings_text import settings_to_paste
+from .summary import Review, RunReview
 
 SHOWN_BAD_LINES = 10
+SHOWN_TRIALS = 60
+SHOWN_RUNS = 6
+"""Of one log, side by side; the newest is then shown in full."""
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs"})
 """Control and formatting characters, and halves of characters, which no terminal can be sent."""
 
 
-def render_table(review: Review, console: Console) -> None:
-    """Print the verdict and what was tried for each run, the newest last, then the lines that could not be read."""
+def render_review(review: Review, console: Console) -> None:
+    """Print the newest run in full, after earlier ones of the same log side by side, and what could not be read."""
     if not review.runs:
         _say(console, f"{review.path}: no record of a tuning run")
-    for run in review.runs:
-        _render_run(run, console)
+    if len(review.runs) > 1:
+        shown = review.runs[-SHOWN_RUNS:]
+        older = len(review.runs) - len(shown) + review.runs_left_out
+        _say(
+            console, f"The newest {len(shown)} runs of this log{f'; {older} are older' if older else ''}", style="bold"
+        )
+        _render_rows(comparison([(run.run_id, run, analyse(run)) for run in shown]), console)
+    for run in review.runs[-1:]:
+        _render_run(run, analyse(run), console)
+    _render_bad_lines(review, console)
+
+
+def render_comparison(reviews: Sequence[Review], console: Console) -> None:
+    """Print the newest run of each log side by side, and what could not be read of each."""
+    newest = [(review.path, review.runs[-1], analyse(review.runs[-1])) for review in reviews if review.runs]
+    _render_rows(comparison(newest), console)
+    for review in reviews:
+        if not review.runs or review.bad_line_count:
+            _say(console, review.path if review.runs else f"{review.path}: no record of a tuning run")
+            _render_bad_lines(review, console)
+    _say(console, "One log alone is shown in full: ringtune review LOG", style="dim")
+
+
+def _render_run(run: RunReview, analysis: Analysis, console: Console) -> None:
+    _say(console, words.title(run), style="bold")
+    _say(console, run.verdict, style="bold green" if run.adopted else "bold yellow")
+    for sentence in words.cost(run):
+        _say(console, sentence)
+    settings = settings_to_paste(run)
+    if settings:
+        _say(console, "Settings to paste:")
+        for line in settings:
+            _say(console, f"  {line}")
+    elif run.is_complete:
+        _say(console, "Settings to paste: none, the default stays")
+    if run.baseline is not None and run.chosen is not None:
+        console.print(_config_table(run.baseline, run.chosen))
+    _render_inference(run, analysis, console)
+
+
+def _render_inference(run: RunReview, analysis: Analysis, console: Console) -> None:
+    console.print()
+    _say(console, words.convergence(run, analysis))
+    console.print(_trial_table(run, analysis))
+    left_out = max(len(analysis.trials) - SHOWN_TRIALS, 0)
+    if left_out or run.windows_left_out:
+        _say(console, f"and {left_out} more trials; {run.windows_left_out} windows of this huge log were counted only")
+    console.print()
+    if analysis.sensitivities:
+        console.print(_sensitivity_table(analysis.sensitivities))
+        _say(console, words.HOW, style="dim")
+    else:
+        _say(console, "Sensitivity: not known; too few windows or configs")
+    _say(console, words.noise(analysis))
+    if run.has_step_times:
+        _say(console, words.drift(analysis))
+    sentences = advice(run, analysis)
+    if sentences:
+        _say(console, "Advice", style="bold")
+    for sentence in sentences:
+        _say(console, f"- {sentence}")
+
+
+def _render_bad_lines(review: Review, console: Console) -> None:
     for bad in review.bad_lines[:SHOWN_BAD_LINES]:
         _say(console, f"line {bad.number}: not read: {bad.reason}")
     hidden = review.bad_line_count - min(len(review.bad_lines), SHOWN_BAD_LINES)
     if hidden > 0:
         _say(console, f"and {hidden} more lines that were not read")
-
-
-def _render_run(run: RunReview, console: Console) -> None:
-    _say(console, f"Run {run.run_id}, {run.seconds:.0f} s", style="bold")
-    _say(console, run.verdict, style="green" if run.adopted else "yellow")
-    if run.cost_s is not None:
-        _say(console, _cost(run))
-    if run.baseline is not None and run.chosen is not None:
-        console.print(_config_table(run.baseline, run.chosen))
-    varied = _varied([sample.config for sample in run.tried])
-    console.print(_tried_table(run.tried, varied))
-
-
-def _cost(run: RunReview) -> str:
-    lost = run.cost_s or 0.0
-    if lost < 0:
-        return f"Tuning gained {-lost:.1f} s while it ran"
-    cost = f"Tuning cost {lost:.1f} s"
-    return cost if run.payback_steps is None else f"{cost}; it pays back after {run.payback_steps} steps"
 
 
 def _config_table(baseline: Config, chosen: Config) -> Table:
@@ -58,31 +110,48 @@ def _config_table(baseline: Config, chosen: Config) -> Table:
     return table
 
 
-def _tried_table(samples: Iterable[TriedSample], varied: list[str]) -> Table:
-    table = _new_table("trial", "phase", *varied, "MB/s", "expected", "step ms", "steps", "valid")
-    for sample in samples:
+def _trial_table(run: RunReview, analysis: Analysis) -> Table:
+    varied = varied_names(analysis.trials)
+    against = "against_chosen, %" if run.baseline is None else "against_baseline, %"
+    table = Table(box=None, pad_edge=False)
+    measured = "median_ms" if run.has_step_times else "score_MB/s"
+    for column in ("trial", *varied, measured, "expected_MB/s", against, "windows"):
+        table.add_column(Text(_text(column).plain.replace("_", "\n")))  # narrow, as most terminals are
+    for trial in analysis.trials[:SHOWN_TRIALS]:
         table.add_row(
-            str(sample.trial_id),
-            sample.phase,
-            *(_text(readable_value(name, sample.config.get(name))) for name in varied),
-            _megabytes(sample.score_bytes_per_s),
-            _megabytes(sample.expected_score),
-            "-" if sample.step_ms is None else f"{sample.step_ms:.2f}",
-            str(sample.steps),
-            "yes" if sample.valid else f"no: {sample.reason}",
-            style="" if sample.valid else "dim",
+            _text(words.name_of(trial).removeprefix("trial ")),
+            *(_text(readable_value(name, trial.config.get(name))) for name in varied),
+            words.speed(run, trial.log_time).partition(" ")[0],
+            "-" if trial.expected_score is None else f"{trial.expected_score / 1e6:,.1f}",
+            "-" if trial.change is None else words.short_interval(trial.change).removesuffix(" %"),
+            _text(words.windows(trial)),
+            style="bold" if trial.config == run.chosen else "" if trial.windows else "dim",
         )
     return table
 
 
-def _varied(configs: list[Config]) -> list[str]:
-    """Return the parameters that took more than one value: the others would only widen the table."""
-    names = dict.fromkeys(name for config in configs for name in config)
-    return [name for name in names if len({config.get(name) for config in configs}) > 1]
+def varied_names(trials: Sequence[TrialReview]) -> list[str]:
+    """Return the parameters that took more than one value: the others would only widen a table."""
+    names = dict.fromkeys(name for trial in trials for name in trial.config)
+    return [name for name in names if len({trial.config.get(name) for trial in trials}) > 1]
 
 
-def _megabytes(bytes_per_s: float | None) -> str:
-    return "-" if bytes_per_s is None else f"{bytes_per_s / 1e6:.1f}"
+def _sensitivity_table(items: Sequence[Sensitivity]) -> Table:
+    table = _new_table("parameter", "effect", "95 %", "best", "worst", "tried", "")
+    for item in items:
+        best, worst = readable_value(item.name, item.best), readable_value(item.name, item.worst)
+        effect = (words.percent(item.effect.fraction), words.short_interval(item.effect))
+        table.add_row(_text(item.name), *effect, _text(best), _text(worst), str(item.tried), item.finding)
+    return table
+
+
+def _render_rows(rows: Sequence[Row], console: Console) -> None:
+    if not rows:
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, cells in rows:
+        table.add_row(_text(name, style="bold"), *(_text(cell) for cell in cells))
+    console.print(table)
 
 
 def _new_table(*columns: str) -> Table:

@@ -4,21 +4,17 @@
 import json
 from pathlib import Path
 
-from ringtune.tuner import RunSettings, VoidReason, open_log
+from ringtune.tuner import RunSettings, VoidReason
 from ringtune.tuner.paired_test import MIN_PAIRS
 from ringtune.tuner.review import review_log, to_json
 from ringtune.tuner.review.summary import UNFINISHED
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
-from tests.unit.tuner.recording import Outcome, tune
+from tests.unit.tuner.review.logs import logged
 
 
-def logged(path: Path, run_id: str, disturbances: Disturbances | None = None) -> Outcome:
-    """Append a run from the poor baseline to a log."""
-    target = SyntheticTarget(baseline=poor_baseline(), disturbances=disturbances, seed=1)
-    log = open_log(path)
-    outcome = tune(target, settings=RunSettings(run_id=run_id), log=log)
-    log.close()
-    return outcome
+def disturbed(disturbances: Disturbances) -> SyntheticTarget:
+    """Return a target from the poor baseline where something goes wrong."""
+    return SyntheticTarget(baseline=poor_baseline(), disturbances=disturbances, seed=1)
 
 
 def test_a_finished_run_is_summed_up(tmp_path: Path) -> None:
@@ -35,9 +31,26 @@ def test_a_finished_run_is_summed_up(tmp_path: Path) -> None:
     assert 20 == len({sample.trial_id for sample in run.tried if sample.phase == "search"})
 
 
+def test_watching_afterwards_is_no_part_of_the_run(tmp_path: Path) -> None:
+    """Windows of the hours after the decision cost nothing and say nothing of the trials."""
+    path = tmp_path / "x.jsonl"
+    logged(path)
+    before = review_log(path).runs[0]
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    sample = next(record for record in records if record["type"] == "sample" and record["phase"] == "adoption")
+    with path.open("a") as stream:
+        stream.write(json.dumps(sample | {"phase": "watch", "t_s": 7200.0}) + "\n")
+
+    after = review_log(path).runs[0]
+
+    assert len(before.tried) + 1 == len(after.tried)
+    assert (before.steps, before.seconds) == (after.steps, after.seconds)
+    assert before.windows_of(before.baseline) == after.windows_of(before.baseline)
+
+
 def test_an_unfinished_run_is_called_so(tmp_path: Path) -> None:
     """Without a result there is no verdict but that."""
-    logged(tmp_path / "x.jsonl", "a", Disturbances(closes_after_windows=12))
+    logged(tmp_path / "x.jsonl", target=disturbed(Disturbances(closes_after_windows=12)))
 
     (run,) = review_log(tmp_path / "x.jsonl").runs
 
@@ -52,7 +65,7 @@ def test_several_runs_keep_their_order_and_bad_lines_their_numbers(tmp_path: Pat
     with path.open("a") as stream:
         stream.write('{"type":"sam')
     torn = len(path.read_text().splitlines())
-    logged(path, "b", Disturbances(void={VoidReason.PAUSE: 0.2}))
+    logged(path, "b", disturbed(Disturbances(void={VoidReason.PAUSE: 0.2})))
 
     review = review_log(path)
 
@@ -71,3 +84,5 @@ def test_the_review_is_plain_json(tmp_path: Path) -> None:
     assert 0 == data["runs"][0]["baseline"]["fusion_bytes"]
     assert len(review.runs[0].tried) == len(data["runs"][0]["tried"])
     assert 20.0 == data["runs"][0]["tried"][0]["config"]["cycle_ms"]
+    assert data["runs"][0]["settings"]
+    assert {"fusion_bytes", "cycle_ms"} <= {item["name"] for item in data["runs"][0]["analysis"]["sensitivity"]}

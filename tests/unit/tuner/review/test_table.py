@@ -9,23 +9,24 @@ from pathlib import Path
 from rich.console import Console
 
 from ringtune.tuner import RunSettings, open_log
-from ringtune.tuner.review import render_table, review_log
+from ringtune.tuner.review import render_comparison, render_review, review_log
 from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import tune
+from tests.unit.tuner.review.logs import HOROVOD
 
 
 def shown(path: Path) -> str:
     """Return what a wide terminal shows."""
     console = Console(file=io.StringIO(), width=200, color_system=None)
-    render_table(review_log(path), console)
+    render_review(review_log(path), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def logged(path: Path, target: SyntheticTarget) -> None:
+def logged(path: Path, target: SyntheticTarget, run_id: str = "a") -> None:
     """Append a run to a log."""
     log = open_log(path)
-    tune(target, settings=RunSettings(run_id="a", seed=1), log=log)
+    tune(target, settings=RunSettings(run_id=run_id, seed=1), log=log)
     log.close()
 
 
@@ -36,7 +37,10 @@ def test_the_verdict_comes_first_then_cost_then_the_configs(tmp_path: Path) -> N
 
     text = shown(path)
 
-    order = ["adopted: +", "Tuning ", "parameter", "fusion_bytes", "0 (off)", "trial", "warmup", "search", "adoption"]
+    order = [
+        "adopted: +", "Tuning ", "Settings to paste", "RINGTUNE_FUSION_BYTES=", "parameter", "0 (off)", "Convergence: ",
+        "median", "effect", "Model: ", "Noise: ", "Drift: ",
+    ]  # fmt: skip
     positions = [text.index(word) for word in order]
     assert sorted(positions) == positions
     assert "Tuning gained" in text
@@ -47,7 +51,7 @@ def test_a_cost_comes_with_its_payback(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     logged(path, SyntheticTarget(seed=0))
 
-    assert re.search(r"Tuning cost \d+\.\d s; it pays back after \d+ steps", shown(path))
+    assert re.search(r"Tuning cost \d+\.\d s; it pays back after [\d,]+ steps", shown(path))
 
 
 def test_keeping_the_default_says_why(tmp_path: Path) -> None:
@@ -56,6 +60,36 @@ def test_keeping_the_default_says_why(tmp_path: Path) -> None:
     logged(path, SyntheticTarget(surface=flat_surface))
 
     assert "keeping default: " in shown(path)
+
+
+def test_earlier_runs_of_a_log_stand_side_by_side(tmp_path: Path) -> None:
+    """Before the newest, which is shown in full."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(surface=flat_surface), "first")
+    logged(path, SyntheticTarget(baseline=poor_baseline(), seed=1), "second")
+
+    text = shown(path)
+
+    assert re.search(r"^verdict +keeping default +adopted *$", text, re.MULTILINE)
+    assert text.index("first") < text.index("Run second")
+    assert "Run first" not in text
+
+
+def test_several_logs_stand_side_by_side(tmp_path: Path) -> None:
+    """The newest run of each; a log without one is named."""
+    ours, horovod, empty = tmp_path / "ours.jsonl", tmp_path / "h.csv", tmp_path / "empty"
+    logged(ours, SyntheticTarget(baseline=poor_baseline(), seed=1))
+    horovod.write_text(HOROVOD)
+    empty.write_text("")
+    console = Console(file=io.StringIO(), width=250, color_system=None)
+
+    render_comparison([review_log(path) for path in (ours, horovod, empty)], console)
+
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert re.search(r"^verdict +adopted +no verdict *$", text, re.MULTILINE)
+    assert re.search(r"^cycle_ms +\S+ ms +5.1 ms *$", text, re.MULTILINE)
+    assert f"{empty}: no record of a tuning run" in text
 
 
 def test_bad_lines_are_listed_by_number(tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which parameter mattered: the effect of each, and the slice of the model behind it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from ringtune.tuner.config import Value
+from ringtune.tuner.readable import readable_value
+from ringtune.tuner.review import Analysis, words
+from ringtune.tuner.review.sensitivity import Sensitivity
+from ringtune.tuner.review.surrogate import Change
+
+from .axes import ValueAxis
+from .figure import BLUE, GREY, Figure, FigureTable, described, plain
+
+BLUE_BAND = "rgba(59, 130, 196, 0.25)"
+BAR_HEIGHT = 44
+SLICE_HEIGHT = 260
+
+
+def sensitivity_figure(analysis: Analysis) -> Figure | None:
+    """Return the effects as bars with intervals, or None where none is known."""
+    items = analysis.sensitivities
+    if not items:
+        return None
+    effects = [item.effect for item in items]
+    bars = go.Bar(
+        y=[plain(item.name) for item in items],
+        x=[100 * effect.fraction for effect in effects],
+        error_x=error_bars(effects),
+        orientation="h",
+        marker={"color": BLUE},
+        hovertemplate="%{x:.1f} %<extra></extra>",
+    )
+    named = ", ".join(f"{item.name} {item.finding}" for item in items)
+    return Figure(
+        "sensitivity",
+        "Sensitivity",
+        f"{words.HOW} {named}.",
+        FigureTable.of(
+            ("parameter", "effect", "best", "worst", "values tried", "finding"), [_sensitivity_row(i) for i in items]
+        ),
+        described(
+            [bars],
+            height=100 + BAR_HEIGHT * len(items),
+            margin={"l": 180, "r": 16, "t": 16, "b": 56},
+            xaxis={"title": {"text": "steps longer under the worst value, %"}},
+            yaxis={"autorange": "reversed"},
+        ),
+    )
+
+
+def slice_figures(analysis: Analysis) -> list[Figure]:
+    """Return a slice per parameter that varied, the most important first."""
+    return [_slice_figure(item, number) for number, item in enumerate(analysis.sensitivities)]
+
+
+def _sensitivity_row(item: Sensitivity) -> tuple[str, ...]:
+    best, worst = readable_value(item.name, item.best), readable_value(item.name, item.worst)
+    return (item.name, words.interval(item.effect), best, worst, str(item.tried), item.finding)
+
+
+def _slice_figure(item: Sensitivity, number: int) -> Figure:
+    shown = item.slice
+    axis = ValueAxis(item.name, shown.values)
+    pairs = sorted(zip(shown.values, shown.changes, strict=True), key=lambda pair: axis.position(pair[0]))
+    rows = [(readable_value(item.name, value), words.interval(change)) for value, change in pairs]
+    return Figure(
+        f"slice-{number}",
+        f"Slice over {item.name}",
+        f"Steps against the config in the middle of the slice, which has the other parameters as chosen, with a 95 % "
+        f"interval. Best at {readable_value(item.name, item.best)}, worst at {readable_value(item.name, item.worst)}.",
+        FigureTable.of((item.name, "steps"), rows),
+        described(
+            _slice_traces(axis, pairs),
+            height=SLICE_HEIGHT,
+            showlegend=False,
+            xaxis=axis.layout(),
+            yaxis={"title": {"text": "steps, %"}},
+        ),
+    )
+
+
+def _slice_traces(axis: ValueAxis, pairs: Sequence[tuple[Value, Change]]) -> list[Any]:
+    """Return a line with a band over the numbers, and bars of error for values beside them."""
+    line = [(axis.position(value), change) for value, change in pairs if axis.is_on_line(value)]
+    beside = [(axis.position(value), change) for value, change in pairs if not axis.is_on_line(value)]
+    points = go.Scatter(
+        x=[x for x, _ in beside],
+        y=[100 * change.fraction for _, change in beside],
+        mode="markers",
+        marker={"color": BLUE, "size": 9},
+        error_y=error_bars([change for _, change in beside]),
+    )
+    return [*_line_with_band(line), points]
+
+
+def _line_with_band(line: Sequence[tuple[float, Change]]) -> list[Any]:
+    if not line:
+        return []
+    x = [position for position, _ in line]
+    band = go.Scatter(
+        x=[*x, *reversed(x)],
+        y=[*(100 * change.high for _, change in line), *(100 * change.low for _, change in reversed(line))],
+        fill="toself",
+        fillcolor=BLUE_BAND,
+        mode="lines",
+        line={"width": 0},
+        hoverinfo="skip",
+    )
+    y = [100 * change.fraction for _, change in line]
+    return [band, go.Scatter(x=x, y=y, mode="lines", line={"color": BLUE})]
+
+
+def error_bars(changes: Sequence[Change]) -> dict[str, Any]:
+    """Return the changes' intervals as Plotly's error bars, in percent."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "color": GREY,
+        "array": [100 * (change.high - change.fraction) for change in changes],
+        "arrayminus": [100 * (change.fraction - change.low) for change in changes],
+    }

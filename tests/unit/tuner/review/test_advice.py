@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the advice: each sentence appears where it is due, names the setting, and appears nowhere else."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtune.tuner import VoidReason
+from ringtune.tuner.review import Analysis, RunReview, advice, analyse, review_log
+from ringtune.tuner.review.analysis import Drift, Noise
+from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface
+from tests.unit.tuner.review.logs import BAGUA, HOROVOD, logged, reviewed
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunReview, Analysis]:
+    """Return a finished run with nothing to gain, and its analysis."""
+    path = tmp_path_factory.mktemp("advice") / "x.jsonl"
+    logged(path, target=SyntheticTarget(surface=flat_surface, seed=3))
+    run = review_log(path).runs[0]
+    return run, analyse(run)
+
+
+def sentences(run: RunReview, analysis: Analysis) -> str:
+    """Return all advice as one text."""
+    return "\n".join(advice(run, analysis))
+
+
+def test_noise_above_the_gap_asks_for_longer_windows(flat: tuple[RunReview, Analysis]) -> None:
+    """With both figures, and how many steps would do."""
+    run, analysis = flat
+    noisy = replace(analysis, noise=Noise(window=0.06, between=0.01), gap=Change(-0.02, -0.08, 0.04))
+
+    text = sentences(run, noisy)
+
+    steps = next(sample.steps for sample in run.tried if sample.phase == "search")
+    assert f"raise AUTOTUNE_STEPS_PER_SAMPLE from {steps} to {9 * steps}: noise is 6.0 %, the gap 2.0 %" in text
+    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(replace(run, adopted=True), noisy)
+    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, replace(noisy, gap=Change(-0.08, -0.1, -0.06)))
+
+
+def test_noise_between_windows_does_not(flat: tuple[RunReview, Analysis]) -> None:
+    """Longer windows would not help."""
+    run, analysis = flat
+    noisy = replace(analysis, noise=Noise(window=0.06, between=0.059), gap=Change(-0.02, -0.08, 0.04))
+
+    assert "longer ones help little" in sentences(run, noisy)
+    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, noisy)
+
+
+def test_a_flat_surface_ends_in_leaving_it_alone(flat: tuple[RunReview, Analysis]) -> None:
+    """Tuning again would find nothing again."""
+    run, analysis = flat
+
+    assert "leave AUTOTUNE out of this job" in sentences(run, replace(analysis, gap=Change(0.0, 0.0, 0.0)))
+
+
+def test_a_switch_that_never_helped_is_to_be_fixed(tmp_path: Path) -> None:
+    """The response cache off costs 6 % in this target: the sentence says how many samples fixing it saves."""
+    logged(tmp_path / "x.jsonl", target=SyntheticTarget(seed=5), max_samples=16)
+    run = review_log(tmp_path / "x.jsonl").runs[0]
+    analysis = analyse(run)
+
+    off = sum(trial.config["response_cache"] is False for trial in analysis.trials)
+    assert 2 <= off
+    expected = (
+        f"response_cache off never helped in {off} trials; fix it (RINGTUNE_RESPONSE_CACHE=1) to save {off} samples"
+    )
+    assert expected in advice(run, analysis)
+
+
+def test_drift_is_told_where_it_is_certain(flat: tuple[RunReview, Analysis]) -> None:
+    """Chance is not."""
+    run, analysis = flat
+    certain = replace(analysis, drift=Drift(Change(0.08, 0.05, 0.11), 60.0, 9))
+    chance = replace(analysis, drift=Drift(Change(0.08, -0.02, 0.19), 60.0, 9))
+
+    assert "steps got 8.0 % longer in 60 s" in sentences(run, certain)
+    assert "drift" not in sentences(run, chance)
+
+
+def test_many_void_windows_come_with_their_cause(tmp_path: Path) -> None:
+    """Pauses inside windows are the job's evaluation."""
+    disturbances = Disturbances(void={VoidReason.PAUSE: 0.4})
+    logged(tmp_path / "x.jsonl", target=SyntheticTarget(disturbances=disturbances, seed=1), max_samples=6)
+    run = review_log(tmp_path / "x.jsonl").runs[0]
+
+    assert "were void (pause): the job pauses inside windows" in sentences(run, analyse(run))
+
+
+def test_an_unfinished_run_can_be_resumed(tmp_path: Path) -> None:
+    """With the same log."""
+    logged(tmp_path / "x.jsonl", target=SyntheticTarget(disturbances=Disturbances(closes_after_windows=14)))
+    run = review_log(tmp_path / "x.jsonl").runs[0]
+
+    assert "start the job again with the same AUTOTUNE_LOG" in sentences(run, analyse(run))
+
+
+def test_horovods_lucky_row_is_unmasked(tmp_path: Path) -> None:
+    """One row scores far above its neighbours at the same settings: all rows together do not believe it."""
+    header = HOROVOD.splitlines()[0]
+    scores = [300, 305, 298, 310, 690, 303, 301, 220, 140]
+    cycles = [20, 20.1, 20.2, 19.9, 20.05, 19.8, 20.3, 50, 90]
+    rows = [f"0,0,0, 1,{cycle},58,{score}" for cycle, score in zip(cycles, scores, strict=True)]
+    run = reviewed(tmp_path / "h.csv", "\n".join([header, *rows, rows[4]]) + "\n")
+
+    text = sentences(run, analyse(run))
+
+    assert "the chosen row scored 690 MB/s, all rows together expect 3" in text
+    assert "part of it was luck" in text
+    assert "measure the default too" in text
+
+
+def test_baguas_dead_knob_is_named(tmp_path: Path) -> None:
+    """Half of its search space reaches no worker."""
+    run = reviewed(tmp_path / "b.log", BAGUA)
+
+    assert "reaches no worker" in sentences(run, analyse(run))

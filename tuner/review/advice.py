@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What to do next, in sentences that name the setting: each rule looks at one thing, and most say nothing."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from statistics import median
+
+from ringtune.tuner.kinds import BooleanParameter
+from ringtune.tuner.measuring import MAX_STEPS
+from ringtune.tuner.sample import Phase, VoidReason
+
+from .analysis import Analysis
+from .sensitivity import DOES_NOT_MATTER, Sensitivity
+from .settings_text import knob_variable, setting_value
+from .summary import BAGUA, HOROVOD, RINGTUNE, RunReview
+
+LEAST_GAP = 0.005
+"""A smaller gap is none."""
+MANY_VOID = 0.2
+"""So large a share of void windows costs a good part of the budget."""
+LEAST_DRIFT = 0.02
+LATE = 0.8
+"""A best config found after this share of the search hints at better ones."""
+MIN_TRIALS = 8
+"""Of a search from which a late find says anything."""
+CAUSES = {
+    VoidReason.PAUSE: "the job pauses inside windows: evaluate and save less often while it tunes",
+    VoidReason.TENSOR_SET_CHANGED: "the set of gradients changes from step to step: fix unused layers, or group them",
+    VoidReason.MIXED_EPOCHS: "ranks were between two configs: a rank lags behind",
+    VoidReason.NO_GRADIENTS: "steps without gradients were counted: call step() only after backward()",
+    VoidReason.INVALID_SCORE: "step times were zero or not finite: the clock or the log is damaged",
+    VoidReason.LAUNCH_FAILED: "launches failed: look at the command's own words in the run's output",
+}
+
+
+def advice(run: RunReview, analysis: Analysis) -> list[str]:
+    """Return what to do next, the most useful first; nothing where there is nothing to improve."""
+    rules = (_ending, _noise, _luck, _never_helped, _void, _drift, _late, _flat, _foreign)
+    return [sentence for rule in rules for sentence in rule(run, analysis)]
+
+
+def _ending(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    del analysis
+    if run.source == RINGTUNE and not run.is_complete:
+        yield "the run did not finish: start the job again with the same AUTOTUNE_LOG, and it goes on where it was"
+
+
+def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    """Noise above the gap: longer windows, unless what differs is the windows and not their steps."""
+    noise, gap = analysis.noise, _gain(analysis)
+    if run.source != RINGTUNE or run.adopted or noise is None or not LEAST_GAP < gap < noise.window:
+        return
+    figures = f"noise is {_percent(noise.window)}, the gap {_percent(gap)}"
+    if noise.window**2 < 2 * noise.between**2:
+        yield (
+            f"{figures}, and most of the noise lies between windows, so that longer ones help little: "
+            "free the machine of other work, or raise AUTOTUNE_MAX_SAMPLES"
+        )
+        return
+    steps = [sample.steps for sample in run.tried if sample.phase == Phase.SEARCH and sample.steps]
+    current = median(steps) if steps else 0
+    wanted = min(math.ceil(current * (noise.window / gap) ** 2), 10 * MAX_STEPS)
+    yield f"raise AUTOTUNE_STEPS_PER_SAMPLE from {current:.0f} to {wanted}: {figures}"
+
+
+def _luck(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    """A foreign tuner believes its highest single score: say what all rows together make of it."""
+    surrogate = analysis.surrogate
+    if run.source == RINGTUNE or surrogate is None or run.chosen not in surrogate.configs or run.chosen is None:
+        return
+    scores = [s.score_bytes_per_s for s in run.tried if s.config == run.chosen and s.score_bytes_per_s is not None]
+    if not scores:
+        return
+    expected = math.exp(-surrogate.log_time(run.chosen))
+    if max(scores) > (1 + LEAST_DRIFT) * expected:
+        yield (
+            f"the chosen row scored {max(scores) / 1e6:,.0f} MB/s, all rows together expect {expected / 1e6:,.0f} MB/s "
+            "there: part of it was luck"
+        )
+
+
+def _never_helped(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    """A switch that was never part of an improvement, or a parameter without effect, need not be searched."""
+    if analysis.surrogate is None:
+        return
+    kinds = {parameter.name: parameter for parameter in analysis.surrogate.varied}
+    for item in analysis.sensitivities:
+        if isinstance(kinds[item.name], BooleanParameter):
+            yield from _useless_switch(run, analysis, item)
+        elif item.finding == DOES_NOT_MATTER:
+            yield f"{item.name} does not matter here ({_percent(item.effect.high)} at most); {_fix(run, item)}"
+
+
+def _useless_switch(run: RunReview, analysis: Analysis, item: Sensitivity) -> Iterator[str]:
+    useless = item.worst
+    tried = [trial for trial in analysis.trials if trial.config.get(item.name) == useless and trial.windows]
+    if len(tried) < 2 or any(trial.config.get(item.name) == useless for _, trial in analysis.improvements[1:]):
+        return
+    if run.baseline is not None and run.baseline.get(item.name) == useless:
+        return
+    state = "on" if useless is True else "off"
+    yield f"{item.name} {state} never helped in {len(tried)} trials; {_fix(run, item)} to save {len(tried)} samples"
+
+
+def _fix(run: RunReview, item: Sensitivity) -> str:
+    if run.target != RINGTUNE:
+        return f"fix it at {setting_value(item.name, item.best)}"
+    return f"fix it ({knob_variable(item.name)}={setting_value(item.name, item.best)})"
+
+
+def _void(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    del analysis
+    counts = Counter(sample.reason for sample in run.tried if sample.reason is not None)
+    if run.source == RINGTUNE and counts.total() > MANY_VOID * len(run.tried):
+        reason, count = counts.most_common(1)[0]
+        yield f"{count} of {len(run.tried)} windows were void ({reason}): {CAUSES[VoidReason(reason)]}"
+
+
+def _drift(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    del run
+    drift = analysis.drift
+    if drift is not None and drift.is_certain and abs(drift.change.fraction) > LEAST_DRIFT:
+        direction = "longer" if drift.change.fraction > 0 else "shorter"
+        yield (
+            f"the machine drifted: the same config's steps got {_percent(abs(drift.change.fraction))} {direction} in "
+            f"{drift.seconds:.0f} s; believe the pairs of the adoption test, and look for other work on the machine"
+        )
+
+
+def _late(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    searched = sum(sample.phase == Phase.SEARCH and sample.valid for sample in run.tried)
+    baselines = sum(sample.phase == Phase.BASELINE and sample.valid for sample in run.tried)
+    is_late = bool(analysis.improvements) and analysis.improvements[-1][0] > LATE * searched + baselines
+    if run.source == RINGTUNE and run.adopted and searched >= MIN_TRIALS and is_late:
+        yield (
+            f"the best config was found late in the search: raise AUTOTUNE_MAX_SAMPLES "
+            f"(it was {run.budget.get('max_samples', searched)}) in the next run"
+        )
+
+
+def _flat(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    is_flat = run.is_complete and not run.adopted and analysis.surrogate is not None and _gain(analysis) <= LEAST_GAP
+    if run.source == RINGTUNE and is_flat:
+        yield "nothing that was tried is expected to beat the default: leave AUTOTUNE out of this job"
+
+
+def _foreign(run: RunReview, analysis: Analysis) -> Iterator[str]:
+    del analysis
+    if run.source == HOROVOD:
+        yield (
+            "measure the default too: its search box does not contain it, and its log never tells whether tuning "
+            "helped; time some hundred steps without HOROVOD_AUTOTUNE and with the settings above, in turn"
+        )
+        if not run.is_complete:
+            yield "let it end, or lower HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES: only its closing row is a choice"
+    if run.source == BAGUA:
+        yield "is_hierarchical_reduce reaches no worker in Bagua: differences between its values are noise"
+
+
+def _gain(analysis: Analysis) -> float:
+    """Return by which fraction the best config's steps should be shorter than the baseline's; 0 where not known."""
+    return 0.0 if analysis.gap is None else -analysis.gap.fraction
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f} %"

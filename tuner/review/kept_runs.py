@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a tuning log of any size in bounded memory: the newest runs are kept, of a huge run its first windows.
+
+What is not kept is counted. A run's first line, its adoption test and its result are always kept.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ringtune.tuner.log_reader import MAX_BAD_LINES, BadLine, RunLog, parse_line
+from ringtune.tuner.records import Record, RecordError, SampleRecord, SuggestionRecord
+
+MAX_KEPT_BYTES = 8 << 20
+"""Of the lines behind what is kept: some twenty thousand windows. In memory they take about eight times as much."""
+
+
+@dataclass
+class BadLines:
+    """The first lines that could not be read, by number, and how many there are in all."""
+
+    first: list[BadLine] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, number: int, reason: str) -> None:
+        """Remember a line, or count it where there are too many."""
+        self.count += 1
+        if len(self.first) < MAX_BAD_LINES:
+            self.first.append(BadLine(number, reason))
+
+
+@dataclass
+class KeptRuns:
+    """The runs of a log, in order of appearance.
+
+    Attributes:
+        runs: Those kept, by run id.
+        windows_left_out: Windows of kept runs that were counted only, by run id.
+        runs_left_out: Older runs that were dropped.
+    """
+
+    runs: dict[str, RunLog] = field(default_factory=dict)
+    windows_left_out: Counter[str] = field(default_factory=Counter)
+    runs_left_out: int = 0
+    _sizes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, record: Record, size: int) -> None:
+        """Take in a record that came as a line of so many bytes."""
+        run = self.runs.setdefault(record.run_id, RunLog(record.run_id))
+        is_window = isinstance(record, SampleRecord | SuggestionRecord)
+        self._make_room(record.run_id, size)
+        if is_window and self._sizes.total() + size > MAX_KEPT_BYTES:
+            self.windows_left_out[record.run_id] += isinstance(record, SampleRecord)
+            return
+        self._sizes[record.run_id] += size
+        run.add(record)
+
+    def _make_room(self, run_id: str, size: int) -> None:
+        """Drop other runs, the oldest first, until there is room."""
+        others = (other for other in list(self.runs) if other != run_id)
+        while self._sizes.total() + size > MAX_KEPT_BYTES:
+            oldest = next(others, None)
+            if oldest is None:
+                break
+            del self.runs[oldest], self._sizes[oldest], self.windows_left_out[oldest]
+            self.runs_left_out += 1
+
+
+def keep_runs(lines: Iterable[tuple[int, bytes | None]], bad: BadLines) -> KeptRuns:
+    """Read the lines of a tuning log of ours; what is no record goes to `bad`.
+
+    Args:
+        lines: With their numbers from 1; None for one that is too long.
+        bad: Takes the lines that cannot be read.
+    """
+    kept = KeptRuns()
+    for number, line in lines:
+        try:
+            record = parse_line(line)
+        except RecordError as error:
+            bad.add(number, str(error))
+            continue
+        if record is not None:
+            kept.add(record, len(line or b""))
+    return kept

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The review as plain data for programs: what `ringtune review --json` prints."""
+
+from dataclasses import asdict
+from typing import Any
+
+from ringtune.tuner.config import Config
+
+from .advice import advice
+from .analysis import Analysis, TrialReview, analyse
+from .sensitivity import Sensitivity
+from .settings_text import settings_to_paste
+from .summary import Review, RunReview
+
+MAX_ANALYSED = 20
+"""The newest runs of a log that are analysed; of older ones only the facts are told."""
+
+
+def to_json(review: Review) -> dict[str, Any]:
+    """Return the review as plain data, ready for `json.dumps`."""
+    newest = len(review.runs) - MAX_ANALYSED
+    return {
+        "path": review.path,
+        "runs": [_run(run, is_analysed=index >= newest) for index, run in enumerate(review.runs)],
+        "bad_lines": [asdict(bad) for bad in review.bad_lines],
+        "bad_line_count": review.bad_line_count,
+        "runs_left_out": review.runs_left_out,
+    }
+
+
+def _run(run: RunReview, *, is_analysed: bool) -> dict[str, Any]:
+    data = asdict(run)
+    data["steps"] = run.steps
+    data["baseline"] = _config(run.baseline)
+    data["chosen"] = _config(run.chosen)
+    data["tried"] = [asdict(sample) | {"config": sample.config.to_json()} for sample in run.tried]
+    data["settings"] = settings_to_paste(run)
+    data["analysis"] = _analysis(run, analyse(run)) if is_analysed else None
+    return data
+
+
+def _analysis(run: RunReview, analysis: Analysis) -> dict[str, Any]:
+    return {
+        "best": _config(analysis.best),
+        "gap": None if analysis.gap is None else asdict(analysis.gap),
+        "noise": None if analysis.noise is None else asdict(analysis.noise),
+        "drift": None if analysis.drift is None else asdict(analysis.drift),
+        "trials": [_trial(trial) for trial in analysis.trials],
+        "improvements": [{"windows": count, "trial_id": trial.trial_id} for count, trial in analysis.improvements],
+        "sensitivity": [_sensitivity(item) for item in analysis.sensitivities],
+        "advice": advice(run, analysis),
+    }
+
+
+def _trial(trial: TrialReview) -> dict[str, Any]:
+    return asdict(trial) | {"config": trial.config.to_json(), "void": dict(trial.void)}
+
+
+def _sensitivity(item: Sensitivity) -> dict[str, Any]:
+    return asdict(item) | {"finding": item.finding}
+
+
+def _config(config: Config | None) -> dict[str, Any] | None:
+    return None if config is None else config.to_json()

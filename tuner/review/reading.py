@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading a log, whoever wrote it: our JSON Lines, Horovod's CSV, Bagua's CSV."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ringtune.tuner.log_reader import bounded_lines
+
+from .foreign_rows import find_header, read_rows
+from .foreign_runs import foreign_run
+from .kept_runs import BadLines, keep_runs
+from .summary import Review, review_run
+
+HEADER_LINES = 20
+"""A CSV's header is looked for among so many first lines."""
+
+Line = tuple[int, bytes | None]
+
+
+def review_log(path: str | os.PathLike[str]) -> Review:
+    """Read a tuning log and sum it up, in bounded memory.
+
+    Raises:
+        OSError: If the file cannot be read; its contents never raise.
+    """
+    bad = BadLines()
+    with Path(path).open("rb") as stream:
+        numbered = enumerate(bounded_lines(stream), start=1)
+        first = list(itertools.islice(numbered, HEADER_LINES))
+        header = find_header(first)
+        lines = itertools.chain(first, numbered)
+        if header is None:
+            return _ours(path, lines, bad)
+        tables = read_rows(lines, header, bad)
+    if not any(table.row_count for table in tables):
+        bad.add(header.line, "a header without rows: the job ended before the first sample was complete")
+    runs = tuple(foreign_run(table, number) for number, table in enumerate(tables, start=1) if table.row_count)
+    return Review(os.fspath(path), runs, tuple(bad.first), bad.count)
+
+
+def _ours(path: str | os.PathLike[str], lines: Iterator[Line], bad: BadLines) -> Review:
+    kept = keep_runs(lines, bad)
+    runs = tuple(review_run(run, kept.windows_left_out[run.run_id]) for run in kept.runs.values())
+    return Review(os.fspath(path), runs, tuple(bad.first), bad.count, kept.runs_left_out)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all windows of a run say together: the tuner's Gaussian process, fitted once more to the finished log.
+
+It has no prior besides its own: a cost model or an earlier study may have guided the search, but a review shows what
+this log's windows say. All answers are differences between two configs, with the standard deviation of the difference.
+
+| symbol | meaning |
+|---|---|
+| f | ln(step time) without noise; of a log without step times, ln(seconds per byte) |
+| f(b) - f(a) | what is lost by b instead of a; 0.02 is 2 % longer steps |
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner.config import Config, Value
+from ringtune.tuner.designers.gp import WORST_OVER_BEST
+from ringtune.tuner.gp import Observations, Points
+from ringtune.tuner.kinds import NumberParameter, Parameter
+from ringtune.tuner.sample import MAD_TO_STD, MEDIAN_VARIANCE
+from ringtune.tuner.space import SearchSpace
+
+from .spaces import space_of
+from .summary import RunReview, TriedSample
+
+if TYPE_CHECKING:
+    from ringtune.tuner.gp.process import GaussianProcess
+
+Array = NDArray[np.float64]
+
+MAX_WINDOWS = 120
+"""Fitted at most: the fit takes time cubic in them. Of more, each config's first ones count."""
+MIN_WINDOWS = 4
+MAX_VARIANCE = 1.0
+SLICE_POINTS = 17
+CONFIDENCE_STDS = 1.96
+"""Half of a 95 % interval, in standard deviations."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """By which fraction steps get longer, with a 95 % interval; below zero: shorter."""
+
+    fraction: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, mean: float, std: float) -> "Change":
+        """Return the change that a difference of ln(step time) means."""
+        margin = CONFIDENCE_STDS * std
+        values = np.expm1([mean, mean - margin, mean + margin])
+        return cls(float(values[0]), float(values[1]), float(values[2]))
+
+
+class Surrogate:
+    """The process of one run.
+
+    Attributes:
+        space: The space that the configs lie in.
+        configs: The configs with windows that count, in the order they were tried.
+        window_count: Windows that were fitted.
+    """
+
+    def __init__(self, space: SearchSpace, process: "GaussianProcess", configs: Sequence[Config], windows: int) -> None:
+        """Wrap a fitted process; see `fit_surrogate`."""
+        self.space = space
+        self.configs = tuple(configs)
+        self.window_count = windows
+        self._process = process
+
+    @property
+    def noise(self) -> float:
+        """By how much windows of one config differ beyond what their steps explain, a standard deviation of ln."""
+        return self._process.parameters.noise
+
+    @property
+    def best(self) -> Config:
+        """The tried config with the shortest expected steps."""
+        mean, _ = self._process.predict(self._points(self.configs))
+        return self.configs[int(np.argmin(mean))]
+
+    def log_time(self, config: Config) -> float:
+        """Return the expected ln(step time) of a legal config."""
+        mean, _ = self._process.predict(self._points([config]))
+        return float(mean[0])
+
+    def changes(self, reference: Config, configs: Sequence[Config]) -> list[Change]:
+        """Return by how much steps are longer under each config than under the reference; all must be legal."""
+        joint = self._process.joint(self._points([reference]), self._points(configs))
+        variance = joint.variances + joint.within[0, 0] - 2.0 * joint.between[0]
+        std = np.sqrt(np.maximum(variance, 0.0))
+        return [Change.of(*pair) for pair in zip(joint.candidates - joint.measured[0], std.tolist(), strict=True)]
+
+    @property
+    def varied(self) -> tuple[Parameter, ...]:
+        """The parameters of which several values were tried."""
+        return tuple(p for p in self.space.free if len({config[p.name] for config in self.configs}) > 1)
+
+    def slice_values(self, parameter: Parameter) -> list[Value]:
+        """Return values over the range that was tried, those outside of the numbers first."""
+        tried = list(dict.fromkeys(config[parameter.name] for config in self.configs))
+        if not isinstance(parameter, NumberParameter):
+            return sorted(tried, key=str)
+        special = [value for value in parameter.special if value in tried]
+        numbers = [float(value) for value in tried if value not in special]
+        if not numbers:
+            return special
+        ends = [parameter.encode(parameter.nearest(number))[-1] for number in (min(numbers), max(numbers))]
+        indicators = [0.0] * len(parameter.special)
+        shares = np.linspace(ends[0], ends[1], SLICE_POINTS).tolist()
+        return list(dict.fromkeys([*special, *(parameter.decode([*indicators, share]) for share in shares)]))
+
+    def _points(self, configs: Sequence[Config]) -> Points:
+        return Points.without_trend(np.stack([self.space.encode(config) for config in configs]))
+
+
+def fit_surrogate(run: RunReview, seed: int = 0) -> Surrogate | None:
+    """Return the process of a run's windows that are evidence; None where they are too few, or of one config.
+
+    Args:
+        run: The run.
+        seed: Decides the restarts of the fit.
+    """
+    counted = _counted(run)
+    space = space_of(run, _configs_of(counted))
+    samples = _thinned([sample for sample in counted if space.contains(sample.config)])
+    configs = _configs_of(samples)
+    if len(samples) < MIN_WINDOWS or len(configs) < 2 or not space.dimension:
+        return None
+    # scipy takes half a second to import: only where there is something to fit.
+    from ringtune.tuner.gp.process import fitted_process  # noqa: PLC0415
+
+    x = np.stack([space.encode(sample.config) for sample in samples])
+    y = np.array([sample.log_time for sample in samples], dtype=float)
+    variance = np.array([window_variance(sample) for sample in samples])
+    observed = Observations(Points.without_trend(x), np.minimum(y, y.min() + WORST_OVER_BEST), variance)
+    return Surrogate(space, fitted_process(observed, seed), configs, len(samples))
+
+
+def _configs_of(samples: Sequence[TriedSample]) -> list[Config]:
+    return list(dict.fromkeys(sample.config for sample in samples))
+
+
+def _counted(run: RunReview) -> list[TriedSample]:
+    """Return the windows that are evidence, without those whose config has other parameters than the last."""
+    counted = [sample for sample in run.tried if sample.is_evidence]
+    names = set(counted[-1].config) if counted else set()
+    return [sample for sample in counted if set(sample.config) == names]
+
+
+def window_variance(sample: TriedSample) -> float:
+    """Return the variance of ln(median step time) that the scatter of the steps explains; 0 where it is not known."""
+    if sample.mad_ms is None or not sample.step_ms or sample.steps < 1:
+        return 0.0
+    relative = min(MAD_TO_STD * abs(sample.mad_ms) / sample.step_ms, MAX_VARIANCE)
+    return MEDIAN_VARIANCE * relative**2 / sample.steps
+
+
+def _thinned(samples: list[TriedSample]) -> list[TriedSample]:
+    """Return so many windows of each config, the first ones, that all together are not too many."""
+    if len(samples) <= MAX_WINDOWS:
+        return samples
+    each = len(samples)
+    while each > 1 and len(_first_of_each(samples, each)) > MAX_WINDOWS:
+        each //= 2
+    thinned = _first_of_each(samples, each)
+    return [thinned[int(index)] for index in np.linspace(0, len(thinned) - 1, min(len(thinned), MAX_WINDOWS))]
+
+
+def _first_of_each(samples: Sequence[TriedSample], each: int) -> list[TriedSample]:
+    seen: dict[Config, int] = {}
+    first = []
+    for sample in samples:
+        seen[sample.config] = seen.get(sample.config, 0) + 1
+        if seen[sample.config] <= each:
+            first.append(sample)
+    return first

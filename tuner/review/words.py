@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures and sentences of the review as people read them, in the terminal and on the page alike."""
+
+import math
+
+from .analysis import Analysis, TrialReview
+from .summary import RunReview
+from .surrogate import Change
+
+HOW = (
+    "Model: the tuner's Gaussian process, fitted to all windows of baseline, search and test. Effect: what a "
+    "parameter's worst value costs against its best one, of those tried, with the others as chosen; 95 % intervals."
+)
+
+
+def percent(fraction: float) -> str:
+    """Return a signed fraction in percent, such as "+2.5 %"."""
+    rounded = round(100 * fraction, 1)
+    return f"{rounded:+.1f} %" if rounded else "0.0 %"
+
+
+def interval(change: Change) -> str:
+    """Return a change with its interval, such as "+2.5 % (-0.1 % to +5.2 %)"."""
+    return f"{percent(change.fraction)} ({percent(change.low)} to {percent(change.high)})"
+
+
+def short_interval(change: Change) -> str:
+    """Return a change's interval alone, such as "-1..+5 %"."""
+    return f"{round(100 * change.low):+d}..{round(100 * change.high):+d} %"
+
+
+def speed(run: RunReview, log_time: float | None) -> str:
+    """Return a median as the log has it: a step time, or a score where it has no step times."""
+    if log_time is None:
+        return "-"
+    if run.has_step_times:
+        return f"{math.exp(log_time):.2f} ms"
+    return f"{math.exp(-log_time) / 1e6:,.1f} MB/s"
+
+
+def title(run: RunReview) -> str:
+    """Return what the run was: its id, model and layout."""
+    model = f", model {run.model_name}" if run.model_name else ""
+    hosts = len(run.ranks_per_host)
+    layout = f", {sum(run.ranks_per_host)} ranks on {hosts} host{'s' * (hosts != 1)}" if hosts else ""
+    return f"Run {run.run_id}{model}{layout}"
+
+
+def cost(run: RunReview) -> list[str]:
+    """Return what the run spent, and when it pays back."""
+    sentences = []
+    if run.seconds:
+        sentences.append(f"Measured {run.steps:,} steps in {run.seconds:.0f} s")
+    if run.cost_s is not None and run.cost_s < 0:
+        sentences.append(f"Tuning gained {-run.cost_s:.1f} s while it ran")
+    elif run.cost_s is not None:
+        payback = "" if run.payback_steps is None else f"; it pays back after {run.payback_steps:,} steps"
+        sentences.append(f"Tuning cost {run.cost_s:.1f} s{payback}")
+    return sentences
+
+
+def convergence(run: RunReview, analysis: Analysis) -> str:
+    """Return the best so far, in the order in which it was found."""
+    if not analysis.improvements:
+        return "Convergence: no window counts"
+    found = [f"{name_of(trial)} {speed(run, trial.log_time)}" for _, trial in analysis.improvements]
+    shown = found if len(found) <= 6 else [*found[:2], "...", *found[-3:]]
+    last = analysis.improvements[-1][0]
+    return f"Convergence: {' > '.join(shown)}; the best came with window {last} of baseline and search"
+
+
+def noise(analysis: Analysis) -> str:
+    """Return how noisy windows are, and how large the gap is that was looked for."""
+    if analysis.noise is None:
+        return "Noise: not known; too few windows count"
+    window, between = (f"{100 * value:.1f} %" for value in (analysis.noise.window, analysis.noise.between))
+    text = f"Noise: windows of one config differ by {window} (one standard deviation), {between} of it between windows"
+    if analysis.gap is None:
+        return text
+    if analysis.best == analysis.reference:
+        return f"{text}; the baseline is itself the best by the model"
+    return f"{text}; the best config's steps against the baseline's, by the model: {interval(analysis.gap)}"
+
+
+def drift(analysis: Analysis) -> str:
+    """Return how the baseline moved."""
+    if analysis.drift is None:
+        return "Drift: not known; the baseline was measured too rarely"
+    moved = "" if analysis.drift.is_certain else ", which may be chance"
+    windows, seconds = analysis.drift.windows, analysis.drift.seconds
+    return (
+        f"Drift: the baseline's steps by {interval(analysis.drift.change)} in {seconds:.0f} s, {windows} windows{moved}"
+    )
+
+
+def name_of(trial: TrialReview) -> str:
+    """Return a trial's name: its number, or its line in a foreign log."""
+    return f"line {trial.line}" if trial.line else f"trial {trial.trial_id}"
+
+
+def windows(trial: TrialReview) -> str:
+    """Return how many windows of a trial count, and how many were void, and why: "3, void: 2 pause"."""
+    void = ", ".join(f"{count} {reason}" for reason, count in trial.void.items())
+    return f"{trial.windows}, void: {void}" if void else str(trial.windows)

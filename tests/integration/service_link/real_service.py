@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The real service in a process of its own, which can be killed and started again on the same port and data."""
+"""The real service in a process of its own, which can be killed and started again on the same port and data.
+
+It keeps no recommendations: a second job may ask within the second for which the first one's answer would be kept.
+"""
 
 import re
 import signal
@@ -11,7 +14,8 @@ SERVE = """
 import sys
 from ringtune.service.serving import serve
 from ringtune.service.settings import ServiceSettings
-serve(ServiceSettings(port=int(sys.argv[1]), database_url=sys.argv[2]), lambda text: print(text, flush=True))
+settings = ServiceSettings(port=int(sys.argv[1]), database_url=sys.argv[2], cache_entries_max=0)
+serve(settings, lambda text: print(text, flush=True))
 """
 
 

@@ -78,8 +78,6 @@ inline void sum(const std::vector<const float*>& sources, const std::vector<floa
       return sum<2, 2>(sources.data(), outputs.data(), elements);
     case 41:
       return sum<4, 1>(sources.data(), outputs.data(), elements);
-    case 42:
-      return sum<4, 2>(sources.data(), outputs.data(), elements);
     case 44:
       return sum<4, 4>(sources.data(), outputs.data(), elements);
     default:

@@ -23,11 +23,12 @@ class GatherList {
   const std::byte* contiguous_input(size_t offset, size_t bytes) const;
   std::byte* contiguous_output(size_t offset, size_t bytes) const;
 
-  // Calls `visit(output, offset within the range, bytes)` for every piece of [offset, offset + bytes), in its order.
+  // Calls `visit(input, output, offset within the range, bytes)` for every piece of [offset, offset + bytes), in its
+  // order.
   template <typename Visit>
-  void for_outputs(size_t offset, size_t bytes, Visit visit) const {
+  void for_pieces(size_t offset, size_t bytes, Visit visit) const {
     for_range(offset, bytes, [&visit](const Piece& piece, size_t within, size_t done, size_t count) {
-      visit(piece.output + within, done, count);
+      visit(piece.input + within, piece.output + within, done, count);
     });
   }
 

@@ -11,7 +11,7 @@
 //
 // While a block is on its way, the next chunks are staged and reduced inside the host: the network need not wait.
 #include <algorithm>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "collectives/aligned_buffer.h"
@@ -49,9 +49,13 @@ class Counterparts {
   // The three steps of a block, of which each waits for what the one before has begun. Other blocks' steps may come
   // between them, in the same order on all hosts.
 
-  // `sources` are the contributions of this host.
-  Status begin(uint64_t chunk, std::span<const std::byte* const> sources, size_t elements) {
-    reduce(reduction_, {{}, sources}, ReductionOutput::kPartial, partial(chunk), elements);
+  // Reduces this host's contributions to a piece of the block.
+  void reduce_own(uint64_t chunk, std::span<const std::byte* const> contributions, size_t first, size_t elements) {
+    reduce(reduction_, {{}, contributions}, ReductionOutput::kPartial, partial(chunk) + first * partial_bytes_,
+           elements);
+  }
+  // When all pieces are.
+  Status begin(uint64_t chunk, size_t elements) {
     if (is_whole(elements)) {
       const ByteSpan all(partial(chunk), elements * partial_bytes_);
       return begin_with_all(
@@ -209,21 +213,22 @@ class HierarchicalAllreduce {
   Status begin_block(uint64_t chunk) {
     if (!chunks_.is_owner()) return Status::ok_status();
     if (Status s = chunks_.gather(chunk); !s.ok()) return s;
-    return counterparts_.begin(chunk, chunks_.sources(chunk), chunks_.elements(chunk));
+    const size_t stored_bytes = element_bytes(task_.reduction.dtype);
+    chunks_.for_own_pieces(chunk, [&](auto contributions, std::byte* /*output*/, size_t done, size_t bytes) {
+      counterparts_.reduce_own(chunk, contributions, done / stored_bytes, bytes / stored_bytes);
+    });
+    return counterparts_.begin(chunk, chunks_.elements(chunk));
   }
 
   Status reduce_block(uint64_t chunk) {
     if (!chunks_.is_owner()) return Status::ok_status();
-    return counterparts_.reduce_arrived(chunk, chunks_.targets(chunk).first, chunks_.elements(chunk));
+    return counterparts_.reduce_arrived(chunk, chunks_.published(chunk), chunks_.elements(chunk));
   }
 
   Status end_block(uint64_t chunk) {
     if (!chunks_.is_owner()) return Status::ok_status();
-    const size_t elements = chunks_.elements(chunk);
-    if (Status s = counterparts_.end(elements); !s.ok()) return s;
-    if (const ReductionTargets targets = chunks_.targets(chunk); targets.second != nullptr) {
-      std::memcpy(targets.second, targets.first, elements * element_bytes(task_.reduction.dtype));
-    }
+    if (Status s = counterparts_.end(chunks_.elements(chunk)); !s.ok()) return s;
+    chunks_.keep_published(chunk);
     chunks_.publish(chunk);
     return Status::ok_status();
   }

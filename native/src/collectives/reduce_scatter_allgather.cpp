@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // In one host every rank owns a block, and the result is ready when the host's contributions are reduced.
 #include <algorithm>
+#include <cstring>
 
 #include "collectives/staged_chunks.h"
 
 namespace ringtune {
 namespace {
 
+// Into the tensor, and from there into the stage: between cores that share no cache, a copy writes lines that peers
+// have read twice as fast as the reduction's own stores would.
 Status reduce_own_block(StagedChunks& chunks, const Reduction& reduction, uint64_t chunk) {
   if (Status s = chunks.gather(chunk); !s.ok()) return s;
-  reduce_in_rank_order(reduction, chunks.sources(chunk), chunks.targets(chunk), chunks.elements(chunk));
+  std::byte* const published = chunks.published(chunk);
+  chunks.for_own_pieces(chunk, [&](auto contributions, std::byte* output, size_t done, size_t bytes) {
+    reduce_in_rank_order(reduction, contributions, output, bytes / element_bytes(reduction.dtype));
+    std::memcpy(published + done, output, bytes);
+  });
   chunks.publish(chunk);
   return Status::ok_status();
 }

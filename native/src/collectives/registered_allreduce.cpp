@@ -25,11 +25,12 @@ class RegisteredAllreduce {
 
   void reduce_own_block() {
     const ByteRange block = block_range(task_.data.bytes(), static_cast<int>(images_.size()), own_rank_);
-    task_.data.for_outputs(block.offset, block.bytes, [this](std::byte* piece, size_t /*done*/, size_t bytes) {
+    const auto reduce_piece = [this](const std::byte* /*input*/, std::byte* piece, size_t /*offset*/, size_t bytes) {
       for (size_t done = 0; done < bytes; done += kTileBytes) {
         reduce_tile(piece + done, std::min(kTileBytes, bytes - done));
       }
-    });
+    };
+    task_.data.for_pieces(block.offset, block.bytes, reduce_piece);
   }
 
  private:

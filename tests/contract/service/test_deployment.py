@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import jsonschema
 import pytest
 import yaml
 
+from ringtune.dashboards.grafana import dashboards
 from ringtune.service.settings import PREFIX, ServiceSettings
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DOCKERFILE = REPOSITORY / "service" / "Dockerfile"
+JOBS = REPOSITORY / "dashboards" / "prometheus" / "jobs"
 FROM_ENVIRONMENT = re.compile(r"\$\{(\w+):\?set \1\}")
 LOOPBACK_PORT = re.compile(r"\$\{\w+:-127\.0\.0\.1:[0-9]+\}:[0-9]+")
 SECRET_NAME = re.compile(r"PASSWORD|TOKEN|SECRET")
@@ -63,7 +66,7 @@ SERVICE_SCHEMA = {
                 "retries": {"type": "integer", "minimum": 1},
             },
         },
-        "configs": {"type": "array", "items": {"type": "object", "required": ["source", "target"]}},
+        "extra_hosts": {"const": ["host.docker.internal:host-gateway"]},
         "secrets": {"type": "array", "items": {"type": "object", "required": ["source", "target"]}},
         "volumes": NAMES,
     },
@@ -77,7 +80,6 @@ COMPOSE_SCHEMA = {
         "name": {"type": "string"},
         "services": {"type": "object", "additionalProperties": SERVICE_SCHEMA},
         "volumes": {"type": "object", "additionalProperties": {"type": "null"}},
-        "configs": {"type": "object", "additionalProperties": {"type": "object", "required": ["content"]}},
         "secrets": {"type": "object", "additionalProperties": {"type": "object", "required": ["environment"]}},
     },
 }
@@ -107,19 +109,18 @@ def test_the_compose_file_is_of_the_form_that_is_expected(compose: dict[str, Any
 
 
 def parts_of(compose: dict[str, Any], kind: str) -> list[Any]:
-    """Return the volumes, ports, configs or secrets of all services, in one list."""
+    """Return the volumes, ports, secrets or other lists of all services, in one."""
     return [part for service in compose["services"].values() for part in service.get(kind, ())]
 
 
 def test_what_the_compose_file_names_is_there(compose: dict[str, Any]) -> None:
-    """Volumes, files, configs, secrets, services: none is named that does not exist, and none for nothing."""
+    """Volumes, files, secrets, services: none is named that does not exist, and none for nothing."""
     mounts = {volume.split(":")[0] for volume in parts_of(compose, "volumes")}
     files = {mount for mount in mounts if mount.startswith(".")}
 
     assert set(compose["volumes"]) == mounts - files
-    assert {True} == {(REPOSITORY / mount).is_file() for mount in files}
-    for kind in ("configs", "secrets"):
-        assert set(compose[kind]) == {item["source"] for item in parts_of(compose, kind)}
+    assert {True} == {(REPOSITORY / mount).exists() for mount in files}
+    assert set(compose["secrets"]) == {item["source"] for item in parts_of(compose, "secrets")}
     assert set(parts_of(compose, "depends_on")) <= set(compose["services"])
     assert (REPOSITORY / compose["services"]["service"]["build"]["dockerfile"]) == DOCKERFILE
 
@@ -143,15 +144,51 @@ def test_nothing_is_published_beyond_this_machine_by_itself(compose: dict[str, A
     assert all(LOOPBACK_PORT.fullmatch(port) for port in ports)
 
 
+def read_yaml(path: str) -> Any:
+    """Return the content of one of the repository's YAML files."""
+    return yaml.safe_load((REPOSITORY / path).read_text(encoding="utf-8"))
+
+
+def mounted(service: Mapping[str, Any]) -> dict[str, str]:
+    """Return the files and folders of the repository that a container has, by their path there."""
+    mounts = (volume.split(":") for volume in service["volumes"])
+    return {mount[1]: mount[0].removeprefix("./") for mount in mounts if mount[0].startswith("./")}
+
+
 def test_prometheus_scrapes_the_service_with_its_token(compose: dict[str, Any]) -> None:
     """The token's file is where compose puts the secret."""
-    config = yaml.safe_load((REPOSITORY / "dashboards/prometheus/prometheus.yml").read_text(encoding="utf-8"))
-    (job,) = config["scrape_configs"]
+    job = read_yaml("dashboards/prometheus/prometheus.yml")["scrape_configs"][0]
     (secret,) = compose["services"]["prometheus"]["secrets"]
 
     assert f"/run/secrets/{secret['target']}" == job["authorization"]["credentials_file"]
     assert "RINGTUNE_SERVICE_READ_TOKEN" == compose["secrets"][secret["source"]]["environment"]
     assert [{"targets": ["service:8470"]}] == job["static_configs"]
+
+
+def test_prometheus_finds_its_rules_and_the_list_of_jobs(compose: dict[str, Any]) -> None:
+    """What its config names lies beside it in the container as it does in the repository."""
+    files = mounted(compose["services"]["prometheus"])
+    config = read_yaml(files["/etc/prometheus/prometheus.yml"])
+
+    assert [files["/etc/prometheus/alerts.yml"]] == [f"dashboards/prometheus/{name}" for name in config["rule_files"]]
+    (listing,) = config["scrape_configs"][1]["file_sd_configs"]
+    assert ["jobs/*.yml"] == listing["files"]
+    targets = [read_yaml(f"dashboards/prometheus/jobs/{path.name}") for path in JOBS.glob("*.yml")]
+    assert [[{"targets": []}]] == targets
+    assert "dashboards/prometheus/jobs" == files["/etc/prometheus/jobs"]
+
+
+def test_grafana_finds_its_data_source_and_every_dashboard(compose: dict[str, Any]) -> None:
+    """The provider looks where compose puts the dashboards; the data source is compose's Prometheus."""
+    files = mounted(compose["services"]["grafana"])
+    provisioning = files["/etc/grafana/provisioning"]
+    (source,) = read_yaml(f"{provisioning}/datasources/prometheus.yml")["datasources"]
+    (provider,) = read_yaml(f"{provisioning}/dashboards/ringtune.yml")["providers"]
+    shown = {path.rpartition("/")[2]: origin for path, origin in files.items() if path.endswith(".json")}
+
+    assert ("prometheus", "http://prometheus:9090") == (source["type"], source["url"])
+    assert {provider["options"]["path"]} == {path.rpartition("/")[0] for path in files if path.endswith(".json")}
+    assert {name: f"dashboards/grafana/{name}" for name in dashboards()} == shown
 
 
 def test_the_image_has_two_stages_and_no_rights() -> None:

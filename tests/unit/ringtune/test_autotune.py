@@ -8,6 +8,7 @@ import pytest
 from ringtune.autotune import MARKER_LIMIT_COLLECTIVES, MARKER_LIMIT_S, Autotune, _MarkerWatch
 from ringtune.errors import ConfigError
 from ringtune.settings import Settings
+from ringtune.tuning_callbacks import RegisteredCallbacks
 
 
 def counters(allreduces: int) -> dict[str, int]:
@@ -49,15 +50,17 @@ def test_a_log_that_cannot_be_written_is_found_before_training(tmp_path: Path) -
     """The error names variable and path; without tuning the path does not matter."""
     path = str(tmp_path / "missing" / "tune.jsonl")
 
-    Autotune(tmp_path).prepare(Settings.from_environment({"AUTOTUNE_LOG": path}))
+    Autotune(tmp_path, RegisteredCallbacks()).prepare(Settings.from_environment({"AUTOTUNE_LOG": path}))
 
     with pytest.raises(ConfigError, match="AUTOTUNE_LOG=.*cannot be written"):
-        Autotune(tmp_path).prepare(Settings.from_environment({"AUTOTUNE_LOG": path, "AUTOTUNE": "1"}))
+        Autotune(tmp_path, RegisteredCallbacks()).prepare(
+            Settings.from_environment({"AUTOTUNE_LOG": path, "AUTOTUNE": "1"})
+        )
 
 
 def test_a_tuner_that_never_started_can_be_stopped(tmp_path: Path) -> None:
     """When the ranks do not meet, the log is closed and nothing else happens."""
-    autotune = Autotune(tmp_path)
+    autotune = Autotune(tmp_path, RegisteredCallbacks())
     autotune.prepare(Settings.from_environment({"AUTOTUNE_LOG": str(tmp_path / "t.jsonl"), "AUTOTUNE": "1"}))
 
     autotune.stop()

@@ -75,3 +75,26 @@ def test_without_a_terminal_lines_are_rare(capfd: pytest.CaptureFixture[str]) ->
     lines = capfd.readouterr().err.splitlines()
     assert 2 == len(lines)
     assert "adopted" in lines[1]
+
+
+def test_a_decision_that_is_watched_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:
+    """A job may be watched for weeks: there is nothing to show of it."""
+    display = TuningDisplay(None)
+
+    display.progress(replace(PROGRESS, phase=Phase.WATCH))
+
+    assert "" == capfd.readouterr().err
+
+
+def test_a_later_search_is_shown_as_the_first_one_was(capfd: pytest.CaptureFixture[str]) -> None:
+    """After a drift the tuner searches again, and people see it."""
+    display = TuningDisplay(None)
+    display.finished(RESULT)
+    capfd.readouterr()
+
+    display.progress(PROGRESS)
+    display.finished(RESULT)
+
+    lines = capfd.readouterr().err.splitlines()
+    assert [True, False] == ["sample 3/20" in line for line in lines]
+    assert "adopted" in lines[1]

@@ -92,19 +92,11 @@ def test_effective_values_hold_defaults_and_what_was_given() -> None:
     assert effective["AUTOTUNE"] is False
 
 
-@pytest.mark.parametrize(("variable", "value"), [("RINGTUNE_METRICS_PORT", "9000")])
-def test_a_variable_without_effect_is_noted(variable: str, value: str) -> None:
-    """What this version does not act on is said once, not ignored."""
-    (note,) = find_notes({variable: value})
-
-    assert f"{variable}={value}" in note
-    assert "no effect in this version" in note
-
-
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
         ("AUTOTUNE_CACHE", "seen.jsonl"),
+        ("RINGTUNE_METRICS_PORT", "9000"),
         ("AUTOTUNE_SERVICE_URL", "http://tuner:8470"),
         ("AUTOTUNE_SERVICE_TOKEN", "hunter2"),
         ("RINGTUNE_TRANSPORT", "mpi"),

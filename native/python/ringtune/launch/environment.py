@@ -4,6 +4,9 @@
 import os
 from collections.abc import Mapping
 
+from ringtune.bootstrap import terminal
+from ringtune.console import STDERR_DESCRIPTOR
+
 FORWARDED_PREFIXES = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 FORWARDED_NAMES = (
     "PATH",
@@ -38,3 +41,16 @@ def rank_environment(shared: Mapping[str, str], rank: int, ranks_on_host: int) -
     environment.pop(JOB_KEY_NAME, None)
     environment.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // ranks_on_host)))
     return environment
+
+
+def with_screen(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of ranks whose output the launcher shows: it says how wide the terminal is, if it is one.
+
+    Args:
+        environ: Without it; what another launcher has said of its own terminal is dropped.
+    """
+    others = {name: value for name, value in environ.items() if name != terminal.COLUMNS_NAME}
+    if not os.isatty(STDERR_DESCRIPTOR) or not terminal.can_move_cursor(environ):
+        return others
+    columns = os.get_terminal_size(STDERR_DESCRIPTOR).columns or terminal.DEFAULT_COLUMNS
+    return {**others, terminal.COLUMNS_NAME: str(columns)}

@@ -12,7 +12,7 @@ from pathlib import Path
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 
-from .environment import JOB_KEY_NAME, rank_environment
+from .environment import JOB_KEY_NAME, rank_environment, with_screen
 from .hosts import MAX_SLOTS, HostShare, parse_hosts, share_out
 
 MAX_RANKS = MAX_SLOTS
@@ -95,6 +95,7 @@ def make_plan(
     is_prefixed = hosts is not None if prefix_output is None else prefix_output
     is_captured = hosts is not None or is_prefixed
     if is_captured:
+        environment = with_screen(environment)
         environment.setdefault("PYTHONUNBUFFERED", "1")  # else a pipe would hold lines back until it is full
     return LaunchPlan(
         command=tuple(command),

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A dashboard: rows of panels, the variables that choose what they show, and its JSON."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .panels import DATASOURCE, Json, Panel
+
+COLUMNS = 24
+SCHEMA_VERSION = 39
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A choice at the head of the dashboard, several values at once or all.
+
+    Attributes:
+        name: As queries name it, after `$`.
+        title: As people read it.
+        metric: The series whose label has the values, with the choices before this one.
+        label: That label.
+    """
+
+    name: str
+    title: str
+    metric: str
+    label: str
+
+    def to_json(self) -> Json:
+        """Return the variable as Grafana reads it."""
+        query = f"label_values({self.metric}, {self.label})"
+        return {
+            "allValue": ".*",
+            "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
+            "datasource": DATASOURCE,
+            "definition": query,
+            "includeAll": True,
+            "label": self.title,
+            "multi": True,
+            "name": self.name,
+            "query": {"query": query, "refId": self.name},
+            "refresh": 2,
+            "sort": 3,
+            "type": "query",
+        }
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels under one heading, laid out from left to right."""
+
+    title: str
+    panels: Sequence[Panel]
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """A dashboard.
+
+    Attributes:
+        uid: Its name in links; never changes.
+        title: Its name.
+        description: Whom it is for.
+        variables: What can be chosen.
+        rows: What it shows.
+    """
+
+    uid: str
+    title: str
+    description: str
+    variables: Sequence[Variable]
+    rows: Sequence[Row]
+
+    @property
+    def panels(self) -> tuple[Panel, ...]:
+        """All panels."""
+        return tuple(panel for row in self.rows for panel in row.panels)
+
+    def text(self) -> str:
+        """Return the file's content."""
+        return json.dumps(self.to_json(), indent=2, sort_keys=True) + "\n"
+
+    def to_json(self) -> Json:
+        """Return the dashboard as Grafana reads it."""
+        return {
+            "annotations": {"list": []},
+            "description": self.description,
+            "editable": True,
+            "graphTooltip": 1,
+            "id": None,
+            "links": [],
+            "panels": self._panels(),
+            "refresh": "30s",
+            "schemaVersion": SCHEMA_VERSION,
+            "tags": ["ringtune"],
+            "templating": {"list": [_datasource(), *(variable.to_json() for variable in self.variables)]},
+            "time": {"from": "now-1h", "to": "now"},
+            "timezone": "browser",
+            "title": self.title,
+            "uid": self.uid,
+        }
+
+    def _panels(self) -> list[Json]:
+        found: list[Json] = []
+        y = 0
+        for row in self.rows:
+            found.append(
+                {
+                    "collapsed": False,
+                    "gridPos": {"h": 1, "w": COLUMNS, "x": 0, "y": y},
+                    "id": len(found) + 1,
+                    "panels": [],
+                    "title": row.title,
+                    "type": "row",
+                }
+            )
+            y += 1
+            x = height = 0
+            for panel in row.panels:
+                if x + panel.width > COLUMNS:
+                    x, y, height = 0, y + height, 0
+                found.append(panel.to_json(len(found) + 1, x, y))
+                x, height = x + panel.width, max(height, panel.height)
+            y += height
+        return found
+
+
+def _datasource() -> Json:
+    return {"label": "Data source", "name": "datasource", "query": "prometheus", "type": "datasource"}

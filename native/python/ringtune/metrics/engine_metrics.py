@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's counters, its config and the job's facts, asked of the engine when somebody reads."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from ringtune import _engine
+from ringtune.tuner import readable_value
+from ringtune.tuner.parameters import AUTO
+
+from .families import Families, Labels
+
+ALGORITHM_PREFIX = "algorithm."
+COUNTERS: Mapping[str, tuple[str, str]] = {
+    "steps": ("ringtune_engine_steps_total", "Optimizer steps that were marked."),
+    "cycles": ("ringtune_engine_cycles_total", "Rounds in which the ranks agreed on what to do next."),
+    "responses": ("ringtune_engine_responses_total", "Operations carried out, each of one tensor or several fused."),
+    "tensors": ("ringtune_engine_tensors_total", "Tensors in these operations."),
+    "bytes_reduced": ("ringtune_engine_reduced_bytes_total", "Bytes of this rank's tensors that were reduced."),
+    "chunks": ("ringtune_engine_chunks_total", "Pieces in which these bytes were moved."),
+    "allgathers": ("ringtune_engine_allgathers_total", "Allgathers carried out."),
+    "config_switches": ("ringtune_engine_config_switches_total", "Switches to another config."),
+}
+REQUESTS: Mapping[str, str] = {"cached_requests": "cached", "full_requests": "full"}
+"""The counters that are series of `ringtune_engine_requests_total`, by their label."""
+
+
+class ReadableEngine(Protocol):
+    """What of `_engine.Engine` is read."""
+
+    def counters(self) -> dict[str, int]:
+        """See `_engine.Engine`."""
+
+    def config(self) -> _engine.EngineConfig:
+        """See `_engine.Engine`."""
+
+    def config_epoch(self) -> int:
+        """See `_engine.Engine`."""
+
+    @property
+    def laps(self) -> _engine.LapTimes:
+        """See `_engine.Engine`."""
+
+
+class JobCollector(Collector):
+    """What does not change while the job runs."""
+
+    def __init__(self, families: Families, *, world_size: int, hosts: int, began_unix_s: float, facts: Labels) -> None:
+        """Show these figures; `facts` are labels of one series more."""
+        self._metrics = (
+            families.gauge("ringtune_job_info", "Facts of the job, as labels; always 1.", 1.0, facts),
+            families.gauge("ringtune_job_world_size", "Ranks of the job.", world_size),
+            families.gauge("ringtune_job_hosts", "Hosts of the job.", hosts),
+            families.gauge("ringtune_job_start_timestamp_seconds", "When this rank joined the job.", began_unix_s),
+        )
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics."""
+        return self._metrics
+
+
+class EngineCollector(Collector):
+    """What the engine counts, and the config that is in force; reading stops nothing in the engine."""
+
+    def __init__(self, families: Families, engine: ReadableEngine) -> None:
+        """Read `engine`, whose laps the caller has started."""
+        self._families = families
+        self._engine = engine
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics."""
+        yield from self._counts(self._engine.counters())
+        laps = [({"lap": lap}, seconds) for lap, seconds in self._engine.laps.seconds().items()]
+        text = "Where the time of this rank goes, by lap; all laps together are all the time."
+        yield self._families.counters("ringtune_engine_seconds_total", text, laps)
+        text = "Number of the config in force; 0 is the one that the job began with."
+        yield self._families.gauge("ringtune_config_epoch", text, self._engine.config_epoch())
+        yield from self._config(self._engine.config())
+
+    def _counts(self, counts: Mapping[str, int]) -> Iterator[Metric]:
+        for counter, (name, text) in COUNTERS.items():
+            yield self._families.counter(name, text, counts[counter])
+        requests = [({"kind": kind}, float(counts[counter])) for counter, kind in REQUESTS.items()]
+        text = "Tensors requested, by number (cached) or with their whole signature (full)."
+        yield self._families.counters("ringtune_engine_requests_total", text, requests)
+        allreduces = [
+            ({"algorithm": name.removeprefix(ALGORITHM_PREFIX)}, float(count))
+            for name, count in counts.items()
+            if name.startswith(ALGORITHM_PREFIX)
+        ]
+        text = "Allreduces carried out, by algorithm."
+        yield self._families.counters("ringtune_engine_allreduces_total", text, allreduces)
+
+    def _config(self, config: _engine.EngineConfig) -> Iterator[Metric]:
+        gauges = (
+            ("fusion_bytes", "How many bytes of tensors are reduced together; 0: fusion is off.", config.fusion_bytes),
+            ("cycle_seconds", "The longest time a ready tensor waits for others.", config.cycle_ms * 1e-3),
+            ("chunk_bytes", "What is moved at once; 0: as the algorithm table says.", config.chunk_bytes),
+            ("response_cache", "Whether tensors seen before are requested by number.", config.response_cache),
+            ("hierarchical_allreduce", "Whether allreduces go by host.", config.hierarchical_allreduce),
+            ("hierarchical_allgather", "Whether allgathers go by host.", config.hierarchical_allgather),
+        )
+        for name, text, value in gauges:
+            yield self._families.gauge(f"ringtune_config_{name}", text, value)
+        text = "The config in force, as labels; always 1."
+        yield self._families.gauge("ringtune_config_info", text, 1.0, _as_labels(config))
+
+
+def _as_labels(config: _engine.EngineConfig) -> Labels:
+    """Return the knobs as people read them."""
+    values = {
+        "fusion_bytes": config.fusion_bytes,
+        "cycle_ms": config.cycle_ms,
+        "chunk_bytes": config.chunk_bytes or AUTO,
+        "allreduce_algorithm": config.allreduce_algorithm,
+        "response_cache": config.response_cache,
+        "hierarchical_allreduce": config.hierarchical_allreduce,
+        "hierarchical_allgather": config.hierarchical_allgather,
+    }
+    return {knob: readable_value(knob, value) for knob, value in values.items()}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The caller's side of `ringtune.run`: writes the call into a private folder, starts `ringtune run`, reads the results.
+
+The launcher is a process of its own, tied to this one's life, so that it works from any thread and in any program, a
+notebook's kernel too, and changes no signal handler here.
+"""
+
+import os
+import select
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ringtune._engine import allreduce_algorithms
+from ringtune.bootstrap import environment
+from ringtune.errors import ConfigError, RingtuneError
+from ringtune.launch import make_plan
+from ringtune.launch.processes import RankCommand, RankProcess, start_rank
+from ringtune.settings import Settings
+
+from .call_folder import CallFolder
+from .packing import read_data, write_data
+from .source import describe
+
+END_LIMIT_S = 20.0  # from the request to end until the launcher itself is killed; its own limit is 10 s
+
+
+class RankFailedError(RingtuneError):
+    """A rank of `ringtune.run` raised, was killed, or took too long; no rank runs any more.
+
+    Attributes:
+        rank: The first that failed; None where none could say so.
+        traceback_text: Its traceback; empty where there is none.
+    """
+
+    def __init__(self, message: str, rank: int | None = None, traceback_text: str = "") -> None:
+        """Hold what is known."""
+        super().__init__(message)
+        self.rank = rank
+        self.traceback_text = traceback_text
+
+
+def run(
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    np: int,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> list[Any]:
+    """Run a function on ranks of this machine; see `ringtune.run`."""
+    if timeout_s is not None and not timeout_s > 0:
+        raise ConfigError(f"ringtune.run(timeout_s={timeout_s}) is not possible; allowed: over 0 s, or None")
+    described = describe(function)
+    call = {
+        "module": described.module,
+        "name": described.name,
+        "values": described.values,
+        "path": [entry or os.fspath(Path.cwd()) for entry in sys.path],
+        "args": tuple(args),
+        "kwargs": dict(kwargs or {}),
+    }
+    with tempfile.TemporaryDirectory(prefix="ringtune-run-") as name:
+        folder = CallFolder(Path(name))
+        try:
+            folder.source.write_text(described.source, encoding="utf-8")
+            write_data(folder.call, call)
+        except OSError as error:
+            raise ConfigError(
+                f"the call cannot be written into {name} ({error.strerror}); make room, or set TMPDIR to another folder"
+            ) from error
+        code = _launch(folder, np, {**environment(), **(env or {})}, timeout_s)
+        return _results(folder, np, code)
+
+
+def _launch(folder: CallFolder, ranks: int, environ: Mapping[str, str], timeout_s: float | None) -> int:
+    """Run the job to its end and return its exit code.
+
+    Raises:
+        ConfigError: If it cannot be started.
+        RankFailedError: If it takes too long.
+        KeyboardInterrupt: Once the job has ended, if the user wants it to.
+    """
+    program = [sys.executable, "-m", "ringtune.run_function.rank_program", str(folder.path)]
+    plan = make_plan(program, ranks, {}, environ)
+    Settings.from_environment(plan.environments[0], allreduce_algorithms())  # an error here, not one in the job
+    launcher = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output", *program]
+    process = start_rank(RankCommand(tuple(launcher), ""), 0, environ)
+    try:
+        if not _ends_within(process, timeout_s):
+            _end(process, signal.SIGTERM)
+            raise RankFailedError(
+                f"the ranks had not returned after {timeout_s:g} s, the limit timeout_s; they were ended"
+            )
+    except KeyboardInterrupt:
+        _end(process, signal.SIGINT)
+        raise
+    finally:
+        process.reap()
+    return process.process.returncode
+
+
+def _ends_within(process: RankProcess, limit_s: float | None) -> bool:
+    """Wait for a process; return whether it has ended before the limit."""
+    poll = select.poll()
+    poll.register(process.pidfd, select.POLLIN)
+    return bool(poll.poll(None if limit_s is None else limit_s * 1e3))
+
+
+def _end(process: RankProcess, number: int) -> None:
+    """Ask the launcher to end the job; it kills what does not follow, and is killed if it does not follow itself."""
+    process.signal_group(number)
+    end_s = time.monotonic() + END_LIMIT_S
+    while not _ends_within(process, 1.0) and time.monotonic() < end_s:
+        pass
+
+
+def _results(folder: CallFolder, ranks: int, code: int) -> list[Any]:
+    """Return every rank's result, or raise what the first rank that failed has raised."""
+    outcomes = {rank: read_data(folder.outcome(rank)) for rank in range(ranks) if folder.outcome(rank).exists()}
+    silent = sorted(set(range(ranks)) - set(outcomes))
+    failures = [(outcome["at_s"], rank) for rank, outcome in outcomes.items() if "error" in outcome]
+    if failures:
+        _, rank = min(failures)
+        text = outcomes[rank]["traceback"]
+        raise RankFailedError(f"rank {rank} of {ranks} raised {outcomes[rank]['error']}\n\n{text}", rank, text)
+    if silent or code:
+        raise _silent_failure(silent, ranks, code)
+    return [outcome["result"] for outcome in outcomes.values()]
+
+
+def _silent_failure(silent: Sequence[int], ranks: int, code: int) -> RankFailedError:
+    who = f"rank {', '.join(map(str, silent))}" if silent else "a rank, after its function had returned,"
+    return RankFailedError(
+        f"{who} of {ranks} ended without a result (exit code {code} of the job); what the launcher and the ranks have "
+        "said on standard error tells more",
+        min(silent, default=None),
+    )

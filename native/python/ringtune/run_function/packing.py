@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plain data with arrays and tensors in it to a file and back. The file is: length of the text, text, leaves' bytes."""
+
+import importlib
+import math
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ringtune import plain_data
+from ringtune.errors import ConfigError
+from ringtune.plain_data import Leaf
+
+ARRAY, SCALAR, TENSOR = "array", "scalar", "tensor"
+_LENGTH = struct.Struct("<Q")
+
+
+def write_data(path: Path, value: Any) -> None:
+    """Write plain data; the file is there as a whole or not at all.
+
+    Raises:
+        ConfigError: If the data holds anything else than plain data, arrays of numbers and dense tensors in CPU memory.
+        OSError: If it cannot be written.
+    """
+    text, leaves = plain_data.encode(value, _describe)
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    with unfinished.open("wb") as file:
+        file.write(_LENGTH.pack(len(text)) + text)
+        for leaf in leaves:
+            file.write(_bytes_of(leaf))
+    unfinished.replace(path)
+
+
+def read_data(path: Path) -> Any:
+    """Return what `write_data` was given; tensors are detached from any graph.
+
+    Raises:
+        ConfigError: If the file is not from `write_data`.
+        OSError: If it cannot be read.
+    """
+    with path.open("rb") as file:
+        (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+        text = file.read(length)
+
+        def make_leaf(number: int, leaf: Leaf) -> Any:
+            del number  # they come in their order
+            return _read_leaf(leaf, file.read(_size_of(leaf)))
+
+        return plain_data.decode(text, make_leaf)
+
+
+def _describe(value: Any) -> Leaf | None:
+    if isinstance(value, np.ndarray | np.generic):
+        return _describe_array(value)
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
+        raise ConfigError(
+            f"a {value.layout} tensor of {value.dtype} on {value.device} cannot be sent to other ranks; dense ones in "
+            "CPU memory can: tensor.cpu()"
+        )
+    return Leaf(TENSOR, str(value.dtype).removeprefix("torch."), tuple(value.shape))
+
+
+def _describe_array(value: Any) -> Leaf:
+    if value.dtype.hasobject or value.dtype.names or _numpy_type(value.dtype.name) != value.dtype:
+        raise ConfigError(f"an array of {value.dtype} cannot be sent to other ranks; arrays of numbers can")
+    return Leaf(SCALAR if isinstance(value, np.generic) else ARRAY, value.dtype.name, value.shape)
+
+
+def _bytes_of(leaf: Any) -> bytes:
+    if isinstance(leaf, np.ndarray | np.generic):
+        return leaf.tobytes()
+    torch = sys.modules["torch"]
+    flat = leaf.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
+
+
+def _read_leaf(leaf: Leaf, data: bytes) -> Any:
+    if leaf.kind == TENSOR:
+        torch = importlib.import_module("torch")
+        dtype = getattr(torch, leaf.dtype)
+        if not data:
+            return torch.empty(leaf.shape, dtype=dtype)
+        return torch.frombuffer(bytearray(data), dtype=dtype).reshape(leaf.shape)
+    array = np.frombuffer(bytearray(data), _numpy_type(leaf.dtype)).reshape(leaf.shape)
+    return array[()] if leaf.kind == SCALAR else array
+
+
+def _size_of(leaf: Leaf) -> int:
+    if leaf.kind == TENSOR:
+        return math.prod(leaf.shape) * int(getattr(importlib.import_module("torch"), leaf.dtype).itemsize)
+    return math.prod(leaf.shape) * _numpy_type(leaf.dtype).itemsize
+
+
+def _numpy_type(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError as error:
+        raise ConfigError(f"numpy does not know {name}; import the module that adds it, such as ml_dtypes") from error

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a rank of `ringtune.run` runs: `python -m ringtune.run_function.rank_program FOLDER`.
+
+It makes the function again, calls it, and leaves in the folder what came of it.
+"""
+
+import importlib.util
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ringtune.bootstrap import environment
+
+from .call_folder import MODULE_NAME, CallFolder
+from .packing import read_data, write_data
+from .source import imported
+
+
+def main(folder: CallFolder) -> None:
+    """Call the function and leave its result, or what it raised; that is then raised here as well."""
+    outcome = folder.outcome(int(environment()["RINGTUNE_RANK"]))
+    try:
+        call = read_data(folder.call)
+        sys.path[:] = [*call["path"], *(entry for entry in sys.path if entry not in call["path"])]
+        function = _make_function(folder, call)
+        result = function(*call["args"], **call["kwargs"])
+        write_data(outcome, {"result": result})
+    except BaseException as error:
+        write_data(outcome, _failure(error))
+        raise
+
+
+def _failure(error: BaseException) -> dict[str, Any]:
+    """Return what the caller is told of an error; the traceback begins in the function."""
+    frames = error.__traceback__
+    inner = None if frames is None else frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, inner))
+    return {"error": f"{type(error).__name__}: {error}", "traceback": text, "at_s": time.monotonic()}
+
+
+def _make_function(folder: CallFolder, call: Mapping[str, Any]) -> Callable[..., Any]:
+    if call["module"]:
+        return imported(call["module"], call["name"])
+    spec = importlib.util.spec_from_file_location(MODULE_NAME, folder.source)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[MODULE_NAME] = module  # dataclasses look there for their own module
+    vars(module).update(call["values"])
+    spec.loader.exec_module(module)
+    function: Callable[..., Any] = getattr(module, call["name"])
+    return function
+
+
+if __name__ == "__main__":
+    main(CallFolder(Path(sys.argv[1])))

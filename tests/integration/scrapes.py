@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Prometheus reads of a program: metrics, parsed by prometheus-client's own parser, and checked by promtool."""
+
+import random
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+import pytest
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+DEADLINE_S = 60.0
+POLL_S = 0.1
+PORTS = range(12_000, 32_000)
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """One answer.
+
+    Attributes:
+        text: As it came.
+        families: The metrics, by name.
+    """
+
+    text: str
+    families: Mapping[str, Metric]
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """Return the sum of the series of a name that have these labels, or None if there are none."""
+        samples = [sample for family in self.families.values() for sample in family.samples]
+        values = [sample.value for sample in samples if sample.name == name and labels.items() <= sample.labels.items()]
+        return sum(values) if values else None
+
+    def label(self, name: str, label: str) -> str:
+        """Return a label of the first series of a name."""
+        samples = [sample for family in self.families.values() for sample in family.samples if sample.name == name]
+        return samples[0].labels[label]
+
+
+def scrape(url: str) -> Scrape:
+    """Read the metrics at a URL; raises OSError when nobody is there."""
+    with urllib.request.urlopen(url, timeout=20) as reply:
+        assert reply.headers["Content-Type"].startswith("text/plain; version=")
+        text = reply.read().decode()
+    return Scrape(text, {family.name: family for family in text_string_to_metric_families(text)})
+
+
+def scrape_until(url: str, is_enough: Callable[[Scrape], object]) -> Scrape:
+    """Read the metrics at a URL until they are as they should be; nobody there yet is no error."""
+    end_s = time.monotonic() + DEADLINE_S
+    newest: Scrape | OSError | None = None
+    while time.monotonic() < end_s:
+        try:
+            newest = scrape(url)
+            if is_enough(newest):
+                return newest
+        except OSError as error:
+            newest = error
+        time.sleep(POLL_S)
+    text = newest.text if isinstance(newest, Scrape) else repr(newest)
+    raise AssertionError(f"{url} did not become what was waited for within {DEADLINE_S:.0f} s:\n{text}")
+
+
+def free_ports(count: int) -> int:
+    """Return the first of so many ports in a row on loopback that were free a moment ago.
+
+    They are below those that the kernel gives to clients: else any connection could take one meanwhile.
+    """
+    while True:
+        first = random.randrange(PORTS.start, PORTS.stop - count)
+        with ExitStack() as stack, suppress(OSError):
+            for port in range(first, first + count):
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
+
+
+def debian_program(name: str) -> str:
+    """Return the path of one of Prometheus's programs, or skip where it is not installed."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"NOT RUN: {name} is not there (`make system-packages` brings it)")
+    return path
+
+
+def promtool(*arguments: str, text: str | None = None) -> str:
+    """Run promtool, which must find no fault, and return what it wrote."""
+    finished = subprocess.run(
+        [debian_program("promtool"), *arguments], input=text, capture_output=True, text=True, check=False
+    )
+    assert 0 == finished.returncode, finished.stdout + finished.stderr
+    return finished.stdout

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs in a terminal, as a person would, and sees what the person sees."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import pyte
+
+from tests.integration.jobs import DEADLINE_S, clean_environment
+
+COLUMNS, LINES = 100, 24
+READ_BYTES = 1 << 16
+_MOMENT = re.compile(rb"(?<=\n)|(?<=\x1b8)")  # after a line, and after a live line was drawn: the cursor is back
+
+
+@dataclass
+class Seen:
+    """What was seen on a terminal.
+
+    Attributes:
+        code: The exit code.
+        raw: Every byte that came.
+        screens: What the screen showed, moment by moment, as lines without trailing blanks and empty ones.
+    """
+
+    code: int = -1
+    raw: bytes = b""
+    screens: list[list[str]] = field(default_factory=list)
+
+    @property
+    def last(self) -> list[str]:
+        """The lines on the screen at the end."""
+        return self.screens[-1] if self.screens else []
+
+    def lines_with(self, text: str) -> list[str]:
+        """Return the lines that had a text in them at some moment, each once."""
+        return list(dict.fromkeys(line for screen in self.screens for line in screen if text in line))
+
+    @property
+    def text(self) -> str:
+        """The end, for failure messages."""
+        return f"exit code {self.code}\n" + "\n".join(self.last)
+
+
+def run_on_terminal(
+    command: Sequence[str], environ: Mapping[str, str] | None = None, *, deadline_s: float = DEADLINE_S
+) -> Seen:
+    """Run a command with a terminal of its own as its three streams, to its end; a job past the deadline is killed."""
+    seen = Seen()
+    screen = pyte.Screen(COLUMNS, LINES)
+    stream = pyte.ByteStream(screen)
+    end_s = time.monotonic() + deadline_s
+    with _terminal() as (ours, theirs):
+        process = subprocess.Popen(
+            list(command),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=clean_environment({"TERM": "xterm", **(environ or {})}, uuid.uuid4().hex),
+            start_new_session=True,
+        )
+        os.close(theirs)
+        for data in _read(ours, end_s):
+            seen.raw += data
+            for piece in _MOMENT.split(data):
+                stream.feed(piece)
+                seen.screens.append([line.rstrip() for line in screen.display if line.strip()])
+        try:
+            seen.code = process.wait(max(1.0, end_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            seen.code = process.wait()
+    return seen
+
+
+@contextmanager
+def _terminal() -> Iterator[tuple[int, int]]:
+    """Yield our end of a new terminal, and the programs' end, which is closed by whoever has passed it on."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    try:
+        yield ours, theirs
+    finally:
+        os.close(ours)
+
+
+def _read(descriptor: int, end_s: float) -> Iterator[bytes]:
+    """Yield what programs write, until none has the terminal open any more or the time is up."""
+    while select.select([descriptor], [], [], max(0.0, end_s - time.monotonic()))[0]:
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except OSError:  # the last program has gone
+            return
+        if not data:
+            return
+        yield data

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune.run`: results by rank, errors with their traceback, and nothing left behind however it ends."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ringtune
+from ringtune.errors import ConfigError
+from ringtune.run_function import RankFailedError
+from tests.integration.jobs import program, started, wait_for_line
+from tests.integration.programs import functions
+
+LIMIT_S = 60.0
+QUIET = {"RINGTUNE_ALGORITHM_TABLE": "default"}
+
+
+def test_results_come_back_by_rank() -> None:
+    """Arguments and results are arrays and plain data; variables reach the ranks; a thread may call it as well."""
+    results: list[dict[str, Any]] = []
+
+    def call() -> None:
+        row, env = np.arange(3.0), {**QUIET, "AUTOTUNE_SEED": "5"}
+        results.extend(ringtune.run(functions.sums, (row,), {"factor": 2.0}, np=2, env=env, timeout_s=LIMIT_S))
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+
+    assert [(0, 2), (1, 2)] == [result["place"] for result in results]
+    assert ["5", "5"] == [result["seed"] for result in results]
+    np.testing.assert_array_equal([0.0, 6.0, 12.0], results[1]["total"])
+
+
+def test_one_rank_is_a_job_too() -> None:
+    """As everywhere."""
+    (result,) = ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
+
+    assert (0, 1) == result["place"]
+
+
+def test_what_a_rank_raises_is_raised_here() -> None:
+    """Of the first that failed, with its traceback; not of those that only missed it."""
+    with pytest.raises(RankFailedError, match="rank 1 of 2 raised ValueError: no luck") as failed:
+        ringtune.run(functions.fails_on_rank_1, np=2, env=QUIET, timeout_s=LIMIT_S)
+
+    assert 1 == failed.value.rank
+    assert 'raise ValueError("no luck")' in failed.value.traceback_text
+    assert "rank_program" not in failed.value.traceback_text
+
+
+def test_a_rank_that_is_killed_is_an_error_that_names_it() -> None:
+    """The other rank says whom it lost."""
+    with pytest.raises(RankFailedError, match="rank 0 of 2 raised PeerLostError: rank 1"):
+        ringtune.run(functions.is_killed_on_rank_1, np=2, env=QUIET, timeout_s=LIMIT_S)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (functions.returns_what_cannot_be_sent, "ConfigError: a builtins.object cannot be sent"),
+        (functions.leaves, "raised SystemExit"),
+    ],
+)
+def test_a_function_without_a_result_is_an_error(function: Callable[[], object], words: str) -> None:
+    """It returned what cannot be sent, or did not return."""
+    with pytest.raises(RankFailedError, match=words):
+        ringtune.run(function, np=1, env=QUIET, timeout_s=LIMIT_S)
+
+
+def test_the_ranks_are_ended_at_the_limit(tmp_path: Path) -> None:
+    """The error says after which time, and no process of the job is left."""
+    told = tmp_path / functions.TOLD
+    with pytest.raises(RankFailedError, match="had not returned after 5 s"):
+        ringtune.run(functions.sleeps, (str(told),), np=2, env=QUIET, timeout_s=5)
+
+    for pid in [int(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()]:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "env", "timeout_s", "words"),
+    [
+        (0, {}, None, "-np 0 is not possible"),
+        (2, {"RINGTUNE_CYCLE_MS": "never"}, None, "RINGTUNE_CYCLE_MS='never' is not allowed"),
+        (2, {}, 0.0, "timeout_s=0.0"),
+    ],
+)
+def test_what_is_not_possible_is_an_error_before_anything_starts(
+    ranks: int, env: dict[str, str], timeout_s: float | None, words: str
+) -> None:
+    """Raised here, not said by a job."""
+    with pytest.raises(ConfigError, match=words):
+        ringtune.run(functions.leaves, np=ranks, env=env, timeout_s=timeout_s)
+
+
+def test_a_programs_own_function_runs(tmp_path: Path) -> None:
+    """Its source is sent; the program is not run again on the ranks."""
+    with started(program("functions", str(tmp_path))) as job:
+        finished = job.wait()
+
+    assert 0 == finished.code, finished.text
+    assert "[[0.0, 6.0, 12.0], [0.0, 6.0, 12.0]]" == (tmp_path / "result").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_however_the_caller_ends_nothing_is_left(number: int, tmp_path: Path) -> None:
+    """Ctrl-C is a KeyboardInterrupt once the ranks have ended; a killed caller takes them along."""
+    with started(program("functions", str(tmp_path), "forever")) as job:
+        for rank in range(2):
+            wait_for_line(tmp_path / f"{functions.TOLD}.{rank}")
+        os.kill(job.process.pid, number)
+        finished = job.wait()
+
+    assert -number == finished.code, finished.text
+    assert (number == signal.SIGINT) == ("KeyboardInterrupt" in finished.stderr)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation's site: it builds strictly, is complete, and needs nobody else's server, nor one of its own."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house.source_tree import REPOSITORY
+
+pytest.importorskip("material", reason="no mkdocs-material: the extra docs is not installed")
+CHROMIUM = shutil.which("chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+BUILD_S = 120.0
+SHOWN_MS = 30_000
+PICTURE_BYTES_MAX = 150_000
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the site, built as `make docs` does: any broken link is an error."""
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=REPOSITORY,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+        check=False,
+    )
+    assert 0 == built.returncode, built.stderr
+    return folder
+
+
+@pytest.fixture
+def page() -> Iterator[Any]:
+    """Open a browser without a network."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium: Debian's package of that name is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: the wheel is not installed")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started.new_page()
+        started.close()
+
+
+def public_names(package: str) -> set[str]:
+    """Return what a package of the Python sources offers."""
+    source = REPOSITORY.joinpath("native", "python", *package.split("."), "__init__.py").read_text(encoding="utf-8")
+    lists = [n.value for n in ast.parse(source).body if isinstance(n, ast.Assign) and "__all__" in ast.dump(n)]
+    return set(ast.literal_eval(lists[0]))
+
+
+@pytest.mark.parametrize("package", ["ringtune.torch", "ringtune.ddp", "ringtune.client", "ringtune.tuner"])
+def test_the_reference_has_every_public_name(site: Path, package: str) -> None:
+    """Also where a function has the name of its module."""
+    text = (site / "reference" / "python" / f"{package}.html").read_text(encoding="utf-8")
+
+    shown = set(re.findall(rf' id="{re.escape(package)}\.(\w+)', text))
+
+    assert set() == public_names(package) - shown
+
+
+def test_the_reference_has_every_command_and_every_call(site: Path) -> None:
+    """Of the command line, nested ones included, and of the REST interface."""
+    commands = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
+    calls = (site / "reference" / "rest.html").read_text(encoding="utf-8")
+
+    assert all(f"ringtune {name}" in commands for name in ("run", "review", "serve", "token create", "simulate"))
+    assert all(f"{name}</code>" in calls for name in ("GET /v1/recommendations", "POST /v1/studies", "GET /healthz"))
+
+
+def test_formulas_are_mathml(site: Path) -> None:
+    """No LaTeX is left for the browser to turn into anything."""
+    text = (site / "how_it_decides.html").read_text(encoding="utf-8")
+
+    assert text.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">') > 10
+    assert "arithmatex" not in text
+    assert "\\frac" not in text
+
+
+def test_what_lies_outside_of_the_folder_has_pages_too(site: Path) -> None:
+    """A link to CONTRIBUTING.md or to an example leads to a page of the site."""
+    assert 'href="repository/CONTRIBUTING.html"' in (site / "index.html").read_text(encoding="utf-8")
+    assert "BroadcastGlobalVariablesCallback" in (site / "repository" / "examples" / "keras_digits.py.html").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_pages_opened_as_files_can_be_searched_and_ask_for_nothing_else(site: Path, page: Any) -> None:
+    """The search finds a page by a word of its text; no request leaves the folder."""
+    requests: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((site / "howto" / "first_job.html").as_uri())
+
+    page.click(".md-search__form")
+    page.locator("input[name=query]").press_sequentially("haybittle")
+    page.wait_for_selector(".md-search-result__item", timeout=SHOWN_MS)
+
+    assert "How it decides" in page.locator(".md-search-result__item").first.inner_text()
+    assert [] == complaints
+    assert [] == [url for url in requests if not url.startswith((site.as_uri(), "data:", "blob:"))]
+
+
+def test_pictures_are_small() -> None:
+    """Each of the tutorial's, so that a page opens at once."""
+    pictures = list((REPOSITORY / "docs" / "pictures").iterdir())
+
+    assert len(pictures) >= 5
+    assert [] == [path.name for path in pictures if path.stat().st_size > PICTURE_BYTES_MAX]

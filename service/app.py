@@ -14,16 +14,18 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from ringtune.service.api import health
-from ringtune.service.api.access import Access, Callers, authorize
+from ringtune.service.api.access import OPEN_PATHS, Access, Callers, authorize
 from ringtune.service.api.limits import BodyLimit, Gate, RateLimit
 from ringtune.service.api.listeners import Listeners
 from ringtune.service.api.metrics import Measured, Metrics
 from ringtune.service.api.openapi import describe
+from ringtune.service.api.pages import PageParts, Pages
 from ringtune.service.api.parts import Parts
 from ringtune.service.api.problems import Failures, install_handlers
 from ringtune.service.api.recommendation_cache import CachedRecommendations, RecommendationCache
 from ringtune.service.api.request_ids import RequestIds
 from ringtune.service.api.v1 import ROUTERS
+from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.policy import Policy
 from ringtune.service.domain.service import Service
 from ringtune.service.errors import ServiceError
@@ -42,13 +44,18 @@ RETENTION_INTERVAL_S = 3600.0
 BULK_PATHS = ("/v1/runs", "/v1/import")
 
 
-def create_app(settings: ServiceSettings) -> FastAPI:
+def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI:
     """Return the application; its database is opened, and brought to this program's schema, when it starts.
+
+    Args:
+        settings: Where the data are, who may, and limits.
+        pages: For people; None for an API alone.
 
     Raises:
         ServiceError: If the database's URL cannot be used.
     """
-    service = Service(Database.open(settings.effective_database_url), policy=policy_of(settings))
+    database = Database.open(settings.effective_database_url)
+    service = Service(database, policy=policy_of(settings))
     listeners = Listeners(settings.events_clients_max)
     parts = Parts(
         settings=settings,
@@ -71,11 +78,14 @@ def create_app(settings: ServiceSettings) -> FastAPI:
         generate_unique_id_function=_operation_id,
         lifespan=_lifespan(parts),
     )
+    callers = Callers(service, settings, time.monotonic)
     app.state.parts = parts
-    for router in (health.router, *ROUTERS):
+    app.state.pages = pages
+    app.state.page_parts = PageParts(callers, Overview(database))
+    for router in (health.router, *ROUTERS, *(pages.routers if pages else ())):
         app.include_router(router)
     install_handlers(app)
-    _install_middleware(app, parts)
+    _install_middleware(app, parts, callers, pages)
     app.openapi = _describe_once(app)  # type: ignore[method-assign]
     return app
 
@@ -86,18 +96,20 @@ def policy_of(settings: ServiceSettings) -> Policy:
     return Policy(design_workers=settings.design_workers, max_age_s=max_age_s)
 
 
-def _install_middleware(app: FastAPI, parts: Parts) -> None:
+def _install_middleware(app: FastAPI, parts: Parts, callers: Callers, pages: Pages | None) -> None:
     """Put everything before the routes; what is added last is met first."""
     settings = parts.settings
     larger = dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max)
-    callers = Callers(parts.service, settings, time.monotonic)
+    open_paths = OPEN_PATHS | (pages.open_paths if pages else frozenset())
     app.add_middleware(Gate, requests_max=settings.requests_max)
     app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, larger=larger, timeout_s=settings.body_timeout_s)
     app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
     app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
-    app.add_middleware(Access, callers=callers)
+    app.add_middleware(Access, callers=callers, open_paths=open_paths)
     app.add_middleware(Failures)
     app.add_middleware(Measured, metrics=parts.metrics)
+    if pages is not None:
+        app.add_middleware(pages.wrap)
     app.add_middleware(RequestIds)
 
 

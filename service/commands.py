@@ -5,7 +5,7 @@ So tokens can be made before anybody may call, and an archive can be taken while
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,36 +23,50 @@ SCOPES = ("read", "report", "admin")
 token_app = typer.Typer(help="Say who may use the service.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def add_commands(app: typer.Typer) -> None:
-    """Mount the commands."""
-    app.command()(serve)
+def add_commands(app: typer.Typer, make_pages: Callable[[], Any] | None = None) -> None:
+    """Mount the commands.
+
+    Args:
+        app: The command line.
+        make_pages: Makes the web pages of `serve` (`ringtune.service.api.pages.Pages`); None for an API alone.
+    """
+    app.command()(_serve_command(make_pages))
     app.add_typer(token_app, name="token")
     app.command("export")(export_archive)
     app.command("import")(import_archive)
 
 
-def serve(
-    *,
-    host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1]; others need a token.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port [8470]; 0: any free one.")] = None,
-    database_url: DatabaseUrl = None,
-    tls_certificate: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM; with --tls-key: HTTPS.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM.")] = None,
-    log_format: Annotated[str | None, typer.Option(metavar="text|json", help="Of the log on stderr.")] = None,
-) -> int:
-    """Run the shared service: it remembers what tuning runs found and gives every job the best known start."""
-    from .serving import serve as serve_forever  # noqa: PLC0415  (each command imports what it needs)
+def _serve_command(make_pages: Callable[[], Any] | None) -> Callable[..., int]:
+    """Return `ringtune serve` with these pages."""
 
-    settings = _settings(
-        host=host,
-        port=port,
-        database_url=database_url,
-        tls_certificate=tls_certificate,
-        tls_key=tls_key,
-        log_format=log_format,
-    )
-    serve_forever(settings, announce=_say)
-    return 0
+    def serve(
+        *,
+        host: Annotated[str | None, typer.Option(help="Address to listen on [127.0.0.1]; others need a token.")] = None,
+        port: Annotated[int | None, typer.Option(help="Port [8470]; 0: any free one.")] = None,
+        database_url: DatabaseUrl = None,
+        tls_certificate: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="PEM; with --tls-key: HTTPS.")
+        ] = None,
+        tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM.")] = None,
+        log_format: Annotated[str | None, typer.Option(metavar="text|json", help="Of the log on stderr.")] = None,
+    ) -> int:
+        """Run the shared service: it remembers what tuning runs found and gives every job the best known start."""
+        settings = _settings(
+            host=host,
+            port=port,
+            database_url=database_url,
+            tls_certificate=tls_certificate,
+            tls_key=tls_key,
+            log_format=log_format,
+        )
+        with _of_the_extra():
+            from .serving import serve as serve_forever  # noqa: PLC0415  (each command imports what it needs)
+
+            pages = None if make_pages is None else make_pages()
+        serve_forever(settings, announce=_say, pages=pages)
+        return 0
+
+    return serve
 
 
 @token_app.command("create")
@@ -134,8 +148,28 @@ def import_archive(
     return 0
 
 
+@contextmanager
+def _of_the_extra() -> Iterator[None]:
+    """Say what to install where a package that only the service needs is missing.
+
+    Raises:
+        ConfigError: If one is.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in {"", "ringtune"}:
+            raise
+        raise ConfigError(
+            f"the package {missing} is not installed: the service needs it, jobs do not; "
+            "install what the service needs with: pip install 'ringtune[service]'"
+        ) from error
+
+
 def _settings(**flags: Any) -> Any:
-    from .settings import ServiceSettings  # noqa: PLC0415  (each command imports what it needs)
+    with _of_the_extra():
+        from .settings import ServiceSettings  # noqa: PLC0415  (each command imports what it needs)
 
     return ServiceSettings.read(**flags)
 
@@ -147,10 +181,11 @@ def _service(database_url: str | None) -> Iterator[Any]:
     Raises:
         StoreError: If it cannot be used, or a call on it fails.
     """
-    from .domain.policy import Policy  # noqa: PLC0415  (each command imports what it needs)
-    from .domain.service import Service  # noqa: PLC0415
-    from .serving import prepare_data_folder, store_errors  # noqa: PLC0415
-    from .store.database import Database  # noqa: PLC0415
+    with _of_the_extra():
+        from .domain.policy import Policy  # noqa: PLC0415  (each command imports what it needs)
+        from .domain.service import Service  # noqa: PLC0415
+        from .serving import prepare_data_folder, store_errors  # noqa: PLC0415
+        from .store.database import Database  # noqa: PLC0415
 
     settings = _settings(database_url=database_url)
     prepare_data_folder(settings)

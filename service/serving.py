@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ringtune.errors import ConfigError, StoreError
 
+from .api.pages import Pages
 from .api.parts import Parts
 from .app import create_app
 from .errors import ServiceError
@@ -44,12 +45,13 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(settings: ServiceSettings, announce: Callable[[str], None]) -> None:
+def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pages | None = None) -> None:
     """Serve until SIGTERM or SIGINT, then finish what was accepted.
 
     Args:
         settings: Where to listen, where the data are.
         announce: Takes a line when the service answers.
+        pages: For people, at the same address; None for an API alone.
 
     Raises:
         ConfigError: If the address cannot be used, or is not loopback and no token exists.
@@ -57,7 +59,7 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None]) -> None:
     """
     prepare_data_folder(settings)
     with store_errors():
-        app = create_app(settings)
+        app = create_app(settings, pages)
     parts: Parts = app.state.parts
     try:
         with store_errors():

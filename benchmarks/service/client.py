@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import uvloop
 
@@ -22,6 +22,14 @@ LOST = 0
 """The status of a request whose connection was closed."""
 UNSENT = -1
 """The status of a request for which no connection was free when it was due."""
+
+
+class Reply(NamedTuple):
+    """What was answered; the status is `LOST` where the connection was closed."""
+
+    status: int
+    head: bytes
+    body: bytes
 
 
 @dataclass
@@ -55,13 +63,13 @@ class Observed:
 
 
 class Connection(asyncio.Protocol):
-    """One socket; `send` returns the reply's status and head."""
+    """One socket, one request at a time."""
 
     def __init__(self) -> None:
         """Wait to be connected."""
         self._transport: asyncio.WriteTransport | None = None
         self._buffer = b""
-        self._answer: asyncio.Future[tuple[int, bytes]] | None = None
+        self._answer: asyncio.Future[Reply] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -76,7 +84,7 @@ class Connection(asyncio.Protocol):
         """End; what was asked last is lost."""
         del exc
         self._transport = None
-        self._finish(LOST, b"")
+        self._finish(Reply(LOST, b"", b""))
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a reply."""
@@ -86,14 +94,15 @@ class Connection(asyncio.Protocol):
             return
         head = self._buffer[:end].lower()
         length = int(head.partition(LENGTH)[2].partition(b"\r\n")[0])
-        if len(self._buffer) >= end + len(HEAD_END) + length:
+        body = self._buffer[end + len(HEAD_END) :]
+        if len(body) >= length:
             self._buffer = b""
-            self._finish(int(head[9:12]), head)
+            self._finish(Reply(int(head[9:12]), head, body))
 
-    async def send(self, request: bytes) -> tuple[int, bytes]:
-        """Send a request and return its reply's status and head; `LOST` if the connection is."""
+    async def send(self, request: bytes) -> Reply:
+        """Send a request and return its reply."""
         if self._transport is None:
-            return LOST, b""
+            return Reply(LOST, b"", b"")
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
@@ -103,9 +112,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _finish(self, status: int, head: bytes) -> None:
+    def _finish(self, reply: Reply) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result((status, head))
+            self._answer.set_result(reply)
 
 
 @dataclass(frozen=True)
@@ -166,9 +175,9 @@ async def _driven(port: int, load: Load) -> Observed:
 async def _closed_loop(connection: Connection, load: Load, begun_s: float, observed: Observed) -> None:
     sent_s = time.perf_counter()
     while sent_s - begun_s < load.seconds and connection.is_open:
-        status, head = await connection.send(load.requests())
+        reply = await connection.send(load.requests())
         now_s = time.perf_counter()
-        observed.note(status, head, now_s - sent_s)
+        observed.note(reply.status, reply.head, now_s - sent_s)
         sent_s = now_s
 
 
@@ -195,7 +204,7 @@ async def _open_loop(
 async def _one(
     connection: Connection, wanted: bytes, due_s: float, idle: deque[Connection], observed: Observed
 ) -> None:
-    status, head = await connection.send(wanted)
-    observed.note(status, head, time.perf_counter() - due_s)
+    reply = await connection.send(wanted)
+    observed.note(reply.status, reply.head, time.perf_counter() - due_s)
     if connection.is_open:
         idle.append(connection)

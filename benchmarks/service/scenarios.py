@@ -10,6 +10,7 @@ import numpy as np
 
 from .client import Load, Observed, cycled, drive, request
 from .filling import BASELINE_MS, SEED, Known, candidates, job_id_of, query_of, result_body
+from .jobs import run_jobs
 from .server import Server
 
 WARM_QUERIES = 64
@@ -114,6 +115,12 @@ def _batches(server: Server, known: Sequence[Known], seconds: float) -> Iterator
     yield measured(f"batches of {BATCH}, {BATCHES} jobs at once", server, load, trials=BATCH)
 
 
+def _jobs(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+    before_s = server.cpu_s()
+    observed, verdict = run_jobs(server.port, server.database_url, known, seconds)
+    yield Row("simulated jobs", observed, server.cpu_s() - before_s, remark=str(verdict))
+
+
 def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
     """Find the peak, offer five times as much, and then see how soon all is as before."""
     requests = _reporting(known)
@@ -186,5 +193,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "paced": Scenario(_paced),
     "results": Scenario(_results),
     "batches": Scenario(_batches),
+    "jobs": Scenario(_jobs),
     "overload": Scenario(_overload),
 }

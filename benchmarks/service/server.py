@@ -23,10 +23,12 @@ class Server:
     Attributes:
         port: On loopback.
         process_id: Of `ringtune serve`.
+        database_url: Of its database.
     """
 
     port: int
     process_id: int
+    database_url: str
 
     def cpu_s(self) -> float:
         """Return the processor time that its threads have used."""
@@ -61,7 +63,7 @@ def serving(url: str, folder: Path, variables: Mapping[str, str]) -> Iterator[Se
         if found is None:
             raise RuntimeError(f"the service did not start ({line!r}); its log is {folder / 'service.log'}")
         threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield Server(int(found[1]), process.pid)
+        yield Server(int(found[1]), process.pid, url)
     finally:
         process.terminate()
         try:

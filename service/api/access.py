@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may: deny by default.
 
-Every path needs a bearer token, but for those in `OPEN_PATHS`; every route needs the scope that it declares, and
-`admin` if it declares none. Where the service listens on loopback and no token was ever created, it is open to this
-machine: then the Host and Origin headers must name loopback, or a web page could reach it under a name of its own.
+Every path needs a bearer token, but for those in `OPEN_PATHS` and those that pages for people name; every route needs
+the scope that it declares, and `admin` if it declares none. Where the service listens on loopback and no token was ever
+created, it is open to this machine: then the Host and Origin headers must name loopback, or a web page could reach it
+under a name of its own.
 """
 
 import asyncio
@@ -29,6 +30,7 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """What DESIGN calls open."""
 CALLER_KEY = "ringtune.caller"
 SCOPES_KEY = "ringtune.scopes"
+OPEN_KEY = "ringtune.is_open"
 SCOPE_EXTENSION = "x-ringtune-scope"
 ADMIN = "admin"
 SCHEME = "bearer"
@@ -53,7 +55,7 @@ async def authorize(request: Request) -> None:
         Forbidden: If the token does not have it.
     """
     needed = (getattr(request.scope.get("route"), "openapi_extra", None) or {}).get(SCOPE_EXTENSION, ADMIN)
-    if request.url.path not in OPEN_PATHS:
+    if not request.scope.get(OPEN_KEY, False):
         check_scope(request.scope, needed)
 
 
@@ -159,14 +161,16 @@ class Callers:
 class Access:
     """ASGI middleware: no request passes without a caller, whatever the path, unless the path is open."""
 
-    def __init__(self, app: ASGIApp, *, callers: Callers) -> None:
+    def __init__(self, app: ASGIApp, *, callers: Callers, open_paths: frozenset[str] = OPEN_PATHS) -> None:
         """Wrap `app`."""
         self._app = app
         self._callers = callers
+        self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its caller, or answer 401 or 421."""
-        if scope["type"] == "lifespan" or scope["path"] in OPEN_PATHS:
+        if scope["type"] == "lifespan" or scope["path"] in self._open_paths:
+            scope[OPEN_KEY] = True
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":

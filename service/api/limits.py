@@ -6,7 +6,8 @@ What is over a bound is refused at once, with `Retry-After` where waiting helps;
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,6 +21,8 @@ from .refusals import BodyTimeoutError, UnsupportedMediaTypeError
 MAX_CALLERS = 10_000
 READ_FACTOR = 4
 """How much of a body that is too large is read before the connection is cut."""
+HELD_FACTOR = 4
+"""Of the largest body: what all bodies together may have in memory, until their requests are answered."""
 STREAMS = frozenset({"/v1/events"})
 """Replies that last: they have a bound of their own and take no slot."""
 
@@ -67,7 +70,10 @@ class RateLimit:
 
 
 class BodyLimit:
-    """ASGI middleware: reads the body, counting it, before anything works on it; compressed bodies are refused."""
+    """ASGI middleware: reads the body, counting it, before anything works on it; compressed bodies are refused.
+
+    All bodies that are in memory are counted together, too: there is room for a few of the largest.
+    """
 
     def __init__(self, app: ASGIApp, *, bytes_max: int, larger: Mapping[str, int], timeout_s: float) -> None:
         """Allow `bytes_max`, or what `larger` says for a path; a body has to be there after `timeout_s`."""
@@ -75,6 +81,7 @@ class BodyLimit:
         self._bytes_max = bytes_max
         self._larger = larger
         self._timeout_s = timeout_s
+        self._room = _Room(HELD_FACTOR * max(bytes_max, *larger.values(), 0))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its whole body, or answer 408, 413 or 415."""
@@ -85,28 +92,63 @@ class BodyLimit:
         if b"content-length" not in headers and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        try:
-            body = await self._read(scope["path"], headers, receive)
-        except ServiceError as error:
-            await send_problem(error, scope, receive, send)
-            return
-        if body is not None:
-            await self._app(scope, _replay(body, receive), send)
+        with self._room.share() as share:
+            try:
+                body = await self._read(scope["path"], headers, receive, share)
+            except ServiceError as error:
+                await send_problem(error, scope, receive, send)
+                return
+            if body is not None:
+                await self._app(scope, _replay(body, receive), send)
 
-    async def _read(self, path: str, headers: Mapping[bytes, bytes], receive: Receive) -> bytes | None:
+    async def _read(self, path: str, headers: Mapping[bytes, bytes], receive: Receive, share: "_Share") -> bytes | None:
         """Return the body, or None if the client went away."""
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding != b"identity":
             raise UnsupportedMediaTypeError("compressed bodies are not read; send it without Content-Encoding")
         bytes_max = self._larger.get(path, self._bytes_max)
         try:
-            return await asyncio.wait_for(_gather(receive, bytes_max), self._timeout_s)
+            return await asyncio.wait_for(_gather(receive, bytes_max, share), self._timeout_s)
         except asyncio.TimeoutError as error:
             raise BodyTimeoutError(f"the body was not there after {self._timeout_s:g} s; send it faster") from error
 
 
-async def _gather(receive: Receive, bytes_max: int) -> bytes | None:
-    """Return the body, or None if the client went away.
+class _Room:
+    """Bytes of bodies that are in memory, of all requests."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.held = 0
+
+    @contextmanager
+    def share(self) -> Iterator["_Share"]:
+        """Count one request's bytes while it lasts."""
+        share = _Share(self)
+        try:
+            yield share
+        finally:
+            self.held -= share.held
+
+
+class _Share:
+    """The bytes of one request."""
+
+    def __init__(self, room: _Room) -> None:
+        self._room = room
+        self.held = 0
+
+    def take(self, count: int) -> None:
+        """Count bytes; raises Overloaded where there is no room for them."""
+        if self._room.held + count > self._room.bytes_max:
+            raise Overloaded(
+                f"{self._room.held} bytes of bodies are at work; nothing was done with this one; try again"
+            )
+        self._room.held += count
+        self.held += count
+
+
+async def _gather(receive: Receive, bytes_max: int, share: _Share) -> bytes | None:
+    """Return the body, or None if the client went away; raises Overloaded where all bodies together are too large.
 
     A little too much is read to its end and dropped: a connection that is closed on a client that still sends resets,
     and the client would never read why.
@@ -121,6 +163,7 @@ async def _gather(receive: Receive, bytes_max: int) -> bytes | None:
         part = message.get("body", b"")
         size += len(part)
         if size <= bytes_max:
+            share.take(len(part))
             parts.append(part)
         has_more = message.get("more_body", False)
     if size > bytes_max:

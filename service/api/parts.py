@@ -4,6 +4,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
@@ -24,6 +25,8 @@ from .refusals import UnreadableBodyError
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 """What a route may answer besides, for OpenAPI."""
+LOOKING_THREADS = 6
+"""Fewer than the database has connections: whoever writes finds one."""
 HEALTH_THREADS = 2
 """Of their own, so that health is answered while all others are busy."""
 
@@ -40,6 +43,7 @@ class Parts:
         listeners: Clients of the events.
         ending: Set when the process is asked to end: replies that last end then.
         health_threads: Bounds the threads of health checks.
+        looking: The threads that look for recommendations: of their own, so that they wait for no commit.
     """
 
     settings: ServiceSettings
@@ -49,6 +53,7 @@ class Parts:
     listeners: Listeners
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     health_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(HEALTH_THREADS))
+    looking: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKING_THREADS, "ringtune-look"))
 
 
 async def parts_of(request: Request) -> Parts:

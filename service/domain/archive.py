@@ -2,12 +2,12 @@
 """Export and import: everything that was learned as JSON lines, which any database of this service takes back.
 
 The first line says what it is; then each study is followed by its results, in the order in which they were stored, and
-its runs. Leases, tokens and the audit stay where they are. What is derived is derived anew.
+its runs; the last line seals them. Leases, tokens and the audit stay where they are. What is derived is derived anew.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -21,6 +21,7 @@ from ringtune.service.store.rows import Row
 from ringtune.service.store.tables import reports as reports_table
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
 
+from .archive_seal import SEALED_SCHEMA, Seal, check_whole, rereadable
 from .canonical import canonical, digest
 from .policy import Policy
 from .spaces import study_space
@@ -30,7 +31,8 @@ from .submission import prepare
 from .summing import Changes
 from .values import Adoption, Imported, ReportedResult
 
-SCHEMA = 1
+UNSEALED_SCHEMA = 1
+"""Of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
 CHUNK = 500
 """Lines per transaction: others write meanwhile."""
 STUDY_ID = re.compile(r"[0-9a-f]{32}")
@@ -56,29 +58,29 @@ class Archive:
 
     def export(self) -> Iterator[str]:
         """Yield lines without their ends, as of one moment, a few rows in memory at a time."""
+        seal = Seal()
         with self._database.reading() as connection:
-            yield canonical({"type": "archive", "schema": SCHEMA})
-            for study_id in studies.all_ids(connection):
-                study = studies.get(connection, study_id)
-                if study is not None:
-                    yield _line("study", study)
-                for row in reports.of_study(connection, study_id):
-                    yield _line("result", row, without=("number",))
-                for row in reports.all_runs(connection, study_id):
-                    yield _line("run", row)
+            yield from map(seal.add, _lines(connection))
+        yield seal.line
 
     def take(self, lines: Iterable[str]) -> Imported:
         """Store what an export wrote, beside what is there; what is there already changes nothing.
 
+        Args:
+            lines: All of an export's, with their newlines or without.
+
         Raises:
-            InvalidRequest: If a line is none of an export; the lines before it may be stored.
+            InvalidRequest: If the export is not whole: nothing is stored; or if a line is none of an export: the lines
+                before it may be stored.
             ResultConflict: If a trial has another result here; the lines before it may be stored.
         """
-        numbered = enumerate(lines, start=1)
-        first = next(numbered, None)
-        header = None if first is None else _object(*first)
-        if header is None or header.get("type") != "archive" or header.get("schema") != SCHEMA:
-            raise InvalidRequest(f"the first line is not that of an archive of schema {SCHEMA}")
+        with rereadable(lines) as read:
+            if _schema(next(read(), "")) == SEALED_SCHEMA:
+                check_whole(read())
+            return Imported(**vars(self._take_all(read())))
+
+    def _take_all(self, lines: Iterable[str]) -> _Counts:
+        numbered = islice(enumerate(lines, start=1), 1, None)
         counts, ids = _Counts(), dict[str, str]()
         while chunk := list(islice(numbered, CHUNK)):
             with self._database.writing(reports.LOCK) as connection:
@@ -87,7 +89,7 @@ class Archive:
             audit.record(connection, "archive_taken", "ledger", vars(counts))
         for study_id in ids.values():
             self._cache.forget(study_id)
-        return Imported(**vars(counts))
+        return counts
 
 
 class _Chunk:
@@ -107,7 +109,12 @@ class _Chunk:
         self._results: dict[str, list[dict[str, Any]]] = {}
 
     def take(self, chunk: list[tuple[int, str]]) -> None:
-        takers = {"study": self._take_study, "result": self._take_result, "run": self._take_run}
+        takers: dict[str, Callable[[dict[str, Any]], None]] = {
+            "study": self._take_study,
+            "result": self._take_result,
+            "run": self._take_run,
+            "end": _pass,
+        }
         for number, line in chunk:
             data = _object(number, line)
             taker = takers.get(str(data.pop("type", None)))
@@ -181,7 +188,7 @@ class _Chunk:
             stored = known.get((study_id, row["trial_id"]))
             if stored is None:
                 known[study_id, row["trial_id"]] = row
-                changes.add(row, is_baseline=self._known[study_id].is_baseline(row))
+                changes.add(row)
                 new.append(row)
             elif stored["body_digest"] != row["body_digest"]:
                 raise ResultConflict(f"trial {row['trial_id']} has another result here; nothing of it was changed")
@@ -189,6 +196,34 @@ class _Chunk:
         changes.save(self._connection, self._policy.max_speedup)
         self._counts.results += len(new)
         self._counts.same += len(rows) - len(new)
+
+
+def _lines(connection: Connection) -> Iterator[str]:
+    """Yield an export's lines but for the last."""
+    yield canonical({"type": "archive", "schema": SEALED_SCHEMA})
+    for study_id in studies.all_ids(connection):
+        study = studies.get(connection, study_id)
+        if study is not None:
+            yield _line("study", study)
+        for row in reports.of_study(connection, study_id):
+            yield _line("result", row, without=("number",))
+        for row in reports.all_runs(connection, study_id):
+            yield _line("run", row)
+
+
+def _schema(first: str) -> int:
+    """Return the schema that an archive's first line names; raises InvalidRequest if it is none that is known."""
+    header = _object(1, first)
+    if header.get("type") != "archive" or header.get("schema") not in {UNSEALED_SCHEMA, SEALED_SCHEMA}:
+        raise InvalidRequest(
+            f"the first line is not that of an archive of schema {UNSEALED_SCHEMA} or {SEALED_SCHEMA}; "
+            "give what an export wrote"
+        )
+    return int(header["schema"])
+
+
+def _pass(_data: dict[str, Any]) -> None:
+    """Take nothing of the last line, which was looked at first."""
 
 
 def _line(kind: str, row: Row, without: tuple[str, ...] = ()) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of each result in the writer's transaction: new, the same again, late, quarantined, or a conflict."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from ringtune.service.errors import ResultConflict, StudyNotFound, TrialConflict
 from ringtune.service.store import leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
+from ringtune.tuner import Phase
 
 from .evidence import mean_log_step
 from .plausibility import is_possible
@@ -66,7 +68,7 @@ class Committing:
         elif trial is not None and _is_late(submission, trial, now):
             status, reason = "late", "the lease had ended: the config may be measured by another job too"
         row = {**submission.row, "status": status, "status_reason": reason, "received_unix_s": now}
-        changes.add(row, is_baseline=submission.is_baseline)
+        changes.add(row)
         return Stored(submission.trial_id, status, reason), row
 
     def _doubt(self, submission: Submission, changes: Changes) -> str | None:
@@ -74,19 +76,24 @@ class Committing:
         if submission.suspicion is not None:
             return submission.suspicion
         row, limit = submission.row, self._policy.max_configs_per_job
+        if row["phase"] == Phase.BASELINE.value and row["valid"] and changes.is_other_baseline(row):
+            return "the job's baseline is another config: that which it reported first"
         if changes.other_configs(row) >= limit:
             return f"the job has measured {limit} other configs of this study, more than a search takes"
-        baseline = changes.baseline(row)
-        expected = None if baseline is None else mean_log_step(baseline)
-        if expected is None or row["median_step_ms"] is None or not row["valid"]:
-            return None
-        log_speedup = expected - changes.log_step(row)
-        if is_possible(log_speedup, self._policy.max_speedup):
-            return None
-        return (
-            f"a median step of {row['median_step_ms']:.4g} ms is more than {1 + self._policy.max_speedup:g} times "
-            "away from the job's own baseline"
-        )
+        return _doubt_beside(changes.baseline(row), row, self._policy.max_speedup)
+
+
+def _doubt_beside(baseline: Row | None, row: Row, max_speedup: float) -> str | None:
+    """Return why a step time is doubted beside the job's own baseline."""
+    expected = None if baseline is None else mean_log_step(baseline)
+    if expected is None or row["median_step_ms"] is None or not row["valid"]:
+        return None
+    if is_possible(expected - math.log(row["median_step_ms"]), max_speedup):
+        return None
+    return (
+        f"a median step of {row['median_step_ms']:.4g} ms is more than {1 + max_speedup:g} times away from the job's "
+        "own baseline"
+    )
 
 
 def _again(submission: Submission, known: Row) -> Outcome:

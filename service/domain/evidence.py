@@ -9,6 +9,8 @@
 | m | the lower median of the d: one job moves it no further than to another job's d |
 | s^2 | variance of d between jobs: their scatter about m, by the median absolute deviation, and what is usual |
 
+Jobs that are judged together have the same baseline config: speed-ups over different ones are not comparable.
+
 The bounds are exp(m -+ t s / sqrt(k)) - 1 with Student's t. With n > 2, k = n - 1: one job may lie, and so it does
 not make the interval narrower. A config is *confirmed* when at least two jobs measured it and the lower bound is above
 zero; it is *promising* when m is above zero. A promising one that is not confirmed is a prior: a job must test it.

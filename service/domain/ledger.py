@@ -26,7 +26,7 @@ class Ledger:
         self._cache = cache
         self._writer = writer
         self._policy = policy
-        self._logs = RunLogs(database, studies, cache, self.tell_batch)
+        self._logs = RunLogs(database, studies, self.tell_batch)
 
     def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> Stored:
         """Store the result of a trial, which may be new; the same again changes nothing.

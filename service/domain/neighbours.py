@@ -12,8 +12,8 @@ The model or the hardware must be the same. A model whose bytes and tensors nobo
 Beyond MAX_DISTANCE a study says nothing.
 
 At another layout the measured gain of a config is corrected by what the cost model says that the layouts differ:
-gain = measured there + (expected here - expected there), each as ln(default's step / config's step). A rank computes as
-much here as there.
+gain = measured there + (expected here - expected there), each as ln(baseline's step / config's step), with the baseline
+that the gain was measured over. A rank computes as much here as there.
 """
 
 import math
@@ -83,29 +83,32 @@ def corrected_gains(
     *,
     gradient_bytes: Sequence[int],
     layouts: tuple[Sequence[int], Sequence[int]],
-    baseline_step_ms: float | None,
+    baselines: Sequence[Config],
+    default_step_ms: float | None,
 ) -> tuple[float, ...]:
     """Return what configs of the engine should gain at another layout.
 
     Args:
         configs: As they were measured; here they run as this layout adapts them.
-        gains: ln(default's step / config's step), measured at the first layout.
+        gains: ln(baseline's step / config's step), measured at the first layout.
         gradient_bytes: Of each tensor of a step; where none is known the gains stay as they are.
         layouts: Ranks per host, where it was measured and where it is asked for.
-        baseline_step_ms: The default's median step at the first layout, if known.
+        baselines: What each gain is over.
+        default_step_ms: The default's median step at the first layout, if known.
     """
     if not gradient_bytes or layouts[0] == layouts[1] or any(sum(layout) == 1 for layout in layouts):
         return tuple(gains)
     costs, default = EngineCosts(), default_config()
     jobs = [JobShape(tuple(gradient_bytes), tuple(layout)) for layout in layouts]
-    step_s = MS_TO_S * (UNMEASURED_STEP_MS if baseline_step_ms is None else baseline_step_ms)
+    step_s = MS_TO_S * (UNMEASURED_STEP_MS if default_step_ms is None else default_step_ms)
     compute_s = computing_s(jobs[0], costs, default, step_s)
-    run = (configs, [adapted(config, layouts[1], ENGINE_TARGET) for config in configs])
+    measured = [*baselines, *configs]
+    run = (measured, [adapted(config, layouts[1], ENGINE_TARGET) for config in measured])
     there, here = (
-        np.log(expected_step_s(job, costs, compute_s, [default, *run_there]))
-        for job, run_there in zip(jobs, run, strict=True)
+        np.log(expected_step_s(job, costs, compute_s, run_there)) for job, run_there in zip(jobs, run, strict=True)
     )
-    change = (here[0] - here[1:]) - (there[0] - there[1:])
+    count = len(baselines)
+    change = (here[:count] - here[count:]) - (there[:count] - there[count:])
     return tuple(gain + float(difference) for gain, difference in zip(gains, change, strict=True))
 
 

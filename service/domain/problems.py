@@ -3,6 +3,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -74,12 +75,16 @@ class Problems:
 def trials(rows: Sequence[Row], baselines: Sequence[Row], space: SearchSpace) -> list[dict[str, Any]]:
     """Return results as trials, the baseline first, step times scaled to what the median job's baseline takes.
 
+    Jobs whose baseline is not that of the most jobs stay as they are: nothing says how they compare.
+
     Args:
         rows: Ledger rows, the oldest first.
         baselines: Rows of `job_summaries` with jobs' baselines.
         space: The study's; its default is the baseline.
     """
-    means = {row["job_id"]: mean for row in baselines if (mean := mean_log_step(row)) is not None}
+    shared = Counter(row["baseline"] for row in baselines).most_common(1)
+    alike = (row for row in baselines if row["baseline"] == shared[0][0])
+    means = {row["job_id"]: mean for row in alike if (mean := mean_log_step(row)) is not None}
     usual = sorted(means.values())[len(means) // 2] if means else 0.0
     samples: dict[Config, list[list[float]]] = {_default(space): []}
     for row in rows:

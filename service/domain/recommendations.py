@@ -23,6 +23,7 @@ from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_eng
 from .spaces import ENGINE_TARGET
 from .studies import MAX_HOSTS, digest_of
 from .study_cache import key_of
+from .summing import ENGINE_DEFAULT
 from .values import Evidence, ModelCandidate, Recommendation, RecommendationQuery, StudyKey
 
 MAX_CANDIDATES = 50
@@ -73,17 +74,12 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
     if row is not None and row["config_digest"] is not None:
         return _exact(row, asked)
     if row is not None and studies.counts(connection, [row["study_id"]]).get(row["study_id"], (0, 0))[1] > 1:
-        return _default(query, "several jobs measured this key, and nothing beats the default")
+        return _default(query, "several jobs measured this key, and nothing beats their baseline")
     near = _nearest(connection, asked, query)
     return near or _default(query, "nothing that is faster was measured near enough")
 
 
 def _exact(row: Row, asked: StudyKey) -> Recommendation:
-    reason = (
-        f"{row['jobs']} jobs measured it on this key, and its lower bound is the best"
-        if row["is_confirmed"]
-        else f"measured on this key by {row['jobs']} job(s), not yet confirmed: test it first"
-    )
     return Recommendation(
         config=Config(json.loads(row["config"])),
         source="exact",
@@ -92,8 +88,17 @@ def _exact(row: Row, asked: StudyKey) -> Recommendation:
         evidence=_evidence(row, row["now_unix_s"]),
         key=asked,
         distance=0.0,
-        reason=reason,
+        reason=_reason(row),
     )
+
+
+def _reason(row: Row) -> str:
+    if row["is_confirmed"]:
+        return f"{row['jobs']} jobs measured it on this key, and its lower bound is the best"
+    measured = f"measured on this key by {row['jobs']} job(s)"
+    if row["is_over_default"]:
+        return f"{measured}, not yet confirmed: test it first"
+    return f"{measured} over another baseline than the default: test it first"
 
 
 def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Recommendation | None:
@@ -139,22 +144,10 @@ def _order(neighbour: _Neighbour) -> tuple[bool, float, str]:
 
 def _best_there(connection: Connection, neighbour: _Neighbour, asked: StudyKey) -> tuple[Config, Row, float] | None:
     """Return the neighbour's best config here, its row, and its expected gain as ln; None if none should gain."""
-    study_id = neighbour.row["study_id"]
-    rows = summaries.promising_of(connection, study_id, CONFIGS_PER_NEIGHBOUR)
+    rows = summaries.promising_of(connection, neighbour.row["study_id"], CONFIGS_PER_NEIGHBOUR)
     measured = [Config(json.loads(row["config"])) for row in rows]
-    gains = [math.log1p(row["speedup"]) for row in rows]
-    space = SearchSpace.from_json(json.loads(neighbour.row["space"]))
-    if neighbour.key.model == asked.model and asked.target == ENGINE_TARGET and is_of_engine(space):
-        gains = list(
-            corrected_gains(
-                measured,
-                gains,
-                gradient_bytes=json.loads(neighbour.row["gradient_bytes"]),
-                layouts=(neighbour.key.layout, asked.layout),
-                baseline_step_ms=_baseline_step_ms(summaries.baselines_of(connection, study_id, BASELINES)),
-            )
-        )
     configs = [adapted(config, asked.layout, asked.target) for config in measured]
+    gains = _gains_here(connection, neighbour, asked, rows, measured)
     found = [
         (config, row, gain)
         for config, row, gain in zip(configs, rows, gains, strict=True)
@@ -163,14 +156,34 @@ def _best_there(connection: Connection, neighbour: _Neighbour, asked: StudyKey) 
     return max(found, key=_worth, default=None)
 
 
+def _gains_here(
+    connection: Connection, neighbour: _Neighbour, asked: StudyKey, rows: Sequence[Row], measured: Sequence[Config]
+) -> Sequence[float]:
+    """Return the gains that the neighbour measured as ln, as the cost model moves them to the asked layout."""
+    gains = [math.log1p(row["speedup"]) for row in rows]
+    space = SearchSpace.from_json(json.loads(neighbour.row["space"]))
+    if neighbour.key.model != asked.model or asked.target != ENGINE_TARGET or not is_of_engine(space):
+        return gains
+    return list(
+        corrected_gains(
+            measured,
+            gains,
+            gradient_bytes=json.loads(neighbour.row["gradient_bytes"]),
+            layouts=(neighbour.key.layout, asked.layout),
+            baselines=[Config(json.loads(row["baseline"])) for row in rows],
+            default_step_ms=_default_step_ms(summaries.baselines_of(connection, neighbour.row["study_id"], BASELINES)),
+        )
+    )
+
+
 def _is_default(config: Config, asked: StudyKey) -> bool:
     return asked.target == ENGINE_TARGET and config == default_config()
 
 
-def _worth(found: tuple[Config, Row, float]) -> tuple[bool, float]:
+def _worth(found: tuple[Config, Row, float]) -> tuple[bool, bool, float]:
     """Return what orders configs of one study: the lower bound, moved as the expectation is from there to here."""
     _, row, gain = found
-    return row["is_confirmed"], gain - math.log1p(row["speedup"]) + math.log1p(row["ci_low"])
+    return row["is_confirmed"], row["is_over_default"], gain - math.log1p(row["speedup"]) + math.log1p(row["ci_low"])
 
 
 def _default(query: RecommendationQuery, reason: str, candidates: tuple[ModelCandidate, ...] = ()) -> Recommendation:
@@ -196,8 +209,9 @@ def _tensors(gradient_bytes: str) -> TensorSet | None:
     return TensorSet(sum(sizes), len(sizes)) if sizes else None
 
 
-def _baseline_step_ms(rows: Iterable[Row]) -> float | None:
-    means = [mean for mean in map(mean_log_step, rows) if mean is not None]
+def _default_step_ms(baselines: Iterable[Row]) -> float | None:
+    of_default = (row for row in baselines if row["baseline"] == ENGINE_DEFAULT)
+    means = [mean for mean in map(mean_log_step, of_default) if mean is not None]
     return math.exp(sum(means) / len(means)) if means else None
 
 
@@ -209,6 +223,7 @@ def _evidence(row: Row, now: float) -> Evidence:
         ci_low=row["ci_low"],
         ci_high=row["ci_high"],
         age_s=max(now - row["newest_unix_s"], 0.0),
+        baseline=json.loads(row["baseline"]),
     )
 
 

@@ -19,7 +19,6 @@ from ringtune.tuner.records import RecordError, RunRecord, SampleRecord, record_
 
 from .canonical import canonical, digest
 from .studies import Studies
-from .study_cache import StudyCache
 from .submission import check_id
 from .values import Adoption, ReportedResult, Stored, StoredRun, Study, StudyKey
 
@@ -41,10 +40,9 @@ def trial_id_of(run_id: str, window: int) -> str:
 class RunLogs:
     """Takes logs apart."""
 
-    def __init__(self, database: Database, studies: Studies, cache: StudyCache, tell_batch: TellBatch) -> None:
+    def __init__(self, database: Database, studies: Studies, tell_batch: TellBatch) -> None:
         """Store results by `tell_batch`, and remember the runs in `database`."""
         self._database = database
-        self._cache = cache
         self._studies = studies
         self._tell_batch = tell_batch
 
@@ -53,25 +51,33 @@ class RunLogs:
         runs = _runs(records)
         if not any(log.run for log in runs):
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
-        return tuple(self._take_one(log, job_id) for log in runs)
+        baselines: dict[str, Mapping[str, Any]] = {}
+        return tuple(self._take_one(log, job_id, baselines) for log in runs)
 
-    def _take_one(self, log: RunLog, job_id: str | None) -> StoredRun:
+    def _take_one(self, log: RunLog, job_id: str | None, baselines: dict[str, Mapping[str, Any]]) -> StoredRun:
+        """Store one run; `baselines` has the job's own by study, which is that of its first run."""
         if log.run is None:
             return StoredRun(log.run_id, None, reason="the run's first record is missing; nothing was stored")
         check_id("run_id", log.run_id)
         header = canonical(record_to_json(log.run))
-        with self._database.looking() as connection:
-            known = reports.run(connection, log.run_id)
-        if known is not None and known["body_digest"] != digest(header):
-            raise RunConflict(f"run {log.run_id} began otherwise in the log that is stored; it stays as it is")
+        is_known = self._is_known(log.run_id, header)
         study = self._study(log.run)
         results = _results(log, log.run, job_id or log.run_id)
+        if job_id is not None and baselines.setdefault(study.study_id, log.run.baseline) != log.run.baseline:
+            results = [named for named in results if named[1].adoption is None]  # a test beside another baseline
         stored: list[Stored] = []
         for start in range(0, len(results), MAX_BATCH):
             stored += self._tell_batch(study.study_id, results[start : start + MAX_BATCH])
-        if known is None:
+        if not is_known:
             self._remember(log.run_id, study.study_id, job_id or log.run_id, header, len(results))
         return _summary(log.run_id, study.study_id, stored)
+
+    def _is_known(self, run_id: str, header: str) -> bool:
+        with self._database.looking() as connection:
+            known = reports.run(connection, run_id)
+        if known is not None and known["body_digest"] != digest(header):
+            raise RunConflict(f"run {run_id} began otherwise in the log that is stored; it stays as it is")
+        return known is not None
 
     def _study(self, run: RunRecord) -> Study:
         try:

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, studies
 from ringtune.service.store.rows import Row
-from ringtune.tuner import Config, Phase, SearchSpace
+from ringtune.tuner import SearchSpace
 
-from .canonical import canonical, digest
 from .spaces import legal_space
 from .values import StudyKey
 
@@ -27,8 +26,6 @@ class KnownStudy:
         key: Its key.
         space: What is searched.
         legal: What may be measured, whatever the first job had fixed.
-        default: What all jobs are compared with: the config of a job that sets nothing.
-        default_digest: Of it, as the ledger writes it.
         gradient_bytes: Of each tensor of a step; empty where no job said.
     """
 
@@ -36,14 +33,7 @@ class KnownStudy:
     key: StudyKey
     space: SearchSpace
     legal: SearchSpace
-    default: Config
-    default_digest: str
     gradient_bytes: tuple[int, ...]
-
-    @staticmethod
-    def is_baseline(row: Row) -> bool:
-        """Tell whether a ledger row is of its job's own baseline, whatever that was."""
-        return bool(row["phase"] == Phase.BASELINE.value)
 
 
 def key_of(row: Row) -> StudyKey:
@@ -55,11 +45,8 @@ def key_of(row: Row) -> StudyKey:
 def known_study(row: Row) -> KnownStudy:
     """Return the study in a row."""
     key, space = key_of(row), SearchSpace.from_json(json.loads(row["space"]))
-    legal = legal_space(key.target, space)
-    default = legal.validate(legal.default())
-    default_digest = digest(canonical(default.to_json()))
     sizes = tuple(json.loads(row["gradient_bytes"]))
-    return KnownStudy(row["study_id"], key, space, legal, default, default_digest, sizes)
+    return KnownStudy(row["study_id"], key, space, legal_space(key.target, space), sizes)
 
 
 class StudyCache:

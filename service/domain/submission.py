@@ -28,7 +28,6 @@ class Submission:
         fencing_token: Of the lease, where one was given.
         row: The ledger's columns, without what only the writer knows: status, reason, time.
         suspicion: Why the result is not believed, or None.
-        is_baseline: Whether the job's other results are compared with it.
     """
 
     study_id: str
@@ -37,7 +36,6 @@ class Submission:
     fencing_token: int | None
     row: Mapping[str, Any]
     suspicion: str | None
-    is_baseline: bool = False
 
 
 class LegalConfigs:
@@ -83,7 +81,7 @@ def prepare(
     row["config_digest"] = config_digest
     reason = suspicion(result, max_speedup=max_speedup)
     identity = (study.study_id, trial_id, result.job_id, result.fencing_token)
-    return Submission(*identity, row, reason, study.is_baseline(row))
+    return Submission(*identity, row, reason)
 
 
 def check_id(name: str, text: str) -> None:

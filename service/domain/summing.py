@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The summaries: sums per job and config, and the verdict per config, kept in step with the ledger or rebuilt from it.
 
-The sums are whole numbers, so that it does not matter in which order, or in how many transactions, results came.
+The sums are whole numbers, so that it does not matter in which order, or in how many transactions, results came. A job
+has one baseline, the first that it reported; speed-ups over different baselines are never one estimate.
 """
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -14,10 +14,14 @@ from sqlalchemy import Connection
 from ringtune.service.store import reports, studies, summaries
 from ringtune.service.store.keys import Key
 from ringtune.service.store.rows import Row
-from ringtune.tuner import Phase
+from ringtune.tuner import Phase, default_config
 
+from .canonical import canonical
 from .evidence import COLUMNS, MAX_JOBS, job_estimate, judge, tally
-from .study_cache import known_study
+from .spaces import ENGINE_TARGET
+
+ENGINE_DEFAULT = canonical(default_config().to_json())
+"""What a job on the engine runs that sets nothing, as the ledger writes it."""
 
 
 class Changes:
@@ -51,23 +55,27 @@ class Changes:
         """Return the sums of the own baseline of the job that a ledger row is of."""
         return self._sums.get((row["study_id"], row["job_id"], summaries.BASELINE))
 
+    def is_other_baseline(self, row: Row) -> bool:
+        """Tell whether the job of a ledger row has another baseline than the row's config."""
+        baseline = self.baseline(row)
+        return baseline is not None and baseline["baseline"] != row["config"]
+
     def other_configs(self, row: Row) -> int:
         """Return how many configs the job of a ledger row has measured besides the row's."""
         job = (row["study_id"], row["job_id"])
         return self._counts.get(job, 0) - ((*job, row["config_digest"]) in self._sums)
 
-    def log_step(self, row: Row) -> float:
-        """Return ln(median step time in ms) of a valid row."""
-        return math.log(row["median_step_ms"])
-
-    def add(self, row: Row, *, is_baseline: bool) -> None:
-        """Add a ledger row, if it counts; `is_baseline`: to its job's baseline."""
-        if row["status"] not in reports.COUNTED or not row["valid"] or row["phase"] == Phase.WARMUP.value:
+    def add(self, row: Row) -> None:
+        """Add a ledger row, if it counts: to its job's baseline, or to what its job has of the config."""
+        if not _counts(row):
+            return
+        is_baseline = row["phase"] == Phase.BASELINE.value
+        if is_baseline and self.is_other_baseline(row):
             return
         job = (row["study_id"], row["job_id"])
         key = (*job, summaries.BASELINE if is_baseline else row["config_digest"])
         if key not in self._sums:
-            self._sums[key] = _empty(key)
+            self._sums[key] = {**_empty(key), "baseline": row["config"] if is_baseline else None}
             self._counts[job] = self._counts.get(job, 0) + (not is_baseline)
         sums = self._sums[key]
         for name, value in tally({**row, "speedup": None} if is_baseline else row).items():
@@ -90,6 +98,10 @@ class Changes:
         summaries.put_configs(connection, list(_config_rows(compared, {**known, **self._configs}, max_speedup)))
 
 
+def _counts(row: Row) -> bool:
+    return row["status"] in reports.COUNTED and bool(row["valid"]) and row["phase"] != Phase.WARMUP.value
+
+
 def _empty(key: Key) -> dict[str, Any]:
     identity = dict(zip(("study_id", "job_id", "config_digest"), key, strict=True))
     return {**identity, **dict.fromkeys(COLUMNS, 0), "newest_unix_s": 0.0}
@@ -99,13 +111,9 @@ def rebuild(connection: Connection, study_ids: Collection[str], max_speedup: flo
     """Derive the summaries of studies anew from the ledger; the caller holds its lock."""
     for study_id in study_ids:
         summaries.clear(connection, study_id)
-        row_of_study = studies.get(connection, study_id)
-        if row_of_study is None:
-            continue
-        study = known_study(row_of_study)
         changes = Changes({}, {})
         for row in reports.of_study(connection, study_id):
-            changes.add(row, is_baseline=study.is_baseline(row))
+            changes.add(row)
         changes.save(connection, max_speedup)
 
 
@@ -116,23 +124,37 @@ def rebuild_all(connection: Connection, max_speedup: float) -> None:
 
 def _config_rows(compared: Sequence[Row], configs: Mapping[Key, str], max_speedup: float) -> Iterator[dict[str, Any]]:
     for key, group in groupby(compared, key=lambda row: (row["study_id"], row["config_digest"])):
-        rows = list(group)
+        by_baseline = [list(rows) for _, rows in groupby(group, key=lambda row: row["own_baseline"])]
+        rows = max(by_baseline, key=_precedence)
         estimates = [found for row in rows if (found := job_estimate(row, _baseline(row))) is not None]
         verdict = judge(estimates, max_speedup)
-        interval = verdict.interval
+        interval, is_over_default = verdict.interval, _is_over_default(rows[0])
         yield {
             "study_id": key[0],
             "config_digest": key[1],
             "config": configs[key],
             "trials": int(rows[0]["all_trials"]),
             "jobs": int(rows[0]["all_jobs"]) - (len(rows) - len(estimates)),
-            "is_confirmed": verdict.is_confirmed,
+            "is_confirmed": verdict.is_confirmed and is_over_default,
             "is_promising": verdict.is_promising,
+            "baseline": rows[0]["own_baseline"] if interval else None,
+            "is_over_default": is_over_default,
             "speedup": interval.speedup if interval else None,
             "ci_low": interval.low if interval else None,
             "ci_high": interval.high if interval else None,
             "newest_unix_s": rows[0]["newest_unix_s"],
         }
+
+
+def _precedence(rows: Sequence[Row]) -> tuple[bool, bool, int, str]:
+    """Return what orders the jobs with one baseline among all that measured a config: the largest speak for it."""
+    baseline = rows[0]["own_baseline"]
+    return baseline is not None, _is_over_default(rows[0]), int(rows[0]["all_jobs"]), baseline or ""
+
+
+def _is_over_default(row: Row) -> bool:
+    """Tell whether a job's speed-up is one over the default; of other targets than the engine any baseline is it."""
+    return row["own_baseline"] is not None and (row["target"] != ENGINE_TARGET or row["own_baseline"] == ENGINE_DEFAULT)
 
 
 def _baseline(row: Row) -> Row | None:

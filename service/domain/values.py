@@ -51,7 +51,8 @@ class Study:
         key: What was asked.
         model_name: For people, as first reported.
         hardware_name: For people, as first reported.
-        space: `SearchSpace.to_json()` of the first job.
+        space: `SearchSpace.to_json()` of the first job. Suggestions are made in it, with the values that it has fixed;
+            a later job may have fixed others. Results are taken of any config that is legal for the target.
         gradient_bytes: Of each tensor of a step, in no order; empty where no job said.
         trials: Results that count.
         jobs: Jobs with such a result.
@@ -220,11 +221,12 @@ class Evidence:
 
     Attributes:
         trials: Results of this config that count.
-        jobs: That measured it and the default.
+        jobs: That measured it and the baseline.
         speedup: Over the baseline, a fraction; None without evidence.
         ci_low: Lower confidence bound, which decides.
         ci_high: Upper confidence bound.
         age_s: Since the newest of the results.
+        baseline: What the speed-up is over: the baseline config of all these jobs; None without evidence.
     """
 
     trials: int = 0
@@ -233,6 +235,7 @@ class Evidence:
     ci_low: float | None = None
     ci_high: float | None = None
     age_s: float | None = None
+    baseline: Json | None = None
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,7 @@ class Recommendation:
         source: Where it comes from.
         target: What it was measured on.
         is_prior: Whether it must be tested by the job before it is believed: it was measured elsewhere, by one job
-            only, or with results that scatter.
+            only, with results that scatter, or over another baseline than the default.
         evidence: What it rests on.
         key: The study behind it; None for the default.
         distance: From the key that was asked for; 0 where it is the same, None for the default.

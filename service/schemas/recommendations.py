@@ -18,6 +18,9 @@ class Evidence(Message):
     ci_low: Annotated[Number | None, Field(description="What the choice went by.")] = None
     ci_high: Number | None = None
     age_s: Annotated[Seconds | None, Field(description="Since the newest result behind it.")] = None
+    baseline: Annotated[
+        Config | None, Field(description="What the speed-up is over: the baseline that all these jobs share.")
+    ] = None
 
 
 class Candidate(Message):

@@ -108,7 +108,10 @@ class NewStudy(Message):
     key: StudyKey
     model_name: Name | None = None
     hardware_name: Name | None = None
-    search_space: Annotated[SearchSpace, Field(examples=[EXAMPLE_SPACE])]
+    search_space: Annotated[
+        SearchSpace,
+        Field(examples=[EXAMPLE_SPACE], description="Of the first job it is kept: suggestions are made in it."),
+    ]
     gradient_bytes: Annotated[
         list[Count],
         Field(

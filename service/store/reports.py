@@ -84,9 +84,10 @@ def last_beyond(connection: Connection, kept: int) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def delete_not_kept(connection: Connection, before_unix_s: float, number: int) -> int:
-    """Delete rows stored before a time, or up to a number; returns how many."""
-    return connection.execute(delete(reports).where(_is_not_kept(before_unix_s, number))).rowcount
+def delete_not_kept(connection: Connection, study_id: str, before_unix_s: float, number: int) -> int:
+    """Delete a study's rows stored before a time, or up to a number; returns how many."""
+    is_old = (reports.c.study_id == study_id, _is_not_kept(before_unix_s, number))
+    return connection.execute(delete(reports).where(*is_old)).rowcount
 
 
 def _is_not_kept(before_unix_s: float, number: int) -> ColumnElement[bool]:

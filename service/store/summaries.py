@@ -4,7 +4,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Select, bindparam, delete, func, select
+from sqlalchemy import BigInteger, Connection, FromClause, Select, UnaryExpression, bindparam, delete, func, select
 
 from .clock import UnixNow
 from .database import upsert
@@ -63,46 +63,46 @@ CONFIGS_OF_JOBS = _configs_of_jobs()
 def compared(connection: Connection, keys: Collection[Key], jobs: int) -> Sequence[Row]:
     """Return for each of some configs the rows of its newest jobs, each beside the job's baseline.
 
-    Rows are sorted by study and config, the newest first. They have the columns of `job_summaries`, `baseline_samples`
-    and `baseline_log_step_e9` (None without a baseline), and of all jobs together `all_trials` and `all_jobs`.
+    Rows are sorted by study and config, then by baseline, the newest first. They have the columns of `job_summaries`;
+    `own_baseline` (JSON), `baseline_samples` and `baseline_log_step_e9`, which are None without a baseline; the study's
+    `target`; and of all jobs with the same baseline together `all_trials` and `all_jobs`.
 
     Args:
         connection: Where.
         keys: Studies and configs.
-        jobs: How many of the newest per config.
+        jobs: How many of the newest per config and baseline.
     """
     return connection.execute(COMPARED, {**parameters(keys), "jobs": jobs}).mappings().all()
 
 
 def _compared() -> Select[Any]:
-    own, baseline = job_summaries, job_summaries.alias("baseline")
+    own, baseline = job_summaries, job_summaries.alias("of_baseline")
     rows, is_wanted = wanted((own.c.study_id, own.c.config_digest))
-    of_config = (own.c.study_id, own.c.config_digest)
+    is_baseline = (
+        (baseline.c.study_id == own.c.study_id)
+        & (baseline.c.job_id == own.c.job_id)
+        & (baseline.c.config_digest == BASELINE)
+    )
+    alike = (own.c.study_id, own.c.config_digest, baseline.c.baseline)
     newest_first = (own.c.newest_unix_s.desc(), own.c.job_id)
     ranked = (
         select(
             own,
-            func.row_number().over(partition_by=of_config, order_by=newest_first).label("place"),
-            func.sum(own.c.trials).over(partition_by=of_config).label("all_trials"),
-            func.count().over(partition_by=of_config).label("all_jobs"),
-        )
-        .select_from(rows.join(own, is_wanted))
-        .subquery()
-    )
-    is_baseline = (
-        (baseline.c.study_id == ranked.c.study_id)
-        & (baseline.c.job_id == ranked.c.job_id)
-        & (baseline.c.config_digest == BASELINE)
-    )
-    return (
-        select(
-            ranked,
+            baseline.c.baseline.label("own_baseline"),
             baseline.c.samples.label("baseline_samples"),
             baseline.c.log_step_e9.label("baseline_log_step_e9"),
+            func.row_number().over(partition_by=alike, order_by=newest_first).label("place"),
+            func.sum(own.c.trials).over(partition_by=alike).label("all_trials"),
+            func.count().over(partition_by=alike).label("all_jobs"),
         )
-        .select_from(ranked.outerjoin(baseline, is_baseline))
+        .select_from(rows.join(own, is_wanted).outerjoin(baseline, is_baseline))
+        .subquery()
+    )
+    return (
+        select(ranked, studies.c.target)
+        .select_from(ranked.join(studies, studies.c.study_id == ranked.c.study_id))
         .where(ranked.c.place <= bindparam("jobs", type_=BigInteger()))
-        .order_by(ranked.c.study_id, ranked.c.config_digest, ranked.c.place)
+        .order_by(ranked.c.study_id, ranked.c.config_digest, ranked.c.own_baseline, ranked.c.place)
     )
 
 
@@ -141,7 +141,9 @@ def clear(connection: Connection, study_id: str) -> None:
 
 
 def best_of_key(connection: Connection, key_digest: str) -> Row | None:
-    """Return the study's row and, with it, its most promising config: confirmed first, then by the lower bound.
+    """Return the study's row and, with it, its most promising config.
+
+    Confirmed ones come first, then those that were compared with the default, then the best lower bound.
 
     The columns of the config are None where none is promising. `now_unix_s` is the database's time.
     """
@@ -154,7 +156,7 @@ def _best_of_key() -> Select[Any]:
     digest = (
         select(promising.c.config_digest)
         .where(promising.c.study_id == studies.c.study_id, promising.c.is_promising.is_(True))
-        .order_by(promising.c.is_confirmed.desc(), promising.c.ci_low.desc())
+        .order_by(*_rank(promising))
         .limit(1)
         .correlate(studies)
         .scalar_subquery()
@@ -168,6 +170,10 @@ def _best_of_key() -> Select[Any]:
     )
 
 
+def _rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
+    return tuple(table.c[name].desc() for name in ("is_confirmed", "is_over_default", "ci_low"))
+
+
 BEST_OF_KEY = _best_of_key()
 
 
@@ -176,7 +182,7 @@ def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[
     query = (
         select(config_summaries)
         .where(config_summaries.c.study_id == study_id, config_summaries.c.is_promising.is_(True))
-        .order_by(config_summaries.c.is_confirmed.desc(), config_summaries.c.ci_low.desc())
+        .order_by(*_rank(config_summaries))
         .limit(limit)
     )
     return connection.execute(query).mappings().all()

@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 NAMING = {
@@ -171,6 +172,7 @@ job_summaries = Table(
     Column("log_speedup_e9", BigInteger, nullable=False),
     Column("variance_e12", BigInteger, nullable=False),
     Column("newest_unix_s", Double, nullable=False),
+    Column("baseline", Text),
     Index(None, "study_id", "config_digest"),
 )
 
@@ -184,9 +186,11 @@ config_summaries = Table(
     Column("jobs", Integer, nullable=False),
     Column("is_confirmed", Boolean, nullable=False),
     Column("is_promising", Boolean, nullable=False),
+    Column("baseline", Text),
+    Column("is_over_default", Boolean, nullable=False, server_default=false()),
     Column("speedup", Double),
     Column("ci_low", Double),
     Column("ci_high", Double),
     Column("newest_unix_s", Double, nullable=False),
-    Index(None, "study_id", "is_promising", "is_confirmed", "ci_low"),
+    Index("ix_config_summaries_rank", "study_id", "is_promising", "is_confirmed", "is_over_default", "ci_low"),
 )

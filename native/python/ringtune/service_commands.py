@@ -3,7 +3,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -50,7 +50,8 @@ def push(
 
 def _push_log(client: "ServiceClient", path: Path) -> bool:
     """Report the runs of a log; return whether all that is in it is there now."""
-    from .tuner import read_log  # noqa: PLC0415  (each command imports what it needs)
+    from .service_link.results import first_runs  # noqa: PLC0415  (each command imports what it needs)
+    from .tuner import read_log  # noqa: PLC0415
 
     try:
         contents = read_log(path)
@@ -60,22 +61,11 @@ def _push_log(client: "ServiceClient", path: Path) -> bool:
         typer.echo(f"{path}: {contents.bad_line_count} lines are no records and were left out", err=True)
     if not contents.runs:
         typer.echo(f"{path}: there is no run in it", err=True)
-    is_whole = [_push_run(client, path, run) for run in _first_runs(contents.runs)]
+    first = first_runs(contents.runs)
+    if later := len(contents.runs) - len(first):
+        typer.echo(f"{path}: {later} later runs of these jobs are left out: a job is told by its first run")
+    is_whole = [_push_run(client, path, run) for run in first]
     return bool(is_whole) and all(is_whole)
-
-
-def _first_runs(runs: Sequence["RunLog"]) -> "list[RunLog]":
-    """Return the first run of each job, which is what a job reports itself."""
-    from .service_link.results import is_later_run  # noqa: PLC0415  (each command imports what it needs)
-
-    first: list[RunLog] = []
-    before: dict[str, RunLog] = {}
-    for log in runs:
-        key = "" if log.run is None else json.dumps(log.run.key, sort_keys=True)
-        if not is_later_run(log, before.get(key)):
-            first.append(log)
-            before[key] = log
-    return first
 
 
 def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Header
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from ringtune.service.api.access import needs
 from ringtune.service.api.listeners import Listeners
@@ -20,23 +21,42 @@ from ringtune.service.errors import Unavailable
 MEDIA_TYPE = "text/event-stream"
 POLL_S = 0.5
 RETRY_MS = 3000
+UNREAD_HEARTBEATS = 3
+"""How long a client may read nothing."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 router = APIRouter(tags=["events"])
 
 
+class _UnreadError(Exception):
+    """The client has read nothing for too long."""
+
+
 class _Listening(StreamingResponse):
-    """A reply that takes a place among the listeners while it lasts."""
+    """A reply that takes a place among the listeners while it lasts, and ends when nobody reads it.
+
+    What waits to be read is bounded: the server stops taking frames when its buffer is full.
+    """
 
     media_type = MEDIA_TYPE
 
-    def __init__(self, frames: AsyncIterator[bytes], listeners: Listeners) -> None:
+    def __init__(self, frames: AsyncIterator[bytes], listeners: Listeners, unread_s: float) -> None:
         super().__init__(frames, headers=HEADERS)
         self._listeners = listeners
+        self._unread_s = unread_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            try:
+                await asyncio.wait_for(send(message), self._unread_s)
+            except asyncio.TimeoutError:
+                raise _UnreadError from None
+
         with self._listeners.place():
-            await super().__call__(scope, receive, send)
+            try:
+                await super().__call__(scope, receive, send_in_time)
+            except _UnreadError:
+                structlog.get_logger().info("listener_dropped", unread_s=self._unread_s)
 
 
 @router.get(
@@ -56,7 +76,8 @@ async def events(
     Between events there are comments as signs of life. The number of listeners is bounded.
     """
     after = await run_in_threadpool(parts.service.events.newest) if last_event_id is None else int(last_event_id)
-    return _Listening(_follow(parts, after), parts.listeners)
+    unread_s = UNREAD_HEARTBEATS * parts.settings.events_heartbeat_s
+    return _Listening(_follow(parts, after), parts.listeners, unread_s)
 
 
 async def _follow(parts: Parts, after: int) -> AsyncIterator[bytes]:
@@ -68,9 +89,9 @@ async def _follow(parts: Parts, after: int) -> AsyncIterator[bytes]:
             found = await run_in_threadpool(parts.service.events.since, after)
         except Unavailable:
             found = ()
-        for event in found:
-            after = event.number
-            yield _frame(event)
+        if found:
+            after = found[-1].number
+            yield b"".join(map(_frame, found))
         quiet_s = 0.0 if found else quiet_s + POLL_S
         if quiet_s >= parts.settings.events_heartbeat_s:
             quiet_s = 0.0

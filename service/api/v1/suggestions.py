@@ -32,7 +32,11 @@ LOST: Responses = {409: {"description": "The lease expired, was released, or a n
     responses={**NO_STUDY, 409: {"description": "Another job asked for this trial."}},
 )
 def ask(study_id: StudyId, body: schemas.Ask, service: ServiceDep, metrics: MetricsDep) -> schemas.Suggestion:
-    """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config."""
+    """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config.
+
+    It has what the study's first job had fixed. A job that has fixed other knobs keeps its own values for them, and
+    reports the config that it ran.
+    """
     suggestion = service.suggestions.ask(study_id, body.trial_id, body.job_id, body.lease_s)
     metrics.asks.inc()
     return to_suggestion(suggestion)

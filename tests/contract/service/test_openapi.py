@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
+from ringtune.service.domain.archive_seal import Seal
 from tests.contract.service.applications import ADMIN_SECRET, application, bearer
 from tests.contract.service.requests import RUN_RECORDS, STUDY_BODY, UUIDS, result_body
 
@@ -89,13 +90,20 @@ def make_plausible(case: Case[Any], known: Known, trial_id: str) -> None:
         case.path_parameters.update({name: ids[name] for name in case.path_parameters if name in ids})
     body: Any = case.body
     if case.operation.path == "/v1/import":
-        case.body = f"{known.archive}{body}"
+        case.body = archive_with(known.archive, str(body))
     elif case.operation.path == "/v1/runs":
         body["records"] = [*RUN_RECORDS, *body["records"]]
     elif isinstance(body, dict):
         legal = {"search_space": STUDY_BODY["search_space"], "config": result_body(trial_id)["config"]}
         for part in (body, *body.get("results", ())):
             part.update({name: value for name, value in legal.items() if name in part})
+
+
+def archive_with(archive: str, more: str) -> str:
+    """Return an export that has more lines, with a last line that fits them."""
+    seal = Seal()
+    lines = [*archive.splitlines()[:-1], *(line for line in more.split("\n") if line.strip())]
+    return "\n".join([*map(seal.add, lines), seal.line])
 
 
 def lines_of(value: Any) -> str:

@@ -21,6 +21,7 @@ from ringtune.service.settings import ServiceSettings
 from ringtune.service.store import Database
 from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, application, bearer
 from tests.contract.service.requests import UUIDS
+from tests.contract.web.applications import application_with_pages
 from tests.unit.service.api.asgi import ask, scope_of
 
 HERE = "http://127.0.0.1"
@@ -48,6 +49,20 @@ SCOPES = {
     ("POST", "/v1/tokens"): "admin",
     ("DELETE", "/v1/tokens/{token_id}"): "admin",
 }
+PAGES_OPEN = {("GET", "/sign-in"), ("POST", "/sign-in")}
+PAGES = {
+    ("GET", "/"): "read",
+    ("GET", "/studies"): "read",
+    ("GET", "/studies/{study_id}"): "read",
+    ("GET", "/compare"): "read",
+    ("GET", "/hardware"): "read",
+    ("GET", "/recommendations"): "read",
+    ("GET", "/static/{name}"): "read",
+    ("POST", "/sign-out"): "read",
+    ("GET", "/tokens"): "admin",
+    ("POST", "/tokens"): "admin",
+    ("POST", "/tokens/{token_id}/revoke"): "admin",
+}
 ENDLESS = "/v1/events"
 TOKEN_ID = "0" * 16
 
@@ -71,7 +86,7 @@ def walked(app: FastAPI) -> set[tuple[str, str]]:
 
 def path_of(template: str) -> str:
     """Return a path that fits a template."""
-    known = {"study_id": "0" * 32, "trial_id": UUIDS[0], "token_id": TOKEN_ID}
+    known = {"study_id": "0" * 32, "trial_id": UUIDS[0], "token_id": TOKEN_ID, "name": "ringtune.js"}
     return re.sub(r"{(\w+)}", lambda match: known[match[1]], template)
 
 
@@ -85,6 +100,40 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def test_the_table_has_every_route(tmp_path: Path) -> None:
     """Neither a route without a row nor a row without a route; mounts and pages count too."""
     assert OPEN | set(SCOPES) == walked(application(tmp_path))
+
+
+def test_the_tables_have_every_page_too(tmp_path: Path) -> None:
+    """With pages the application has what it has without them, and theirs."""
+    assert OPEN | PAGES_OPEN | set(SCOPES) | set(PAGES) == walked(application_with_pages(tmp_path))
+
+
+def test_of_the_pages_only_the_sign_in_and_the_static_files_are_open(tmp_path: Path) -> None:
+    """A path that looks like a static file's is none; a page's form needs its origin, and then a token."""
+    app = application_with_pages(tmp_path)
+    own = {"Origin": HERE}
+    with TestClient(app, base_url=HERE, follow_redirects=False) as client:
+        for url in app.state.pages.assets.urls:
+            assert 200 == client.get(url).status_code, url
+        for method, template in sorted(PAGES):
+            for headers in (own, {**own, **bearer("wrong-secret-of-these-tests")}):
+                reply = client.request(method, path_of(template), headers=headers)
+                assert 401 == reply.status_code, (method, template)
+        for path in ("/static/", "/static/../studies", "/static//x", "/sign-in/", "/Sign-in", "/nowhere"):
+            assert 401 == client.get(path).status_code, path
+
+
+def test_a_token_opens_the_pages_that_its_scope_says(tmp_path: Path) -> None:
+    """A page without a declared scope would be an admin's."""
+    own = {"Origin": HERE}
+    with TestClient(application_with_pages(tmp_path), base_url=HERE, follow_redirects=False) as client:
+        created = client.post("/v1/tokens", json={"name": "job", "scopes": ["report"]}, headers=bearer(ADMIN_SECRET))
+        secrets = {"read": READ_SECRET, "report": created.json()["secret"], "admin": ADMIN_SECRET}
+
+        for (method, template), needed in sorted(PAGES.items()):
+            for granted, secret in secrets.items():
+                reply = client.request(method, path_of(template), headers={**own, **bearer(secret)})
+                is_refused = granted not in {needed, "admin"}
+                assert is_refused == (reply.status_code == 403), (method, template, granted, reply.text[:300])
 
 
 def test_without_a_token_the_open_routes_answer_and_no_other(client: TestClient) -> None:

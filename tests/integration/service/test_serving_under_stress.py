@@ -2,10 +2,13 @@
 """What the service does when there is too much, when clients misbehave, and when it is asked to end."""
 
 import json
+import os
+import re
 import socket
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,9 @@ from tests.integration.service.server_process import ServerProcess, serving
 
 CLIENTS = 24
 BATCH = 400
+BATCHES_UNREAD = 60
+"""Their events take 16 MB for two listeners, several times what sockets may hold."""
+MEMORY_OF_TWO = 8 << 20
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
     variables = {
         "RINGTUNE_SERVICE_REQUESTS_MAX": "2",
         "RINGTUNE_SERVICE_EVENTS_CLIENTS_MAX": "2",
-        "RINGTUNE_SERVICE_EVENTS_HEARTBEAT_S": "0.5",
+        "RINGTUNE_SERVICE_EVENTS_HEARTBEAT_S": "1",
         "RINGTUNE_SERVICE_BODY_TIMEOUT_S": "1",
     }
     with serving(tmp_path, variables=variables) as process:
@@ -155,3 +161,56 @@ def test_events_are_followed_by_a_bounded_number_of_clients(server: ServerProces
                 assert (503, "30") == (refused.status_code, refused.headers["retry-after"])
             server.process.terminate()
             assert 0 == server.process.wait(20)
+
+
+def resident_bytes(process_id: int) -> int:
+    """Return the memory that a process has."""
+    pages = int(Path(f"/proc/{process_id}/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def silent_listener(server: ServerProcess) -> socket.socket:
+    """Return a connection that follows all events from the first one, and reads none of them once it has its place."""
+    silent = socket.socket()
+    silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    silent.connect(("127.0.0.1", int(server.url.rpartition(":")[2])))
+    silent.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 0\r\n\r\n")
+    assert b"HTTP/1.1 200" == silent.recv(12)
+    return silent
+
+
+def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server: ServerProcess) -> None:
+    """Megabytes of events wait in the database, not in the service; both places are free again after a while."""
+    study_id = new_study(server)
+    for job in range(BATCHES_UNREAD):
+        assert 200 == server.client.post(f"/v1/studies/{study_id}/results", json=batch_of(job)).status_code
+    with server.client.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}) as reader:
+        assert f"id: {BATCH}" in reader.iter_lines()  # what the first listener costs alone is no growth
+    assert wait_until(lambda: listeners(server) == 0, limit_s=20.0)
+    before = resident_bytes(server.process.pid)
+    memory: list[int] = []
+
+    def are_dropped() -> bool:
+        memory.append(resident_bytes(server.process.pid))
+        return listeners(server) == 0
+
+    with silent_listener(server), silent_listener(server):
+        assert 2 == listeners(server)
+        assert wait_until(are_dropped, limit_s=20.0)
+
+    assert max(memory) - before < MEMORY_OF_TWO
+
+
+def listeners(server: ServerProcess) -> int:
+    """Return how many clients hold a place."""
+    found = re.search(r"^ringtune_events_listeners ([0-9.]+)", server.client.get("/metrics").text, re.MULTILINE)
+    assert found is not None
+    return int(float(found[1]))
+
+
+def wait_until(is_so: Callable[[], bool], limit_s: float) -> bool:
+    """Return whether something became so within the time."""
+    end_s = time.monotonic() + limit_s
+    while not (found := is_so()) and time.monotonic() < end_s:
+        time.sleep(0.05)
+    return found

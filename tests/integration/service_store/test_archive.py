@@ -2,13 +2,15 @@
 """Export and import, deletion and retention, tokens: what operators do, on both databases."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 
-from ringtune.service.domain import Policy, Service
+from ringtune.service.domain import Policy, Service, retention
+from ringtune.service.domain.archive_seal import Seal
+from ringtune.service.domain.summing import rebuild
 from ringtune.service.domain.tokens import Tokens
 from ringtune.service.domain.values import Adoption, Imported, Removed, StudyFilter
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultConflict, StudyNotFound, TokenNotFound
@@ -17,6 +19,13 @@ from ringtune.service.store.tables import reports as reports_table
 from ringtune.service.store.tables import tokens as tokens_table
 from ringtune.tuner import StepTimes, VoidReason
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, measure, new_id, result, study_of
+
+
+def sealed(lines: list[str]) -> list[str]:
+    """Return changed lines of an export with a last line that fits them, as who changes them on purpose makes it."""
+    seal = Seal()
+    body = lines[:-1] if '"type":"end"' in lines[-1] else lines
+    return [*map(seal.add, body), seal.line]
 
 
 @pytest.fixture
@@ -106,9 +115,47 @@ def test_an_archive_that_was_changed_is_refused_by_line(
     service.studies.delete(study_of(service).study_id)
 
     with pytest.raises((InvalidRequest, OutsideSearchSpace), match=problem):
-        service.archive.take(change(lines))
+        service.archive.take(sealed(change(lines)))
 
     assert () == service.studies.list(StudyFilter()).items
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lines: lines[:-1],
+        lambda lines: lines[:-3],
+        lambda lines: [*lines[:-2], lines[-1]],
+        lambda lines: [*lines[:-1], lines[-1][:40]],
+        lambda lines: [*lines, lines[-2]],
+        lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+        lambda lines: lines[:1],
+        lambda lines: [*lines[:2], lines[2].replace('"steps":20', '"steps":21'), *lines[3:]],
+    ],
+)
+@pytest.mark.parametrize("as_read", [list, iter], ids=["at once", "line by line"])
+def test_an_archive_that_is_not_whole_is_refused_and_nothing_of_it_is_stored(
+    service: Service, damage: Callable[[list[str]], list[str]], as_read: Callable[[list[str]], Iterable[str]]
+) -> None:
+    """Cut off at the end of a line, in its middle, changed, or with something missing in between."""
+    measure(service, study_of(service), "job-1", BETTER, 80.0)
+    lines = list(service.archive.export())
+    service.studies.delete(study_of(service).study_id)
+
+    with pytest.raises(InvalidRequest, match=r"cut off or changed.*nothing was stored"):
+        service.archive.take(as_read(damage(lines)))
+
+    assert () == service.studies.list(StudyFilter()).items
+    assert Imported(1, 6, 0) == service.archive.take(as_read([f"{line}\n" for line in lines]))
+
+
+def test_an_export_of_the_schema_before_is_taken_without_a_last_line(service: Service) -> None:
+    """There it had none; whether it is whole cannot be told."""
+    measure(service, study_of(service), "job-1", BETTER, 80.0)
+    lines = list(service.archive.export())
+    service.studies.delete(study_of(service).study_id)
+
+    assert Imported(1, 6, 0) == service.archive.take(['{"schema":1,"type":"archive"}', *lines[1:-1]])
 
 
 def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Service) -> None:
@@ -249,3 +296,34 @@ def test_what_no_job_said_at_first_is_added_later(service: Service) -> None:
     assert (bare.study_id, "resnet50") == (named.study_id, named.model_name)
     assert (named.gradient_bytes, "resnet50") == (kept.gradient_bytes, kept.model_name)
     assert DEFAULT == service.recommendations.find(QUERY).config
+
+
+def test_retention_lets_others_report_between_two_studies(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds the ledger for one study at a time; a study that is whole is not touched."""
+    service = Service(database, policy=Policy(design_workers=0, max_age_s=3600.0))
+    service.start()
+    layouts = [(ranks,) for ranks in range(1, 5)]
+    for layout in layouts:
+        measure(service, study_of(service, replace(KEY, layout=layout)), "old", OTHER, 70.0)
+    with database.writing() as connection:
+        connection.execute(update(reports_table).values(received_unix_s=1.0))
+    fresh = study_of(service, replace(KEY, layout=(9,)))
+    measure(service, fresh, "job-1", BETTER, 80.0)
+    rebuilt: list[str] = []
+
+    def rebuild_after_a_report(connection: Connection, study_ids: Collection[str], max_speedup: float) -> None:
+        rebuild(connection, study_ids, max_speedup)
+        rebuilt.extend(study_ids)
+
+    monkeypatch.setattr(retention, "rebuild", rebuild_after_a_report)
+
+    def report(_seconds: float) -> None:
+        service.ledger.tell(fresh.study_id, new_id(), result("job-1", BETTER, 80.0))
+
+    removed = retention.Retention(database, Policy(max_age_s=3600.0), rest=report).apply()
+
+    assert Removed(4 * 6, 0) == removed
+    assert {study_of(service, replace(KEY, layout=layout)).study_id for layout in layouts} == set(rebuilt)
+    assert 4 == len(rebuilt)
+    assert 6 + 4 == service.studies.get(fresh.study_id).trials
+    service.close()

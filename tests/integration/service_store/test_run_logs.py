@@ -64,6 +64,18 @@ def log_of(run_id: str, *, is_finished: bool = True) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(record_to_json(record))) for record in records]
 
 
+def test_a_jobs_later_run_beside_another_baseline_is_no_test_of_its_first(service: Service) -> None:
+    """What was paired with another config says nothing over the job's baseline; runs that are jobs stand alone."""
+    first, later = log_of("run-1"), log_of("run-2")
+    later[0]["baseline"] = OTHER.to_json()
+    later[-2].update(speedup=0.9, ci_low=0.8, ci_high=1.0)
+
+    stored = service.ledger.take_run([*first, *later], "job-1")
+
+    assert [9, 8] == [item.new + item.quarantined for item in stored]
+    assert 0.2 == pytest.approx(service.recommendations.find(QUERY).evidence.speedup, abs=1e-6)
+
+
 def test_a_log_becomes_results_and_evidence(service: Service) -> None:
     """Two jobs' logs confirm what both adopted; the paired tests are the evidence."""
     stored = service.ledger.take_run([*log_of("run-1"), {"type": "foreign"}, *log_of("run-2")])

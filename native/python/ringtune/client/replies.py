@@ -44,7 +44,7 @@ class StudyPage:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a recommendation rests on; all zero or None without any."""
+    """What a recommendation rests on; all zero or None without any. `baseline` is what the speed-up is over."""
 
     trials: int
     jobs: int
@@ -52,6 +52,7 @@ class Evidence:
     ci_low: float | None = None
     ci_high: float | None = None
     age_s: float | None = None
+    baseline: Config | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this machine's own finished runs recommend: the service's answer for those who have none.
 
-The same layout first, else the nearest by number of ranks; among runs of one layout, the config whose speed-up has the
-best lower bound. One machine's word is a prior, as at the service.
+The same layout first, else the nearest by number of ranks; among runs of one layout those that began with the default,
+and of them the config whose speed-up has the best lower bound. A job counts once, by its first run. One machine's word
+is a prior, as at the service.
 """
 
 import math
@@ -15,6 +16,8 @@ from ringtune.client.replies import Candidate, Evidence, Recommendation, StudyKe
 from ringtune.tuner import default_config
 from ringtune.tuner.log_reader import RunLog
 from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord
+
+from .results import first_runs
 
 ENGINE_TARGET = "ringtune"
 MIN_JOBS = 2
@@ -58,10 +61,20 @@ class _Finding:
     trials: int
 
     @property
-    def place(self) -> tuple[float, float, float]:
-        """Its place, the first being the best: the nearest, the best lower bound of what was adopted, the newest."""
+    def is_over_default(self) -> bool:
+        """Whether the run's speed-up is one over the default; of other targets than the engine any baseline is it."""
+        return self.key.target != ENGINE_TARGET or self.run.baseline == default_config()
+
+    @property
+    def place(self) -> tuple[float, bool, float, float]:
+        """Its place, the first being the best: the nearest, those over the default, the best bound, the newest."""
         low = None if self.adoption is None else self.adoption.ci_low
-        return self.distance, -(low or 0.0), -self.run.unix_time_s
+        return self.distance, not self.is_over_default, -(low or 0.0), -self.run.unix_time_s
+
+    def agrees(self, other: "_Finding") -> bool:
+        """Tell whether another run ended with the same config, beside the same baseline, at the same distance."""
+        ours = (self.distance, self.result.config, self.run.baseline)
+        return ours == (other.distance, other.result.config, other.run.baseline)
 
 
 def recommend_from(runs: Sequence[RunLog], question: Question, now_unix_s: float) -> Recommendation:
@@ -72,14 +85,13 @@ def recommend_from(runs: Sequence[RunLog], question: Question, now_unix_s: float
         question: Who asks.
         now_unix_s: The time, for the age of the evidence.
     """
-    found = [finding for finding in (_finding(log, question) for log in runs) if finding is not None]
+    found = [finding for finding in (_finding(log, question) for log in first_runs(runs)) if finding is not None]
     if not found:
         return _default(question, "no finished run here has this model")
     if len({finding.key.model for finding in found}) > 1:
         return _ambiguous(found, question)
     best = min(found, key=lambda finding: finding.place)
-    agreeing = [item for item in found if (item.distance, item.result.config) == (best.distance, best.result.config)]
-    return _recommendation(best, agreeing, now_unix_s)
+    return _recommendation(best, [item for item in found if item.agrees(best)], now_unix_s)
 
 
 def _finding(log: RunLog, question: Question) -> _Finding | None:
@@ -122,12 +134,13 @@ def _recommendation(best: _Finding, agreeing: Sequence[_Finding], now_unix_s: fl
     test = best.adoption
     if test is not None:
         evidence = replace(evidence, speedup=test.speedup, ci_low=test.ci_low, ci_high=test.ci_high)
+        evidence = replace(evidence, baseline=best.run.baseline)
         reason = "from this machine's own runs"
     return Recommendation(
         config=best.result.config,
         source="exact" if best.distance == 0 else "nearest",
         target=best.key.target,
-        is_prior=best.distance > 0 or len(agreeing) < MIN_JOBS,
+        is_prior=best.distance > 0 or len(agreeing) < MIN_JOBS or not best.is_over_default,
         evidence=evidence,
         key=best.key,
         distance=best.distance,

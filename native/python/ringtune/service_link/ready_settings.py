@@ -11,7 +11,7 @@ from ringtune.client.errors import ServiceReplyError
 from ringtune.client.replies import Recommendation
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
-from ringtune.tuner import Config, SearchSpace, SpaceError, engine_parameters
+from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters
 from ringtune.variables import knob_variable
 
 ENGINE_TARGET = "ringtune"
@@ -47,10 +47,18 @@ def evidence_text(offer: Recommendation) -> str:
         parts.append(f"{evidence.trials} trials of {evidence.jobs} job{'s' if evidence.jobs != 1 else ''}")
     if evidence.speedup is not None and evidence.ci_low is not None and evidence.ci_high is not None:
         low, high = 100 * evidence.ci_low, 100 * evidence.ci_high
-        parts.append(f"{100 * evidence.speedup:+.1f} % (95 % interval {low:+.1f} % to {high:+.1f} %)")
+        gain = f"{100 * evidence.speedup:+.1f} % (95 % interval {low:+.1f} % to {high:+.1f} %)"
+        parts.append(f"{gain}{_baseline_text(offer)}")
     if evidence.age_s is not None:
         parts.append(f"{evidence.age_s / 86_400:.1f} days old")
     return "no evidence: the default" if offer.source == "default" else ", ".join(parts)
+
+
+def _baseline_text(offer: Recommendation) -> str:
+    """Say so where the speed-up is not over what a job runs that sets nothing; what it is over has `--format json`."""
+    baseline = offer.evidence.baseline
+    is_other = offer.target == ENGINE_TARGET and baseline is not None and baseline != default_config()
+    return " over another baseline than the default" if is_other else ""
 
 
 def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:

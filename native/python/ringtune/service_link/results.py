@@ -6,11 +6,13 @@ baseline, in whatever phase but the warmup; the adoption test is one more result
 The watch is not told: it goes on for as long as the job.
 """
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringtune.tuner import Phase
+from ringtune.tuner.continuous import LATER_SHARE
 from ringtune.tuner.log_reader import RunLog, sample_from_record
 from ringtune.tuner.records import AdoptionRecord, Record, RunRecord, SampleRecord
 
@@ -50,17 +52,39 @@ def study_of(run: RunRecord, gradient_bytes: Sequence[int] = ()) -> dict[str, An
     return {**study, "gradient_bytes": list(gradient_bytes)} if is_told else study
 
 
+def first_runs(runs: Sequence[RunLog]) -> list[RunLog]:
+    """Return the first run of each job, of runs in their order: a job's later ones are no other job's word."""
+    first: list[RunLog] = []
+    before: dict[str, RunLog] = {}
+    for log in runs:
+        key = "" if log.run is None else json.dumps(log.run.key, sort_keys=True)
+        if not is_later_run(log, before.get(key)):
+            first.append(log)
+            before[key] = log
+    return first
+
+
 def is_later_run(log: RunLog, before: RunLog | None) -> bool:
-    """Tell whether a run is a later one of the job before it in a log: a check, or a search from what was in force.
+    """Tell whether a run is a later one of the job before it: a check, or a search after the watch saw a change.
+
+    A later search begins from what is in force, or has the budget that later searches have. A log does not name its
+    job, so that a job that was started with just that budget counts as a later run, too.
 
     Args:
         log: The run, which has its first record.
-        before: The run before it in the log that asks the same question, if there is one.
+        before: The first run of the job before it that asks the same question, if there is one.
     """
     if log.run is None or before is None or before.run is None or before.result is None:
         return False
-    searches = any(sample.phase == Phase.SEARCH for sample in log.samples)
-    return not searches or log.run.baseline != before.run.baseline
+    if not any(sample.phase == Phase.SEARCH for sample in log.samples):
+        return True
+    in_force, first = before.result.config, before.run
+    return (log.run.baseline == in_force != first.baseline) or _has_later_budget(log.run, first)
+
+
+def _has_later_budget(run: RunRecord, first: RunRecord) -> bool:
+    allowed, budget = first.steps_budget.get("max_samples"), run.steps_budget.get("max_samples")
+    return isinstance(allowed, int) and budget != allowed and budget == max(allowed // LATER_SHARE, 1)
 
 
 class Results:

@@ -2,6 +2,8 @@
 """What a client may cost is bounded, and what is over a bound is refused at once."""
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -67,6 +69,42 @@ def test_a_body_that_trickles_is_given_up() -> None:
 
     assert 408 == replies[0]["status"]
     assert (b"connection", b"close") in replies[0]["headers"]
+
+
+def test_all_bodies_together_are_bounded() -> None:
+    """What has no room is refused at once and told when to come; an answer, a failure and a loss make room again."""
+
+    async def scenario() -> tuple[list[int], Reply, list[int], Reply]:
+        go_on = asyncio.Event()
+
+        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+            await go_on.wait()
+            await echo(scope, receive, send)
+
+        async def fail(_scope: Scope, _receive: Receive, _send: Send) -> None:
+            raise LookupError
+
+        def post(app: BodyLimit, *parts: bytes) -> Coroutine[Any, Any, Reply]:
+            return ask(app, scope_of(method="POST", headers=CHUNKED), parts)
+
+        app = BodyLimit(slow, bytes_max=10, larger={}, timeout_s=5.0)
+        at_work = [asyncio.create_task(post(app, b"01234", b"56789")) for _ in range(4)]
+        await asyncio.sleep(0)
+        refused = await post(app, b"0")
+        go_on.set()
+        finished = [reply.status for reply in await asyncio.gather(*at_work)]
+        lost = [(await post(app, b"0123456789", b"!")).status for _ in range(9)]
+        app._app = fail
+        for _ in range(9):
+            with pytest.raises(LookupError):
+                await post(app, b"0123456789")
+        app._app = echo
+        return finished, refused, lost, await post(app, b"0123456789")
+
+    finished, refused, lost, after = asyncio.run(scenario())
+
+    assert ([200] * 4, [0] * 9, 200) == (finished, lost, after.status)
+    assert (503, "overloaded", "1") == (refused.status, refused.problem["code"], refused.headers["retry-after"])
 
 
 def test_a_token_has_its_burst_and_then_its_rate() -> None:

@@ -43,7 +43,7 @@ def test_a_layout_without_hierarchy_has_no_hierarchical_switch() -> None:
 def test_a_gain_of_a_switch_is_taken_off_where_it_cannot_act() -> None:
     """There it ran with the switch, here it runs as the default: what the switch is expected to gain there goes."""
     hierarchical = DEFAULT.replace({"hierarchical_allreduce": True})
-    known = {"gradient_bytes": (4_000_000,) * 40, "baseline_step_ms": 100.0}
+    known = {"gradient_bytes": (4_000_000,) * 40, "baselines": [DEFAULT], "default_step_ms": 100.0}
 
     there_and_back = [
         corrected_gains([config], [0.3], layouts=((8, 8), (8,)), **known)[0]  # type: ignore[arg-type]
@@ -64,11 +64,28 @@ def test_the_cost_model_says_what_a_layout_changes() -> None:
         [0.1, 0.1],
         gradient_bytes=sizes,
         layouts=((2,), (1,) * 16),
-        baseline_step_ms=50.0,
+        baselines=[DEFAULT, DEFAULT],
+        default_step_ms=50.0,
     )
 
     assert here < 0.1
     assert here < there
     for layouts, known in ((((2,), (2,)), sizes), (((1,), (2,)), sizes), (((2,), (4,)), ())):
-        unchanged = corrected_gains([BETTER], [0.1], gradient_bytes=known, layouts=layouts, baseline_step_ms=None)
+        unchanged = corrected_gains(
+            [BETTER], [0.1], gradient_bytes=known, layouts=layouts, baselines=[DEFAULT], default_step_ms=None
+        )
         assert (0.1,) == unchanged
+
+
+def test_a_gain_is_moved_with_the_baseline_that_it_is_over() -> None:
+    """Over many messages a large buffer gains what they lose on the network, besides what the default loses."""
+    many_messages = DEFAULT.replace({"fusion_bytes": 0})
+    known = {"gradient_bytes": (100_000,) * 400, "layouts": ((2,), (1,) * 16), "default_step_ms": 50.0}
+
+    over_default, over_many, itself = (
+        corrected_gains([config], [0.1], baselines=[baseline], **known)[0]  # type: ignore[arg-type]
+        for config, baseline in ((BETTER, DEFAULT), (BETTER, many_messages), (BETTER, BETTER))
+    )
+
+    assert over_default < over_many
+    assert 0.1 == pytest.approx(itself)

@@ -28,9 +28,10 @@ def ledger_row(job_id: str, config: Config, step_ms: float, phase: str = "search
     }
 
 
-def baseline_row(job_id: str, step_ms: float) -> dict[str, Any]:
+def baseline_row(job_id: str, step_ms: float, config: Config = DEFAULT) -> dict[str, Any]:
     """Return a job's baseline sums: one window."""
-    return {"job_id": job_id, "samples": 1, "log_step_e9": round(1e9 * math.log(step_ms))}
+    sums = {"samples": 1, "log_step_e9": round(1e9 * math.log(step_ms))}
+    return {"job_id": job_id, "baseline": canonical(config.to_json()), **sums}
 
 
 def problem(rows: list[dict[str, Any]], pending: list[Config], count: int, sizes: tuple[int, ...]) -> dict[str, Any]:
@@ -61,6 +62,16 @@ def test_jobs_are_made_comparable_by_their_baselines() -> None:
     assert [DEFAULT, BETTER, OTHER] == [trial["config"] for trial in found]
     medians = [[round(sample[0], 6) for sample in trial["samples"]] for trial in found]
     assert [[200.0], [160.0, 160.0], [70.0]] == medians
+
+
+def test_a_job_with_another_baseline_is_not_scaled_by_it() -> None:
+    """Its baseline takes twice as long for what it is, not for where it ran."""
+    rows = [ledger_row("alike", BETTER, 80.0), ledger_row("other", OTHER, 90.0)]
+    baselines = [baseline_row("alike", 100.0), baseline_row("same", 100.0), baseline_row("other", 200.0, OTHER)]
+
+    found = trials(rows, baselines, SPACE)
+
+    assert [[], [80.0], [90.0]] == [[round(sample[0], 6) for sample in trial["samples"]] for trial in found]
 
 
 def test_without_any_result_the_default_is_the_baseline() -> None:

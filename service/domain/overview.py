@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people look through: studies searched and sorted, what lies in one, hardware and models side by side.
+
+It only reads, and decides nothing: what a config is worth was decided when its results came.
+"""
+
+import json
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from sqlalchemy import Connection
+
+from ringtune.service.errors import InvalidRequest, StudyNotFound
+from ringtune.service.store import Database, reports, studies
+from ringtune.service.store import overview as table
+from ringtune.service.store.overview import FINDINGS, ORDERS, Wanted
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config
+
+from .evidence import mean_log_step
+from .study_cache import key_of
+from .values import Evidence, Json, Status, StudyKey
+
+MAX_PAGE = 500
+MAX_RESULTS = 2000
+"""Of a study, the newest: more would not be read, and not be drawn."""
+MAX_CONFIGS = 500
+MAX_RUNS = 50
+MAX_COMPARED = 200
+
+__all__ = [
+    "FINDINGS",
+    "MAX_CONFIGS",
+    "MAX_RESULTS",
+    "MAX_RUNS",
+    "ORDERS",
+    "BestConfig",
+    "Counted",
+    "KeptRun",
+    "ListedStudy",
+    "Overview",
+    "ShownStudy",
+    "StoredResult",
+    "StudyList",
+    "Wanted",
+]
+
+
+@dataclass(frozen=True)
+class BestConfig:
+    """A config and what all jobs together say of it."""
+
+    config: Config
+    evidence: Evidence
+    is_confirmed: bool
+    is_promising: bool
+
+
+@dataclass(frozen=True)
+class ListedStudy:
+    """A study in a list.
+
+    Attributes:
+        study_id: 32 hex digits.
+        key: What was asked.
+        model_name: For people.
+        hardware_name: For people.
+        trials: Results that count.
+        jobs: Jobs with such a result.
+        age_s: Since it was created.
+        idle_s: Since its newest result that counts; None without any.
+        best: Its most promising config, or None.
+        baseline_step_ms: Under the baseline that `best` was compared with, the geometric mean over jobs; or None.
+    """
+
+    study_id: str
+    key: StudyKey
+    model_name: str | None
+    hardware_name: str | None
+    trials: int
+    jobs: int
+    age_s: float
+    idle_s: float | None
+    best: BestConfig | None
+    baseline_step_ms: float | None
+
+
+@dataclass(frozen=True)
+class StudyList:
+    """A page of studies, and how many there are in all."""
+
+    items: tuple[ListedStudy, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """A result as the ledger has it; see `ReportedResult`."""
+
+    number: int
+    trial_id: str
+    job_id: str
+    run_id: str | None
+    status: Status
+    status_reason: str | None
+    phase: str
+    config: Config
+    score_bytes_per_s: float | None
+    median_step_ms: float | None
+    mad_step_ms: float | None
+    steps: int
+    valid: bool
+    void_reason: str | None
+    speedup: float | None
+    ci_low: float | None
+    ci_high: float | None
+    pairs: int | None
+    age_s: float
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is used, and not kept as data alone."""
+        return self.status in reports.COUNTED
+
+
+RESULT_COLUMNS = tuple(field.name for field in fields(StoredResult) if field.name not in {"config", "age_s"})
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A whole log that was pushed: its first record, and how many results it gave."""
+
+    run_id: str
+    job_id: str
+    results: int
+    header: Json
+    age_s: float
+
+
+@dataclass(frozen=True)
+class ShownStudy:
+    """A study with everything in it that people look at.
+
+    Attributes:
+        study: As in the list.
+        space: `SearchSpace.to_json()`.
+        step_bytes: Gradient bytes of a step; None where no job said.
+        tensors: Gradients of a step; 0 where no job said.
+        results: The newest, the oldest first; of one job if one was named.
+        results_in_all: Of all jobs.
+        configs: The best first.
+        runs: The newest first.
+    """
+
+    study: ListedStudy
+    space: Json
+    step_bytes: int | None
+    tensors: int
+    results: tuple[StoredResult, ...]
+    results_in_all: int
+    configs: tuple[BestConfig, ...]
+    runs: tuple[KeptRun, ...]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Hardware or a model: its studies, and with how many of the other kind it was measured."""
+
+    fingerprint: str
+    name: str | None
+    studies: int
+    others: int
+
+
+class Overview:
+    """Reads for people."""
+
+    def __init__(self, database: Database) -> None:
+        """Read from `database`."""
+        self._database = database
+
+    def studies(self, wanted: Wanted, order: str = "created", *, page: int = 1, limit: int = 50) -> StudyList:
+        """Return a page of studies, from 1.
+
+        Raises:
+            InvalidRequest: If there is no such order, finding or page.
+        """
+        if order.removeprefix("-") not in ORDERS or not (wanted.finding is None or wanted.finding in FINDINGS):
+            raise InvalidRequest(
+                f"order={order[:50]!r}, finding={str(wanted.finding)[:50]!r}; allowed: {', '.join(ORDERS)}, with a "
+                f"minus for the other direction, and {', '.join(FINDINGS)}"
+            )
+        if not 1 <= limit <= MAX_PAGE or not 1 <= page <= 1_000_000:
+            raise InvalidRequest(f"page={page}, limit={limit}; allowed: pages from 1, up to {MAX_PAGE} studies each")
+        with self._database.reading() as connection:
+            rows = table.page(connection, wanted, order, offset=(page - 1) * limit, limit=limit)
+            return StudyList(_listed(connection, rows), table.count(connection, wanted))
+
+    def targets(self) -> tuple[str, ...]:
+        """Return what is tuned anywhere."""
+        with self._database.looking() as connection:
+            return tuple(table.targets(connection))
+
+    def study(self, study_id: str, job_id: str | None = None) -> ShownStudy:
+        """Return a study with the results of all jobs, or of one.
+
+        Raises:
+            StudyNotFound: If there is none.
+        """
+        with self._database.reading() as connection:
+            row = studies.get(connection, study_id)
+            if row is None:
+                raise StudyNotFound(f"there is no study {study_id[:64]!r}")
+            sizes = json.loads(row["gradient_bytes"])
+            return ShownStudy(
+                study=_listed(connection, table.these(connection, [study_id]))[0],
+                space=json.loads(row["space"]),
+                step_bytes=sum(sizes) if sizes else None,
+                tensors=len(sizes),
+                results=tuple(map(_result, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
+                results_in_all=table.count_results(connection, study_id),
+                configs=tuple(map(_best, table.configs(connection, study_id, MAX_CONFIGS))),
+                runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
+            )
+
+    def some(self, study_ids: Sequence[str]) -> tuple[ListedStudy, ...]:
+        """Return these studies in this order; those that do not exist are left out."""
+        with self._database.reading() as connection:
+            found = {study.study_id: study for study in _listed(connection, table.these(connection, study_ids))}
+        return tuple(found[study_id] for study_id in study_ids if study_id in found)
+
+    def hardware(self, text: str = "", *, page: int = 1, limit: int = 50) -> tuple[Counted, ...]:
+        """Return a page of hardware, that with the most models first."""
+        with self._database.looking() as connection:
+            rows = table.hardware(connection, text, offset=(page - 1) * limit, limit=limit)
+        return tuple(Counted(**row) for row in rows)
+
+    def models(self, text: str = "", limit: int = 50) -> tuple[Counted, ...]:
+        """Return models, that on the most hardware first."""
+        with self._database.looking() as connection:
+            rows = table.models(connection, text, limit)
+        return tuple(Counted(**row) for row in rows)
+
+    def of_model(self, model: str) -> tuple[ListedStudy, ...]:
+        """Return the newest studies of a model on all hardware."""
+        return self.studies(Wanted(model=model), limit=MAX_COMPARED).items
+
+
+def _listed(connection: Connection, rows: Sequence[Row]) -> tuple[ListedStudy, ...]:
+    ids: Collection[str] = [row["study_id"] for row in rows]
+    found = table.best(connection, ids)
+    best = {row["study_id"]: _best(row) for row in found}
+    active = {row["study_id"]: row for row in table.activity(connection, ids)}
+    over = {row["study_id"]: row["baseline"] for row in found}
+    baselines = _baselines(table.baseline_of_jobs(connection, ids), over)
+    return tuple(_study(row, active.get(row["study_id"]), best.get(row["study_id"]), baselines) for row in rows)
+
+
+def _study(row: Row, active: Row | None, best: BestConfig | None, baselines: Mapping[str, float]) -> ListedStudy:
+    return ListedStudy(
+        study_id=row["study_id"],
+        key=key_of(row),
+        model_name=row["model_name"],
+        hardware_name=row["hardware_name"],
+        trials=0 if active is None else int(active["trials"]),
+        jobs=0 if active is None else int(active["jobs"]),
+        age_s=max(row["age_s"], 0.0),
+        idle_s=None if active is None else max(active["age_s"], 0.0),
+        best=best,
+        baseline_step_ms=baselines.get(row["study_id"]),
+    )
+
+
+def _baselines(rows: Sequence[Row], over: Mapping[str, str | None]) -> dict[str, float]:
+    """Return the geometric mean of jobs' baseline step times in ms, by study.
+
+    Args:
+        rows: Of the jobs' baselines.
+        over: What the best config was compared with, by study: jobs with another baseline are left out.
+    """
+    logs: dict[str, list[float]] = {}
+    for row in rows:
+        mean = mean_log_step(row)
+        if mean is not None and over.get(row["study_id"]) in {None, row["baseline"]}:
+            logs.setdefault(row["study_id"], []).append(mean)
+    return {study_id: math.exp(sum(means) / len(means)) for study_id, means in logs.items()}
+
+
+def _best(row: Row) -> BestConfig:
+    evidence = Evidence(
+        trials=row["trials"],
+        jobs=row["jobs"],
+        speedup=row["speedup"],
+        ci_low=row["ci_low"],
+        ci_high=row["ci_high"],
+        age_s=max(row["age_s"], 0.0),
+        baseline=None if row["baseline"] is None else json.loads(row["baseline"]),
+    )
+    return BestConfig(Config(json.loads(row["config"])), evidence, bool(row["is_confirmed"]), bool(row["is_promising"]))
+
+
+def _result(row: Row) -> StoredResult:
+    values = {name: row[name] for name in RESULT_COLUMNS}
+    return StoredResult(config=Config(json.loads(row["config"])), age_s=max(row["age_s"], 0.0), **values)
+
+
+def _run(row: Row) -> KeptRun:
+    header = json.loads(row["header"])
+    return KeptRun(row["run_id"], row["job_id"], row["results"], header, max(row["age_s"], 0.0))

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries for people who look through what is stored: studies searched, sorted and counted, and what lies in one.
+
+All of them only read. A page of studies is cut in the database: in the order of creation along an index, in the other
+orders by one look into an index per study. The wide columns (space, sizes of tensors) are never read for a list.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, UnaryExpression, exists, func, or_, select
+
+from .clock import UnixNow
+from .rows import Row
+from .summaries import BASELINE
+from .tables import config_summaries, job_summaries, reports, runs, studies
+
+LISTED = tuple(column for column in studies.c if column.name not in {"space", "gradient_bytes", "key_digest"})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which studies; None and empty take all.
+
+    Attributes:
+        text: In a name, or where a fingerprint or the id begins.
+        target: What is tuned.
+        model: Fingerprint.
+        hardware: Fingerprint.
+        finding: `confirmed`, `promising` (by one job), or `none`.
+    """
+
+    text: str = ""
+    target: str | None = None
+    model: str | None = None
+    hardware: str | None = None
+    finding: str | None = None
+
+
+def page(connection: Connection, wanted: Wanted, order: str, *, offset: int, limit: int) -> Sequence[Row]:
+    """Return studies without their spaces and sizes, each with its age `age_s`; see `page_query`."""
+    return connection.execute(page_query(wanted, order, offset=offset, limit=limit)).mappings().all()
+
+
+def page_query(wanted: Wanted, order: str, *, offset: int, limit: int) -> Select[Any]:
+    """Return the query behind `page`.
+
+    Args:
+        wanted: Which.
+        order: A name in `ORDERS`, with a minus in front for the other direction.
+        offset: How many to leave out.
+        limit: How many at most.
+    """
+    key = ORDERS[order.removeprefix("-")]()
+    directed = key.asc() if order.startswith("-") else key.desc()
+    last = studies.c.study_id.asc() if order.startswith("-") else studies.c.study_id.desc()
+    query = select(*LISTED, (UnixNow() - studies.c.created_unix_s).label("age_s"))
+    query = query.where(*_conditions(wanted)).order_by(directed.nulls_last(), last)
+    if order.removeprefix("-") == "created":  # without "nulls last" the order is the index's, and nothing is sorted
+        query = query.order_by(None).order_by(directed, last)
+    return query.offset(offset).limit(limit)
+
+
+def these(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
+    """Return these studies as `page` does, in no order."""
+    query = select(*LISTED, (UnixNow() - studies.c.created_unix_s).label("age_s"))
+    return connection.execute(query.where(studies.c.study_id.in_(study_ids))).mappings().all()
+
+
+def count(connection: Connection, wanted: Wanted) -> int:
+    """Return how many studies there are."""
+    query = select(func.count()).select_from(studies).where(*_conditions(wanted))
+    return int(connection.execute(query).scalar_one())
+
+
+def targets(connection: Connection) -> Sequence[str]:
+    """Return what is tuned anywhere."""
+    return connection.execute(select(studies.c.target).distinct().order_by(studies.c.target)).scalars().all()
+
+
+def best(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
+    """Return of each study its most promising config, as recommendations rank them, with its age `age_s`."""
+    own = config_summaries.c
+    place = func.row_number().over(partition_by=own.study_id, order_by=(*_rank(), own.config_digest))
+    ranked = (
+        select(config_summaries, place.label("place"))
+        .where(own.study_id.in_(study_ids), own.is_promising.is_(True))
+        .subquery()
+    )
+    query = select(ranked, (UnixNow() - ranked.c.newest_unix_s).label("age_s")).where(ranked.c.place == 1)
+    return connection.execute(query).mappings().all()
+
+
+def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
+    """Return of each study with results that count `trials`, `jobs` and `age_s`, the age of the newest."""
+    own = job_summaries.c
+    query = (
+        select(
+            own.study_id,
+            func.sum(own.trials).label("trials"),
+            func.count(own.job_id.distinct()).label("jobs"),
+            (UnixNow() - func.max(own.newest_unix_s)).label("age_s"),
+        )
+        .where(own.study_id.in_(study_ids))
+        .group_by(own.study_id)
+    )
+    return connection.execute(query).mappings().all()
+
+
+def baseline_of_jobs(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
+    """Return the jobs' rows for their own baselines, by study."""
+    own = job_summaries.c
+    query = select(job_summaries).where(own.study_id.in_(study_ids), own.config_digest == BASELINE)
+    return connection.execute(query.order_by(own.study_id, own.job_id)).mappings().all()
+
+
+def newest_results(connection: Connection, study_id: str, job_id: str | None, limit: int) -> Sequence[Row]:
+    """Return the newest results of a study, of one of its jobs if one is named, the oldest first, with ages `age_s`."""
+    query = select(reports, (UnixNow() - reports.c.received_unix_s).label("age_s"))
+    query = query.where(reports.c.study_id == study_id)
+    if job_id is not None:
+        query = query.where(reports.c.job_id == job_id)
+    rows = connection.execute(query.order_by(reports.c.number.desc()).limit(limit)).mappings().all()
+    return tuple(reversed(rows))
+
+
+def count_results(connection: Connection, study_id: str) -> int:
+    """Return how many results a study has, those that do not count included."""
+    query = select(func.count()).select_from(reports).where(reports.c.study_id == study_id)
+    return int(connection.execute(query).scalar_one())
+
+
+def configs(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+    """Return what is known of a study's configs over all jobs, the best lower bound first."""
+    own = config_summaries.c
+    query = select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s")).where(own.study_id == study_id)
+    order = (own.is_promising.desc(), *(column.nulls_last() for column in _rank()), own.config_digest)
+    return connection.execute(query.order_by(*order).limit(limit)).mappings().all()
+
+
+def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+    """Return the newest whole logs of a study, with ages `age_s`."""
+    query = select(runs, (UnixNow() - runs.c.received_unix_s).label("age_s")).where(runs.c.study_id == study_id)
+    query = query.order_by(runs.c.received_unix_s.desc(), runs.c.run_id).limit(limit)
+    return connection.execute(query).mappings().all()
+
+
+def hardware(connection: Connection, text: str, *, offset: int, limit: int) -> Sequence[Row]:
+    """Return hardware with a name of it, its studies and its models, that with the most studies first."""
+    return connection.execute(_grouped("hardware", text).offset(offset).limit(limit)).mappings().all()
+
+
+def models(connection: Connection, text: str, limit: int) -> Sequence[Row]:
+    """Return models that were measured, that on the most hardware first."""
+    return connection.execute(_grouped("model", text).limit(limit)).mappings().all()
+
+
+def _grouped(by: str, text: str) -> Select[Any]:
+    """Return studies counted by a fingerprint; `others` counts the fingerprints of the other kind."""
+    other = {"hardware": "model", "model": "hardware"}[by]
+    fingerprint, name = studies.c[by], studies.c[f"{by}_name"]
+    others = func.count(studies.c[other].distinct())
+    query = select(
+        fingerprint.label("fingerprint"),
+        func.max(name).label("name"),
+        func.count().label("studies"),
+        others.label("others"),
+    )
+    if text:
+        query = query.where(or_(name.icontains(text, autoescape=True), fingerprint.startswith(text, autoescape=True)))
+    return query.group_by(fingerprint).order_by(others.desc(), func.count().desc(), fingerprint)
+
+
+def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
+    own = studies.c
+    equal = {"target": wanted.target, "model": wanted.model, "hardware": wanted.hardware}
+    found = [own[name] == value for name, value in equal.items() if value]
+    if wanted.text:
+        in_names = [column.icontains(wanted.text, autoescape=True) for column in (own.model_name, own.hardware_name)]
+        begins = [column.startswith(wanted.text, autoescape=True) for column in (own.study_id, own.model, own.hardware)]
+        found.append(or_(*in_names, *begins))
+    if wanted.finding:
+        found += FINDINGS[wanted.finding]()
+    return found
+
+
+def _has_promising(*, is_confirmed: bool) -> ColumnElement[bool]:
+    own = config_summaries.c
+    is_such = (own.study_id == studies.c.study_id, own.is_promising.is_(True), own.is_confirmed.is_(is_confirmed))
+    return exists().where(*is_such).correlate(studies)
+
+
+def _lower_bound() -> ScalarSelect[Any]:
+    own = config_summaries.c
+    return (
+        select(own.ci_low)
+        .where(own.study_id == studies.c.study_id, own.is_promising.is_(True))
+        .order_by(*_rank())
+        .limit(1)
+        .correlate(studies)
+        .scalar_subquery()
+    )
+
+
+def _rank() -> tuple[UnaryExpression[Any], ...]:
+    """Return what orders promising configs, as in `summaries`."""
+    own = config_summaries.c
+    return own.is_confirmed.desc(), own.is_over_default.desc(), own.ci_low.desc()
+
+
+def _newest_result() -> ScalarSelect[Any]:
+    query = select(func.max(reports.c.number)).where(reports.c.study_id == studies.c.study_id)
+    return query.correlate(studies).scalar_subquery()
+
+
+ORDERS: Mapping[str, Callable[[], ColumnElement[Any]]] = MappingProxyType(
+    {
+        "created": lambda: studies.c.created_unix_s,
+        "activity": _newest_result,
+        "speedup": _lower_bound,
+        "model": lambda: studies.c.model_name,
+        "hardware": lambda: studies.c.hardware_name,
+    }
+)
+"""What studies can be sorted by; the largest comes first."""
+FINDINGS: Mapping[str, Callable[[], list[ColumnElement[bool]]]] = MappingProxyType(
+    {
+        "confirmed": lambda: [_has_promising(is_confirmed=True)],
+        "promising": lambda: [_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
+        "none": lambda: [~_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
+    }
+)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people look through, on both databases: searched, sorted and cut there, and the same as recommendations say."""
+
+import uuid
+from collections.abc import Sequence
+
+import pytest
+from sqlalchemy import text
+
+from ringtune.service.domain import Service
+from ringtune.service.domain.overview import Overview, Wanted
+from ringtune.service.domain.values import RecommendationQuery, ReportedResult, StudyKey
+from ringtune.service.errors import InvalidRequest, StudyNotFound
+from ringtune.service.store import Database
+from ringtune.service.store import overview as table
+from ringtune.service.store.tables import studies
+from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
+from ringtune.tuner.parameters import ENGINE_PARAMETERS
+
+SPACE = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
+FAST = default_config().replace({"cycle_ms": 0.3})
+FASTER = default_config().replace({"cycle_ms": 0.2})
+
+
+@pytest.fixture
+def overview(database: Database) -> Overview:
+    """What is tested."""
+    return Overview(database)
+
+
+def study(service: Service, model: str, hardware: str, name: str | None = None, target: str = "ringtune") -> str:
+    """Create a study of a model and hardware named by hex digits."""
+    key = StudyKey(hardware * 64, model * 64, (2,), target)
+    cluster = None if name is None else f"cluster {hardware}"
+    return service.studies.find_or_create(key, space_json=SPACE, model_name=name, hardware_name=cluster).study_id
+
+
+def measure(service: Service, study_id: str, configs: Sequence[tuple[Config, float]], job: int = 1) -> None:
+    """Report a job: two windows of the default, and two of each config with its median step time."""
+    job_id = str(uuid.UUID(int=job))
+    windows = [(default_config(), 20.0, Phase.BASELINE)] * 2
+    windows += [(config, ms, Phase.SEARCH) for config, ms in configs for _ in range(2)]
+    for config, ms, phase in windows:
+        result = ReportedResult(config, job_id, 1e9, StepTimes(ms, 0.1, ms), 20, phase=phase)
+        service.ledger.tell(study_id, str(uuid.uuid4()), result)
+
+
+def names_of(overview: Overview, order: str = "created", **wanted: str) -> list[str | None]:
+    """Return the models' names in an order."""
+    return [item.model_name for item in overview.studies(Wanted(**wanted), order).items]
+
+
+@pytest.fixture
+def some(service: Service) -> dict[str, str]:
+    """Four studies, by their names: one confirmed, one promising, one that found nothing, one without results."""
+    ids = {name: study(service, model, "c", name) for model, name in (("1", "beta"), ("2", "alpha"), ("3", "100%_x"))}
+    ids["empty"] = study(service, "1", "d", "empty", target="torch-ddp")
+    measure(service, ids["beta"], [(FAST, 16.0)], job=1)
+    measure(service, ids["beta"], [(FAST, 16.1)], job=2)
+    measure(service, ids["alpha"], [(FAST, 10.0), (FASTER, 19.0)])
+    measure(service, ids["100%_x"], [(FAST, 30.0)])
+    return ids
+
+
+@pytest.mark.usefixtures("some")
+def test_studies_are_found_by_what_people_type(overview: Overview) -> None:
+    """A part of a name in any case, where a fingerprint begins; what looks like a pattern is none."""
+    assert ["alpha"] == names_of(overview, text="ALPH")
+    assert ["100%_x"] == names_of(overview, text="%_")
+    assert ["empty"] == names_of(overview, text="cluster d")
+    assert ["empty", "beta"] == names_of(overview, text="1" * 20)
+    assert [] == names_of(overview, text="' OR 1=1 --")
+    assert ["empty"] == names_of(overview, target="torch-ddp")
+    assert ["empty", "beta"] == names_of(overview, model="1" * 64)
+    assert ["100%_x", "alpha", "beta"] == names_of(overview, hardware="c" * 64)
+
+
+@pytest.mark.usefixtures("some")
+def test_studies_are_found_by_what_they_found(overview: Overview) -> None:
+    """Confirmed by several jobs, promised by one, or nothing."""
+    assert ["beta"] == names_of(overview, finding="confirmed")
+    assert ["alpha"] == names_of(overview, finding="promising")
+    assert ["empty", "100%_x"] == names_of(overview, finding="none")
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("created", ["empty", "100%_x", "alpha", "beta"]),
+        ("-created", ["beta", "alpha", "100%_x", "empty"]),
+        ("activity", ["100%_x", "alpha", "beta", "empty"]),
+        ("-activity", ["beta", "alpha", "100%_x", "empty"]),
+        ("-model", ["100%_x", "alpha", "beta", "empty"]),
+        ("model", ["empty", "beta", "alpha", "100%_x"]),
+    ],
+)
+@pytest.mark.usefixtures("some")
+def test_studies_are_sorted(order: str, expected: list[str], overview: Overview) -> None:
+    """What has no value comes last, in both directions."""
+    assert expected == names_of(overview, order)
+
+
+@pytest.mark.usefixtures("some")
+def test_the_largest_speed_up_comes_first(overview: Overview) -> None:
+    """By the lower bound of the config that is recommended; without one, last."""
+    assert ["alpha", "beta"] == names_of(overview, "speedup")[:2]
+    assert ["beta", "alpha"] == names_of(overview, "-speedup")[:2]
+
+
+def test_pages_have_every_study_once(service: Service, overview: Overview) -> None:
+    """In every order, also where many are alike."""
+    for number in range(25):
+        study(service, f"{number % 5:x}", f"{number // 5:x}", "same")
+
+    for order in ("created", "-activity", "speedup", "model"):
+        pages = [overview.studies(Wanted(), order, page=page, limit=10) for page in (1, 2, 3, 4)]
+        ids = [item.study_id for page in pages for item in page.items]
+        assert ([10, 10, 5, 0], 25) == ([len(page.items) for page in pages], len(set(ids)))
+        assert {25} == {page.total for page in pages}
+
+
+def test_what_is_best_is_what_is_recommended(service: Service, overview: Overview, some: dict[str, str]) -> None:
+    """With the same evidence, and the baseline that it is over."""
+    for name in ("alpha", "beta"):
+        listed = overview.study(some[name]).study
+        key = listed.key
+        asked = RecommendationQuery(key.hardware, 2, 2, model=key.model)
+        found = service.recommendations.find(asked)
+
+        assert listed.best is not None
+        assert (found.config, found.is_prior) == (listed.best.config, not listed.best.is_confirmed)
+        assert vars(found.evidence) | {"age_s": 0} == vars(listed.best.evidence) | {"age_s": 0}
+        assert 20.0 == pytest.approx(listed.baseline_step_ms)
+
+
+def test_a_study_has_its_results_in_their_order(service: Service, overview: Overview, some: dict[str, str]) -> None:
+    """Of all jobs or of one, and its configs, the best first."""
+    shown = overview.study(some["beta"])
+    of_one = overview.study(some["beta"], str(uuid.UUID(int=2)))
+
+    assert [20.0, 20.0, 16.0, 16.0, 20.0, 20.0, 16.1, 16.1] == [item.median_step_ms for item in shown.results]
+    assert [20.0, 20.0, 16.1, 16.1] == [item.median_step_ms for item in of_one.results]
+    assert (8, 8) == (shown.results_in_all, of_one.results_in_all)
+    assert [FAST, FASTER] == [item.config for item in overview.study(some["alpha"]).configs][:2]
+    assert () == overview.study(some["empty"]).results
+    with pytest.raises(StudyNotFound):
+        overview.study("nothing")
+
+
+@pytest.mark.usefixtures("some")
+def test_hardware_and_models_are_counted(overview: Overview) -> None:
+    """What was measured with the most others comes first."""
+    assert [("c" * 64, 3, 3), ("d" * 64, 1, 1)] == [(i.fingerprint, i.studies, i.others) for i in overview.hardware()]
+    assert ("1" * 64, 2, 2) == next((i.fingerprint, i.studies, i.others) for i in overview.models())
+    assert ["cluster d"] == [item.name for item in overview.hardware("CLUSTER D")]
+    assert ["c" * 64] == [item.fingerprint for item in overview.hardware(page=1, limit=1)]
+    assert ["d" * 64] == [item.fingerprint for item in overview.hardware(page=2, limit=1)]
+    assert ["d" * 64, "c" * 64] == [item.key.hardware for item in overview.of_model("1" * 64)]
+    assert ("ringtune", "torch-ddp") == overview.targets()
+
+
+def test_some_studies_come_as_they_are_named(overview: Overview, some: dict[str, str]) -> None:
+    """Those that do not exist are left out."""
+    found = overview.some([some["empty"], "nothing", some["alpha"]])
+
+    assert ["empty", "alpha"] == [item.model_name for item in found]
+
+
+@pytest.mark.parametrize(
+    ("order", "finding", "page", "limit"),
+    [("size", None, 1, 50), ("created", "all", 1, 50), ("created", None, 0, 50), ("created", None, 1, 501)],
+)
+def test_what_cannot_be_is_refused(order: str, finding: str | None, page: int, limit: int, overview: Overview) -> None:
+    """With what is allowed."""
+    with pytest.raises(InvalidRequest, match="allowed"):
+        overview.studies(Wanted(finding=finding), order, page=page, limit=limit)
+
+
+def test_the_first_page_reads_an_index_and_no_wide_column(service: Service, database: Database, kind: str) -> None:
+    """Nothing is sorted to cut a page in the order of creation."""
+    if kind != "sqlite":
+        pytest.skip("PostgreSQL scans a table that is this small")
+    study(service, "1", "c")
+    with database.reading() as connection:
+        query = str(
+            table.page_query(Wanted(), "created", offset=0, limit=50).compile(
+                connection, compile_kwargs={"literal_binds": True}
+            )
+        )
+        plan = " ".join(str(row) for row in connection.execute(text(f"EXPLAIN QUERY PLAN {query}")))
+
+    assert "ix_studies_created_unix_s_study_id" in plan
+    assert "TEMP B-TREE" not in plan
+    assert {"space", "gradient_bytes"}.isdisjoint(column.name for column in table.LISTED)
+    assert {"space", "gradient_bytes"} <= set(studies.c.keys())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Show people what was tuned, what it gained and what it cost.
 
-Duty: Plotly figures (`figures`), built once for the report and the web pages, and the report itself (`report`). It may
-import `ringtune.tuner` and the schemas of `ringtune.service`; it never imports the engine.
+Duty: Plotly figures (`figures`), built once for the report (`report`) and the web pages (`web`). It may import
+`ringtune.tuner`, and the domain and api of `ringtune.service`; it never imports the engine.
 """

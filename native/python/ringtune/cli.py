@@ -8,8 +8,9 @@ paragraph on stderr.
 import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -129,6 +130,18 @@ def review(
     return 0 if all(item.runs for item in reviews) else EXIT_FAILED
 
 
+SurfaceFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--record-surface", metavar="FILE", help="Step times of a workload under a grid of configs."),
+]
+SurfaceMinutes: TypeAlias = Annotated[
+    float | None, typer.Option(help="With --record-surface: stop after so long; start again to go on.")
+]
+SurfaceComputeMs: TypeAlias = Annotated[
+    float | None, typer.Option(help="With --record-surface: processor time of a step besides its gradients.")
+]
+
+
 @app.command()
 def bench(
     *,
@@ -155,6 +168,9 @@ def bench(
     trace: Annotated[bool, typer.Option("--trace", help="Also show where the engine's time goes.")] = False,
     environments: Annotated[Path, typer.Option(metavar="DIR", help="Where .venv-mpich and the like are.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
+    surface: SurfaceFile = None,
+    minutes: SurfaceMinutes = None,
+    compute_ms: SurfaceComputeMs = None,
 ) -> int:
     """Compare the engine with this machine's limit and with other engines, in one interleaved run."""
     from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
@@ -164,6 +180,12 @@ def bench(
     from .bench.network_comparison import Topology, run_network_bench  # noqa: PLC0415
     from .bench.workloads import read_workloads  # noqa: PLC0415
 
+    if (hosts is None) != (link is None):
+        raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")
+    topology = None if hosts is None or link is None else Topology(hosts, link)
+    if surface is not None:
+        asked = {"ranks": ranks, "repeats": rounds, "minutes": minutes, "compute_ms": compute_ms}
+        return _record_surface(surface, workloads or [], topology, asked)
     peers = tuple(against.split(",")) if against else ()
     request = Request(
         peers,
@@ -176,12 +198,25 @@ def bench(
         parse_settings(assignments or ()),
         trace,
     )
-    if (hosts is None) != (link is None):
-        raise ConfigError("--hosts and --link go together; give both, such as --hosts 2 --link 1gbit, or neither")
-    if hosts is None or link is None:
+    if topology is None:
         run_bench(request, os.environ, Console(), Console(stderr=True))
     else:
-        run_network_bench(request, Topology(hosts, link), os.environ, Console(), Console(stderr=True))
+        run_network_bench(request, topology, os.environ, Console(), Console(stderr=True))
+    return 0
+
+
+def _record_surface(surface: Path, workloads: Sequence[Path], topology: Any, asked: Mapping[str, Any]) -> int:
+    """Record the step times of one workload under every config of a grid."""
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+
+    from .bench.surface import SurfaceRequest, record_surface  # noqa: PLC0415
+    from .bench.workloads import read_workloads  # noqa: PLC0415
+
+    if len(workloads) != 1:
+        raise ConfigError(f"--record-surface records one workload, not {len(workloads)}; give one --workload FILE")
+    (workload,) = read_workloads(workloads)
+    request = SurfaceRequest(file=surface, workload=workload, **asked)
+    record_surface(request, topology, os.environ, Console(stderr=True))
     return 0
 
 
@@ -305,8 +340,15 @@ def doctor(
     return 0
 
 
+def _web_pages() -> Any:
+    """Return the web pages of `ringtune serve`."""
+    from .dashboards.web import WebPages  # noqa: PLC0415  (each command imports what it needs)
+
+    return WebPages()
+
+
 add_client_commands(app)
-add_server_commands(app)
+add_server_commands(app, _web_pages)
 
 
 def main() -> None:

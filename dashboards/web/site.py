@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages as one thing, which the service is handed: routes, what is open, and what stands before them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from anyio import CapacityLimiter
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.types import ASGIApp
+
+from .assets import Assets
+from .browsers import SIGN_IN, Browsers
+from .rendering import Templates
+from .study_review import StudyReviews
+from .views import ROUTERS
+
+THREADS = 4
+"""Of the 32 that the service has, and less than the database has connections."""
+
+
+class WebPages:
+    """Pages for `create_app`; see `ringtune.service.api.pages.Pages`.
+
+    Attributes:
+        assets: The static files.
+        templates: What makes pages.
+        reviews: What studies teach, remembered for a while.
+        threads: Bounds the threads that make pages.
+    """
+
+    def __init__(self) -> None:
+        """Read templates and static files."""
+        self.assets = Assets()
+        self.templates = Templates(self.assets)
+        self.reviews = StudyReviews()
+        self.threads = CapacityLimiter(THREADS)
+
+    @property
+    def open_paths(self) -> frozenset[str]:
+        """The sign-in and the static files: nothing in them is of any study."""
+        return self.assets.urls | {SIGN_IN}
+
+    @property
+    def routers(self) -> Sequence[APIRouter]:
+        """One per view."""
+        return ROUTERS
+
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """Return what makes browsers' requests the service's, and its errors pages."""
+        return Browsers(app, self._problem_page)
+
+    def _problem_page(self, request: Request, problem: Mapping[str, Any]) -> str:
+        return self.templates.text("problem.html.j2", request, {"problem": problem})

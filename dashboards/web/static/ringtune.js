@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws figures in the page's colours, follows a study while its jobs tune, and copies settings.
+// The pages can be read without it. It makes no markup of its own: what is new comes from the server, as a page.
+
+const REST_MS = 1500; // between two looks at the server, however many results come
+const NEW_MS = 4000; // how long a result is called new
+const CONFIG = { displayModeBar: false, responsive: true };
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function pageColours() {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  return { ink: colour("--ink"), grid: colour("--grid"), paper: colour("--sheet") };
+}
+
+// A layout in the page's colours; the server leaves them out, because it does not know them.
+function coloured(layout) {
+  const { ink, grid, paper } = pageColours();
+  const made = { ...layout, font: { ...layout.font, color: ink } };
+  made.hoverlabel = { ...layout.hoverlabel, bgcolor: paper, font: { color: ink } };
+  for (const axis of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) {
+    made[axis] = { ...layout[axis], gridcolor: grid, linecolor: grid, zerolinecolor: ink };
+  }
+  if (layout.annotations) {
+    made.annotations = layout.annotations.map((note) => ({ ...note, font: { ...note.font, color: ink } }));
+  }
+  return made;
+}
+
+async function draw(figure) {
+  const plot = JSON.parse(document.getElementById(figure.dataset.figure).textContent);
+  await globalThis.Plotly.react(figure, plot.data, coloured(plot.layout), CONFIG);
+}
+
+async function drawAll() {
+  const figures = Array.from(document.querySelectorAll("[data-figure]"));
+  for (const figure of figures) {
+    await draw(figure);
+  }
+  document.documentElement.dataset.drawn = String(figures.length);
+}
+
+function installCopying() {
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.hidden = !navigator.clipboard;
+  }
+}
+
+async function copy(button) {
+  const words = button.firstChild;
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+  words.textContent = "Copied";
+  setTimeout(() => { words.textContent = "Copy"; }, 2000);
+}
+
+// What somebody works in is left as it is until the next time; what they opened stays open.
+function replaceRegion(old, fresh) {
+  if (old.innerHTML === fresh.innerHTML || old.contains(document.activeElement)) {
+    return;
+  }
+  const scrolled = Array.from(old.querySelectorAll(".scroll"), (box) => [box.scrollLeft, box.scrollTop]);
+  old.className = fresh.className;
+  old.replaceChildren(...fresh.childNodes);
+  old.querySelectorAll(".scroll").forEach((box, index) => {
+    [box.scrollLeft, box.scrollTop] = scrolled[index] ?? [0, 0];
+  });
+}
+
+function renewFigure(old, fresh) {
+  const data = "script[type='application/json']";
+  const [before, after] = [old.querySelector(data), fresh.querySelector(data)];
+  if (before.textContent === after.textContent) {
+    return;
+  }
+  before.textContent = after.textContent;
+  old.querySelector("figcaption").textContent = fresh.querySelector("figcaption").textContent;
+  old.querySelector("h3").textContent = fresh.querySelector("h3").textContent;
+  replaceRegion(old.querySelector("details"), fresh.querySelector("details"));
+}
+
+function renewFigures(old, fresh) {
+  const names = (room) => Array.from(room.querySelectorAll("[data-plot]"), (figure) => figure.dataset.plot);
+  if (names(old).join() === names(fresh).join()) {
+    old.querySelectorAll("[data-plot]").forEach((figure, index) => {
+      renewFigure(figure, fresh.querySelectorAll("[data-plot]")[index]);
+    });
+  } else {
+    old.querySelectorAll("[data-figure]").forEach((figure) => globalThis.Plotly.purge(figure));
+    old.replaceChildren(...fresh.childNodes);
+  }
+}
+
+async function renewPage() {
+  const reply = await fetch(location.href, { headers: { accept: "text/html" } });
+  if (reply.redirected || !reply.ok) {
+    location.reload();
+    return;
+  }
+  const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
+  for (const region of document.querySelectorAll("[data-live]")) {
+    const found = fresh.querySelector(`[data-live="${region.dataset.live}"]`);
+    if (found) {
+      replaceRegion(region, found);
+    }
+  }
+  const [old, found] = [document.querySelector("[data-live-figures]"), fresh.querySelector("[data-live-figures]")];
+  if (old && found) {
+    renewFigures(old, found);
+  }
+  installCopying();
+  await drawAll();
+}
+
+// Follows one study. Hidden pages listen to nothing: places at the service are few.
+class Follower {
+  constructor(status) {
+    this.status = status;
+    this.waiting = 0;
+    this.timer = null;
+    this.renewed = 0;
+    this.begin();
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.end() : this.resume()));
+    addEventListener("pagehide", () => this.end());
+  }
+
+  begin() {
+    this.source = new EventSource("/v1/events");
+    this.source.addEventListener("open", () => this.say("on", "Live: waiting for results"));
+    this.source.addEventListener("error", () => this.say("off", "Not live: the connection was lost, trying again"));
+    this.source.addEventListener("result", (event) => this.take(JSON.parse(event.data)));
+  }
+
+  end() {
+    this.source?.close();
+    this.source = null;
+  }
+
+  resume() {
+    if (!this.source) {
+      this.begin();
+      this.schedule();
+    }
+  }
+
+  take(result) {
+    if (result.study_id === this.status.dataset.study) {
+      this.waiting += 1;
+      this.schedule();
+    }
+  }
+
+  schedule() {
+    this.timer ??= setTimeout(() => this.renew(), REST_MS);
+  }
+
+  async renew() {
+    const count = this.waiting;
+    this.waiting = 0;
+    try {
+      await renewPage();
+      if (count) {
+        this.say("new", count === 1 ? "Live: 1 new result" : `Live: ${count} new results`);
+        setTimeout(() => this.say("on", "Live: waiting for results"), NEW_MS);
+      }
+      this.renewed += 1;
+      document.documentElement.dataset.renewed = String(this.renewed);
+    } catch {
+      this.say("off", "Not live: the service does not answer; trying again");
+    } finally {
+      this.timer = null;
+      if (this.waiting) {
+        this.schedule();
+      }
+    }
+  }
+
+  say(state, text) {
+    if (this.status.dataset.state !== state || this.status.textContent !== text) {
+      this.status.dataset.state = state;
+      this.status.textContent = text;
+    }
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (button) {
+    copy(button);
+  }
+});
+dark.addEventListener("change", () => drawAll());
+installCopying();
+if (document.querySelector("[data-figure]")) {
+  await drawAll();
+}
+const status = document.getElementById("live");
+if (status) {
+  new Follower(status);
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What views share: the service behind them, the routes' manner, and the forms that they take."""
+
+from collections.abc import Callable, Coroutine
+from functools import partial, wraps
+from typing import Annotated, Any, TypeAlias
+from urllib.parse import parse_qsl
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Query
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from ringtune.dashboards.web.study_review import StudyReviews
+from ringtune.service.api.access import Callers
+from ringtune.service.domain.overview import Overview
+from ringtune.service.errors import InvalidRequest
+
+MAX_FIELDS = 20
+MAX_TEXT = 200
+
+Text: TypeAlias = Annotated[str, Query(max_length=MAX_TEXT)]
+PageNumber: TypeAlias = Annotated[int, Query(ge=1, le=1_000_000)]
+
+
+View = Callable[..., Response]
+
+
+def on_page_threads(view: View) -> Callable[..., Coroutine[Any, Any, Response]]:
+    """Return a view that waits for one of the few threads that pages have: they take none from jobs that report.
+
+    Args:
+        view: Takes its `request` by name; may read the database, and take its time.
+    """
+
+    @wraps(view)
+    async def run(**arguments: Any) -> Response:
+        threads = arguments["request"].app.state.pages.threads
+        return await to_thread.run_sync(partial(view, **arguments), limiter=threads)
+
+    return run
+
+
+def new_router() -> APIRouter:
+    """Return a router for pages: they are no part of the API's description."""
+    return APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+async def _overview_of(request: Request) -> Overview:
+    overview: Overview = request.app.state.page_parts.overview
+    return overview
+
+
+async def _reviews_of(request: Request) -> StudyReviews:
+    reviews: StudyReviews = request.app.state.pages.reviews
+    return reviews
+
+
+async def _callers_of(request: Request) -> Callers:
+    callers: Callers = request.app.state.page_parts.callers
+    return callers
+
+
+OverviewDep = Annotated[Overview, Depends(_overview_of)]
+ReviewsDep = Annotated[StudyReviews, Depends(_reviews_of)]
+CallersDep = Annotated[Callers, Depends(_callers_of)]
+
+
+async def form_of(request: Request) -> dict[str, list[str]]:
+    """Return the fields of a form that a page of ours sent.
+
+    Raises:
+        InvalidRequest: If it is none.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise InvalidRequest(f"the body is {kind[:100]!r}, not a form; send the form of the page")
+    try:
+        pairs = parse_qsl(
+            (await request.body()).decode(),
+            keep_blank_values=True,
+            max_num_fields=MAX_FIELDS,
+            encoding="utf-8",
+            errors="strict",
+        )
+    except ValueError as error:
+        raise InvalidRequest(f"the form cannot be read ({str(error)[:100]}); send the form of the page") from error
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return fields
+
+
+def pages_of(total: int, page: int, limit: int) -> dict[str, Any]:
+    """Return what a template needs to say which of how many things it shows, and to lead to the others."""
+    last = max(1, -(-total // limit))
+    return {
+        "page": page,
+        "last": last,
+        "first_item": min((page - 1) * limit + 1, total),
+        "last_item": min(page * limit, total),
+        "total": total,
+    }

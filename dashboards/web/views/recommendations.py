@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a job should start with: the question as a form, the answer with its evidence, and settings to paste."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ringtune.dashboards.web.pastes import Place, pastes
+from ringtune.dashboards.web.rendering import respond
+from ringtune.dashboards.web.wording import with_bounds
+from ringtune.service.api.access import needs
+from ringtune.service.api.parts import ServiceDep
+from ringtune.service.domain.values import Recommendation, RecommendationQuery
+from ringtune.service.errors import InvalidRequest
+from ringtune.tuner.readable import readable_value
+
+from .parts import OverviewDep, new_router, on_page_threads
+
+FIELDS = ("model", "model_fingerprint", "hardware", "world_size", "local_size", "target")
+MAX_FIELD = 200
+SUGGESTED = 20
+FINGERPRINT_LENGTH = 64
+HEADLINES = {
+    "exact": "Measured for exactly this",
+    "nearest": "Measured near this",
+    "default": "The default",
+}
+
+router = new_router()
+
+
+@router.get("/recommendations", openapi_extra=needs("read"))
+@on_page_threads
+def recommendations(request: Request, overview: OverviewDep, service: ServiceDep) -> Response:
+    """Ask for a start, and show the answer."""
+    given = {name: request.query_params.get(name, "").strip()[:MAX_FIELD] for name in FIELDS}
+    context: dict[str, Any] = {"given": given, "error": "", "answer": None, "targets": overview.targets()}
+    status = 200
+    if given["model"] or given["model_fingerprint"]:
+        try:
+            query = _query(given)
+            context["answer"] = _answer(given, query, service.recommendations.find(query))
+        except InvalidRequest as error:
+            context["error"], status = error.detail, error.status
+    else:
+        context["models"] = overview.models(limit=SUGGESTED)
+    return respond(request, "recommendations.html.j2", context, status)
+
+
+def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recommendation) -> dict[str, Any]:
+    place = Place(given["model"] or None, query.hardware, query.world_size, query.local_size, found.target)
+    comment = f"{found.source}: {found.reason or 'the default'}; {with_bounds(found.evidence)}"
+    return {
+        "found": found,
+        "headline": HEADLINES[found.source],
+        "parameters": [(name, readable_value(name, value)) for name, value in found.config.items()],
+        "pastes": pastes(found.config, place, comment),
+    }
+
+
+def _query(given: Mapping[str, str]) -> RecommendationQuery:
+    """Return the question; raises InvalidRequest for what cannot be one."""
+    for name in ("model_fingerprint", "hardware"):
+        if given[name] and not _is_fingerprint(given[name]):
+            raise InvalidRequest(
+                f"{name}: {given[name][:80]!r} is no fingerprint; give its 64 digits of 0-9a-f, or none"
+            )
+    world_size = _count("world_size", given["world_size"] or "1")
+    return RecommendationQuery(
+        hardware=given["hardware"] or None,
+        world_size=world_size,
+        local_size=_count("local_size", given["local_size"] or str(world_size)),
+        model=given["model_fingerprint"] or None,
+        model_name=given["model"] or None,
+        target=given["target"] or "ringtune",
+    )
+
+
+def _is_fingerprint(text: str) -> bool:
+    return len(text) == FINGERPRINT_LENGTH and set(text) <= set("0123456789abcdef")
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise InvalidRequest(f"{name}: {text[:80]!r} is no count of ranks; give a whole number from 1")
+    return int(text)

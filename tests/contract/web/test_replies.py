@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every reply says to a browser: what may run, what may be kept, and errors as pages that say what to do."""
+
+import gzip
+import re
+from collections.abc import Iterator
+
+import pytest
+from plotly.offline import get_plotlyjs
+from starlette.testclient import TestClient
+
+from tests.contract.web.applications import BROWSER, HERE, application_with_pages
+from tests.unit.dashboards.pages import Page
+
+VIEWS = (
+    "/studies",
+    "/compare",
+    "/hardware",
+    f"/hardware?model={'a' * 64}",
+    "/recommendations",
+    "/recommendations?model=nobody&world_size=4&local_size=2",
+    "/tokens",
+)
+INLINE = re.compile(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*(\ssrc=|application/json))|javascript:", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A browser before an application that is open and has nothing in it."""
+    app = application_with_pages(tmp_path_factory.mktemp("pages"), has_tokens=False)
+    with TestClient(app, base_url=HERE, headers=BROWSER, follow_redirects=False) as made:
+        yield made
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_an_empty_service_says_what_to_do(path: str, client: TestClient) -> None:
+    """Every view is whole HTML, has one title, landmarks, and nothing inline."""
+    reply = client.get(path)
+    page = Page.of(reply.text)
+
+    assert 200 == reply.status_code
+    assert [] == page.unclosed
+    assert [1, 1, 1] == [len(page.all(tag)) for tag in ("h1", "main", "title")]
+    assert None is INLINE.search(reply.text)
+    assert "http" not in {link.attributes.get("href", "").partition(":")[0] for link in page.all("link")}
+
+
+@pytest.mark.parametrize("path", [*VIEWS, "/", "/studies/nothing", "/nowhere", "/static/nothing.js"])
+def test_nothing_but_our_files_may_run(path: str, client: TestClient) -> None:
+    """In whatever reply; pages are not kept by anybody."""
+    headers = client.get(path).headers
+    policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
+
+    assert ("'none'", "'self'", "'self'") == (policy["default-src"], policy["script-src"], policy["style-src"])
+    assert ("'none'", "'self'", "'none'") == (policy["base-uri"], policy["form-action"], policy["frame-ancestors"])
+    assert "unsafe-inline" not in headers["content-security-policy"]
+    assert "unsafe-eval" not in headers["content-security-policy"]
+    assert ("nosniff", "DENY", "no-store") == (
+        headers["x-content-type-options"],
+        headers["x-frame-options"],
+        headers["cache-control"],
+    )
+
+
+def test_static_files_are_kept_for_ever_under_their_hash(client: TestClient) -> None:
+    """Each has its type, and is the same compressed; plotly.js is the installed wheel's."""
+    urls = set(re.findall(r"/static/[\w.-]+", client.get("/studies").text + client.get("/recommendations").text))
+    urls |= client.app.state.pages.assets.urls  # type: ignore[attr-defined]
+    kinds = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+
+    assert len(urls) >= 5
+    for url in urls:
+        assert re.fullmatch(r"/static/[\w.]+\.[0-9a-f]{16}\.(css|js|svg)", url)
+        plain, packed = (client.get(url, headers={"accept-encoding": kind}) for kind in ("identity", "br;q=1, gzip"))
+        assert ("public, max-age=31536000, immutable", "nosniff", kinds[url.rpartition(".")[2]]) == (
+            plain.headers["cache-control"],
+            plain.headers["x-content-type-options"],
+            plain.headers["content-type"],
+        )
+        assert ("gzip", plain.content) == (packed.headers["content-encoding"], packed.content)
+        assert "content-encoding" not in plain.headers
+        if "/plotly." in url:
+            assert get_plotlyjs().encode() == plain.content
+            assert int(packed.headers["content-length"]) == len(gzip.compress(plain.content, mtime=0))
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/studies/nothing", 404, "There is no such study"),
+        ("/nowhere", 404, "There is no such call"),
+        ("/studies?page=x", 422, "The request is not as described"),
+        ("/studies?sort=nonsense", 422, "allowed: created"),
+        ("/studies?finding=nonsense", 422, "confirmed"),
+        ("/recommendations?model=x&world_size=0", 422, "is no layout"),
+        ("/recommendations?model=x&world_size=many", 422, "no count of ranks"),
+        ("/recommendations?model_fingerprint=xyz", 422, "no fingerprint"),
+        ("/compare?" + "&".join(f"study={number}" for number in range(7)), 422, "choose fewer"),
+    ],
+)
+def test_errors_are_pages_that_say_what_to_do(path: str, status: int, words: str, client: TestClient) -> None:
+    """With a way on, and the id under which the log says more."""
+    reply = client.get(path)
+
+    assert status == reply.status_code
+    assert words in reply.text
+    assert "text/html; charset=utf-8" == reply.headers["content-type"]
+    assert [] == Page.of(reply.text).unclosed
+
+
+def test_programs_get_problems_as_json(client: TestClient) -> None:
+    """On the API's paths whatever they accept, elsewhere unless they want a page."""
+    for path, accept in (("/v1/studies/x", BROWSER["accept"]), ("/nowhere", "application/json"), ("/studies/x", "*/*")):
+        reply = client.get(path, headers={"accept": accept})
+        assert "application/problem+json" == reply.headers["content-type"], path
+
+
+def test_a_page_asks_for_nothing_elsewhere(client: TestClient) -> None:
+    """No content delivery network, no font, no beacon."""
+    for path in VIEWS:
+        page = Page.of(client.get(path).text)
+        found = [e.attributes.get(name, "") for e in page.elements for name in ("src", "href", "action")]
+        assert [] == [url for url in found if url and not url.startswith(("/", "#"))], path

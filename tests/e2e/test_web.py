@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web pages in a real browser, before the real service that real tuning runs have filled."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringtune.service_link import connected
+from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET
+from tests.e2e.browsing import CHROMIUM, DESKTOP, FLAGS, LIMIT_MS, PHONE, Visit, visiting
+from tests.e2e.web_service import WebService, filled, web_service
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: Debian's package of that name is not installed")
+playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: the wheel of that name is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe: pip install axe-playwright-python")
+
+SCREENSHOTS = os.environ.get("WEB_SCREENSHOTS")
+"""A folder for pictures of every view; none are made without it."""
+VIEWS = {
+    "studies": "/studies",
+    "studies_none": "/studies?q=nothing+has+this+name",
+    "study": "/studies/{tuned}",
+    "study_of_a_job": "/studies/{tuned}?job={job}",
+    "study_empty": "/studies/{empty}",
+    "compare": "/compare?study={tuned}&study={other}",
+    "compare_none": "/compare",
+    "hardware": "/hardware",
+    "hardware_of_a_model": f"/hardware?model={'1' * 64}",
+    "recommendations": "/recommendations",
+    "recommendation": f"/recommendations?model=resnet50&hardware={'c' * 64}&world_size=4&local_size=2",
+    "recommendation_near": f"/recommendations?model=resnet50&hardware={'d' * 64}&world_size=8&local_size=4",
+    "recommendation_wrong": "/recommendations?model=resnet50&world_size=many",
+    "tokens": "/tokens",
+    "problem": "/studies/nothing",
+}
+LOOKS = {
+    "desktop": ("light", DESKTOP),
+    "dark": ("dark", DESKTOP),
+    "phone": ("light", PHONE),
+    "phone_dark": ("dark", PHONE),
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Start the browser once."""
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebService]:
+    """A service without tokens, and so open; four jobs tuned, and one log was pushed."""
+    with pytest.MonkeyPatch.context() as patch, web_service(tmp_path_factory.mktemp("web")) as running:
+        patch.setattr(connected, "START_LIMIT_S", 30.0)
+        patch.setattr(connected, "CLOSE_LIMIT_S", 30.0)
+        filled(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ids(service: WebService) -> dict[str, str]:
+    """What the views' addresses name."""
+    items = service.client.get("/v1/studies").json()["items"]
+    by_jobs = sorted(items, key=lambda item: -item["jobs"])
+    line = next(line for line in service.client.get("/v1/export").text.splitlines() if '"job_id"' in line)
+    job = line.partition('"job_id":')[2].split('"')[1]
+    return {"tuned": by_jobs[0]["id"], "other": by_jobs[1]["id"], "empty": by_jobs[-1]["id"], "job": job}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_view_is_sound(look: str, browser: Any, service: WebService, ids: dict[str, str]) -> None:
+    """Without complaints, violations, or requests elsewhere; accessible by axe; no wider than the screen."""
+    scheme, size = LOOKS[look]
+    with visiting(browser, scheme=scheme, size=size) as seen:
+        for name, path in VIEWS.items():
+            seen.go(service.url + path.format(**ids))
+            found = axe.Axe().run(seen.page)
+
+            assert [] == seen.complaints, (name, look)
+            assert [] == seen.violations, (name, look)
+            assert 0 == found.violations_count, (name, look, found.generate_report())
+            assert seen.overflow <= 0, (name, look)
+            keep_picture(seen, f"{name}_{look}")
+        assert [] == [url for url in seen.requests if not url.startswith((service.url, "data:", "blob:"))]
+
+
+def keep_picture(seen: Visit, name: str) -> None:
+    """Write a picture of the page, if somebody wants some."""
+    if SCREENSHOTS:
+        folder = Path(SCREENSHOTS)
+        folder.mkdir(parents=True, exist_ok=True)
+        seen.page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+
+def test_figures_are_drawn_in_the_page_s_colours(browser: Any, service: WebService, ids: dict[str, str]) -> None:
+    """All of the report's that the study's results allow, and again when the scheme changes."""
+    with visiting(browser) as seen:
+        seen.go(f"{service.url}/studies/{ids['tuned']}")
+        names = seen.page.eval_on_selector_all("[data-plot]", "all => all.map((one) => one.dataset.plot)")
+        drawn = seen.page.locator("[data-figure] svg.main-svg:first-of-type").count()
+
+        assert {"figure-convergence", "figure-parallel", "figure-sensitivity", "figure-distribution"} <= set(names)
+        assert len(names) == drawn
+        ink = "getComputedStyle(document.querySelector('.xtitle')).fill"
+        assert "rgb(22, 32, 42)" == seen.page.evaluate(ink)
+        seen.page.emulate_media(color_scheme="dark")
+        seen.page.wait_for_function(f"() => {ink} === 'rgb(230, 235, 240)'", timeout=LIMIT_MS)
+
+
+def test_a_study_follows_what_its_job_reports(browser: Any, service: WebService) -> None:
+    """New results come by themselves: words, tables, the first figures; what is open stays open, focus stays."""
+    study_id = service.study("3", "c")
+    with visiting(browser) as seen:
+        page = seen.go(f"{service.url}/studies/{study_id}").page
+        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        assert 0 == page.locator("[data-figure]").count()
+
+        service.report(study_id, phase="baseline")
+        page.wait_for_selector("[data-live=jobs] tbody tr", timeout=LIMIT_MS)
+        page.wait_for_selector("[data-figure] svg.main-svg", timeout=LIMIT_MS)
+        page.locator("#figure-convergence-table > summary").click()
+        before = page.locator("#figure-convergence-table tbody tr").count()
+        page.locator(".brand").focus()
+        renewed = int(page.evaluate("document.documentElement.dataset.renewed"))
+        service.report(study_id, step_ms={"median": 8.0, "mad": 0.1, "mean": 8.1})
+        page.wait_for_function(f"() => Number(document.documentElement.dataset.renewed) > {renewed}", timeout=LIMIT_MS)
+
+        assert (1, 2) == (before, page.locator("#figure-convergence-table tbody tr").count())
+        assert page.locator("#figure-convergence-table").get_attribute("open") is not None
+        assert "2 of 2 results" in page.locator("[data-live=results]").inner_text().replace("\n", " ")
+        assert "ringtune" == page.evaluate("document.activeElement.textContent.trim()")
+        assert ([], []) == (seen.complaints, seen.violations)
+
+
+def test_results_of_other_studies_are_left_alone(browser: Any, service: WebService) -> None:
+    """A page is renewed for its own study's results only."""
+    mine, other = service.study("4", "c"), service.study("5", "c")
+    with visiting(browser) as seen:
+        page = seen.go(f"{service.url}/studies/{mine}").page
+        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+
+        service.report(other)
+        service.report(mine)
+        page.wait_for_selector("html[data-renewed]", timeout=LIMIT_MS)
+
+        assert "1" == page.evaluate("document.documentElement.dataset.renewed")
+        assert "1 of 1 result" in page.locator("[data-live=results]").inner_text()
+
+
+def test_studies_are_searched_sorted_chosen_and_compared(browser: Any, service: WebService) -> None:
+    """With a keyboard alone."""
+    with visiting(browser) as seen:
+        page = seen.go(f"{service.url}/studies").page
+        page.keyboard.press("Tab")
+        assert "Skip to the content" == page.evaluate("document.activeElement.textContent")
+        page.locator("#q").focus()
+        page.keyboard.type("RESNET")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**q=RESNET**")
+        assert ["resnet50", "resnet50"] == page.locator("tbody th").all_inner_texts()
+
+        page.get_by_role("link", name="Hardware", exact=True).last.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**sort=-hardware**")
+        assert "ascending" == page.locator("th[aria-sort]").get_attribute("aria-sort")
+        for box in page.locator("tbody input[type=checkbox]").all():
+            box.focus()
+            page.keyboard.press("Space")
+        page.get_by_role("button", name="Compare the chosen studies").press("Enter")
+        page.wait_for_url("**/compare?**")
+
+        assert 2 == page.locator(".side-by-side thead th").count()
+        assert [] == seen.complaints
+
+
+def test_settings_are_copied(browser: Any, service: WebService, ids: dict[str, str]) -> None:
+    """As they are shown."""
+    with visiting(browser) as seen:
+        seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=service.url)
+        page = seen.go(f"{service.url}/studies/{ids['tuned']}").page
+
+        page.locator("[data-copy='paste-1-text']").click()
+        page.wait_for_function("() => document.querySelector('[data-copy]').textContent.startsWith('Copied')")
+
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert page.locator("#paste-1-text").text_content() == copied
+        assert "export RINGTUNE_FUSION_BYTES=" in copied
+
+
+def test_somebody_signs_in_looks_and_signs_out(browser: Any, tmp_path: Path) -> None:
+    """The page that was asked for comes after the sign-in; live updates work; an admin makes a token."""
+    tokens = {"RINGTUNE_SERVICE_ADMIN_TOKEN": ADMIN_SECRET, "RINGTUNE_SERVICE_READ_TOKEN": READ_SECRET}
+    with web_service(tmp_path, tokens, ADMIN_SECRET) as service, visiting(browser) as seen:
+        study_id = service.study("1", "c")
+        page = seen.go(f"{service.url}/studies/{study_id}").page
+        assert [] == axe.Axe().run(page).response["violations"]
+        page.get_by_role("textbox", name="Token").fill("wrong")
+        page.get_by_role("button", name="Sign in").click()
+        assert "not known" in page.get_by_role("alert").inner_text()
+        page.get_by_role("textbox", name="Token").fill(ADMIN_SECRET)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url(f"**/studies/{study_id}")
+        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+
+        assert "" == page.evaluate("document.cookie")
+        page.get_by_role("link", name="Tokens").click()
+        page.get_by_label("Who or what uses it").fill("jobs")
+        page.get_by_role("button", name="Create").click()
+        assert page.locator("#secret").inner_text().startswith("rt_")
+        assert [] == axe.Axe().run(page).response["violations"]
+        page.get_by_role("button", name="Revoke jobs").click()
+        page.wait_for_selector("text=revoked")
+        page.get_by_role("button", name="Sign out").click()
+        page.wait_for_url("**/sign-in")
+        page.goto(f"{service.url}/studies")
+
+        assert page.url.startswith(f"{service.url}/sign-in")
+        assert ([], []) == (seen.complaints, seen.violations)
+
+
+def test_without_scripts_the_pages_can_be_read(browser: Any, service: WebService, ids: dict[str, str]) -> None:
+    """Tables have what figures show."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+
+    page.goto(f"{service.url}/studies/{ids['tuned']}")
+
+    assert "Without JavaScript" in page.locator("noscript").first.inner_text()
+    assert page.locator("#figure-convergence-table tbody tr").count() > 10
+    context.close()

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real service with its web pages, in a process of its own, filled by real tuning runs over its real API."""
+
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from ringtune.service_link import Job, NoService
+from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer, open_log
+from ringtune.tuner.records import record_to_json
+from ringtune.tuner.testing import SyntheticTarget
+from tests.integration.service.server_process import environment
+from tests.integration.service_link.jobs import KEY, SPACE, Notes, connect, run_job, run_settings
+
+SERVE = """
+import sys
+from ringtune.dashboards.web import WebPages
+from ringtune.service.serving import serve
+from ringtune.service.settings import ServiceSettings
+serve(ServiceSettings.read(port=0), lambda text: print(text, flush=True), WebPages())
+"""
+START_LIMIT_S = 30.0
+END_S = 30.0
+HARDWARE = {"c": "4 hosts, 8x A100, 100 Gbit/s", "d": "2 hosts, 64 cores, 25 Gbit/s"}
+MODELS = {"1": "resnet50", "2": "bert-large", "3": "gpt2-medium"}
+
+
+@dataclass(frozen=True)
+class WebService:
+    """A running service.
+
+    Attributes:
+        url: Where it listens.
+        client: Speaks to it, with a token if there is one.
+        folder: Where its data and its jobs' spools are.
+    """
+
+    url: str
+    client: httpx.Client
+    folder: Path
+
+    def study(self, model: str, hardware: str, layout: list[int] | None = None, **changed: Any) -> str:
+        """Create a study of a model and hardware that are each named by a hex digit; returns its id."""
+        key = {**KEY, "model": model * 64, "hardware": hardware * 64, "layout": layout or [2, 2]}
+        names = {"model_name": MODELS.get(model), "hardware_name": HARDWARE.get(hardware)}
+        body = {"key": key, "search_space": SPACE.to_json(), **names, **changed}
+        reply = self.client.post("/v1/studies", json=body)
+        assert 200 == reply.status_code, reply.text
+        return str(reply.json()["id"])
+
+    def tune(self, model: str, hardware: str, *, seed: int, samples: int = 12) -> str:
+        """Run a job that tunes and reports, to its end; returns the study's id."""
+        study_id = self.study(model, hardware)
+        key = {**KEY, "model": model * 64, "hardware": hardware * 64, "layout": [2, 2]}
+        settings = run_settings(
+            key=key, layout={"ranks_per_host": [2, 2]}, seed=seed, max_samples=samples, model_name=MODELS.get(model)
+        )
+        notes = Notes()
+        link = connect(self.url, self.folder, notes)
+        target = SyntheticTarget(baseline=default_config(), seed=seed)
+        designer = link.with_start(make_designer(DEFAULT_DESIGNER, target.space(), seed), Job(settings, target.space()))
+        log = link.reporting(open_log(None))
+        TuningRun(target, designer, settings, log, SilentObserver(), clock=target.clock).run()
+        link.close()
+        assert not notes.warnings, notes.warnings
+        return study_id
+
+    def push(self, model: str, hardware: str) -> None:
+        """Push a whole log of a run that knew no service."""
+        key = {**KEY, "model": model * 64, "hardware": hardware * 64, "layout": [2, 2]}
+        job = run_job(NoService(), Notes(), run_settings(key=key, seed=9, model_name=MODELS.get(model), max_samples=4))
+        reply = self.client.post("/v1/runs", json={"records": [record_to_json(record) for record in job.records]})
+        assert 200 == reply.status_code, reply.text
+
+    def report(self, study_id: str, **changed: Any) -> None:
+        """Report one result of the default config."""
+        result = {
+            "job_id": str(uuid.uuid4()),
+            "config": default_config().to_json(),
+            "score_bytes_per_s": 1.0e9,
+            "step_ms": {"median": 10.0, "mad": 0.1, "mean": 10.1},
+            "steps": 40,
+            "valid": True,
+            **changed,
+        }
+        reply = self.client.put(f"/v1/studies/{study_id}/trials/{uuid.uuid4()}/result", json=result)
+        assert reply.status_code in {200, 201}, reply.text
+
+
+def filled(service: WebService) -> str:
+    """Fill a service with runs of two models on two kinds of hardware; returns the id of the study with two jobs."""
+    first = service.tune("1", "c", seed=1)
+    service.tune("1", "c", seed=2)
+    service.tune("1", "d", seed=3, samples=6)
+    service.tune("2", "c", seed=4, samples=6)
+    service.push("1", "c")
+    service.study("3", "d", layout=[8])
+    return first
+
+
+@contextmanager
+def web_service(folder: Path, variables: Mapping[str, str] | None = None, token: str = "") -> Iterator[WebService]:
+    """Start a service with pages on a free port; it is killed at the end."""
+    with (folder / "service.log").open("a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVE],
+            env=environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0", **(variables or {})),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    try:
+        assert process.stdout is not None
+        greeting = process.stdout.readline()
+        found = re.search(r"(http://[^,]+),", greeting)
+        assert found is not None, f"{greeting!r}\n{(folder / 'service.log').read_text(encoding='utf-8')}"
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        with httpx.Client(base_url=found[1], headers=headers, timeout=START_LIMIT_S) as client:
+            yield WebService(found[1], client, folder)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(END_S)
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings to paste: they set what was recommended, and nothing that a report made up comes into a shell."""
+
+import json
+import os
+import shlex
+import subprocess
+
+from ringtune.dashboards.web.pastes import Place, pastes
+from ringtune.settings import Settings
+from ringtune.tuner import Config, default_config
+from tests.unit.dashboards.hostile import VECTORS
+
+PLACE = Place(model="resnet50", hardware="a" * 64, world_size=8, local_size=4, target="ringtune")
+
+
+def sourced(script: str) -> dict[str, str]:
+    """Return what a shell's environment has after a script."""
+    run = subprocess.run(
+        ["sh", "-c", f"{script}\nexec env -0"], env={"PATH": os.environ["PATH"]}, capture_output=True, check=True
+    )
+    return dict(line.split("=", 1) for line in run.stdout.decode().split("\0") if line)
+
+
+def test_the_exports_set_every_knob_as_recommended() -> None:
+    """As the engine's own settings read them."""
+    config = default_config().replace({"cycle_ms": 0.3297, "fusion_bytes": 4325376, "response_cache": False})
+
+    variables = sourced(pastes(config, PLACE, "measured")[0].text)
+
+    assert config == Config(Settings.from_environment(variables).fixed)
+
+
+def test_the_json_is_the_config() -> None:
+    """Whole."""
+    assert default_config().to_json() == json.loads(pastes(default_config(), PLACE, "")[1].text)
+
+
+def test_hostile_texts_stay_words() -> None:
+    """As comments, names and values; a parameter that the engine does not have is left out."""
+    for text in (*VECTORS, "$(exit 3)", "`exit 3`", "; exit 3", "\nexit 3", "\r\nexit 3", "'; exit 3; '"):
+        config = Config({**default_config(), "allreduce_algorithm": text, "PATH": "/nowhere"})
+        place = Place(text, None, 2, 2, "ringtune")
+
+        exports, _, command = pastes(config, place, text)
+
+        variables = sourced(exports.text.replace("\ud800", "?"))
+        assert text.replace("\ud800", "?") == variables["RINGTUNE_ALLREDUCE_ALGORITHM"]
+        assert os.environ["PATH"] == variables["PATH"]
+        assert text == shlex.split(command.text)[3]
+
+
+def test_what_is_no_config_of_the_engine_is_not_exported() -> None:
+    """Another target's words are its own command's; where nothing is to be set there is nothing to set."""
+    other = pastes(Config({"bucket_cap_mb": 25}), Place("m", None, 2, 2, "torch-ddp"), "")
+    nothing = pastes(Config({}), Place("m", None, 2, 2, "openmpi"), "")
+
+    assert ["JSON", "Command"] == [paste.title for paste in other]
+    assert ["Command"] == [paste.title for paste in nothing]
+    assert "--target openmpi" in nothing[0].text

@@ -72,7 +72,7 @@ def compare(state: RunState, challenger: Config) -> Decision:
     """
     total, steps = state.settings.adoption_pairs, state.adoption_window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    test = PairedTest(expected_pair_variance(state.book.trials()))
+    test = PairedTest(expected_pair_variance(state.book.trials(), steps))
     for _ in range(ATTEMPTS_PER_PAIR * total):
         is_out_of_steps = state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if test.pairs else 0)
         if len(test.pairs) == total or test.is_plain or is_out_of_steps:

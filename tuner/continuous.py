@@ -7,7 +7,8 @@ as before, the machine as a whole has changed, and nothing is searched. Otherwis
 in force for its baseline, and the earlier search for its prior.
 
 Each check and each search is a run of its own in the log. They become rarer while they change nothing, and together
-cost no more of the job's time than a single search may.
+cost no more of the job's time than a single search may. One that fails has answered nothing: it is tried again, as
+rarely as one that changed nothing, until several in a row have failed.
 
 A world that was resized is no change here: an engine lives in one world. The next world's first search begins with
 what this one has left in the store of studies.
@@ -35,6 +36,8 @@ from .watch import Change, Event
 BACK_OFF_S = 600.0
 """After a check or a search, the next may begin so much later; twice as much with each that changed nothing."""
 MAX_DOUBLINGS = 8
+MOST_FAILURES = 3
+"""After so many failed responses in a row the watch ends: there is no reason to hope for the next."""
 LATER_SHARE = 2
 """A later search may take one sample of so many of the first."""
 
@@ -102,14 +105,16 @@ class ContinuousTuning:
         """Tune, watch, and tune again, in the calling thread."""
         try:
             run, result = self._search(self._ask(()))
-            while run.can_be_watched:
+            failures, unanswered = 0, None
+            while run.can_be_watched or 0 < failures < MOST_FAILURES:
                 self.is_watching = True
-                change = run.watch(self._rest, self._may_act)
+                change = run.watch(self._rest, self._may_act, unanswered)
                 self.is_watching = False
                 Reporter(self._log, self._observer).warned(f"{change}: what was decided is called into question")
                 run, decided = self._respond(result, change)
                 self._back_off(has_changed=decided.config != result.config)
                 result = decided
+                failures, unanswered = (failures + 1, change) if run.has_failed else (0, None)
         except TargetClosed:
             return
         finally:
@@ -121,8 +126,8 @@ class ContinuousTuning:
         fresh: tuple[Trial, ...] = ()
         baseline = question.target.baseline()
         space = question.target.space()
+        gain = self._gains.get(before.config)
         if before.config != baseline and space.contains(before.config):
-            gain = self._gains.get(before.config)
             check = self._new_run(question, replace(_renamed(question.settings), prior_trials=()))
             checked = self._concluded(question, check.recheck(before.config))
             is_as_before = change.event is Event.DRIFT and gain is not None and _is_same_gain(gain, checked)
@@ -135,7 +140,10 @@ class ContinuousTuning:
             max_samples=max(question.settings.max_samples // LATER_SHARE, 1),
             prior_trials=_others(fresh, baseline),
         )
-        return self._search(replace(question, settings=settings))
+        run, result = self._search(replace(question, settings=settings))
+        if run.has_failed and gain is not None:
+            self._gains[before.config] = gain  # the next check shall find the same change as this one
+        return run, result
 
     def _search(self, question: Question) -> tuple[TuningRun, Result]:
         run = self._new_run(question, question.settings)

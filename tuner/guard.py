@@ -17,6 +17,11 @@ from .space import SearchSpace, SpaceError
 
 T = TypeVar("T")
 
+PATIENCE = 10.0
+"""A designer that does not use its time, for it waits for something or for a processor, has so many times as long."""
+POLL_S = 0.25
+"""How late a designer is noticed that has used up its time."""
+
 
 class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
     """The designer cannot be used any more in this run; the message says why."""
@@ -58,7 +63,7 @@ class GuardedDesigner:
     """Calls a designer in a daemon thread with a deadline, and checks what it returns."""
 
     def __init__(self, designer: Designer, space: SearchSpace, deadline_s: float) -> None:
-        """Guard `designer`; each call may take `deadline_s` seconds."""
+        """Guard `designer`; each call may take `deadline_s` seconds of a processor."""
         self._designer = designer
         self._space = space
         self._deadline_s = deadline_s
@@ -110,18 +115,24 @@ class GuardedDesigner:
 
     def _call(self, think: Callable[[], T]) -> T:
         answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+        thinking = _Thinking(self._deadline_s)
 
         def work() -> None:
+            thinking.begin()
             try:
                 answers.put((think(), None))
             except BaseException as error:  # noqa: BLE001 - also a SystemExit of a foreign designer ends here
                 answers.put((None, error))
 
         threading.Thread(target=work, name="ringtune-designer", daemon=True).start()
-        try:
-            answer, error = answers.get(timeout=self._deadline_s)
-        except queue.Empty:
-            raise DesignerFailed(f"designer {self.name} did not answer within {self._deadline_s:g} s") from None
+        while True:
+            try:
+                answer, error = answers.get(timeout=min(POLL_S, self._deadline_s))
+                break
+            except queue.Empty:
+                if thinking.is_too_long:
+                    reason = f"designer {self.name} did not answer within {self._deadline_s:g} s"
+                    raise DesignerFailed(reason) from None
         if isinstance(error, DesignerFailed):
             raise error
         if error is not None:
@@ -150,6 +161,29 @@ class GuardedDesigner:
             if mean.shape == std.shape == (count,) and np.all(np.isfinite(mean)) and np.all(np.isfinite(std)):
                 return Prediction(mean, std)
         raise DesignerFailed(f"designer {self.name} predicted nonsense for {count} configs: {prediction!r:.200}")
+
+
+class _Thinking:
+    """How long a thread has thought: its own processor's time, for on a crowded machine hours say nothing."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        self._latest_s = time.monotonic() + PATIENCE * deadline_s
+        self._clock: int | None = None
+
+    def begin(self) -> None:
+        """Begin, in the thread that thinks."""
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the thread has used up its time, or does not use it; from any thread."""
+        if time.monotonic() >= self._latest_s:
+            return True
+        try:
+            return self._clock is not None and time.clock_gettime(self._clock) >= self._deadline_s
+        except OSError:  # the thread has just ended, and its answer is there
+            return False
 
 
 def _float_or_none(number: float | None) -> float | None:

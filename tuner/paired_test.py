@@ -96,7 +96,7 @@ def speedup_interval(
     return Interval(math.expm1(mean), math.expm1(mean - margin), math.expm1(mean + margin))
 
 
-def expected_pair_variance(trials: Sequence[Trial]) -> float:
+def expected_pair_variance(trials: Sequence[Trial], window_steps: int) -> float:
     """Return what samples say of s^2: twice the variance of a window's ln(median).
 
     It is the larger of what the scatter of the steps lets expect, and of what the baseline's windows differ by, which a
@@ -104,8 +104,14 @@ def expected_pair_variance(trials: Sequence[Trial]) -> float:
 
     Args:
         trials: The baseline first; at least one sample is valid.
+        window_steps: Of each of a pair's windows: the fewer, the more its median scatters.
     """
-    scatter = fmean(sample.log_median_variance for trial in trials for sample in trial.samples if sample.valid)
+    scatter = fmean(
+        sample.log_median_variance * sample.steps / window_steps
+        for trial in trials
+        for sample in trial.samples
+        if sample.valid
+    )
     baselines = trials[0].log_step_ms
     between = variance(baselines) if len(baselines) >= MIN_BASELINES else 0.0
     return 2.0 * max(scatter + WINDOW_STD**2, between)

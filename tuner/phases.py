@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from .budget import ExplorationAccount, reserved_steps
+from .budget import ExplorationAccount, pairs_needed, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
-from .paired_test import expected_pair_variance
+from .paired_test import MIN_PAIRS, expected_pair_variance
 from .sample import Phase, Sample, StepTimes
 from .settings import RunSettings
 from .stopping import MIN_EXPECTED_GAIN, Patience
@@ -31,6 +31,8 @@ BASELINE_SHARE = 0.15
 """Of a budget of steps, that the first measurement of the baseline takes at most."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
+SHORT_WINDOW_STEPS = 5
+"""Of a test that has to show much within a budget of steps: the fewest whose median is not that of one slow step."""
 CUT_FACTOR = 1.3
 """A config whose steps take this many times the baseline's median is cut after a few of them: they are a sample too."""
 
@@ -91,8 +93,16 @@ class RunState:
 
     @property
     def adoption_window_steps(self) -> int:
-        """Steps of each of a pair's windows: short ones, so that drift between them cancels."""
-        return self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
+        """Steps of each of a pair's windows: short ones, so that drift between them cancels.
+
+        Where steps are counted, still shorter ones if the gain is so large that few of them show it.
+        """
+        usual = self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
+        if self.settings.max_steps is None or self.expected_gain <= 0.0:
+            return usual
+        short = min(SHORT_WINDOW_STEPS, usual)
+        variance = expected_pair_variance(self.book.trials(), short)
+        return short if pairs_needed(self.expected_gain, variance) <= MIN_PAIRS else usual
 
     @property
     def baseline_ms(self) -> float:
@@ -215,7 +225,8 @@ def _reserved_steps(state: RunState) -> float:
     if limit is None:
         return 0.0
     gain = state.expected_gain if math.expm1(state.expected_gain) >= MIN_EXPECTED_GAIN else None
-    return reserved_steps(limit, gain, expected_pair_variance(state.book.trials()), state.adoption_window_steps)
+    steps = state.adoption_window_steps
+    return reserved_steps(limit, gain, expected_pair_variance(state.book.trials(), steps), steps)
 
 
 def _settle(state: RunState) -> list[Sample]:

@@ -6,7 +6,7 @@ model, scales it, and drops it where the samples speak against it; so a wrong on
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,3 +34,15 @@ class Prior(Protocol):
         Returns:
             Shape (m,), finite.
         """
+
+
+@runtime_checkable
+class Experience(Prior, Protocol):
+    """A prior that comes from measurements: it knows which configs they were, and the best of them."""
+
+    @property
+    def configs(self) -> tuple[Config, ...]:
+        """What was measured, legal configs all of them."""
+
+    def best_config(self) -> Config:
+        """Return the measured config that is expected to be the fastest."""

@@ -33,6 +33,7 @@ class TuningRun:
 
     Attributes:
         can_be_watched: Whether the run came to a decision that later windows can call into question.
+        has_failed: Whether it came to none for another reason than the job's end; a config is in force all the same.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class TuningRun:
         self._account = account
         self._state: RunState | None = None
         self.can_be_watched = False
+        self.has_failed = False
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -91,19 +93,22 @@ class TuningRun:
 
         return self._conduct(test, adopted)
 
-    def watch(self, rest: Callable[[float], object], may_act: Callable[[], bool]) -> Change:
+    def watch(
+        self, rest: Callable[[float], object], may_act: Callable[[], bool], pending: Change | None = None
+    ) -> Change:
         """Look at the config in force now and then; return once it is to be called into question.
 
         Args:
             rest: Waits so many seconds, less when the job ends.
             may_act: Whether a check or a search would be welcome now; until then a change is only noted.
+            pending: A change that was not answered yet, and is to be as soon as may be; None where there is none.
 
         Raises:
             TargetClosed: If the job is over.
         """
         if self._state is None:
             raise AssertionError("nothing to watch before a decision")
-        return Watch(self._state.meter, self._state.book, self._state.steps).wait(rest, may_act)
+        return Watch(self._state.meter, self._state.book, self._state.steps).wait(rest, may_act, pending)
 
     def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
         """Come to a decision, whatever goes wrong, bring it in force and report it."""
@@ -126,7 +131,7 @@ class TuningRun:
             self.can_be_watched = False
             return self._finish(state, _unfinished(state))
         except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
-            self.can_be_watched = False
+            self.can_be_watched, self.has_failed = False, True
             decision = self._fall_back(state, error)
         return self._finish(state, decision)
 
@@ -136,6 +141,7 @@ class TuningRun:
         except TensorSetChanged as error:
             decision = keep(state, str(error))
         except (DesignerFailed, Inconclusive, SpaceError) as error:
+            self.has_failed = True
             return keep(state, str(error))
         self.can_be_watched = bool(self._target.space().free)
         return decision

@@ -27,7 +27,7 @@ class RunSettings:
         run_id: Names the run in the log.
         nothing_to_tune: The verdict where no parameter is free.
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
-        deadline_s: Longest time a designer may think, seconds.
+        deadline_s: Processor's time that a designer may use for an answer, seconds.
         adoption_pairs: Interleaved pairs of the adoption test, at most.
         baseline: What the job would run without this search; None is the target's own baseline.
     """

@@ -37,6 +37,11 @@ class EarlierStudy:
         self._trials = tuple(trials)
         self._is_fitted = False
 
+    @property
+    def configs(self) -> tuple[Config, ...]:
+        """What the study has measured."""
+        return tuple(trial.config for trial in self._trials)
+
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
         """Return the expected ln(step time in ms) of configs, shape (m,), as the earlier study had it."""
         del trials
@@ -44,6 +49,10 @@ class EarlierStudy:
             self._designer.update(self._trials)
             self._is_fitted = True
         return self._designer.predict(configs).mean_log_step_ms
+
+    def best_config(self) -> Config:
+        """Return the measured config with the best posterior mean."""
+        return self.configs[int(np.argmin(self.log_step_ms(self.configs, ())))]
 
 
 def earlier_studies(

@@ -52,7 +52,9 @@ class Watch:
         self._book = book
         self._steps = steps
 
-    def wait(self, rest: Callable[[float], object], may_act: Callable[[], bool]) -> Change:
+    def wait(
+        self, rest: Callable[[float], object], may_act: Callable[[], bool], pending: Change | None = None
+    ) -> Change:
         """Return what has changed, once it may be acted upon; see `TuningRun.watch`.
 
         Raises:
@@ -61,7 +63,7 @@ class Watch:
         detector = DriftDetector()
         while True:
             rest(LOOK_EVERY_S)
-            change = self._look(detector)
+            change = self._look(detector) or pending
             if change is not None and may_act():
                 return change
 

@@ -2,54 +2,93 @@
 """How far from the best config do tuners end, at equal budgets of steps, and how often do they leave a job worse off?
 
 Start it by `python -m benchmarks.regret`. One sample is ten steps, settling after a switch counts as well. Problems are
-simulated jobs; a scenario counts for search only where random search misses the optimum by 2 % in half of its runs, and
-all count for safety.
+simulated jobs, recorded surfaces of this engine (benchmarks/surfaces), and public measurements of others (--data). A
+problem counts for search only where random search misses the optimum by 2 % in half of its runs; those in which nothing
+is to be gained, and those whose knobs do nothing, have tables of their own, for safety.
 """
 
 import argparse
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
-from ringtune.tuner.simulator import SCENARIOS
+from ringtune.errors import ConfigError
 
-from .contest import Contest, Outcome
-from .report import Outcomes, render, render_regret
-from .rivals import RIVALS
+from .contest import Contest, KeptOutcomes, Outcome
+from .outcomes import Outcomes
+from .plots import write_plots
+from .problems import KINDS, SURFACES, Sources, all_problems
+from .report import render, render_regret
+from .rivals import OPTUNA_RIVALS, RIVALS, rivals_here
 
-FILE_WIDTH = 240
+FILE_WIDTH = 260
 """Columns of tables that go into a file."""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's flags."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=30, help="runs of each rival on each problem")
+    parser.add_argument("--budgets", type=int, nargs="+", default=[100, 200, 300, 600], help="steps")
+    parser.add_argument("--rivals", nargs="+", choices=RIVALS, help="default: all whose libraries are installed")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--problems", nargs="+", metavar="NAME", help="default: all of the kinds")
+    parser.add_argument("--surfaces", type=Path, default=SURFACES, metavar="DIR", help="recorded surfaces")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="public measurements: surfaces/, collectives/")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="every outcome; what is in it is not run again")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write pages with figures there")
+    return parser.parse_args()
 
 
 def main() -> None:
     """Run the contest and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=30, help="runs of each rival on each scenario")
-    parser.add_argument("--budgets", type=int, nargs="+", default=[100, 200, 300, 600], help="steps")
-    parser.add_argument("--rivals", nargs="+", choices=RIVALS, default=list(RIVALS))
-    parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--json", type=Path, help="write every outcome there")
-    arguments = parser.parse_args()
-    contest = Contest(tuple(arguments.scenarios), tuple(arguments.rivals), tuple(arguments.budgets), arguments.seeds)
+    arguments = parse_arguments()
+    notes = Console(stderr=True)
+    sources = Sources(arguments.surfaces, arguments.data)
+    rivals = tuple(arguments.rivals or rivals_here())
+    missing = sources.missing()
+    if arguments.rivals is None and not set(OPTUNA_RIVALS) <= set(rivals):
+        missing.append("no Optuna: install ringtune[benchmark] to compare with it")
+    for note in missing:
+        notes.print(note, highlight=False, markup=False)
+    names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
+    contest = Contest(sources, names, rivals, budgets, arguments.seeds)
+    try:
+        kept = None if arguments.keep is None else KeptOutcomes(arguments.keep)
+    except ConfigError as error:
+        raise SystemExit(str(error)) from error
+    outcomes = Outcomes(_run(contest, arguments.jobs, kept, notes), all_problems(sources))
+    render(outcomes, Console(width=None if sys.stdout.isatty() else FILE_WIDTH))
+    if arguments.plots is not None:
+        write_plots(outcomes, arguments.plots)
+        notes.print(f"figures: {arguments.plots}", highlight=False, markup=False)
+
+
+def _problem_names(arguments: argparse.Namespace, sources: Sources) -> tuple[str, ...]:
+    problems = all_problems(sources)
+    names = arguments.problems or [name for name, problem in problems.items() if problem.kind in arguments.kinds]
+    if unknown := [name for name in names if name not in problems]:
+        raise SystemExit(f"no such problems: {', '.join(unknown)}; there are {', '.join(problems)}")
+    return tuple(names)
+
+
+def _run(contest: Contest, jobs: int, kept: KeptOutcomes | None, console: Console) -> list[Outcome]:
+    """Return all outcomes; show how far the contest is, and its first table now and then."""
     outcomes: list[Outcome] = []
-    tenth = max(contest.runs // 10, 1)
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task("runs", total=contest.runs)
-        for number, done in enumerate(contest.outcomes(arguments.processes), start=1):
-            outcomes += done
+    total = len(contest.runs)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("runs", total=total)
+        for number, found in enumerate(contest.outcomes(jobs, kept), start=1):
+            outcomes += found
             progress.advance(task)
-            if number % tenth == 0 and number < contest.runs:
-                progress.console.print(f"{number} of {contest.runs} runs, those that every rival has done:")
-                render_regret(Outcomes(outcomes), progress.console)
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes]))
-    render(Outcomes(outcomes), Console(width=None if sys.stdout.isatty() else FILE_WIDTH))
+            if number % max(total // 10, 1) == 0 and number < total:
+                progress.console.print(f"{number} of {total} runs, those that every rival has done:")
+                render_regret(Outcomes(outcomes, all_problems(contest.sources)), progress.console)
+    return outcomes
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every rival on every problem from every seed, in several processes, and collects what they picked."""
+"""Runs every rival on every problem from every seed, in several processes, and keeps what they picked."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-from ringtune.tuner.simulator import SCENARIOS
+from ringtune import tuner
+from ringtune.errors import ConfigError
 
-from .problem import Problem
+from .problems import Sources, all_problems
 from .rivals import RIVALS
 
 
@@ -17,22 +20,30 @@ class Outcome:
     """What became of a run at a budget.
 
     Attributes:
-        scenario: The problem's name.
+        problem: The problem's name.
         rival: Who picked.
         seed: Of the run.
         budget: Steps.
         regret: By which fraction the pick's steps are longer than the shortest possible.
         loss: By which fraction they are longer than the baseline's; below zero where they are shorter.
         slow_down: By which fraction steps were longer than the baseline's during the search, on average.
+        later_cost: Which share of the time after the first minute the search has cost.
+        is_changed: Whether the pick is another config than the baseline.
     """
 
-    scenario: str
+    problem: str
     rival: str
     seed: int
     budget: int
     regret: float
     loss: float
     slow_down: float
+    later_cost: float = 0.0
+    is_changed: bool = True
+
+
+Run = tuple[str, str, int]
+"""Problem, rival, seed."""
 
 
 @dataclass(frozen=True)
@@ -40,42 +51,111 @@ class Contest:
     """Who meets where.
 
     Attributes:
-        scenarios: Names.
+        sources: Of problems.
+        problems: Names.
         rivals: Names.
         budgets: Steps.
         seeds: How many runs of each.
     """
 
-    scenarios: tuple[str, ...]
+    sources: Sources
+    problems: tuple[str, ...]
     rivals: tuple[str, ...]
     budgets: tuple[int, ...]
     seeds: int
 
-    def outcomes(self, processes: int) -> Iterator[list[Outcome]]:
-        """Yield the outcomes of run after run, as they are done."""
-        runs = [(s, r, seed) for seed in range(self.seeds) for s in self.scenarios for r in self.rivals]
-        with ProcessPoolExecutor(processes) as pool:
-            futures = [pool.submit(run, scenario, rival, seed, self.budgets) for scenario, rival, seed in runs]
+    @property
+    def runs(self) -> list[Run]:
+        """All of them, seed by seed, so that what is done at any moment compares all rivals."""
+        return [(p, r, seed) for seed in range(self.seeds) for p in self.problems for r in self.rivals]
+
+    def outcomes(self, jobs: int, kept: "KeptOutcomes | None" = None) -> Iterator[list[Outcome]]:
+        """Yield the outcomes of run after run: those that are kept already, then others as they come, which are kept.
+
+        Args:
+            jobs: Number of processes.
+            kept: What earlier contests have done; None where nothing is to be kept.
+        """
+        missing = []
+        for wanted in self.runs:
+            found = [] if kept is None else [o for o in kept.of(wanted) if o.budget in self.budgets]
+            if len(found) == len(self.budgets):
+                yield found
+            else:
+                missing.append(wanted)
+        with ProcessPoolExecutor(jobs) as pool:
+            futures = [pool.submit(run, self.sources, *wanted, self.budgets) for wanted in missing]
             for future in as_completed(futures):
+                if kept is not None:
+                    kept.add(future.result())
                 yield future.result()
 
-    @property
-    def runs(self) -> int:
-        """How many there are."""
-        return len(self.scenarios) * len(self.rivals) * self.seeds
 
-
-def run(scenario: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
+def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
     """Return what a rival picks at each budget."""
-    problem = _problem(scenario)
-    picks = RIVALS[rival](problem, budgets, seed)
+    asked = all_problems(sources)[problem]
+    picks = RIVALS[rival](asked, budgets, seed)
     return [
-        Outcome(scenario, rival, seed, budget, problem.regret(p.config), problem.loss(p.config), p.slow_down)
-        for budget, p in picks.items()
+        Outcome(
+            problem,
+            rival,
+            seed,
+            budget,
+            asked.regret(pick.config),
+            asked.loss(pick.config),
+            pick.slow_down,
+            pick.later_cost,
+            pick.config != asked.baseline,
+        )
+        for budget, pick in picks.items()
     ]
 
 
-@cache
-def _problem(scenario: str) -> Problem:
-    """Return the problem, once per process, with the step times that were simulated."""
-    return Problem(SCENARIOS[scenario])
+class KeptOutcomes:
+    """A file of outcomes (JSON Lines), appended to run by run, so that a contest that was ended goes on."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is there.
+
+        Raises:
+            ConfigError: If it was written by another version of the tuner or of this comparison.
+        """
+        self._path = path
+        self._by_run: dict[Run, dict[int, Outcome]] = {}
+        version = {"sources": _sources_digest()}
+        lines = path.read_bytes().split(b"\n") if path.exists() else []
+        if len(lines) < 2:  # not even the first line is whole
+            path.write_text(json.dumps(version) + "\n", encoding="utf-8")
+            return
+        if json.loads(lines[0]) != version:
+            raise ConfigError(
+                f"{path} holds outcomes of another version of the tuner; remove it, or give another --keep"
+            )
+        if lines[-1]:
+            path.write_bytes(b"\n".join(lines[:-1]) + b"\n")  # the last line is torn
+        for line in lines[1:-1]:
+            self._note([Outcome(**record) for record in json.loads(line)])
+
+    def of(self, wanted: Run) -> list[Outcome]:
+        """Return a run's outcomes, at each budget that it was done at."""
+        return list(self._by_run.get(wanted, {}).values())
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep a run's outcomes."""
+        self._note(outcomes)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([asdict(outcome) for outcome in outcomes]) + "\n")
+
+    def _note(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._by_run.setdefault((outcome.problem, outcome.rival, outcome.seed), {})[outcome.budget] = outcome
+
+
+def _sources_digest() -> str:
+    """Return what identifies the tuner and this comparison, but for what only shows results."""
+    folders = (Path(tuner.__file__).parent, Path(__file__).parent)
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    ours = [path for path in sources if path.name not in ("report.py", "plots.py", "__main__.py", "optima.py")]
+    skipped = ("review", "testing.py")
+    digests = [path.read_bytes() for path in ours if not set(path.parts) & set(skipped)]
+    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]

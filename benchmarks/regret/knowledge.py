@@ -40,13 +40,14 @@ def nothing(problem: Problem, seed: int) -> Sequence[Prior]:
 
 
 def cost_model(problem: Problem, seed: int) -> Sequence[Prior]:
-    """Know the cost model, as every job does."""
-    return (problem.cost_model(seed),)
+    """Know the cost model, as every job of the engine does; nothing where there is none."""
+    model = problem.cost_model(seed)
+    return () if model is None else (model,)
 
 
 def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
     """Know what an earlier job of the same question found, and the cost model."""
-    target = problem.scenario.target(seed + EARLIER_SEED)
+    target = problem.target(seed + EARLIER_SEED)
     log = KeepingLog(open_log(None))
     settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed + EARLIER_SEED)
     designer = make_designer("gp", target.space(), settings.seed, cost_model(problem, settings.seed))
@@ -59,7 +60,7 @@ def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
 
 def falsehoods(problem: Problem, seed: int) -> Sequence[Prior]:
     """Believe the opposite of the cost model."""
-    return (Opposite(problem.cost_model(seed)),)
+    return tuple(Opposite(prior) for prior in cost_model(problem, seed))
 
 
 @dataclass(frozen=True)

@@ -1,143 +1,121 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables: regret, safety, and each rival paired with ringtune."""
+"""The tables: regret, each rival paired with ringtune, and safety."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from scipy.stats import beta
 
-from ringtune.tuner.simulator import SCENARIOS
+from .outcomes import NEAR, OURS, Outcomes, upper_bound
+from .problems import KINDS
 
-from .contest import Outcome
-
-Array = NDArray[np.float64]
-
-OURS = "ringtune"
-CONTROL = "random"
-NEAR = 0.02
-"""Within this of the optimum is as good as it."""
-CONTROL_BUDGET = 200
 WORSE, MUCH_WORSE = 0.01, 0.05
-CONFIDENCE = 0.95
-
-
-class Outcomes:
-    """All outcomes, to be asked."""
-
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
-        """Take them in any order; of a contest that goes on, those of runs that every rival has done."""
-        self._all = _of_all_rivals(sorted(outcomes, key=lambda o: (o.scenario, o.seed, o.budget, o.rival)))
-        self.rivals = tuple(dict.fromkeys(o.rival for o in self._all))
-        self.budgets = tuple(sorted({o.budget for o in self._all}))
-        self.scenarios = tuple(dict.fromkeys(o.scenario for o in self._all))
-
-    def values(self, field: str, rival: str, budget: int, scenarios: Sequence[str]) -> Array:
-        """Return one value per run, in the order of scenarios and seeds, shape (runs,)."""
-        picked = (o for o in self._all if (o.rival, o.budget) == (rival, budget) and o.scenario in scenarios)
-        return np.array([getattr(o, field) for o in picked], dtype=float)
-
-    @property
-    def searched(self) -> tuple[str, ...]:
-        """Scenarios in which there is something to find, and random search does not find it half of the time."""
-        if CONTROL not in self.rivals or CONTROL_BUDGET not in self.budgets:
-            return tuple(name for name in self.scenarios if not SCENARIOS[name].is_flat)
-        return tuple(
-            name
-            for name in self.scenarios
-            if not SCENARIOS[name].is_flat
-            and np.mean(self.values("regret", CONTROL, CONTROL_BUDGET, [name]) > NEAR) >= 0.5
-        )
-
-
-def _of_all_rivals(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return the outcomes on those scenarios and seeds on which every rival has one."""
-    rivals = {outcome.rival for outcome in outcomes}
-    done: dict[tuple[str, int], set[str]] = {}
-    for outcome in outcomes:
-        done.setdefault((outcome.scenario, outcome.seed), set()).add(outcome.rival)
-    return [outcome for outcome in outcomes if done[outcome.scenario, outcome.seed] == rivals]
+QUIET_NOISE = 0.015
+STANDARD_ERRORS = 2.0
+"""Ahead is who is ahead by more than so many."""
+HEADINGS = {
+    "simulated": "(a) simulated jobs",
+    "recorded": "(b) recorded surfaces of this engine",
+    "public": "(c) public measurements of other engines",
+}
 
 
 def render(outcomes: Outcomes, console: Console) -> None:
     """Print all tables."""
-    searched = outcomes.searched
-    console.print(f"{len(searched)} of {len(outcomes.scenarios)} scenarios count for search: {', '.join(searched)}")
-    if searched:
-        console.print(_regret_table(outcomes, searched))
-        console.print(_scenario_table(outcomes, searched))
-        if OURS in outcomes.rivals:
-            console.print(_paired_table(outcomes, searched))
-    console.print(_safety_table(outcomes))
+    for kind in KINDS:
+        if not outcomes.of_kind(kind):
+            continue
+        searched = outcomes.searched(kind)
+        console.print(f"{HEADINGS[kind]}: {len(searched)} of {len(outcomes.of_kind(kind))} count for search")
+        if searched:
+            console.print(regret_table(outcomes, searched))
+            console.print(problem_table(outcomes, searched))
+            if OURS in outcomes.rivals:
+                console.print(paired_table(outcomes, searched))
+    if outcomes.flat:
+        console.print(safety_table(outcomes, outcomes.flat, "Picks where nothing is to be gained"))
+    if outcomes.inert:
+        console.print(safety_table(outcomes, outcomes.inert, "Picks where the knobs do nothing (A/A)"))
+    console.print(safety_table(outcomes, outcomes.problems, "Picks on all problems"))
 
 
 def render_regret(outcomes: Outcomes, console: Console) -> None:
     """Print the first table alone, of a contest that goes on."""
-    if searched := outcomes.searched:
-        console.print(_regret_table(outcomes, searched))
+    for kind in KINDS:
+        if searched := outcomes.searched(kind):
+            console.print(HEADINGS[kind])
+            console.print(regret_table(outcomes, searched))
 
 
-def _regret_table(outcomes: Outcomes, scenarios: Sequence[str]) -> Table:
-    table = Table(title="Mean regret, and share of runs within 2 % of the optimum", title_justify="left")
-    table.add_column("rival")
-    for budget in outcomes.budgets:
-        table.add_column(f"{budget} steps", justify="right")
-    table.add_column("steps while tuning ÷ baseline's", justify="right")
+def regret_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
+    """Return mean regret and the share of runs near the optimum, by rival and budget."""
+    quiet = outcomes.quiet(problems, QUIET_NOISE)
+    table = _table("Mean regret, and share of runs within 2 % of the optimum", outcomes)
+    columns = ("there, noise up to 1.5 %", "steps while tuning ÷ baseline's", "cost after the first minute")
+    for heading in columns:
+        table.add_column(heading, justify="right")
     for rival in outcomes.rivals:
         cells = []
         for budget in outcomes.budgets:
-            regret = outcomes.values("regret", rival, budget, scenarios)
+            regret = outcomes.values("regret", rival, budget, problems)
             cells.append(f"{100 * regret.mean():.1f} %, {100 * np.mean(regret <= NEAR):.0f} %")
-        slow_down = outcomes.values("slow_down", rival, outcomes.budgets[-1], scenarios)
-        table.add_row(rival, *cells, f"{1 + slow_down.mean():.3f}")
+        last = outcomes.budgets[-1]
+        near = outcomes.values("regret", rival, last, quiet) <= NEAR
+        slow_down = outcomes.values("slow_down", rival, last, problems)
+        later = outcomes.values("later_cost", rival, last, problems)
+        there = f"{100 * near.mean():.0f} %" if len(near) else "-"
+        table.add_row(rival, *cells, there, f"{1 + slow_down.mean():.3f}", f"{100 * later.mean():.1f} %")
     return table
 
 
-def _scenario_table(outcomes: Outcomes, scenarios: Sequence[str]) -> Table:
-    table = Table(title="Mean regret by scenario, at each budget", title_justify="left")
-    table.add_column("scenario")
+def problem_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
+    """Return mean regret by problem and rival, one number per budget."""
+    table = Table(title="Mean regret by problem, at each budget, in %", title_justify="left")
+    table.add_column("problem")
     for rival in outcomes.rivals:
         table.add_column(rival, justify="right")
-    for scenario in scenarios:
+    for problem in problems:
         cells = (
-            " ".join(f"{100 * outcomes.values('regret', rival, b, [scenario]).mean():.1f}" for b in outcomes.budgets)
+            " ".join(f"{100 * outcomes.values('regret', rival, b, [problem]).mean():.1f}" for b in outcomes.budgets)
             for rival in outcomes.rivals
         )
-        table.add_row(scenario, *cells)
+        table.add_row(problem, *cells)
     return table
 
 
-def _paired_table(outcomes: Outcomes, scenarios: Sequence[str]) -> Table:
-    table = Table(title=f"Regret less {OURS}'s, in points, ± its standard error; by run", title_justify="left")
-    table.add_column("rival")
-    for budget in outcomes.budgets:
-        table.add_column(f"{budget} steps", justify="right")
+def paired_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
+    """Return by how much each rival's regret is larger than ours, and whether that is more than chance."""
+    table = _table(f"Regret less {OURS}'s, in points, ± {STANDARD_ERRORS:g} standard errors; by run", outcomes)
     for rival in outcomes.rivals:
         if rival == OURS:
             continue
         cells = []
         for budget in outcomes.budgets:
-            ahead = outcomes.values("regret", rival, budget, scenarios) - outcomes.values(
-                "regret", OURS, budget, scenarios
-            )
-            error = ahead.std(ddof=1) / np.sqrt(len(ahead)) if len(ahead) > 1 else np.nan
-            cells.append(f"{100 * ahead.mean():+.1f} ± {100 * error:.1f}")
+            mean, error = outcomes.ahead(rival, budget, problems)
+            margin = STANDARD_ERRORS * error
+            word = "ahead" if mean > margin else "behind" if mean < -margin else "level"
+            cells.append(f"{100 * mean:+.1f} ± {100 * margin:.1f} {word}")
         table.add_row(rival, *cells)
     return table
 
 
-def _safety_table(outcomes: Outcomes) -> Table:
-    table = Table(title="Picks that are worse than the baseline, all scenarios and budgets", title_justify="left")
-    for heading in ("rival", "runs", "over 1 % worse", "over 5 % worse", "over 5 %, at most (95 %)", "worst"):
+def safety_table(outcomes: Outcomes, problems: Sequence[str], title: str) -> Table:
+    """Return how often picks are worse than the baseline, over all budgets, and what that bounds."""
+    table = Table(title=f"{title}: worse than the baseline by how much, all budgets", title_justify="left")
+    headings = ("rival", "runs", "changed", "over 1 % worse", "over 5 % worse", "over 5 %, at most (95 %)", "worst")
+    for heading in headings:
         table.add_column(heading, justify="left" if heading == "rival" else "right")
     for rival in outcomes.rivals:
-        loss = np.concatenate([outcomes.values("loss", rival, b, outcomes.scenarios) for b in outcomes.budgets])
+        loss, changed = (
+            np.concatenate([outcomes.values(field, rival, b, problems) for b in outcomes.budgets])
+            for field in ("loss", "is_changed")
+        )
         much = int(np.sum(loss > MUCH_WORSE))
         table.add_row(
             rival,
             str(len(loss)),
+            f"{100 * changed.mean():.1f} %",
             f"{100 * np.mean(loss > WORSE):.2f} %",
             str(much),
             f"{100 * upper_bound(much, len(loss)):.2f} %",
@@ -146,6 +124,9 @@ def _safety_table(outcomes: Outcomes) -> Table:
     return table
 
 
-def upper_bound(count: int, runs: int) -> float:
-    """Return the one-sided upper bound of a share of which `count` of `runs` were seen (Clopper & Pearson 1934)."""
-    return 1.0 if count == runs else float(beta.ppf(CONFIDENCE, count + 1, runs - count))
+def _table(title: str, outcomes: Outcomes) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("rival")
+    for budget in outcomes.budgets:
+        table.add_column(f"{budget} steps", justify="right")
+    return table

@@ -5,6 +5,7 @@ A rival picks as it does at home: it believes its own model or its best sample, 
 steps to search with than the policy has, which keeps some for the adoption test.
 """
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,17 +16,18 @@ from ringtune.tuner import (
     Designer,
     Phase,
     RunSettings,
+    SearchSpace,
     SilentObserver,
     TuningRun,
     make_designer,
     open_log,
 )
 from ringtune.tuner.measuring import SETTLE_STEPS, Meter, Order
-from ringtune.tuner.simulator import SimulatedTarget
 from ringtune.tuner.testing import coarse_grid
 from ringtune.tuner.trials import BASELINE_ID, TrialBook
 
 from .knowledge import WINDOW_STEPS, PriorsOf, cost_model, earlier_job, falsehoods, nothing
+from .ledger import Ledger
 from .problem import Problem
 
 BASELINE_EVERY = 10
@@ -39,10 +41,12 @@ class Pick:
     Attributes:
         config: Its choice.
         slow_down: By which fraction the steps of its search were longer than the baseline's, on average.
+        later_cost: Which share of the time after the first minute was lost to the search.
     """
 
     config: Config
-    slow_down: float
+    slow_down: float = 0.0
+    later_cost: float = 0.0
 
 
 Picks = Mapping[int, Pick]
@@ -58,13 +62,13 @@ def policy(designer: str, priors_of: PriorsOf) -> Rival:
         picks = {}
         priors = priors_of(problem, seed)
         for budget in budgets:
-            target = problem.scenario.target(seed)
+            target = Ledger(problem.target(seed), problem.baseline_ms)
             settings = RunSettings(
                 max_samples=budget, max_steps=budget, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed
             )
             chosen = make_designer(designer, target.space(), seed, priors)
             result = TuningRun(target, chosen, settings, open_log(None), SilentObserver(), clock=target.clock).run()
-            picks[budget] = Pick(result.config, _slow_down(problem, target, result.steps))
+            picks[budget] = Pick(result.config, target.slow_down, target.later_cost)
         return picks
 
     return pick
@@ -72,11 +76,29 @@ def policy(designer: str, priors_of: PriorsOf) -> Rival:
 
 def searcher(designer: str, priors_of: PriorsOf = nothing) -> Rival:
     """Return a designer that spends all steps on its search and believes what it finds."""
+    return _searching(lambda problem, space, seed: make_designer(designer, space, seed, priors_of(problem, seed)))
 
+
+def optuna_searcher(sampler: str) -> Rival:
+    """Return the same with one of Optuna's samplers.
+
+    Args:
+        sampler: Name of a function of `optuna_designer`.
+    """
+
+    def make(problem: Problem, space: SearchSpace, seed: int) -> Designer:
+        del problem
+        from . import optuna_designer  # noqa: PLC0415  (an extra, which takes seconds to import)
+
+        return optuna_designer.OptunaDesigner(space, seed, getattr(optuna_designer, sampler))
+
+    return _searching(make)
+
+
+def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
     def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
-        target = problem.scenario.target(seed)
-        chosen = make_designer(designer, target.space(), seed, priors_of(problem, seed))
-        return _Search(problem, target, chosen).run(budgets)
+        target = Ledger(problem.target(seed), problem.baseline_ms)
+        return _Search(target, make(problem, target.space(), seed)).run(budgets)
 
     return pick
 
@@ -89,17 +111,20 @@ def without_noise(rival: Rival) -> Rival:
 def always_baseline(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
     """Change nothing."""
     del seed
-    return dict.fromkeys(budgets, Pick(problem.truth.baseline(), 0.0))
+    return dict.fromkeys(budgets, Pick(problem.baseline))
 
 
 def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
-    """Believe the cost model, without a sample but those of the baseline that calibrate it."""
-    target = problem.scenario.target(seed)
-    search = _Search(problem, target, make_designer("random", target.space(), seed))
+    """Believe the cost model, without a sample but those of the baseline that calibrate it; no model, no change."""
+    model = problem.cost_model(seed)
+    if model is None:
+        return always_baseline(problem, budgets, seed)
+    target = Ledger(problem.target(seed), problem.baseline_ms)
+    search = _Search(target, make_designer("random", target.space(), seed))
     search.measure(target.baseline())
     candidates = coarse_grid(target.space())
-    expected = problem.cost_model(seed).log_step_ms(candidates, search.book.trials())
-    return dict.fromkeys(budgets, Pick(candidates[int(np.argmin(expected))], 0.0))
+    expected = model.log_step_ms(candidates, search.book.trials())
+    return dict.fromkeys(budgets, Pick(candidates[int(np.argmin(expected))]))
 
 
 RIVALS: Mapping[str, Rival] = {
@@ -107,9 +132,13 @@ RIVALS: Mapping[str, Rival] = {
     "ringtune, warm": policy("gp", earlier_job),
     "ringtune, no prior": policy("gp", nothing),
     "ringtune, no noise": without_noise(policy("gp", cost_model)),
+    "ringtune, warm, no noise": without_noise(policy("gp", earlier_job)),
     "ringtune, false prior": policy("gp", falsehoods),
     "gp, untested": searcher("gp", cost_model),
     "skopt": searcher("skopt"),
+    "optuna gp": optuna_searcher("gp_sampler"),
+    "optuna tpe": optuna_searcher("tpe_sampler"),
+    "optuna cma-es": optuna_searcher("cma_es_sampler"),
     "random": searcher("random"),
     "grid": searcher("grid"),
     "horovod": searcher("horovod"),
@@ -119,11 +148,19 @@ RIVALS: Mapping[str, Rival] = {
 }
 
 
+OPTUNA_RIVALS = tuple(name for name in RIVALS if name.startswith("optuna"))
+
+
+def rivals_here() -> tuple[str, ...]:
+    """Return the names of those whose libraries are installed."""
+    is_there = all(importlib.util.find_spec(module) is not None for module in ("optuna", "cmaes"))
+    return tuple(name for name in RIVALS if is_there or name not in OPTUNA_RIVALS)
+
+
 class _Search:
     """A designer at work, without a policy."""
 
-    def __init__(self, problem: Problem, target: SimulatedTarget, designer: Designer) -> None:
-        self._problem = problem
+    def __init__(self, target: Ledger, designer: Designer) -> None:
         self._target = target
         self._designer = designer
         self._meter = Meter(target, lambda _: None)
@@ -155,15 +192,9 @@ class _Search:
 
     def _pick(self) -> Pick:
         measured = self.book.measured()
-        slow_down = _slow_down(self._problem, self._target, self._meter.steps)
+        slow_down, later_cost = self._target.slow_down, self._target.later_cost
         if not measured:
-            return Pick(self._target.baseline(), slow_down)
+            return Pick(self._target.baseline(), slow_down, later_cost)
         self._designer.update(self.book.trials())
         means = self._designer.predict(measured).mean_log_step_ms
-        return Pick(measured[int(np.argmin(means))], slow_down)
-
-
-def _slow_down(problem: Problem, target: SimulatedTarget, steps: int) -> float:
-    """Return how much longer the steps took than as many of the baseline's without noise."""
-    baseline_s = steps * problem.truth.step_ms(problem.truth.baseline()) * 1e-3
-    return target.now_s / baseline_s - 1.0 if steps else 0.0
+        return Pick(measured[int(np.argmin(means))], slow_down, later_cost)

@@ -22,6 +22,7 @@ SCENARIOS = (
     "refused",
     "uneven",
     "tuned",
+    "remembered",
     "ends_before_the_tuner",
 )
 LOG = "tune.jsonl"
@@ -100,6 +101,17 @@ def test_a_job_is_tuned_to_the_end(played: Sequence[Finished], folder: Path) -> 
     assert run.adoption is not None
     assert run.result is not None
     assert re.search(r"adopted: |keeping default: ", played[0].stderr), played[0].text
+
+
+def test_what_was_found_is_kept_for_the_next_job(played: Sequence[Finished], folder: Path) -> None:
+    """Rank 0 adds each finished run to the file of AUTOTUNE_CACHE; the second search begins with the first's."""
+    runs = read_log(folder / f"{LOG}.cache").runs
+
+    assert 2 == len(runs), played[0].text
+    assert runs[0].run is not None
+    assert runs[1].run is not None
+    assert runs[0].run.key == runs[1].run.key
+    assert 1 == played[0].stderr.count("the search begins with what earlier runs found (1 of"), played[0].text
 
 
 def test_a_job_outrun_by_nobody_does_not_wait_for_its_tuner(played: Sequence[Finished], folder: Path) -> None:

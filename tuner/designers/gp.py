@@ -3,7 +3,9 @@
 
 The acquisition is taken over configs that the space accepts, never over the box around their encoding, where a special
 value would be half chosen: first over configs near the best, or with a parameter drawn anew, then over ever closer
-neighbours of those that promise most. What comes before is the opening (`opening`).
+neighbours of those that promise most. What comes before is the opening (`opening`), and before that, where an earlier
+study is among the priors, the best of what it measured: nothing else is as likely to be good, and nothing tells sooner
+whether the study still holds. While it does, no move of the opening is made that the study has made.
 
 Each prior is the trend of a process of its own, a flat trend is one more, and at every update the samples choose.
 """
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from ringtune.tuner.config import Config
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.priors import Prior
+from ringtune.tuner.priors import Experience, Prior
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space import SearchSpace
 
@@ -94,7 +96,7 @@ class GaussianProcessDesigner:
         if self._process is None:
             first = (config for config in first_numbers(self._space, FIRST, self._seed) if config not in tried)
             return Suggestion(next(first, self._space.default()))
-        config = opening_move(self._space, self._best(), tried, is_informed=self._prior is not None)
+        config = self._opening(tried)
         return self._with_expectation(self._most_promising(self._process) if config is None else config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
@@ -106,6 +108,22 @@ class GaussianProcessDesigner:
         if self._process is None:
             raise ValueError("no valid sample to predict from")
         return Prediction(*self._process.predict(self._points(configs, self._prior)))
+
+    def _opening(self, tried: set[Config]) -> Config | None:
+        """Return what comes before the model may choose; None where that is over."""
+        experience = next((prior for prior in self._priors if isinstance(prior, Experience)), None)
+        known: set[Config] = set()
+        if experience is not None:
+            remembered = experience.best_config()
+            if remembered not in tried:
+                return remembered
+            if self._is_better_than_baseline(remembered):
+                known.update(experience.configs)
+        return opening_move(self._space, self._best(), tried | known, is_informed=self._prior is not None)
+
+    def _is_better_than_baseline(self, config: Config) -> bool:
+        baseline, mean = self.predict([self._trials[0].config, config]).mean_log_step_ms
+        return bool(mean < baseline)
 
     def _best(self) -> Config:
         """Return the measured config with the best posterior mean."""

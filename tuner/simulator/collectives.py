@@ -29,7 +29,7 @@ STAGE_BYTES = 8 * MIB
 MAX_DEPTH = 4
 OVERLAP_DEPTH = 4
 """Chunks that the hierarchical pipeline keeps in stages while blocks are on their way."""
-POST_BYTES = 64 * KIB
+POST_BYTES = 256 * KIB
 """A direct allreduce posts so much at once."""
 WHOLE_BYTES = 16 * KIB
 """Up to here counterparts exchange whole blocks instead of shares."""

@@ -12,7 +12,7 @@ from ringtune.tuner.parameters import AUTO, KIB, MIB
 from .cluster import Cluster
 
 DIRECT_BYTES = 16 * KIB
-DIRECT_BYTES_OF_TWO = 64 * KIB
+DIRECT_BYTES_OF_TWO = 256 * KIB
 """Of two ranks each reads what the other has posted, and no more than that."""
 CHUNK_BYTES = 512 * KIB
 CHUNK_BYTES_BETWEEN_HOSTS = 1 * MIB

@@ -247,7 +247,7 @@ class _TuningJob:
         settings = world.settings
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)
         space = self._space(buckets)
-        run_settings = _run_settings(world, space)
+        run_settings = _run_settings(world, space, is_first=not earlier)
         if buckets.sizes:
             run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
         learned: Sequence[Prior] = study_of(space, earlier, settings.seed)
@@ -279,11 +279,12 @@ class _TuningJob:
         return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
 
 
-def _run_settings(world: World, space: SearchSpace) -> RunSettings:
+def _run_settings(world: World, space: SearchSpace, *, is_first: bool) -> RunSettings:
     settings = world.settings
     ranks_per_host = world.layout.ranks_per_host
     hardware = hardware_fingerprint(hardware_facts(world.machines, world.carrier), settings.hardware)
     key = study_key(world.gradient_set.counts(), ranks_per_host, hardware)
+    unfinished = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed) if is_first else ()
     return RunSettings(
         max_samples=settings.max_samples,
         warmup_steps=settings.warmup_steps,
@@ -293,5 +294,5 @@ def _run_settings(world: World, space: SearchSpace) -> RunSettings:
         model_name=settings.autotune_model,
         layout={"ranks_per_host": list(ranks_per_host)},
         versions={"ringtune": __version__},
-        prior_trials=find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed),
+        prior_trials=unfinished,
     )

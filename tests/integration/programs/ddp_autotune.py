@@ -2,6 +2,7 @@
 """One rank on torch's own Gloo, whose buckets change while it trains. Arguments: rank, file, scenarios, and a log."""
 
 import copy
+import os
 import resource
 import sys
 import time
@@ -209,6 +210,17 @@ def tuned() -> None:
     train(model, 4)
     assert [] == [hook for hook in model._forward_pre_hooks.values() if "before" in str(hook)]
     say(f"ended after {steps} steps with {dict(tuner.config or {})}")
+
+
+def remembered() -> None:
+    """What a job has found is where the next one of the same model begins."""
+    for number in range(2):
+        model = wrapped()
+        with patch.dict(os.environ, {"AUTOTUNE_CACHE": f"{LOG}.cache", "RINGTUNE_LOG_LEVEL": "info"}):
+            tuner = autotune(model, max_samples=5, warmup_steps=5, steps_per_sample=5)
+            steps_until(tuner, model)
+        assert tuner.is_finished, number
+        dist.barrier()
 
 
 def stops_early() -> None:

@@ -3,8 +3,12 @@
 
 import pytest
 
-from ringtune.tuner import RunSettings, SilentObserver, TuningRun, make_designer, open_log
+from ringtune.tuner import RunSettings, SilentObserver, TuningRun, default_config, make_designer, open_log
+from ringtune.tuner.budget import ExplorationAccount
+from ringtune.tuner.phases import SHORT_WINDOW_STEPS, RunState
 from ringtune.tuner.simulator import SCENARIOS
+from ringtune.tuner.testing import measured_trial
+from ringtune.tuner.trials import TrialBook
 
 MAX_STEPS = 200
 
@@ -22,3 +26,26 @@ def test_steps_are_left_to_test_what_was_found(scenario: str) -> None:
 
     assert result.adopted, result.verdict
     assert target.step_ms(result.config) < 0.8 * target.step_ms(result.baseline)
+
+
+@pytest.mark.parametrize(
+    ("gain", "max_steps", "expected"),
+    [(0.3, 100, SHORT_WINDOW_STEPS), (0.02, 100, 10), (0.0, 100, 10), (0.3, None, 10)],
+    ids=["large", "small", "none", "without a budget"],
+)
+def test_a_large_gain_is_tested_in_short_windows(gain: float, max_steps: int | None, expected: int) -> None:
+    """What they save is the search's; a gain as small as what windows scatter by needs long ones."""
+    state = RunState(
+        settings=RunSettings(max_steps=max_steps, steps_per_sample=10),
+        baseline=default_config(),
+        incumbent=default_config(),
+        reference=default_config(),
+        meter=None,  # type: ignore[arg-type]
+        book=TrialBook(default_config()),
+        journal=None,  # type: ignore[arg-type]
+        account=ExplorationAccount(0.0),
+        expected_gain=gain,
+    )
+    state.book.add(measured_trial(0, default_config(), [20.0]).samples[0])
+
+    assert expected == state.adoption_window_steps

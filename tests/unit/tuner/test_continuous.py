@@ -2,7 +2,7 @@
 """Tests of tuning for as long as a job runs: what calls a decision into question, what follows, and what it costs."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -68,6 +68,10 @@ class ChangingTarget(SyntheticTarget):
         return engine_like_surface(config) + (self._change(config) if self.now_s > CHANGE_S else 0.0)
 
 
+def _raise(trials: Sequence[Trial]) -> None:
+    raise ZeroDivisionError(len(trials))
+
+
 @dataclass
 class Job:
     """A job that was tuned to its end.
@@ -106,8 +110,13 @@ class Job:
         return [r for r in self.records if isinstance(r, SampleRecord) and r.phase == phase]
 
 
-def tune_for(target: SyntheticTarget, hours: float, *, spent_s: float = 0.0, **settings: object) -> Job:
-    """Tune a target for so many hours of its time, with so much spent on searches before."""
+def tune_for(
+    target: SyntheticTarget, hours: float, *, spent_s: float = 0.0, fails: Collection[int] = (), **settings: object
+) -> Job:
+    """Tune a target for so many hours of its time, with so much spent on searches before.
+
+    The designers of those questions raise whose numbers `fails` has, from 0.
+    """
     kept = RecordingLog()
     log = KeepingLog(kept)
     job = Job(log, kept.records, RecordingObserver())
@@ -116,6 +125,8 @@ def tune_for(target: SyntheticTarget, hours: float, *, spent_s: float = 0.0, **s
         job.asked.append(earlier)
         space = target.space()
         made = make_designer("random", space, 0, study_of(space, earlier, 0))
+        if len(job.asked) - 1 in fails:
+            made.update = _raise  # type: ignore[method-assign]
         return Question(target, made, RunSettings(**{"max_samples": 12, **settings}))  # type: ignore[arg-type]
 
     def rest(seconds: float) -> None:

@@ -75,6 +75,33 @@ def test_a_designer_that_exits_has_failed() -> None:
         guarded(leave).advise(TRIALS, MEASURED)
 
 
+def test_a_designer_that_waits_for_a_processor_has_not_failed() -> None:
+    """What counts is the time that it uses: on a crowded machine an answer may be late by the clock."""
+    suggestion = Suggestion(default_config())
+    waited = threading.Event()
+
+    def late() -> Suggestion:
+        waited.wait(0.6)  # by the clock far beyond the deadline, and no processor's time at all
+        return suggestion
+
+    assert suggestion == guarded(late, deadline_s=0.1).advise(TRIALS, MEASURED).suggestion
+
+
+def test_a_designer_that_computes_without_end_has_failed() -> None:
+    """Once it has used up its time."""
+    release = threading.Event()
+
+    def busy() -> None:
+        while not release.is_set():
+            pass
+
+    try:
+        with pytest.raises(DesignerFailed, match=r"did not answer within 0\.1 s"):
+            guarded(busy, deadline_s=0.1).advise(TRIALS, MEASURED)
+    finally:
+        release.set()
+
+
 def test_a_designer_that_never_returns_has_failed() -> None:
     """After the deadline the run goes on without it; its thread is a daemon."""
     release = threading.Event()

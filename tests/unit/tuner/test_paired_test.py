@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ringtune.tuner import default_config
+from ringtune.tuner import default_config, paired_test
 from ringtune.tuner.paired_test import (
     FUTILITY_PAIRS,
     MIN_PAIRS,
@@ -95,5 +95,17 @@ def test_the_expected_variance_is_that_of_windows_that_differ_by_more_than_their
     calm = [measured_trial(0, default_config(), [20.0] * 4)]
     drifting = [measured_trial(0, default_config(), [20.0, 22.0, 18.0, 21.0])]
 
-    assert expected_pair_variance(drifting) > 4 * expected_pair_variance(calm)
-    assert math.isclose(expected_pair_variance(drifting), 2 * np.var(np.log([20.0, 22.0, 18.0, 21.0]), ddof=1))
+    assert expected_pair_variance(drifting, 10) > 4 * expected_pair_variance(calm, 10)
+    assert math.isclose(expected_pair_variance(drifting, 10), 2 * np.var(np.log([20.0, 22.0, 18.0, 21.0]), ddof=1))
+
+
+def test_shorter_windows_scatter_more() -> None:
+    """A median of half as many steps has twice the variance, but for what no longer window averages out."""
+    trials = [measured_trial(0, default_config(), [20.0])]
+    steps = trials[0].samples[0].steps
+    lasting = 2 * paired_test.WINDOW_STD**2
+
+    usual, half = (expected_pair_variance(trials, each) - lasting for each in (steps, steps // 2))
+
+    assert math.isclose(half, 2 * usual)
+    assert usual > 0

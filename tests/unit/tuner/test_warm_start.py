@@ -10,7 +10,7 @@ from ringtune.tuner import Config, RunSettings, default_config, make_designer, o
 from ringtune.tuner.log_reader import MOST_SAMPLES, RunLog
 from ringtune.tuner.stores import KeepingLog, StudyStore
 from ringtune.tuner.testing import SyntheticTarget, engine_like_surface, measured_trial
-from ringtune.tuner.warm_start import MOST_STUDIES, earlier_studies
+from ringtune.tuner.warm_start import MOST_STUDIES, EarlierStudy, earlier_studies
 from tests.unit.tuner.recording import tune
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
@@ -93,3 +93,36 @@ def test_many_samples_of_one_config_are_not_all_taken(run: RunLog) -> None:
     (study,) = earlier_studies([many], KEY, SPACE, 0)
 
     assert MOST_SAMPLES >= max(len(trial.samples) for trial in study._trials)
+
+
+def test_the_best_that_was_measured_is_tried_first(run: RunLog) -> None:
+    """Nothing else is as likely to be good; then comes something else."""
+    (study,) = earlier_studies([run], KEY, SPACE, 0)
+    designer = make_designer("gp", SPACE, 0, [study])
+
+    designer.update(TRIALS)
+    first = designer.suggest().config
+    designer.update([*TRIALS, measured_trial(1, first, [15.0])])
+    second = designer.suggest().config
+
+    assert study.best_config() == first
+    assert first in study.configs
+    assert engine_like_surface(first) <= min(map(engine_like_surface, study.configs)) + 0.05
+    assert second not in (first, default_config())
+
+
+@pytest.mark.parametrize(("step_ms", "repeats_switch"), [(15.0, False), (30.0, True)])
+def test_what_an_earlier_study_knows_is_not_tried_again_while_it_holds(step_ms: float, *, repeats_switch: bool) -> None:
+    """Its best was better again, so its other findings count; else the opening's switches are tried as without it."""
+    space = search_space({}, default_config(), tuned=("cycle_ms", "hierarchical_allreduce"))
+    configs = [default_config().replace({"cycle_ms": float(cycle)}) for cycle in (1, 2, 4, 8)]
+    switched = default_config().replace({"hierarchical_allreduce": True})
+    earlier = [measured_trial(n, c, [20.0 - n, 20.1 - n]) for n, c in enumerate(configs)]
+    study = EarlierStudy(space, [*earlier, measured_trial(4, switched, [25.0])], 0)
+    designer = make_designer("gp", space, 0, [study])
+
+    designer.update([TRIALS[0], measured_trial(1, study.best_config(), [step_ms])])
+
+    suggested = designer.suggest().config
+    is_opening = suggested["hierarchical_allreduce"] is True
+    assert repeats_switch == is_opening

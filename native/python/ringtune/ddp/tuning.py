@@ -21,6 +21,7 @@ from ringtune.bootstrap import environment
 from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import model_fingerprint
+from ringtune.memory import Memory
 from ringtune.settings import Settings
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
@@ -32,6 +33,7 @@ from ringtune.tuner import (
     load_designer,
     open_log,
 )
+from ringtune.user_cache import user_cache_folder
 
 from .buckets import bucket_space
 from .control import ControlGroup, ControlLost
@@ -45,6 +47,7 @@ SETTINGS = (
     "AUTOTUNE",
     "AUTOTUNE_LOG",
     "AUTOTUNE_MODEL",
+    "AUTOTUNE_CACHE",
     "AUTOTUNE_MAX_SAMPLES",
     "AUTOTUNE_WARMUP_STEPS",
     "AUTOTUNE_STEPS_PER_SAMPLE",
@@ -275,7 +278,8 @@ class _Job:
             prior_trials=find_unfinished(path, key, space.to_json(), settings.seed),
         )
         tensor_set = int(model_fingerprint(gradient_counts(model))[:15], 16)
-        return Plan(space, baseline, run, path, size, tensor_set)
+        memory = Memory.of(settings.autotune_cache, user_cache_folder(environment()), self.console)
+        return Plan(space, baseline, run, path, size, tensor_set, memory)
 
 
 def _read_settings(arguments: Mapping[str, object]) -> Settings:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 
+from ringtune.memory import Memory
 from ringtune.progress import TuningDisplay
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
+    KeepingLog,
     Result,
     RunSettings,
     SearchSpace,
@@ -35,6 +37,7 @@ class Plan:
         log_path: Named in the verdict, or None.
         bytes_per_step: Gradient bytes reduced per step.
         tensor_set: Hash of the multiset of (dtype, shape).
+        memory: What earlier jobs of this machine found, and where this one's findings go.
     """
 
     space: SearchSpace
@@ -43,6 +46,7 @@ class Plan:
     log_path: str | None
     bytes_per_step: int
     tensor_set: int
+    memory: Memory
 
 
 class TuningThread:
@@ -58,7 +62,7 @@ class TuningThread:
             warn: Tells people.
         """
         self._plan = plan
-        self._log = log
+        self._log = KeepingLog(log)
         self._exchange = exchange
         self._warn = warn
         # A daemon, for training may end without a word to it; `stop` at exit closes the log.
@@ -93,6 +97,11 @@ class TuningThread:
         plan = self._plan
         baseline = plan.baseline.to_config()
         target = DdpTarget(self._exchange, plan.space, baseline, WindowBuilder(plan.bytes_per_step, plan.tensor_set))
-        designer = make_designer(DEFAULT_DESIGNER, plan.space, plan.settings.seed)
+        settings = plan.settings
+        learned = plan.memory.priors(settings.key, plan.space, settings.seed)
+        designer = make_designer(DEFAULT_DESIGNER, plan.space, settings.seed, learned)
         with closing(TuningDisplay(plan.log_path)) as display:
-            return TuningRun(target, designer, plan.settings, self._log, display).run()
+            result = TuningRun(target, designer, settings, self._log, display).run()
+        if result.is_complete:
+            plan.memory.keep(self._log.finished_run())
+        return result

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.regret.optima import optimum_ms
-from benchmarks.regret.problem import Problem
 from ringtune.tuner import Config
 from ringtune.tuner.simulator import Cluster, Noise, Scenario
 from ringtune.tuner.testing import coarse_grid
@@ -48,13 +47,3 @@ def test_what_is_kept_is_named_by_what_the_steps_depend_on(tmp_path: Path) -> No
         optimum_ms(scenario, tmp_path)
 
     assert 3 == len(list((tmp_path / "regret").iterdir()))
-
-
-def test_without_noise_every_step_takes_as_long() -> None:
-    """So that a regret there is the search's alone."""
-    problem = Problem(replace(SCENARIO, noise=Noise(step=0.1, late_chance=0.1, drift=0.1)))
-
-    target = problem.without_noise.scenario.target(0)
-
-    assert Noise.none() == problem.without_noise.scenario.noise
-    assert problem.truth.step_ms(target.baseline()) == target.step_ms(target.baseline())

@@ -15,8 +15,8 @@ KIB = 1024
 @pytest.mark.parametrize(
     ("ranks", "size", "is_registered", "algorithm"),
     [
-        (2, 64 * KIB, False, Algorithm.DIRECT),
-        (2, 64 * KIB + 4, False, Algorithm.REDUCE_SCATTER_ALLGATHER),
+        (2, 256 * KIB, False, Algorithm.DIRECT),
+        (2, 256 * KIB + 4, False, Algorithm.REDUCE_SCATTER_ALLGATHER),
         (4, 16 * KIB, False, Algorithm.DIRECT),
         (4, 16 * KIB + 4, False, Algorithm.REDUCE_SCATTER_ALLGATHER),
         (2, 16 * KIB, True, Algorithm.DIRECT),

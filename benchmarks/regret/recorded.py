@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded surfaces of this engine (`ringtune bench --record-surface`) as problems, replayed with their real noise."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ringtune.bench.surface_file import Header, read_surface
+from ringtune.tuner import BooleanParameter, CategoryParameter, Config, NumberParameter, Prior, SearchSpace
+from ringtune.tuner.config import Value
+from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
+from ringtune.tuner.kinds import Parameter
+from ringtune.tuner.parameters import engine_parameters
+
+from .table import Table, TableProblem
+
+SUFFIX = ".jsonl.gz"
+
+
+def recorded_problems(folder: Path) -> list[TableProblem]:
+    """Return the surfaces of a folder, in the order of their names; none where there is no folder.
+
+    Raises:
+        ConfigError: If a file is no surface.
+    """
+    return [recorded_problem(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+
+
+def recorded_problem(path: Path) -> TableProblem:
+    """Return a surface as a problem.
+
+    Raises:
+        ConfigError: If the file is none.
+    """
+    header, rows = read_surface(path)
+    baseline = Config(header["baseline"])
+    cells = {
+        baseline.replace(row["config"]): tuple(tuple(window["step_ms"]) for window in row["windows"]) for row in rows
+    }
+    algorithms = sorted({str(config["allreduce_algorithm"]) for config in cells} - {"auto"})
+    table = Table(
+        name=path.name.removesuffix(SUFFIX),
+        kind="recorded",
+        space=measured_space(engine_parameters(algorithms), list(cells), baseline),
+        baseline=baseline,
+        cells=cells,
+        bytes_per_step=sum(header["gradient_bytes"]),
+        cost_model=lambda: _cost_model(header),
+    )
+    return TableProblem(table)
+
+
+def measured_space(parameters: Sequence[Parameter], configs: Sequence[Config], baseline: Config) -> SearchSpace:
+    """Return the space between the measured configs: what was not varied is fixed.
+
+    Args:
+        parameters: With the names, scales and steps.
+        configs: Those measured.
+        baseline: One of them.
+    """
+    values = {p.name: list(dict.fromkeys(config[p.name] for config in configs)) for p in parameters}
+    fixed = {name: found[0] for name, found in values.items() if len(found) == 1}
+    return SearchSpace([p if p.name in fixed else _narrowed(p, values[p.name], baseline) for p in parameters], fixed)
+
+
+def _narrowed(parameter: Parameter, values: Sequence[Value], baseline: Mapping[str, Value]) -> Parameter:
+    """Return the parameter with no other values than from the least to the most that was measured."""
+    default: Any = baseline[parameter.name]
+    if isinstance(parameter, BooleanParameter):
+        return BooleanParameter(parameter.name, default)
+    if isinstance(parameter, CategoryParameter):
+        return CategoryParameter(parameter.name, tuple(str(v) for v in values), default)
+    special = tuple(value for value in parameter.special if value in values)
+    numbers = [float(value) for value in values if value not in special]
+    return NumberParameter(
+        parameter.name, min(numbers), max(numbers), default, parameter.scale, parameter.step, special
+    )
+
+
+def _cost_model(header: Header) -> Prior:
+    """Return the cost model as that job had it, from the allreduces that it timed at its start."""
+    layout = tuple(header["ranks_per_host"])
+    shape = JobShape(tuple(header["gradient_bytes"]), layout)
+    calls = header["calls"]
+    if len({size for size, _ in calls}) < 2:
+        return CostModelPrior(shape, EngineCosts())
+    ring_size = sum(layout) if len(layout) > 1 else 1
+    return CostModelPrior(shape, fitted_costs([int(size) for size, _ in calls], [s for _, s in calls], ring_size))

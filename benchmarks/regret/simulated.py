@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scenarios of the simulator as problems, and jobs whose knobs do nothing."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ringtune.tuner import Config, Prior, default_config
+from ringtune.tuner.cost_model import CostModelPrior, JobShape, fitted_costs
+from ringtune.tuner.simulator import Noise, Scenario, SimulatedTarget
+from ringtune.tuner.simulator.collectives import Task, allreduce_time
+from ringtune.tuner.simulator.knobs import Algorithm
+
+from .optima import optimum_ms
+from .problem import Problem
+
+CALL_BYTES = tuple(1 << power for power in range(10, 25, 2))
+"""Allreduces that a job times at its start."""
+CALL_NOISE = 0.15
+"""Standard deviation of ln(time) of such a measurement."""
+CHUNK_BYTES = 1024 * 1024
+MS_TO_S = 1e-3
+INERT_PREFIX = "aa_"
+
+
+@dataclass(frozen=True)
+class SimulatedProblem(Problem):
+    """A scenario, and what is true of it.
+
+    Attributes:
+        scenario: The scenario.
+        is_inert: Whether every config does what the baseline does.
+    """
+
+    scenario: Scenario
+    is_inert: bool = False
+    kind = "simulated"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The scenario's; a prefix says that the knobs do nothing."""
+        return f"{INERT_PREFIX if self.is_inert else ''}{self.scenario.name}"
+
+    @property
+    def step_noise(self) -> float:  # type: ignore[override]
+        """Standard deviation of ln(step time) between steps."""
+        return self.scenario.noise.step
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the scenario is meant to have nothing to gain."""
+        return self.is_inert or self.scenario.is_flat
+
+    @cached_property
+    def truth(self) -> SimulatedTarget:
+        """The job, for questions about its noise-free step times."""
+        return self.scenario.target(0)
+
+    @property
+    def baseline(self) -> Config:
+        """The config without tuning."""
+        return self.truth.baseline()
+
+    @cached_property
+    def optimum_ms(self) -> float:
+        """The shortest noise-free step, milliseconds."""
+        return self.truth.step_ms(self.baseline) if self.is_inert else optimum_ms(self.scenario)
+
+    @property
+    def without_noise(self) -> "SimulatedProblem":
+        """The same, on a machine on which every step of a config takes as long."""
+        return replace(self, scenario=replace(self.scenario, noise=Noise.none()))
+
+    def target(self, seed: int) -> SimulatedTarget:
+        """Return the job as a new target."""
+        if not self.is_inert:
+            return self.scenario.target(seed)
+        asked = self.scenario
+        baseline = default_config().replace(asked.baseline)
+        return InertTarget(
+            asked.job, asked.cluster, machine=asked.machine, noise=asked.noise, baseline=baseline, seed=seed
+        )
+
+    def step_ms(self, config: Config) -> float:
+        """Return a config's noise-free step time, milliseconds."""
+        return self.truth.step_ms(self.baseline if self.is_inert else config)
+
+    def cost_model(self, seed: int) -> Prior:
+        """Return the cost model as a job would have it: fitted to noisy allreduces that it timed at its start."""
+        job, cluster, machine = self.scenario.job, self.scenario.cluster, self.scenario.machine
+        algorithm = Algorithm.RING if cluster.hosts > 1 else Algorithm.REDUCE_SCATTER_ALLGATHER
+        rng = np.random.default_rng([seed, 1])
+        seconds = [
+            MS_TO_S
+            * allreduce_time(algorithm, Task(machine, cluster, size, CHUNK_BYTES), 1.0).total_ms
+            * float(np.exp(rng.normal(0.0, CALL_NOISE)))
+            for size in CALL_BYTES
+        ]
+        ring_size = cluster.world_size if cluster.hosts > 1 else 1
+        sizes = tuple(gradient.bytes for gradient in job.gradients)
+        shape = JobShape(sizes, cluster.layout, is_crowded=job.compute_threads > 0)
+        return CostModelPrior(shape, fitted_costs(CALL_BYTES, seconds, ring_size))
+
+
+class InertTarget(SimulatedTarget):
+    """A job that runs its baseline whatever is asked for."""
+
+    def apply(self, config: Config) -> int:
+        """Bring the baseline in force again, if the config is legal."""
+        self.space().validate(config)
+        return super().apply(self.baseline())

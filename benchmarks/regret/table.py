@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table of measured step times as a problem: its cells are the truth, and what they scatter by is the noise.
+
+Between measured numbers, ln(step time) is interpolated linearly on the parameter's scale, so that no config is faster
+than the fastest cell, which therefore is the optimum. Special values, switches and categories are never between. Where
+a combination was not measured it is taken to be as the nearest one that was: one with as few other switches as can be,
+and of those the one with the nearest numbers.
+
+A window is drawn from those that were measured of the nearest cell: steps in a row, from a random one on, relative to
+the cell's own median. So the noise is the machine's, from step to step and from launch to launch.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner import Config, NumberParameter, Prior, SearchSpace, Window, WindowSpec
+from ringtune.tuner.config import Value
+from ringtune.tuner.sample import MAD_TO_STD
+from ringtune.tuner.simulator.target import CUT_STEPS
+
+from .problem import Problem
+
+Array = NDArray[np.float64]
+TENSOR_SET = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was measured.
+
+    Attributes:
+        name: Of the problem.
+        kind: As of `Problem`.
+        space: What may be tuned; its numbers range from the least to the most that was measured.
+        baseline: What runs without tuning; its cell is there.
+        cells: Step times in milliseconds by config, a row per window; every window has a step.
+        bytes_per_step: What a step reduces.
+        cost_model: What a job would know at its start, if anything.
+    """
+
+    name: str
+    kind: str
+    space: SearchSpace
+    baseline: Config
+    cells: Mapping[Config, tuple[tuple[float, ...], ...]]
+    bytes_per_step: int
+    cost_model: Callable[[], Prior | None] = field(default=lambda: None, compare=False)
+
+    @cached_property
+    def cell_ms(self) -> Mapping[Config, float]:
+        """The true step time of each cell: the median of its windows' medians."""
+        return {config: median(median(w) for w in windows) for config, windows in self.cells.items()}
+
+    @cached_property
+    def _axes(self) -> Mapping[str, list[float]]:
+        """The measured numbers of each free number, ascending."""
+        found: dict[str, list[float]] = {}
+        for parameter in self.space.free:
+            if isinstance(parameter, NumberParameter):
+                values = {config[parameter.name] for config in self.cells} - set(parameter.special)
+                found[parameter.name] = sorted(float(value) for value in values)
+        return found
+
+    @cached_property
+    def _nearest(self) -> dict[Config, Config]:
+        return {}
+
+    def step_ms(self, config: Config) -> float:
+        """Return the true step time of any legal config, milliseconds."""
+        return math.exp(sum(weight * math.log(self.cell_ms[cell]) for cell, weight in self._corners(config)))
+
+    def nearest(self, config: Config) -> Config:
+        """Return the measured config that counts most at a legal one."""
+        return max(self._corners(config), key=lambda corner: corner[1])[0]
+
+    def _corners(self, config: Config) -> list[tuple[Config, float]]:
+        """Return the measured configs around one, and their weights."""
+        sides = [self._sides(parameter.name, config[parameter.name]) for parameter in self.space.free]
+        names = [parameter.name for parameter in self.space.free]
+        corners = []
+        for combination in itertools.product(*sides):
+            at = config.replace({name: value for name, (value, _) in zip(names, combination, strict=True)})
+            corners.append((self._measured(at), math.prod(weight for _, weight in combination)))
+        return corners
+
+    def _sides(self, name: str, value: Value) -> list[tuple[Value, float]]:
+        """Return the measured values below and above one, and their weights."""
+        parameter = next(p for p in self.space.free if p.name == name)
+        if not isinstance(parameter, NumberParameter) or value in parameter.special:
+            return [(value, 1.0)]
+        axis = self._axes[name]
+        above = int(np.searchsorted(axis, float(value)))
+        if above == 0 or axis[min(above, len(axis) - 1)] == float(value):
+            return [(parameter.check(axis[above]), 1.0)]
+        low, high = parameter.check(axis[above - 1]), parameter.check(axis[above])
+        at, first, last = (parameter.encode(v)[-1] for v in (value, low, high))
+        share = (at - first) / (last - first)
+        return [(low, 1.0 - share), (high, share)]
+
+    def _measured(self, config: Config) -> Config:
+        """Return the config itself if it was measured, else the nearest that was."""
+        if config in self.cells:
+            return config
+        if config not in self._nearest:
+            self._nearest[config] = min(self.cells, key=lambda other: self._distance(config, other))
+        return self._nearest[config]
+
+    def _distance(self, config: Config, other: Config) -> tuple[int, float]:
+        differing, square = 0, 0.0
+        for parameter in self.space.free:
+            mine, its = config[parameter.name], other[parameter.name]
+            if not isinstance(parameter, NumberParameter) or mine in parameter.special or its in parameter.special:
+                differing += mine != its
+            else:
+                square += (parameter.encode(mine)[-1] - parameter.encode(its)[-1]) ** 2
+        return differing, square
+
+
+@dataclass(frozen=True)
+class TableProblem(Problem):
+    """A table, replayed.
+
+    Attributes:
+        table: The table.
+        has_noise: Whether windows are drawn; else every step takes what is true.
+    """
+
+    table: Table
+    has_noise: bool = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The table's."""
+        return self.table.name
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The table's."""
+        return self.table.kind
+
+    @cached_property
+    def step_noise(self) -> float:  # type: ignore[override]
+        """Median over all windows of the robust deviation of ln(step time)."""
+        logs = [np.log(w) for windows in self.table.cells.values() for w in windows if len(w) > 1]
+        return float(np.median([MAD_TO_STD * np.median(np.abs(y - np.median(y))) for y in logs])) if logs else 0.0
+
+    @property
+    def baseline(self) -> Config:
+        """The config without tuning."""
+        return self.table.baseline
+
+    @cached_property
+    def optimum_ms(self) -> float:
+        """The shortest step of a cell, milliseconds."""
+        return min(self.table.cell_ms.values())
+
+    @property
+    def without_noise(self) -> "TableProblem":
+        """The same, every step as long as is true."""
+        return replace(self, has_noise=False)
+
+    def target(self, seed: int) -> "TableTarget":
+        """Return the replay as a new target."""
+        return TableTarget(self.table, seed, has_noise=self.has_noise)
+
+    def step_ms(self, config: Config) -> float:
+        """Return a config's true step time, milliseconds."""
+        return self.table.step_ms(config)
+
+    def cost_model(self, seed: int) -> Prior | None:
+        """Return what a job would know at its start: what was measured at one, which no seed changes."""
+        del seed
+        return self.table.cost_model()
+
+
+class TableTarget:
+    """A table behind the target protocol.
+
+    Attributes:
+        now_s: The replayed time, seconds.
+    """
+
+    name = "table"
+
+    def __init__(self, table: Table, seed: int, *, has_noise: bool) -> None:
+        """Begin with the baseline in force."""
+        self._table = table
+        self._rng = np.random.default_rng(seed)
+        self._has_noise = has_noise
+        self._config = table.baseline
+        self._epoch = 0
+        self.now_s = 0.0
+
+    def clock(self) -> float:
+        """Return the replayed time in seconds."""
+        return self.now_s
+
+    def space(self) -> SearchSpace:
+        """Return the legal configs."""
+        return self._table.space
+
+    def baseline(self) -> Config:
+        """Return the config without tuning."""
+        return self._table.baseline
+
+    def apply(self, config: Config) -> int:
+        """Switch at once.
+
+        Raises:
+            SpaceError: If the config is not legal.
+        """
+        self._config = self._table.space.validate(config)
+        self._epoch += 1
+        return self._epoch
+
+    def windows(self, spec: WindowSpec) -> Iterator[Window]:
+        """Yield windows without end."""
+        settle_steps = spec.settle_steps
+        while True:
+            step_ms = self._draw(settle_steps + spec.steps)
+            settled, measured = step_ms[:settle_steps], step_ms[settle_steps:]
+            was_cut = bool(spec.limit_ms and np.median(measured[:CUT_STEPS]) > spec.limit_ms)
+            measured = measured[:CUT_STEPS] if was_cut else measured
+            self.now_s += float(settled.sum() + measured.sum()) * 1e-3
+            settle_steps = 0
+            size = self._table.bytes_per_step
+            yield Window(spec.epoch, tuple(measured.tolist()), size, TENSOR_SET, was_cut=was_cut)
+
+    def _draw(self, steps: int) -> Array:
+        """Return step times in a row, shape (steps,), milliseconds."""
+        true_ms = self._table.step_ms(self._config)
+        if not self._has_noise:
+            return np.full(steps, true_ms)
+        cell = self._table.nearest(self._config)
+        windows = self._table.cells[cell]
+        window = np.asarray(windows[int(self._rng.integers(len(windows)))])
+        start = int(self._rng.integers(len(window)))
+        drawn: Array = window[(start + np.arange(steps)) % len(window)] / self._table.cell_ms[cell] * true_ms
+        return drawn

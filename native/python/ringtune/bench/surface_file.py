@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of a recorded surface, and the journal that it grows from.
+
+A *surface* is gzip-compressed JSON Lines. The first line is the header: an object with `schema`, the workload's name
+and `gradient_bytes`, `compute_ms` of a step, `ranks_per_host`, `link_bits_per_s` (null on one host), `machine`,
+`versions`, `baseline`, `repeats`, and `calls`, what allreduces took at the start ([bytes, seconds] each). Each further
+line is a config: `config` holds what differs from the baseline, `windows` its measurements in the order in which they
+were made, each with `repeat`, `launch`, `at_s` (since the launch began) and `step_ms`, one number per step.
+
+The *journal* has the same header and one line per window. It is appended to and flushed window by window, so that a
+recording that was ended at any moment goes on where it stood; a torn last line is dropped.
+"""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ringtune.errors import ConfigError
+
+SCHEMA = 1
+JOURNAL_SUFFIX = ".part"
+_VARYING = ("calls",)
+"""What differs between two starts of one recording."""
+
+Header = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RecordedWindow:
+    """Consecutive steps of one config.
+
+    Attributes:
+        number: Of the config, in the order of the grid.
+        repeat: Of the grid.
+        launch: In which it was measured.
+        at_s: When, in seconds since the launch began.
+        step_ms: Duration of each step, milliseconds.
+        is_extra: Whether it is the baseline's at the beginning of a launch, which is not part of the grid.
+    """
+
+    number: int
+    repeat: int
+    launch: int
+    at_s: float
+    step_ms: tuple[float, ...]
+    is_extra: bool = False
+
+
+class Journal:
+    """What was recorded so far; the file is there once a header was written.
+
+    Attributes:
+        windows: All of them, in the order in which they were measured.
+    """
+
+    def __init__(self, path: Path, header: Header) -> None:
+        """Begin, or go on.
+
+        Args:
+            path: Of the journal.
+            header: Of this recording; what an earlier start has written must be the same.
+
+        Raises:
+            ConfigError: If it is another recording's, or cannot be read or written.
+        """
+        self._path = path
+        self._header = header
+        self.windows: list[RecordedWindow] = []
+        try:
+            self._read()
+        except OSError as error:
+            raise ConfigError(f"{path}, where a surface is recorded, cannot be used ({error.strerror})") from error
+
+    @property
+    def header(self) -> Header:
+        """The recording's header, with what its first start has written."""
+        return self._header
+
+    @property
+    def launches(self) -> int:
+        """How many launches have measured something."""
+        return 1 + max((window.launch for window in self.windows), default=-1)
+
+    def done(self, repeat: int) -> set[int]:
+        """Return the numbers of the configs that a repeat has measured."""
+        return {window.number for window in self.windows if window.repeat == repeat and not window.is_extra}
+
+    def add(self, window: RecordedWindow) -> None:
+        """Write a window, so that it outlives this process."""
+        self.windows.append(window)
+        self._append(asdict(window))
+
+    def begin(self, calls: Sequence[Sequence[float]]) -> None:
+        """Write the header, if there is none yet, with what allreduces took at the start."""
+        if not self._path.exists():
+            self._header = {**self._header, "calls": [list(call) for call in calls]}
+            self._append(self._header)
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+
+    def _read(self) -> None:
+        if not self._path.exists():
+            return
+        text = self._path.read_bytes()
+        whole = text[: text.rfind(b"\n") + 1]
+        if not whole:
+            self._path.unlink()
+            return
+        if len(whole) < len(text):
+            os.truncate(self._path, len(whole))
+        first, *rest = (json.loads(line) for line in whole.splitlines())
+        self._check_same(first)
+        self._header = first
+        self.windows = [RecordedWindow(**{**record, "step_ms": tuple(record["step_ms"])}) for record in rest]
+
+    def _check_same(self, first: Header) -> None:
+        compared = [name for name in self._header if name not in _VARYING]
+        differing = sorted(name for name in compared if first.get(name) != self._header[name])
+        if differing:
+            raise ConfigError(
+                f"{self._path} is of another recording, for its {', '.join(differing)} differ; give another file, or "
+                "remove it"
+            )
+
+
+def write_surface(path: Path, journal: Journal, configs: Sequence[Mapping[str, Any]]) -> None:
+    """Write the compressed file at once, or not at all.
+
+    Args:
+        path: Of the surface.
+        journal: Whose windows.
+        configs: What differs from the baseline, by the config's number.
+    """
+    lines: list[Mapping[str, Any]] = [journal.header]
+    for number, config in enumerate(configs):
+        windows = [
+            {"repeat": w.repeat, "launch": w.launch, "at_s": w.at_s, "step_ms": list(w.step_ms)}
+            for w in journal.windows
+            if w.number == number
+        ]
+        lines.append({"config": dict(config), "windows": windows})
+    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    unfinished = Path(f"{path}.new")
+    unfinished.write_bytes(gzip.compress(text.encode(), mtime=0))  # the same windows give the same bytes
+    unfinished.replace(path)
+
+
+def read_surface(path: Path) -> tuple[Header, list[Mapping[str, Any]]]:
+    """Return the header, and the further lines.
+
+    Raises:
+        ConfigError: If it is no surface, or of a schema that is not known.
+    """
+    try:
+        header, *configs = _lines(path)
+    except (OSError, EOFError, ValueError) as error:
+        raise ConfigError(f"{path} is no recorded surface ({error}); record it again") from error
+    if not isinstance(header, dict) or header.get("schema") != SCHEMA:
+        raise ConfigError(f"{path} is no recorded surface of schema {SCHEMA}; record it again")
+    return header, configs
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            yield cast("Mapping[str, Any]", json.loads(line))

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording a surface for real: a small grid, on one host and between two."""
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from ringtune.bench.network_comparison import Topology
+from ringtune.bench.surface import SurfaceRequest, record_surface
+from ringtune.bench.surface_file import JOURNAL_SUFFIX, Journal, RecordedWindow, read_surface
+from ringtune.bench.surface_grid import Grid
+from ringtune.bench.workloads import Gradient, Workload
+from ringtune.tuner.parameters import MIB
+
+WORKLOAD = Workload("small", tuple(Gradient(f"t{number}", 1000 + 20_000 * (number % 3)) for number in range(9)))
+GRID = Grid((1 * MIB,), (0.5,))
+RECORDS = """
+import io, os, sys
+from pathlib import Path
+from rich.console import Console
+from ringtune.bench.surface import record_surface
+from tests.integration.test_bench_surface import request
+record_surface(request(Path(sys.argv[1])), None, os.environ, Console(file=io.StringIO()))
+"""
+
+
+def request(folder: Path, ranks: int = 2) -> SurfaceRequest:
+    """Return what is recorded."""
+    return SurfaceRequest(folder / "s.gz", ranks, WORKLOAD, 2, GRID, compute_ms=1.0, window_ms=20.0)
+
+
+def journal_of(folder: Path) -> list[RecordedWindow]:
+    """Return the windows that a recording has written so far."""
+    return Journal(folder / f"s.gz{JOURNAL_SUFFIX}", {}).windows
+
+
+def test_a_recording_that_was_killed_goes_on_where_it_stood(tmp_path: Path) -> None:
+    """No window is measured again, and every config has one of each repeat."""
+    with subprocess.Popen([sys.executable, "-c", RECORDS, str(tmp_path)], stdout=subprocess.DEVNULL) as recorder:
+        journal = tmp_path / f"s.gz{JOURNAL_SUFFIX}"
+        while recorder.poll() is None and not (journal.exists() and 4 <= journal.read_bytes().count(b"\n")):
+            os.sched_yield()
+        recorder.send_signal(signal.SIGKILL)
+    before = journal_of(tmp_path)
+
+    is_complete = record_surface(request(tmp_path), None, os.environ, Console(file=io.StringIO()))
+
+    _, configs = read_surface(tmp_path / "s.gz")
+    windows = [window for config in configs for window in config["windows"]]
+    kept = {(window["launch"], window["at_s"], tuple(window["step_ms"])) for window in windows}
+    launches = {window["launch"] for window in windows}
+    assert is_complete
+    assert not (tmp_path / f"s.gz{JOURNAL_SUFFIX}").exists()
+    assert 2 * 2 * 2 == len(configs)  # the default's values beside the grid's, and both algorithms
+    assert {(window.launch, window.at_s, window.step_ms) for window in before} <= kept
+    assert len(configs) * 2 + len(launches) == len(windows)
+
+
+def test_the_time_limit_ends_a_recording(tmp_path: Path) -> None:
+    """Which is not complete then, and has no file."""
+    limited = SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD, 2, GRID, 1.0, 20.0, minutes=1e-6)
+
+    assert not record_surface(limited, None, os.environ, Console(file=io.StringIO()))
+    assert not (tmp_path / "s.gz").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="needs root and iproute2")
+def test_a_surface_is_recorded_between_hosts(tmp_path: Path) -> None:
+    """With the hierarchical switch in its grid."""
+    asked = request(tmp_path, ranks=4)
+
+    assert record_surface(asked, Topology(2, "1gbit"), os.environ, Console(file=io.StringIO()))
+
+    header, configs = read_surface(tmp_path / "s.gz")
+    assert ([2, 2], 10**9) == (header["ranks_per_host"], header["link_bits_per_s"])
+    assert {True} == {c["config"].get("hierarchical_allreduce", True) for c in configs}
+    assert any("hierarchical_allreduce" in config["config"] for config in configs)

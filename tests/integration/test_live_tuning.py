@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The live benchmark for real: a job between two hosts is tuned, measured, and ends. No speed is asserted."""
+
+import os
+import shutil
+
+import pytest
+
+from benchmarks.live.__main__ import HOSTS, Plan, run_one
+from benchmarks.live.task import Task
+from ringtune.bench.network import joined_hosts
+
+STEPS = 40
+RATE = 10**9
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="needs root and iproute2")
+@pytest.mark.parametrize("target", ["engine", "ddp"])
+def test_a_live_job_is_tuned_and_measured(target: str) -> None:
+    """By Horovod's scheme, which takes as few steps as it is given; all ranks end."""
+    with joined_hosts(HOSTS, RATE) as network:
+        task = Task("horovod", 0, STEPS, 4, 64, 1.0, network.hosts[0].address)
+
+        found = run_one(Plan(target, "1gbit"), network, task)
+
+    assert STEPS - 12 < found["steps"] <= STEPS
+    assert found["low"] <= found["speedup"] <= found["high"]
+    assert found["baseline_ms"] > 0

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contests that are kept: what is done is not done again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.regret.contest import Contest, KeptOutcomes, run
+from benchmarks.regret.problems import Sources
+from benchmarks.regret.rivals import RIVALS
+from ringtune.errors import ConfigError
+
+CONTEST = Contest(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), 2)
+
+
+def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
+    """Marked outcomes come back as they were kept; the run behind the torn line is done anew."""
+    first = [found for found in CONTEST.outcomes(1) if found[0].rival == "random"]
+    kept = KeptOutcomes(tmp_path / "kept")
+    for found in first:
+        kept.add([replace(outcome, regret=7.0) for outcome in found])
+    whole = (tmp_path / "kept").read_bytes()
+    (tmp_path / "kept").write_bytes(whole[:-9])
+
+    again = list(CONTEST.outcomes(1, KeptOutcomes(tmp_path / "kept")))
+
+    marked = [outcome for found in again for outcome in found if outcome.regret == 7.0]
+    assert 4 == len(again)
+    assert [first[0][0].seed] * 2 == [outcome.seed for outcome in marked]
+    assert 2 == len(KeptOutcomes(tmp_path / "kept").of(CONTEST.runs[-1]))
+
+
+def test_outcomes_of_another_version_are_refused(tmp_path: Path) -> None:
+    """They are no longer what this tuner does."""
+    (tmp_path / "kept").write_text('{"sources": "other"}\n[]\n')
+
+    with pytest.raises(ConfigError, match="another version of the tuner; remove it"):
+        KeptOutcomes(tmp_path / "kept")
+
+
+@pytest.mark.parametrize("rival", [name for name in RIVALS if "warm" not in name])
+def test_every_rival_picks_at_every_budget(rival: str) -> None:
+    """A legal config, whatever the problem's parameters are."""
+    if rival.startswith("optuna"):
+        pytest.importorskip("optuna")
+        pytest.importorskip("cmaes")
+
+    outcomes = run(Sources(), "manysmall_np2", rival, 0, (30, 60))
+
+    assert [30, 60] == [outcome.budget for outcome in outcomes]
+    assert all(-1.0 < outcome.loss for outcome in outcomes)

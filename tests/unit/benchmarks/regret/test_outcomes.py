@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What counts of a contest, what is paired while it goes on, and what the tables say."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benchmarks.regret.contest import Outcome
+from benchmarks.regret.outcomes import Outcomes, upper_bound
+from benchmarks.regret.plots import write_plots
+from benchmarks.regret.problems import Sources, problems_of
+from benchmarks.regret.report import render
+
+PROBLEMS = problems_of(Sources(), "simulated")
+STEEP, FLAT, INERT = "manysmall_np2", "resnet50_np2_flat", "aa_manysmall_np2"
+
+
+def outcome(
+    rival: str, seed: int, regret: float = 0.0, problem: str = STEEP, *, loss: float = 0.0, budget: int = 200
+) -> Outcome:
+    """Return what became of a run."""
+    return Outcome(problem, rival, seed, budget, regret, loss, 0.0)
+
+
+def test_a_run_counts_when_every_rival_has_done_it() -> None:
+    """So that pairs stay pairs: here the second seed has one rival only."""
+    runs = [outcome("random", 1), outcome("random", 0, 0.3), outcome("ringtune", 0, 0.1)]
+
+    outcomes = Outcomes(runs, PROBLEMS)
+
+    assert [0.3] == list(outcomes.values("regret", "random", 200, [STEEP]))
+    assert [0.1] == list(outcomes.values("regret", "ringtune", 200, [STEEP]))
+
+
+@pytest.mark.parametrize(("regrets", "counts"), [((0.01, 0.03), True), ((0.01, 0.01, 0.03), False)])
+def test_a_problem_counts_for_search_where_random_search_fails_half_of_the_time(
+    regrets: tuple[float, ...], counts: bool
+) -> None:
+    """By 2 %."""
+    outcomes = Outcomes([outcome("random", seed, regret) for seed, regret in enumerate(regrets)], PROBLEMS)
+
+    assert counts == bool(outcomes.searched("simulated"))
+
+
+@pytest.mark.parametrize("problem", [FLAT, INERT])
+def test_where_nothing_is_to_be_gained_nothing_counts_for_search(problem: str) -> None:
+    """However lost random search was."""
+    assert () == Outcomes([outcome("random", 0, 0.5, problem)], PROBLEMS).searched("simulated")
+
+
+def test_flat_problems_and_those_without_knobs_are_apart() -> None:
+    """Each for a table of its own."""
+    outcomes = Outcomes([outcome("random", 0, 0.5, name) for name in (STEEP, FLAT, INERT)], PROBLEMS)
+
+    assert ((FLAT,), (INERT,)) == (outcomes.flat, outcomes.inert)
+
+
+def test_a_rival_is_compared_run_by_run() -> None:
+    """The error is that of the differences, not of the regrets."""
+    runs = [outcome("random", seed, 0.10 * seed + 0.02) for seed in range(4)]
+    runs += [outcome("ringtune", seed, 0.10 * seed) for seed in range(4)]
+
+    mean, error = Outcomes(runs, PROBLEMS).ahead("random", 200, [STEEP])
+
+    assert 0.02 == pytest.approx(mean)
+    assert 0.0 == pytest.approx(error, abs=1e-12)
+
+
+def test_none_of_3600_runs_is_no_proof_of_never() -> None:
+    """The rule of three: at most 3 of as many."""
+    assert upper_bound(0, 3600) == pytest.approx(3 / 3600, rel=0.01)
+
+
+def test_tables_and_figures_say_the_same(tmp_path: Path) -> None:
+    """Regret, who is ahead by more than two errors, and how many picks were worse."""
+    runs = [outcome("random", seed, 0.10 + 0.001 * seed, budget=b) for seed in range(3) for b in (100, 200)]
+    runs += [outcome("ringtune", seed, 0.01, budget=b) for seed in range(3) for b in (100, 200)]
+    runs += [outcome(rival, 0, 0.0, FLAT, loss=0.06, budget=b) for rival in ("random", "ringtune") for b in (100, 200)]
+    outcomes = Outcomes(runs, PROBLEMS)
+    console = Console(width=200, record=True, quiet=False, file=(tmp_path / "t").open("w"))
+
+    render(outcomes, console)
+    pages = write_plots(outcomes, tmp_path / "plots")
+
+    text = console.export_text()
+    assert "10.1 %, 0 %" in text
+    assert "+9.1 ± 0.1 ahead" in text
+    assert "+6.0 %" in text
+    assert {"regret_simulated.html", "distribution_simulated.html", "losses.html"} == {page.name for page in pages}
+    assert all("plotly.min.js" in page.read_text() and "https://" not in page.read_text()[:400] for page in pages)

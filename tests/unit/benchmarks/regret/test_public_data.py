@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public measurements as problems: read where they lie, and left out where they do not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.regret.problems import Sources
+from benchmarks.regret.public_data import HOROVOD_DEFAULT, public_problems, steps_of
+
+HOROVOD = """workload,backend,fusion_mb,cycle_ms,hierarchical,step_ms,step_ms_p90,step_ms_min
+m,gloo,128,1,0,20.0,30.0,10.0
+m,gloo,128,1,0,22.0,30.0,10.0
+m,gloo,0,1,0,50.0,60.0,40.0
+m,gloo,4,1,0,8.0,9.0,7.0
+m,gloo,4,5,0,9.0,9.5,8.5
+m,gloo,128,5,0,25.0,26.0,24.0
+m,gloo,0,5,0,45.0,46.0,44.0
+"""
+PICO_HEAD = "system,nnodes,ppn,count_int32,algorithm,min_ns,p05_ns,median_ns,p95_ns\n"
+
+
+def test_horovods_surface_is_a_problem(tmp_path: Path) -> None:
+    """With the default of its version as baseline; what was not varied is fixed."""
+    (tmp_path / "surfaces").mkdir()
+    (tmp_path / "surfaces" / "m_np2_gloo.csv").write_text(HOROVOD)
+
+    (problem,) = public_problems(tmp_path)
+
+    assert "horovod_m_np2_gloo" == problem.name
+    assert HOROVOD_DEFAULT == problem.baseline
+    assert 8.0 == pytest.approx(problem.optimum_ms, rel=0.02)
+    assert {"hierarchical_allreduce"} == set(problem.table.space.fixed)
+
+
+def test_a_clusters_allreduces_are_problems(tmp_path: Path) -> None:
+    """One per size with enough algorithms, the library's own choice the baseline."""
+    (tmp_path / "collectives").mkdir()
+    rows = "".join(f"s,8,1,262144,a{n},{n}00,{n}10,{n}50,{n}90\n" for n in range(1, 9))
+    text = PICO_HEAD + rows + "s,8,1,262144,default_ompi,600,610,650,690\n" + rows.replace("262144", "8192")
+    (tmp_path / "collectives" / "pico_lumi_leonardo.csv").write_text(text)
+
+    (problem,) = public_problems(tmp_path)
+
+    assert "pico_s_8x1_1024KiB" == problem.name
+    assert {"allreduce_algorithm": "default_ompi"} == dict(problem.baseline)
+    assert 150e-6 == pytest.approx(problem.optimum_ms, rel=0.02)
+
+
+def test_data_that_is_not_there_is_said_and_left_out(tmp_path: Path) -> None:
+    """As is a folder that was not named."""
+    assert [] == public_problems(tmp_path)
+    assert any("--data names no folder" in note for note in Sources(tmp_path).missing())
+    assert any("make a problem" in note for note in Sources(tmp_path, tmp_path).missing())
+
+
+def test_steps_have_the_quantiles_they_were_made_of() -> None:
+    """In an order that is always the same, and another for another seed."""
+    quantiles = [(0.0, 1.0), (0.5, 2.0), (0.9, 5.0), (1.0, 5.0)]
+
+    steps = steps_of(quantiles, 0, 1000)
+
+    assert 2.0 == pytest.approx(np.median(steps), rel=0.01)
+    assert 5.0 == pytest.approx(np.quantile(steps, 0.9), rel=0.01)
+    assert steps == steps_of(quantiles, 0, 1000)
+    assert steps != steps_of(quantiles, 1, 1000)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded surfaces as problems."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.regret.problems import Sources
+from benchmarks.regret.recorded import recorded_problem, recorded_problems
+from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, write_surface
+from ringtune.errors import ConfigError
+from ringtune.tuner import Trial, default_config
+
+HEADER = {
+    "schema": SCHEMA,
+    "gradient_bytes": [4096, 1 << 20],
+    "ranks_per_host": [2],
+    "baseline": default_config().to_json(),
+    "calls": [],
+}
+CALLS = [[1 << power, 1e-5 + 1e-9 * (1 << power)] for power in range(10, 24, 2)]
+CONFIGS: list[dict[str, int | float]] = [
+    {},
+    {"cycle_ms": 5.0},
+    {"fusion_bytes": 0},
+    {"fusion_bytes": 1 << 20, "cycle_ms": 5.0},
+]
+
+
+def surface(folder: Path) -> Path:
+    """Write a surface of four configs."""
+    journal = Journal(folder / "j", HEADER)
+    journal.begin(CALLS)
+    for number in range(len(CONFIGS)):
+        journal.add(RecordedWindow(number, 0, 0, 0.0, (10.0 + number, 11.0 + number)))
+    write_surface(folder / "small.jsonl.gz", journal, CONFIGS)
+    return folder / "small.jsonl.gz"
+
+
+def test_a_surface_is_a_problem(tmp_path: Path) -> None:
+    """Whose space is what was varied, from the least to the most; what was not is fixed."""
+    problem = recorded_problem(surface(tmp_path))
+
+    free = {parameter.name for parameter in problem.table.space.free}
+    assert ("small", "recorded") == (problem.name, problem.kind)
+    assert {"fusion_bytes", "cycle_ms"} == free
+    assert default_config() == problem.baseline
+    assert 10.5 == pytest.approx(problem.baseline_ms)
+    assert 13.5 == pytest.approx(problem.step_ms(default_config().replace(CONFIGS[3])))
+    assert 1.0 == problem.table.space.parameters[1].low  # type: ignore[union-attr]
+
+
+def test_the_cost_model_knows_the_job(tmp_path: Path) -> None:
+    """From its gradients, and from the allreduces that it timed when it began."""
+    problem = recorded_problem(surface(tmp_path))
+    model = problem.cost_model(0)
+
+    assert model is not None
+    trials = [Trial(0, problem.baseline)]
+    expected = model.log_step_ms([problem.baseline, default_config().replace({"fusion_bytes": 0})], trials)
+    assert np.all(np.isfinite(expected))
+
+
+def test_a_folder_without_surfaces_is_said_and_left_out(tmp_path: Path) -> None:
+    """Whether it is there or not."""
+    assert [] == recorded_problems(tmp_path)
+    assert [] == recorded_problems(tmp_path / "none")
+    assert "no recorded surfaces" in Sources(tmp_path).missing()[0]
+
+
+def test_a_broken_surface_is_an_error(tmp_path: Path) -> None:
+    """Not a problem less."""
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"no gzip")
+
+    with pytest.raises(ConfigError, match="broken"):
+        recorded_problems(tmp_path)

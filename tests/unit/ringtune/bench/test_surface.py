@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of a recording, and what a launch is told."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtune.bench.surface import SurfaceRequest
+from ringtune.bench.surface_assignment import MAX_STEPS, MIN_STEPS, Assignment
+from ringtune.bench.surface_rank import window_steps
+from ringtune.bench.workloads import Gradient, Workload
+from ringtune.errors import ConfigError
+
+WORKLOAD = Workload("w", (Gradient("a", 256 * 1024), Gradient("b", 256 * 1024)))
+
+
+def test_computing_grows_with_the_gradients(tmp_path: Path) -> None:
+    """Unless it is said how long a step computes."""
+    request = SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD)
+
+    assert 1.0 == request.step_compute_ms
+    assert 7.5 == replace(request, compute_ms=7.5).step_compute_ms
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"ranks": 1}, "-np 1: an allreduce has at least 2 ranks"),
+        ({"repeats": 0}, "--rounds 0: the grid must be measured at least once"),
+        ({"minutes": 0.0}, "--minutes 0: give more than 0"),
+        ({"compute_ms": 0.0}, "--compute-ms 0: steps that compute nothing"),
+        ({"file": Path("/no/such/folder/s.gz")}, "there is no folder /no/such/folder"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(tmp_path: Path, wrong: dict[str, object], message: str) -> None:
+    """With the option, the value and what to do."""
+    request = replace(SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD), **wrong)  # type: ignore[arg-type]
+
+    with pytest.raises(ConfigError, match=message):
+        request.check()
+
+
+def test_an_assignment_survives_the_command_line() -> None:
+    """Names with colons and equals signs, too."""
+    workload = Workload("w", (Gradient("dense/kernel:0", 2), Gradient("x=y", 7)))
+    assignment = Assignment(workload.argument(), 1.5, 600.0, ({"cycle_ms": 1.0}, {"cycle_ms": 2.0}))
+
+    assert assignment == Assignment.from_argument(assignment.argument())
+
+
+@pytest.mark.parametrize(("step_ms", "expected"), [(1.0, MAX_STEPS), (60.0, 10), (5000.0, MIN_STEPS)])
+def test_a_window_has_steps_by_their_length(step_ms: float, expected: int) -> None:
+    """Between the fewest and the most."""
+    assert expected == window_steps(600.0, step_ms)

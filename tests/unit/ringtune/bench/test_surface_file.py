@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of a recording, and the file that it becomes."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, read_surface, write_surface
+from ringtune.errors import ConfigError
+
+HEADER = {"schema": SCHEMA, "workload": "w", "repeats": 2, "calls": []}
+CALLS = [[1024, 1e-6], [2048, 2e-6]]
+FIRST = RecordedWindow(0, 0, 0, 0.0, (1.5, 2.0), is_extra=True)
+SECOND = RecordedWindow(1, 0, 0, 1.25, (3.0, 4.0))
+
+
+def begun(path: Path) -> Journal:
+    """Return a journal with two windows."""
+    journal = Journal(path, HEADER)
+    journal.begin(CALLS)
+    journal.add(FIRST)
+    journal.add(SECOND)
+    return journal
+
+
+def test_a_recording_goes_on_where_it_stood(tmp_path: Path) -> None:
+    """With the calls of its first start; an extra window of the baseline is not the grid's."""
+    begun(tmp_path / "j")
+
+    journal = Journal(tmp_path / "j", HEADER)
+
+    assert [FIRST, SECOND] == journal.windows
+    assert {1} == journal.done(0)
+    assert set() == journal.done(1)
+    assert 1 == journal.launches
+    assert CALLS == journal.header["calls"]
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_a_torn_line_is_dropped(tmp_path: Path, cut: int) -> None:
+    """Wherever the recorder was killed; what is written next is whole."""
+    begun(tmp_path / "j")
+    whole = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(whole[:-cut])
+
+    Journal(tmp_path / "j", HEADER).add(SECOND)
+
+    assert [FIRST, SECOND] == Journal(tmp_path / "j", HEADER).windows
+
+
+def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
+    """There is nothing behind it."""
+    (tmp_path / "j").write_text('{"schema":1,"wor')
+
+    begun(tmp_path / "j")
+
+    assert [FIRST, SECOND] == Journal(tmp_path / "j", HEADER).windows
+
+
+def test_another_recording_is_refused(tmp_path: Path) -> None:
+    """By the name of what differs."""
+    begun(tmp_path / "j")
+
+    with pytest.raises(ConfigError, match="is of another recording, for its workload differ"):
+        Journal(tmp_path / "j", {**HEADER, "workload": "v"})
+
+
+def test_a_surface_survives_its_file(tmp_path: Path) -> None:
+    """Each config with its windows in their order, and the same bytes whenever it is written."""
+    journal = begun(tmp_path / "j")
+
+    write_surface(tmp_path / "s.gz", journal, [{}, {"cycle_ms": 3.0}])
+    first = (tmp_path / "s.gz").read_bytes()
+    write_surface(tmp_path / "s.gz", journal, [{}, {"cycle_ms": 3.0}])
+
+    header, configs = read_surface(tmp_path / "s.gz")
+    assert first == (tmp_path / "s.gz").read_bytes()
+    assert {**HEADER, "calls": CALLS} == header
+    assert [
+        {"config": {}, "windows": [{"repeat": 0, "launch": 0, "at_s": 0.0, "step_ms": [1.5, 2.0]}]},
+        {"config": {"cycle_ms": 3.0}, "windows": [{"repeat": 0, "launch": 0, "at_s": 1.25, "step_ms": [3.0, 4.0]}]},
+    ] == configs
+
+
+@pytest.mark.parametrize(
+    "contents", [b"", b"no gzip", gzip.compress(b""), gzip.compress(b"[]\n"), gzip.compress(b'{"schema":9}\n')]
+)
+def test_what_is_no_surface_is_refused(tmp_path: Path, contents: bytes) -> None:
+    """With the file's name."""
+    (tmp_path / "s.gz").write_bytes(contents)
+
+    with pytest.raises(ConfigError, match=r"s\.gz is no recorded surface"):
+        read_surface(tmp_path / "s.gz")

@@ -10,7 +10,7 @@ import pytest
 from ringtune.service_link.local_studies import Question, recommend_from
 from ringtune.tuner import default_config
 from ringtune.tuner.log_reader import RunLog
-from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord
+from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
 
 MODEL = "ab" * 32
 KEY = {"hardware": "hw", "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}
@@ -18,7 +18,9 @@ QUESTION = Question("resnet", 8, 4)
 NOW_UNIX_S = 2e9
 
 
-def finished(name: str, ci_low: float, *, adopted: bool = True, age_s: float = 10.0, **key: Any) -> RunLog:
+def finished(
+    name: str, ci_low: float, *, adopted: bool = True, age_s: float = 10.0, baseline: Any = None, **key: Any
+) -> RunLog:
     """Return a finished run whose config is told by its cycle time, the bound in percent."""
     config = {**default_config(), "cycle_ms": 100 * ci_low}
     header: Mapping[str, Any] = {"layout": {}, "versions": {}, "search_space": {}, "fixed": {}, "steps_budget": {}}
@@ -29,13 +31,15 @@ def finished(name: str, ci_low: float, *, adopted: bool = True, age_s: float = 1
         unix_time_s=NOW_UNIX_S - age_s,
         model_name="resnet",
         key={**KEY, **key},
-        baseline={},
+        baseline=default_config().to_json() if baseline is None else baseline,
         seed=0,
         **header,
     )
+    times = {"median": 1.0, "mad": 0.1, "mean": 1.0}
+    sample = SampleRecord(0.0, name, 1, 0, "search", 1, config, 1.0, times, steps=5, valid=True, reason=None)
     adoption = AdoptionRecord(0.0, name, [], ci_low + 0.1, ci_low, ci_low + 0.2, "verdict")
     result = ResultRecord(0.0, name, config, adopted, ci_low + 0.1, 1.0, 100)
-    return RunLog(name, run, adoption=adoption, result=result)
+    return RunLog(name, run, samples=[sample], adoption=adoption, result=result)
 
 
 def test_without_a_run_the_default_is_recommended() -> None:
@@ -61,6 +65,33 @@ def test_two_runs_that_agree_are_no_prior_any_more() -> None:
     offer = recommend_from([finished("a", 0.2), finished("b", 0.2)], QUESTION, NOW_UNIX_S)
 
     assert (2, False) == (offer.evidence.jobs, offer.is_prior)
+
+
+def test_a_later_run_is_no_second_job() -> None:
+    """What the watch has checked or searched again in one job agrees with that job, and confirms nothing."""
+    first = finished("a", 0.2)
+    assert first.run is not None
+    first.run = replace(first.run, steps_budget={"max_samples": 20})
+    check = replace(finished("b", 0.2), samples=[])
+    search = finished("c", 0.2)
+    assert search.run is not None
+    search.run = replace(search.run, steps_budget={"max_samples": 10})
+
+    offer = recommend_from([first, check, search], QUESTION, NOW_UNIX_S)
+
+    assert (1, True) == (offer.evidence.jobs, offer.is_prior)
+
+
+def test_a_gain_over_another_baseline_is_a_prior_that_comes_last() -> None:
+    """Twice as fast as a poor baseline says little to a job that starts from the default."""
+    poor = {**default_config(), "fusion_bytes": 65536}
+    elsewhere = [finished(name, 0.9, baseline=poor) for name in ("a", "b")]
+
+    over_default = recommend_from([*elsewhere, finished("c", 0.1)], QUESTION, NOW_UNIX_S)
+    alone = recommend_from(elsewhere, QUESTION, NOW_UNIX_S)
+
+    assert (0.1, default_config()) == (over_default.evidence.ci_low, over_default.evidence.baseline)
+    assert (2, True, poor) == (alone.evidence.jobs, alone.is_prior, alone.evidence.baseline)
 
 
 def test_the_nearest_layout_answers_where_there_is_no_other() -> None:

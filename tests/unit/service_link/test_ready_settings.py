@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of settings to paste: the engines read back the config, and nothing foreign comes into a shell."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -82,6 +83,19 @@ def test_what_a_recommendation_rests_on_is_said() -> None:
     assert "" == advice_text(offer())
     assert "prior" in advice_text(offer(is_prior=True))
     assert "not on Horovod" in advice_text(offer(), is_for_horovod=True)
+
+
+def test_a_gain_over_another_baseline_is_said_to_be_one() -> None:
+    """Whoever sets nothing now gains something else; what the service sent is not repeated in a shell's comment."""
+    evidence = offer().evidence
+    default, other = (
+        evidence_text(replace(offer(), evidence=replace(evidence, baseline=baseline)))
+        for baseline in (default_config().to_json(), {"fusion_bytes": "0\nreboot"})
+    )
+
+    assert "baseline" not in default
+    assert "over another baseline than the default" in other
+    assert "reboot" not in other
 
 
 def test_what_is_pasted() -> None:

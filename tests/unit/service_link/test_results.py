@@ -88,10 +88,13 @@ def test_gradients_are_told_where_they_are_known_and_not_too_many() -> None:
 
 
 def test_a_check_and_a_search_from_what_is_in_force_are_later_runs() -> None:
-    """A run that searches from the default is a job's first, also where a log has several jobs."""
+    """A run that searches from a baseline of its own with a whole budget is a job's first."""
     first = RunLog("a", RUN, samples=[SAMPLE], result=RESULT)
     check = RunLog("b", RUN, samples=[replace(SAMPLE, phase="adoption")], result=RESULT)
     search = RunLog("c", replace(RUN, baseline=CHALLENGER), samples=[SAMPLE], result=RESULT)
+    budget = replace(RUN, steps_budget={"max_samples": 20})
+    again = RunLog("e", replace(RUN, steps_budget={"max_samples": 10}), samples=[SAMPLE], result=RESULT)
+    elsewhere = RunLog("f", replace(RUN, baseline={"fusion_bytes": 1}), samples=[SAMPLE], result=RESULT)
     unfinished = RunLog("d", RUN, samples=[SAMPLE])
 
     assert not is_later_run(first, None)
@@ -99,3 +102,6 @@ def test_a_check_and_a_search_from_what_is_in_force_are_later_runs() -> None:
     assert is_later_run(check, first)
     assert is_later_run(search, first)
     assert not is_later_run(search, unfinished)
+    assert is_later_run(again, replace(first, run=budget))
+    assert not is_later_run(replace(first, run=budget), replace(first, run=budget))
+    assert not is_later_run(elsewhere, first)

@@ -11,7 +11,7 @@ from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
 from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_variance
-from .phases import RunState
+from .phases import SHORT_WINDOW_STEPS, RunState
 from .sample import Phase
 from .stopping import MIN_EXPECTED_GAIN
 from .trials import BASELINE_ID
@@ -54,7 +54,7 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
         TargetClosed: If the job is over.
     """
     measured = state.book.measured()
-    state.meter.switch(state.incumbent)
+    state.meter.switch(state.interim)
     prediction = guard.predict(state.book.trials(), measured)
     best = int(np.argmin(prediction.mean_log_step_ms))
     baseline_mean = prediction.mean_log_step_ms[measured.index(state.baseline)]
@@ -70,7 +70,7 @@ def compare(state: RunState, challenger: Config) -> Decision:
         TargetClosed: If the job is over.
         TensorSetChanged: If its gradients have changed.
     """
-    total, steps = state.settings.adoption_pairs, state.adoption_window_steps
+    total, steps = state.settings.adoption_pairs, _window_steps(state)
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     test = PairedTest(expected_pair_variance(state.book.trials(), steps))
     for _ in range(ATTEMPTS_PER_PAIR * total):
@@ -88,6 +88,18 @@ def compare(state: RunState, challenger: Config) -> Decision:
     if len(test.pairs) < MIN_PAIRS:
         return keep(state, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed")
     return _judge(state, challenger, test)
+
+
+def _window_steps(state: RunState) -> int:
+    """Return the steps of each window: fewer than usual where the search, which expected more, left room for no more.
+
+    Less than the shortest is no window: the test then ends without an answer.
+    """
+    usual, left = state.adoption_window_steps, state.steps_left
+    if adoption_steps(MIN_PAIRS, usual) <= left:
+        return usual
+    fitting = int(((left - SETTLE_STEPS) / MIN_PAIRS - SETTLE_STEPS) / 2)
+    return min(max(fitting, SHORT_WINDOW_STEPS), usual)
 
 
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:

@@ -148,7 +148,8 @@ class ContinuousTuning:
     def _search(self, question: Question) -> tuple[TuningRun, Result]:
         run = self._new_run(question, question.settings)
         result = self._concluded(question, run.run())
-        self._trials = run.trials
+        if not run.has_failed:
+            self._trials = run.trials
         return run, result
 
     def _new_run(self, question: Question, settings: RunSettings) -> TuningRun:

@@ -48,7 +48,7 @@ class RunState:
     Attributes:
         settings: Budget and identity.
         baseline: The config the job would run without this search.
-        incumbent: The best config known so far; in force while the designer thinks.
+        incumbent: The best config known so far, as the designer has it.
         reference: What is in force when the run begins: what the others cost is counted against it.
         meter: Measures the target.
         book: The trials.
@@ -109,6 +109,16 @@ class RunState:
         """Median of the baseline's median step times, milliseconds; 0 before it was measured."""
         times = self.book.times_of(self.baseline)
         return median(x.median for x in times) if times else 0.0
+
+    @property
+    def interim(self) -> Config:
+        """What is in force while nothing is tried: the incumbent, but none whose own windows were slower.
+
+        A model may believe in a config against its samples, and what is lost meanwhile is on no account.
+        """
+        times = self.book.times_of(self.incumbent)
+        is_faster = bool(times) and median(x.median for x in times) < self.baseline_ms
+        return self.incumbent if is_faster else self.baseline
 
 
 def warm_up(state: RunState) -> None:
@@ -258,7 +268,7 @@ def _valid_times(samples: Sequence[Sample]) -> list[StepTimes]:
 
 def _think(state: RunState, guard: GuardedDesigner) -> Advice:
     """Let the job train under the best config known while the designer thinks."""
-    state.meter.switch(state.incumbent)
+    state.meter.switch(state.interim)
     advice = guard.advise(state.book.trials(), state.book.measured())
     state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
     return advice
@@ -281,8 +291,8 @@ def _wait_for_exploration_budget(state: RunState) -> None:
     which some are long, would make it wait for ever. Its windows are those of a watch, in the log alone.
     """
     while state.is_over_exploration_budget and state.steps_left >= state.window_steps + _reserved_steps(state):
-        trial_id = state.book.id_of(state.incumbent)
-        waited = state.meter.measure(Order(state.incumbent, trial_id, Phase.WATCH, state.steps))
+        trial_id = state.book.id_of(state.interim)
+        waited = state.meter.measure(Order(state.interim, trial_id, Phase.WATCH, state.steps))
         state.meter.credit(waited, state.baseline_ms)
 
 

@@ -108,7 +108,8 @@ class TuningRun:
         """
         if self._state is None:
             raise AssertionError("nothing to watch before a decision")
-        return Watch(self._state.meter, self._state.book, self._state.steps).wait(rest, may_act, pending)
+        watch = Watch(self._state.meter, self._state.book, self._state.steps, self._state.baseline)
+        return watch.wait(rest, may_act, pending)
 
     def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
         """Come to a decision, whatever goes wrong, bring it in force and report it."""

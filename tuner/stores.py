@@ -10,7 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from .log import TuningLog
@@ -96,6 +96,8 @@ class StudyStore:
                     yield descriptor
                     return
             finally:
+                with suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # children that were forked meanwhile share the lock
                 os.close(descriptor)
 
     def _newest_half(self) -> bytes:

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from .config import Config
 from .drift import DriftDetector
 from .measuring import Meter, Order, TensorSetChanged
 from .sample import Phase
+from .targets import TargetClosed
 from .trials import TrialBook
 
 LOOK_EVERY_S = 30.0
@@ -46,11 +48,15 @@ class Change:
 class Watch:
     """Looks until there is something to see."""
 
-    def __init__(self, meter: Meter, book: TrialBook, steps: int) -> None:
-        """Watch what is in force, in windows of `steps` steps."""
+    def __init__(self, meter: Meter, book: TrialBook, steps: int, fallback: Config) -> None:
+        """Watch what is in force, in windows of `steps` steps; `fallback`, where the run could bring nothing in force.
+
+        The target may have refused that too, and is then asked again at every look.
+        """
         self._meter = meter
         self._book = book
         self._steps = steps
+        self._fallback = fallback
 
     def wait(
         self, rest: Callable[[float], object], may_act: Callable[[], bool], pending: Change | None = None
@@ -69,9 +75,9 @@ class Watch:
 
     def _look(self, detector: DriftDetector) -> Change | None:
         """Take one window; void ones, for pauses and the like, say nothing."""
-        config = self._meter.in_force
+        config = self._config_in_force()
         if config is None:
-            raise AssertionError("no config is in force")
+            return None
         order = Order(config, self._book.id_of(config), Phase.WATCH, self._steps)
         try:
             sample = self._meter.measure(order, repeats=0)
@@ -80,3 +86,14 @@ class Watch:
         if sample.valid:
             detector.add(sample.step_times.median)
         return Change(Event.DRIFT, detector.ratio) if detector.has_moved else None
+
+    def _config_in_force(self) -> Config | None:
+        """Return the config to look at, None while the target takes none; raise TargetClosed when the job is over."""
+        if self._meter.in_force is None:
+            try:
+                self._meter.switch(self._fallback)
+            except TargetClosed:
+                raise
+            except Exception:  # noqa: BLE001 - whatever a target raises: the run has said so, the next is to try again
+                return None
+        return self._meter.in_force

@@ -57,7 +57,7 @@ def main() -> None:
     names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
     contest = Contest(sources, names, rivals, budgets, arguments.seeds)
     try:
-        kept = None if arguments.keep is None else KeptOutcomes(arguments.keep)
+        kept = None if arguments.keep is None else KeptOutcomes(arguments.keep, sources)
     except ConfigError as error:
         raise SystemExit(str(error)) from error
     outcomes = Outcomes(_run(contest, arguments.jobs, kept, notes), all_problems(sources))

@@ -114,14 +114,19 @@ def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence
 class KeptOutcomes:
     """A file of outcomes (JSON Lines), appended to run by run, so that a contest that was ended goes on."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sources: Sources) -> None:
         """Read what is there.
+
+        Args:
+            path: The file.
+            sources: Of problems; of one that has other data than a kept outcome's, nothing is known.
 
         Raises:
             ConfigError: If it was written by another version of the tuner or of this comparison.
         """
         self._path = path
-        self._by_run: dict[Run, dict[int, Outcome]] = {}
+        self._problems = all_problems(sources)
+        self._by_run: dict[tuple[Run, str], dict[int, Outcome]] = {}
         version = {"sources": _sources_digest()}
         lines = path.read_bytes().split(b"\n") if path.exists() else []
         if len(lines) < 2:  # not even the first line is whole
@@ -134,21 +139,25 @@ class KeptOutcomes:
         if lines[-1]:
             path.write_bytes(b"\n".join(lines[:-1]) + b"\n")  # the last line is torn
         for line in lines[1:-1]:
-            self._note([Outcome(**record) for record in json.loads(line)])
+            record = json.loads(line)
+            self._note([Outcome(**outcome) for outcome in record["outcomes"]], record["data"])
 
     def of(self, wanted: Run) -> list[Outcome]:
         """Return a run's outcomes, at each budget that it was done at."""
-        return list(self._by_run.get(wanted, {}).values())
+        return list(self._by_run.get((wanted, self._problems[wanted[0]].data_digest), {}).values())
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Keep a run's outcomes."""
-        self._note(outcomes)
+        """Keep a run's outcomes, at least one."""
+        data = self._problems[outcomes[0].problem].data_digest
+        self._note(outcomes, data)
+        record = {"data": data, "outcomes": [asdict(outcome) for outcome in outcomes]}
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([asdict(outcome) for outcome in outcomes]) + "\n")
+            file.write(json.dumps(record) + "\n")
 
-    def _note(self, outcomes: Sequence[Outcome]) -> None:
+    def _note(self, outcomes: Sequence[Outcome], data: str) -> None:
         for outcome in outcomes:
-            self._by_run.setdefault((outcome.problem, outcome.rival, outcome.seed), {})[outcome.budget] = outcome
+            done: Run = (outcome.problem, outcome.rival, outcome.seed)
+            self._by_run.setdefault((done, data), {})[outcome.budget] = outcome
 
 
 def _sources_digest() -> str:

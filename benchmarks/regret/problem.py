@@ -27,12 +27,14 @@ class Problem(ABC):
         kind: `simulated`, `recorded` (a surface of this engine's) or `public` (measurements of others).
         step_noise: Standard deviation of ln(step time) between steps.
         is_inert: Whether the knobs do nothing (A/A): any change is an error of the first kind.
+        data_digest: Identifies the measurements that it consists of; empty where it is code alone.
     """
 
     name: str
     kind: str
     step_noise: float
     is_inert: bool = False
+    data_digest: str = ""
 
     @abstractmethod
     def target(self, seed: int) -> TimedTarget:

@@ -10,7 +10,9 @@ A window is drawn from those that were measured of the nearest cell: steps in a 
 the cell's own median. So the noise is the machine's, from step to step and from launch to launch.
 """
 
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -150,6 +152,13 @@ class TableProblem(Problem):
         """Median over all windows of the robust deviation of ln(step time)."""
         logs = [np.log(w) for windows in self.table.cells.values() for w in windows if len(w) > 1]
         return float(np.median([MAD_TO_STD * np.median(np.abs(y - np.median(y))) for y in logs])) if logs else 0.0
+
+    @cached_property
+    def data_digest(self) -> str:  # type: ignore[override]
+        """SHA-256, shortened, of the table's baseline and cells."""
+        cells = [[config.to_json(), windows] for config, windows in self.table.cells.items()]
+        text = json.dumps([self.baseline.to_json(), cells], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
     def baseline(self) -> Config:

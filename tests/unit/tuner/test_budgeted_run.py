@@ -7,7 +7,7 @@ from ringtune.tuner import RunSettings, SilentObserver, TuningRun, default_confi
 from ringtune.tuner.budget import ExplorationAccount
 from ringtune.tuner.phases import SHORT_WINDOW_STEPS, RunState
 from ringtune.tuner.simulator import SCENARIOS
-from ringtune.tuner.testing import measured_trial
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, measured_trial, poor_baseline
 from ringtune.tuner.trials import TrialBook
 
 MAX_STEPS = 200
@@ -26,6 +26,20 @@ def test_steps_are_left_to_test_what_was_found(scenario: str) -> None:
 
     assert result.adopted, result.verdict
     assert target.step_ms(result.config) < 0.8 * target.step_ms(result.baseline)
+
+
+@pytest.mark.parametrize("seed", [28, 53, 62, 145])
+def test_a_gain_that_was_expected_to_be_larger_is_tested_all_the_same(seed: int) -> None:
+    """The search has left room for short windows; the last samples ask for long ones, of which two pairs do not fit."""
+    noisy = Disturbances(step_noise=0.4)
+    target = SyntheticTarget(baseline=poor_baseline(), disturbances=noisy, seed=seed)
+    settings = RunSettings(max_steps=100, max_samples=100, warmup_steps=0, steps_per_sample=10, seed=seed)
+    designer = make_designer("random", target.space(), seed)
+
+    result = TuningRun(target, designer, settings, open_log(None), SilentObserver(), clock=target.clock).run()
+
+    assert result.speedup is not None, result.verdict
+    assert result.steps <= 100
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what a machine remembers: finished runs alone, whole, also where many write and the disk is full."""
 
+import fcntl
 import multiprocessing
+import os
 import resource
 import signal
 from collections.abc import Iterator
@@ -75,6 +77,27 @@ def test_a_torn_line_costs_its_own_run_alone(store: StudyStore) -> None:
     store.keep(kept_run("b").finished_run())
 
     assert [run.run_id for run in store.runs()] == ["a", "b"]
+
+
+def test_a_child_that_was_forked_meanwhile_does_not_keep_the_lock(
+    store: StudyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shares the open file for as long as it lives; a duplicate of the descriptor does as well."""
+    inherited: list[int] = []
+    write = os.write
+
+    def write_beside_a_fork(descriptor: int, data: bytes) -> int:
+        inherited.append(os.dup(descriptor))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write_beside_a_fork)
+
+    store.keep(kept_run("a").finished_run())
+
+    assert 1 == len(inherited)
+    with store.path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(inherited[0])
 
 
 def _keep_several(path: Path, name: str, count: int) -> None:

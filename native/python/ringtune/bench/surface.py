@@ -108,7 +108,9 @@ def record_surface(
         RingtuneError: If a launch fails.
     """
     request.check()
+    journal_file = Path(f"{request.file}{JOURNAL_SUFFIX}")
     if request.file.exists():
+        journal_file.unlink(missing_ok=True)  # left where the recorder was killed between its last two moves
         console.print(f"{request.file} is complete; remove it to record it again", highlight=False, markup=False)
         return True
     hosts = 1 if topology is None else topology.hosts
@@ -117,12 +119,12 @@ def record_surface(
         check_hosts(hosts, request.ranks)
     layout = (request.ranks // hosts,) * hosts
     configs = grid_configs(request.grid, layout, _engine.allreduce_algorithms())
-    journal = Journal(Path(f"{request.file}{JOURNAL_SUFFIX}"), _header(request, layout, rate, configs[0]))
+    journal = Journal(journal_file, _header(request, layout, rate, configs[0]))
     with nullcontext(None) if rate is None else joined_hosts(hosts, rate) as network:
         is_complete = _Recorder(request, configs, journal, network, environ).run(console)
     if is_complete:
         write_surface(request.file, journal, [_difference(config, configs[0]) for config in configs])
-        Path(f"{request.file}{JOURNAL_SUFFIX}").unlink()
+        journal_file.unlink()
     return is_complete
 
 
@@ -230,8 +232,10 @@ def _records(
     while True:
         silence = threading.Timer(SILENCE_LIMIT_S, process.kill)
         silence.start()
-        line = process.stdout.readline()
-        silence.cancel()
+        try:
+            line = process.stdout.readline()
+        finally:
+            silence.cancel()  # also when the user interrupts: the process would wait for the timer
         if not line:
             break
         if line.startswith('{"'):

@@ -26,6 +26,9 @@ JOURNAL_SUFFIX = ".part"
 _VARYING = ("calls",)
 """What differs between two starts of one recording."""
 
+_BEGINNING = b'{"schema":'
+"""Of every journal."""
+
 Header = Mapping[str, Any]
 
 
@@ -109,15 +112,23 @@ class Journal:
             return
         text = self._path.read_bytes()
         whole = text[: text.rfind(b"\n") + 1]
+        if not _BEGINNING.startswith(text[: len(_BEGINNING)]):
+            raise self._refusal()
         if not whole:
             self._path.unlink()
             return
+        try:
+            first, *rest = (json.loads(line) for line in whole.splitlines())
+            windows = [RecordedWindow(**{**record, "step_ms": tuple(record["step_ms"])}) for record in rest]
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._refusal() from error
+        self._check_same(first)
         if len(whole) < len(text):
             os.truncate(self._path, len(whole))
-        first, *rest = (json.loads(line) for line in whole.splitlines())
-        self._check_same(first)
-        self._header = first
-        self.windows = [RecordedWindow(**{**record, "step_ms": tuple(record["step_ms"])}) for record in rest]
+        self._header, self.windows = first, windows
+
+    def _refusal(self) -> ConfigError:
+        return ConfigError(f"{self._path} is no journal of a recording, or is damaged; give another file, or remove it")
 
     def _check_same(self, first: Header) -> None:
         compared = [name for name in self._header if name not in _VARYING]

@@ -10,6 +10,7 @@ from benchmarks.regret.contest import Contest, KeptOutcomes, run
 from benchmarks.regret.problems import Sources
 from benchmarks.regret.rivals import RIVALS
 from ringtune.errors import ConfigError
+from tests.unit.benchmarks.regret.test_recorded import surface
 
 CONTEST = Contest(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), 2)
 
@@ -17,18 +18,18 @@ CONTEST = Contest(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30,
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     """Marked outcomes come back as they were kept; the run behind the torn line is done anew."""
     first = [found for found in CONTEST.outcomes(1) if found[0].rival == "random"]
-    kept = KeptOutcomes(tmp_path / "kept")
+    kept = KeptOutcomes(tmp_path / "kept", Sources())
     for found in first:
         kept.add([replace(outcome, regret=7.0) for outcome in found])
     whole = (tmp_path / "kept").read_bytes()
     (tmp_path / "kept").write_bytes(whole[:-9])
 
-    again = list(CONTEST.outcomes(1, KeptOutcomes(tmp_path / "kept")))
+    again = list(CONTEST.outcomes(1, KeptOutcomes(tmp_path / "kept", Sources())))
 
     marked = [outcome for found in again for outcome in found if outcome.regret == 7.0]
     assert 4 == len(again)
     assert [first[0][0].seed] * 2 == [outcome.seed for outcome in marked]
-    assert 2 == len(KeptOutcomes(tmp_path / "kept").of(CONTEST.runs[-1]))
+    assert 2 == len(KeptOutcomes(tmp_path / "kept", Sources()).of(CONTEST.runs[-1]))
 
 
 def test_outcomes_of_another_version_are_refused(tmp_path: Path) -> None:
@@ -36,7 +37,21 @@ def test_outcomes_of_another_version_are_refused(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text('{"sources": "other"}\n[]\n')
 
     with pytest.raises(ConfigError, match="another version of the tuner; remove it"):
-        KeptOutcomes(tmp_path / "kept")
+        KeptOutcomes(tmp_path / "kept", Sources())
+
+
+def test_outcomes_on_a_surface_that_was_recorded_anew_are_not_taken(tmp_path: Path) -> None:
+    """Its name says nothing: in another folder, or after another recording, it is another problem."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    after.mkdir()
+    surface(before)
+    surface(after, slower_by_ms=1.0)
+    wanted = ("small", "baseline", 0)
+    KeptOutcomes(tmp_path / "kept", Sources(before)).add(run(Sources(before), *wanted, (30,)))
+
+    assert 1 == len(KeptOutcomes(tmp_path / "kept", Sources(before)).of(wanted))
+    assert [] == KeptOutcomes(tmp_path / "kept", Sources(after)).of(wanted)
 
 
 @pytest.mark.parametrize("rival", [name for name in RIVALS if "warm" not in name])

@@ -28,12 +28,13 @@ CONFIGS: list[dict[str, int | float]] = [
 ]
 
 
-def surface(folder: Path) -> Path:
-    """Write a surface of four configs."""
+def surface(folder: Path, slower_by_ms: float = 0.0) -> Path:
+    """Write a surface of four configs, the default's steps so much slower."""
     journal = Journal(folder / "j", HEADER)
     journal.begin(CALLS)
     for number in range(len(CONFIGS)):
-        journal.add(RecordedWindow(number, 0, 0, 0.0, (10.0 + number, 11.0 + number)))
+        first_ms = 10.0 + number + slower_by_ms * (number == 0)
+        journal.add(RecordedWindow(number, 0, 0, 0.0, (first_ms, first_ms + 1.0)))
     write_surface(folder / "small.jsonl.gz", journal, CONFIGS)
     return folder / "small.jsonl.gz"
 

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked of a recording, and what a launch is told."""
 
+import io
+import os
+import subprocess
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from ringtune.bench.surface import SurfaceRequest
+from ringtune.bench.surface import SurfaceRequest, _records, record_surface
 from ringtune.bench.surface_assignment import MAX_STEPS, MIN_STEPS, Assignment
+from ringtune.bench.surface_file import JOURNAL_SUFFIX
 from ringtune.bench.surface_rank import window_steps
 from ringtune.bench.workloads import Gradient, Workload
 from ringtune.errors import ConfigError
@@ -53,3 +60,35 @@ def test_an_assignment_survives_the_command_line() -> None:
 def test_a_window_has_steps_by_their_length(step_ms: float, expected: int) -> None:
     """Between the fewest and the most."""
     assert expected == window_steps(600.0, step_ms)
+
+
+def test_an_interrupt_leaves_nothing_that_waits() -> None:
+    """A timer that is still set would keep the process for as long as a launch may be silent."""
+
+    class Interrupted(io.StringIO):
+        """A launch's output that the user does not wait for."""
+
+        def readline(self, *_: object) -> str:  # type: ignore[override]
+            """Be interrupted."""
+            raise KeyboardInterrupt
+
+    with subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.DEVNULL, text=True) as process:
+        process.stdout = Interrupted()
+
+        with pytest.raises(KeyboardInterrupt):
+            next(_records(process, (), threading.Thread()))
+
+    assert not [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+
+
+def test_a_surface_that_is_complete_has_no_journal(tmp_path: Path) -> None:
+    """One that was left by a kill would be the next recording, once the surface is removed to record it again."""
+    request = SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD)
+    request.file.write_bytes(b"")
+    journal = tmp_path / f"s.gz{JOURNAL_SUFFIX}"
+    journal.write_text("{}\n")
+
+    is_complete = record_surface(request, None, os.environ, Console(file=io.StringIO()))
+
+    assert is_complete
+    assert not journal.exists()

@@ -66,6 +66,39 @@ def test_another_recording_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "j", {**HEADER, "workload": "v"})
 
 
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"no journal",
+        b"no journal\nat all",
+        b"\x00\xff\n",
+        b"[1]\n",
+        b'{"schema":1}\n{"x":1}\n',
+        b'{"schema":1}\n7\n{"nu',
+    ],
+)
+def test_a_file_that_is_no_journal_is_refused_as_it_is(tmp_path: Path, contents: bytes) -> None:
+    """It may be somebody's: nothing of it is cut off or removed."""
+    (tmp_path / "j").write_bytes(contents)
+
+    with pytest.raises(ConfigError, match="is no journal of a recording, or is damaged; give another file, or remove"):
+        Journal(tmp_path / "j", {"schema": SCHEMA})
+
+    assert contents == (tmp_path / "j").read_bytes()
+
+
+def test_another_recording_stays_as_it_is(tmp_path: Path) -> None:
+    """Its torn line, too, until its own recording goes on."""
+    begun(tmp_path / "j")
+    whole = (tmp_path / "j").read_bytes()
+    (tmp_path / "j").write_bytes(whole[:-3])
+
+    with pytest.raises(ConfigError, match="is of another recording"):
+        Journal(tmp_path / "j", {**HEADER, "workload": "v"})
+
+    assert whole[:-3] == (tmp_path / "j").read_bytes()
+
+
 def test_a_surface_survives_its_file(tmp_path: Path) -> None:
     """Each config with its windows in their order, and the same bytes whenever it is written."""
     journal = begun(tmp_path / "j")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of real jobs, read while they train."""
 
+import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,9 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import Finished, Job, ranks, run_job, started
+from tests.integration.jobs import REPOSITORY, Finished, Job, ranks, run_job, started
 from tests.integration.scrapes import Scrape, free_ports, promtool, scrape, scrape_until
 from tests.integration.test_tuning import QUICK
+
+NO_THREAD_FOR_METRICS = """
+import threading
+
+start = threading.Thread.start
+
+
+def limited(thread):
+    if thread.name == "ringtune-metrics":
+        raise RuntimeError("no thread left")
+    start(thread)
+
+
+threading.Thread.start = limited
+"""
 
 
 @contextmanager
@@ -139,10 +155,11 @@ def test_a_job_that_joins_again_has_its_ports_again() -> None:
     assert "warning" not in finished.stderr, finished.text
 
 
-def trained_beside(tmp_path: Path, value: str) -> Finished:
+def trained_beside(tmp_path: Path, value: str, environ: Mapping[str, str] | None = None) -> Finished:
     """Run a job to its end with a value of the variable."""
     (tmp_path / "stop").touch()
-    return run_job(ranks(2, "watched", str(tmp_path / "stop")), {"RINGTUNE_METRICS_PORT": value})
+    changes = {"RINGTUNE_METRICS_PORT": value, **(environ or {})}
+    return run_job(ranks(2, "watched", str(tmp_path / "stop")), changes)
 
 
 def test_a_port_that_is_taken_costs_one_warning(tmp_path: Path) -> None:
@@ -170,6 +187,25 @@ def test_an_address_that_cannot_be_costs_one_warning(tmp_path: Path, value: str,
     assert 2 == finished.stdout.count("exact steps"), finished.text
     assert reason in finished.stderr, finished.text
     assert finished.stderr.count(reason) == finished.stderr.count("warning"), finished.text
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "reason"),
+    [
+        ("prometheus_client", "raise ImportError('too old')", "ImportError('too old')"),
+        ("sitecustomize", NO_THREAD_FOR_METRICS, "RuntimeError('no thread left')"),
+    ],
+)
+def test_what_fails_otherwise_costs_one_warning(tmp_path: Path, module: str, text: str, reason: str) -> None:
+    """A library that does not fit, a limit of threads: the job trains."""
+    (tmp_path / f"{module}.py").write_text(f"{text}\n", encoding="utf-8")
+
+    finished = trained_beside(tmp_path, str(free_ports(2)), {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"})
+
+    assert 0 == finished.code, finished.text
+    assert 2 == finished.stdout.count("exact steps"), finished.text
+    assert 2 == finished.stderr.count(f"no metrics: {reason}; training goes on without"), finished.text
+    assert 2 == finished.stderr.count("warning"), finished.text
 
 
 def test_a_malformed_value_stops_the_job(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune.run`: results by rank, errors with their traceback, and nothing left behind however it ends."""
 
+import math
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +101,15 @@ def test_what_is_not_possible_is_an_error_before_anything_starts(
     """Raised here, not said by a job."""
     with pytest.raises(ConfigError, match=words):
         ringtune.run(functions.leaves, np=ranks, env=env, timeout_s=timeout_s)
+
+
+def test_a_time_that_never_comes_and_a_path_that_is_no_text_are_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Infinity is no limit; Python itself passes over what is no text in its path."""
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("/nowhere")])
+
+    (result,) = ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=math.inf)
+
+    assert (0, 1) == result["place"]
 
 
 def test_a_programs_own_function_runs(tmp_path: Path) -> None:

@@ -139,9 +139,13 @@ def _serve_metrics(world: World, facts: TunerFacts) -> MetricsServer | None:
     """Serve metrics if that is asked for; see `start_exporter`."""
     if world.settings.metrics_address is None:
         return None
-    from .metrics.exporter import start_exporter  # noqa: PLC0415  (prometheus-client is for jobs that are watched)
+    try:
+        from .metrics.exporter import start_exporter  # noqa: PLC0415  (prometheus-client is for jobs that are watched)
 
-    return start_exporter(world, facts)
+        return start_exporter(world, facts)
+    except Exception as error:  # noqa: BLE001  (metrics never fail training)
+        world.console.warning(f"no metrics: {error!r}; training goes on without")
+        return None
 
 
 SESSION = Session()

@@ -61,7 +61,7 @@ class RegisteredCallbacks:
     def add(self, callback: Callback) -> None:
         """Register a callback; once is enough, a second time changes nothing."""
         with self._lock:
-            if callback not in self._callbacks:
+            if all(other is not callback for other in self._callbacks):
                 self._callbacks = (*self._callbacks, callback)
 
     def remove(self, callback: Callback) -> None:
@@ -91,7 +91,7 @@ class CallbackObserver:
         self._moment = moment
         self._newest = Moment(step=0)
         self._warn = warn
-        self._threads: dict[Callback, _CallbackThread] = {}
+        self._threads: dict[int, _CallbackThread] = {}  # by the callback's id: a user's class may have no hash
 
     def progress(self, progress: Progress) -> None:
         """Tell where the run stands."""
@@ -126,9 +126,9 @@ class CallbackObserver:
 
     def _tell(self, call: _Call) -> None:
         for callback in self._registered.listed():
-            if callback not in self._threads:
-                self._threads[callback] = _CallbackThread(callback, self._warn)
-            self._threads[callback].put(call)
+            if id(callback) not in self._threads:
+                self._threads[id(callback)] = _CallbackThread(callback, self._warn)
+            self._threads[id(callback)].put(call)
 
 
 class _CallbackThread:

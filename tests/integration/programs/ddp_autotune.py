@@ -220,6 +220,7 @@ def remembered() -> None:
             tuner = autotune(model, max_samples=5, warmup_steps=5, steps_per_sample=5)
             steps_until(tuner, model)
         assert tuner.is_finished, number
+        tuner.close()  # waits until the run is kept
         dist.barrier()
 
 

@@ -2,6 +2,7 @@
 """Callbacks hear everything in order, on threads of their own, and disturb nobody."""
 
 import threading
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -38,6 +39,17 @@ class Recording(Callback):
     def close(self) -> None:
         """Remember the end."""
         self.is_closed = True
+
+
+@dataclass
+class Compared(Callback):
+    """Equal to others of the same content, and without a hash, as dataclasses are."""
+
+    warnings: list[str] = field(default_factory=list)
+
+    def warned(self, text: str, moment: Moment) -> None:
+        """Remember the warning."""
+        self.warnings.append(text)
 
 
 class Failing(Callback):
@@ -165,3 +177,16 @@ def test_a_job_that_is_over_has_the_step_that_it_had() -> None:
     observer.close()
 
     assert [Moment(5, 1.0)] * 2 == [moment for _, _, moment in callback.calls]
+
+
+def test_callbacks_that_are_equal_are_each_told() -> None:
+    """Whatever their class says of equality: a callback is itself."""
+    first, second, other = Compared(), Compared(), Recording()
+    observer, warnings = observer_of(first, second, other, first)
+
+    observer.warned("no room")
+    observer.close()
+
+    assert [] == warnings
+    assert [["no room"], ["no room"]] == [first.warnings, second.warnings]
+    assert ["warned"] == [name for name, _, _ in other.calls]

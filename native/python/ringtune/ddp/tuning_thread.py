@@ -80,6 +80,9 @@ class TuningThread:
             self.result = result
             if not result.is_complete:
                 self._exchange.ask(self._plan.baseline)
+            self._exchange.end()  # no rank waits for a disk
+            if result.is_complete:
+                self._plan.memory.keep(self._log.finished_run())
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             self._warn(f"the tuner failed and stays off: {error!r}; training goes on with the buckets that it has")
         finally:
@@ -98,10 +101,8 @@ class TuningThread:
         baseline = plan.baseline.to_config()
         target = DdpTarget(self._exchange, plan.space, baseline, WindowBuilder(plan.bytes_per_step, plan.tensor_set))
         settings = plan.settings
-        learned = plan.memory.priors(settings.key, plan.space, settings.seed)
+        # Where nothing is to be tuned, this is the training thread.
+        learned = plan.memory.priors(settings.key, plan.space, settings.seed) if plan.space.free else ()
         designer = make_designer(DEFAULT_DESIGNER, plan.space, settings.seed, learned)
         with closing(TuningDisplay(plan.log_path)) as display:
-            result = TuningRun(target, designer, settings, self._log, display).run()
-        if result.is_complete:
-            plan.memory.keep(self._log.finished_run())
-        return result
+            return TuningRun(target, designer, settings, self._log, display).run()

@@ -64,8 +64,16 @@ class MetricsServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return int(self.socket.getsockname()[1])
 
     def start(self) -> None:
-        """Answer from now on."""
-        self._thread.start()
+        """Answer from now on; where no thread can be had, the port is given back.
+
+        Raises:
+            RuntimeError: If the system starts no more threads.
+        """
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self.server_close()
+            raise
 
     def close(self) -> None:
         """Give the port back and end all connections; does not wait for who does not read. Never raises."""

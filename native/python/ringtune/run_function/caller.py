@@ -5,6 +5,7 @@ The launcher is a process of its own, tied to this one's life, so that it works 
 notebook's kernel too, and changes no signal handler here.
 """
 
+import math
 import os
 import select
 import signal
@@ -26,6 +27,7 @@ from .call_folder import CallFolder
 from .packing import read_data, write_data
 from .source import describe
 
+LONGEST_POLL_S = 3600.0  # poll() takes no time that is much longer than some days
 END_LIMIT_S = 20.0  # from the request to end until the launcher itself is killed; its own limit is 10 s
 
 
@@ -61,7 +63,7 @@ def run(
         "module": described.module,
         "name": described.name,
         "values": described.values,
-        "path": [entry or os.fspath(Path.cwd()) for entry in sys.path],
+        "path": [str(entry) or os.fspath(Path.cwd()) for entry in sys.path if isinstance(entry, str)],
         "args": tuple(args),
         "kwargs": dict(kwargs or {}),
     }
@@ -109,7 +111,11 @@ def _ends_within(process: RankProcess, limit_s: float | None) -> bool:
     """Wait for a process; return whether it has ended before the limit."""
     poll = select.poll()
     poll.register(process.pidfd, select.POLLIN)
-    return bool(poll.poll(None if limit_s is None else limit_s * 1e3))
+    end_s = math.inf if limit_s is None else time.monotonic() + limit_s
+    while not poll.poll(1e3 * min(max(end_s - time.monotonic(), 0.0), LONGEST_POLL_S)):
+        if time.monotonic() >= end_s:
+            return False
+    return True
 
 
 def _end(process: RankProcess, number: int) -> None:

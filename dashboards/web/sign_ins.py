@@ -7,6 +7,7 @@ whatever process of the service. Whoever takes the token out of a stolen cookie 
 
 import hashlib
 import hmac
+from urllib.parse import quote, unquote
 
 COOKIE = "ringtune_sign_in"
 MAX_AGE_S = 12 * 3600
@@ -15,15 +16,19 @@ AHEAD_S = 60
 
 
 def sealed(secret: str, now_unix_s: float) -> str:
-    """Return the cookie's value for a token that was found to be valid."""
+    """Return the cookie's value for a token that was found to be valid.
+
+    The token is quoted: one that is a setting may have marks that would end the cookie.
+    """
     begun = str(int(now_unix_s))
-    return f"{begun}.{_signature(secret, begun)}.{secret}"
+    return f"{begun}.{_signature(secret, begun)}.{quote(secret, safe='')}"
 
 
 def opened(value: str, now_unix_s: float) -> str | None:
     """Return the token in a cookie's value, None if the value is not ours or too old."""
     begun, _, rest = value.partition(".")
-    signature, _, secret = rest.partition(".")
+    signature, _, quoted = rest.partition(".")
+    secret = unquote(quoted)
     is_ours = begun.isascii() and begun.isdigit() and len(begun) < 16 and secret.isascii() and signature.isascii()
     if not is_ours or not hmac.compare_digest(signature, _signature(secret, begun)):
         return None

@@ -50,11 +50,20 @@ def finding_of_config(best: BestConfig) -> Finding:
     if best.is_confirmed:
         detail = f"95 % interval {bounds(best.evidence)}. {rests_on} measured this config; its lower bound decides."
         return Finding("confirmed", "confirmed", headline, detail)
-    open_question = "what it was compared with is not the default" if best.evidence.jobs > 1 else "one job measured it"
     detail = (
-        f"95 % interval {bounds(best.evidence)}. {rests_on}. Not confirmed ({open_question}): a job tests it first."
+        f"95 % interval {bounds(best.evidence)}. {rests_on}. Not confirmed ({_open_question(best.evidence)}): a job "
+        "tests it first."
     )
     return Finding("promising", "promising", headline, detail)
+
+
+def _open_question(evidence: Evidence) -> str:
+    """Return why a config that promises something is not confirmed."""
+    if evidence.jobs <= 1:
+        return "one job measured it"
+    if evidence.ci_low is not None and evidence.ci_low <= 0.0:
+        return "its interval reaches below zero"
+    return "what it was compared with is not the default"
 
 
 def speedup(evidence: Evidence) -> str:

@@ -6,6 +6,7 @@ its runs; the last line seals them. Leases, tokens and the audit stay where they
 """
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.service.store.tables import reports as reports_table
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
+from ringtune.tuner.records import RunRecord, record_from_json
 
 from .archive_seal import SEALED_SCHEMA, Seal, check_whole, rereadable
 from .canonical import canonical, digest
@@ -27,7 +29,7 @@ from .policy import Policy
 from .spaces import study_space
 from .studies import check_key, checked_name, checked_sizes, digest_of
 from .study_cache import KnownStudy, StudyCache, key_of, known_study
-from .submission import prepare
+from .submission import check_id, prepare
 from .summing import Changes
 from .values import Adoption, Imported, ReportedResult
 
@@ -152,7 +154,7 @@ class _Chunk:
             "hardware_name": checked_name("hardware_name", data["hardware_name"]),
             "space": canonical(space.to_json()),
             "gradient_bytes": canonical(checked_sizes([int(size) for size in json.loads(data["gradient_bytes"])])),
-            "created_unix_s": min(float(data["created_unix_s"]), self._now),
+            "created_unix_s": self._past(data["created_unix_s"]),
         }
         studies.add(self._connection, row)
         self._ids[row["study_id"]] = row["study_id"]
@@ -169,16 +171,26 @@ class _Chunk:
         if row["body_digest"] != data["body_digest"] or data["status"] not in STATUSES:
             raise InvalidRequest("the result was changed after it was exported: its digest differs")
         row.update({name: data[name] for name in ("status", "status_reason")})
-        row["received_unix_s"] = min(float(data["received_unix_s"]), self._now)
+        row["received_unix_s"] = self._past(data["received_unix_s"])
         self._results.setdefault(study_id, []).append(row)
 
     def _take_run(self, data: dict[str, Any]) -> None:
         if reports.run(self._connection, data["run_id"]) is not None:
             return
+        for name in ("run_id", "job_id"):
+            check_id(name, data[name])
+        if not isinstance(record_from_json(json.loads(data["header"])), RunRecord):
+            raise InvalidRequest("the header is no record of type 'run'")
         names = ("run_id", "job_id", "header", "results")
         row = {**{name: data[name] for name in names}, "body_digest": digest(data["header"])}
-        row["received_unix_s"] = min(float(data["received_unix_s"]), self._now)
+        row["received_unix_s"] = self._past(data["received_unix_s"])
         reports.add_run(self._connection, {**row, "study_id": self._ids[data["study_id"]]})
+
+    def _past(self, unix_s: float) -> float:
+        """Return a time, now if it is later; raises InvalidRequest for what is none."""
+        if not 0.0 <= float(unix_s) < math.inf:
+            raise InvalidRequest(f"{unix_s!r} is no time: seconds since 1970")
+        return min(float(unix_s), self._now)
 
     def _store(self, study_id: str, rows: list[dict[str, Any]]) -> None:
         known = reports.stored(self._connection, [(study_id, row["trial_id"]) for row in rows])
@@ -214,7 +226,7 @@ def _lines(connection: Connection) -> Iterator[str]:
 def _schema(first: str) -> int:
     """Return the schema that an archive's first line names; raises InvalidRequest if it is none that is known."""
     header = _object(1, first)
-    if header.get("type") != "archive" or header.get("schema") not in {UNSEALED_SCHEMA, SEALED_SCHEMA}:
+    if header.get("type") != "archive" or header.get("schema") not in (UNSEALED_SCHEMA, SEALED_SCHEMA):
         raise InvalidRequest(
             f"the first line is not that of an archive of schema {UNSEALED_SCHEMA} or {SEALED_SCHEMA}; "
             "give what an export wrote"

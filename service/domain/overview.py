@@ -151,6 +151,7 @@ class ShownStudy:
         results_in_all: Of all jobs.
         configs: The best first.
         runs: The newest first.
+        newest_event: Number of the newest event of all studies when this was read.
     """
 
     study: ListedStudy
@@ -161,6 +162,7 @@ class ShownStudy:
     results_in_all: int
     configs: tuple[BestConfig, ...]
     runs: tuple[KeptRun, ...]
+    newest_event: int = 0
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,7 @@ class Overview:
                 results_in_all=table.count_results(connection, study_id),
                 configs=tuple(map(_best, table.configs(connection, study_id, MAX_CONFIGS))),
                 runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
+                newest_event=reports.newest_number(connection),
             )
 
     def some(self, study_ids: Sequence[str]) -> tuple[ListedStudy, ...]:

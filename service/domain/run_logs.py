@@ -5,13 +5,14 @@ So a log that is pushed twice, or in a longer version, is stored once. What was 
 the baseline, in whatever phase.
 """
 
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ringtune.service.errors import InvalidRequest, RunConflict
-from ringtune.service.store import Database, reports
+from ringtune.service.store import Database, reports, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.log_reader import RunLog, sample_from_record
@@ -51,11 +52,11 @@ class RunLogs:
         runs = _runs(records)
         if not any(log.run for log in runs):
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
-        baselines: dict[str, Mapping[str, Any]] = {}
+        baselines: dict[str, Config] = {}
         return tuple(self._take_one(log, job_id, baselines) for log in runs)
 
-    def _take_one(self, log: RunLog, job_id: str | None, baselines: dict[str, Mapping[str, Any]]) -> StoredRun:
-        """Store one run; `baselines` has the job's own by study, which is that of its first run."""
+    def _take_one(self, log: RunLog, job_id: str | None, baselines: dict[str, Config]) -> StoredRun:
+        """Store one run; `baselines` has the job's own by study: that which is stored, or that of its first run."""
         if log.run is None:
             return StoredRun(log.run_id, None, reason="the run's first record is missing; nothing was stored")
         check_id("run_id", log.run_id)
@@ -63,8 +64,8 @@ class RunLogs:
         is_known = self._is_known(log.run_id, header)
         study = self._study(log.run)
         results = _results(log, log.run, job_id or log.run_id)
-        if job_id is not None and baselines.setdefault(study.study_id, log.run.baseline) != log.run.baseline:
-            results = [named for named in results if named[1].adoption is None]  # a test beside another baseline
+        if job_id is not None and self._is_beside_another(log.run, study.study_id, job_id, baselines):
+            results = [named for named in results if named[1].adoption is None]
         stored: list[Stored] = []
         for start in range(0, len(results), MAX_BATCH):
             stored += self._tell_batch(study.study_id, results[start : start + MAX_BATCH])
@@ -78,6 +79,19 @@ class RunLogs:
         if known is not None and known["body_digest"] != digest(header):
             raise RunConflict(f"run {run_id} began otherwise in the log that is stored; it stays as it is")
         return known is not None
+
+    def _is_beside_another(self, run: RunRecord, study_id: str, job_id: str, baselines: dict[str, Config]) -> bool:
+        """Tell whether a run's paired test is beside another baseline than its job's own, which is noted."""
+        begun_with = Config(run.baseline)
+        if study_id not in baselines:
+            baselines[study_id] = self._stored_baseline(study_id, job_id) or begun_with
+        return baselines[study_id] != begun_with
+
+    def _stored_baseline(self, study_id: str, job_id: str) -> Config | None:
+        """Return the job's own baseline, None if it reported none yet."""
+        with self._database.looking() as connection:
+            rows = summaries.of_jobs(connection, {(study_id, job_id, summaries.BASELINE)})
+        return Config(json.loads(rows[0]["baseline"])) if rows else None
 
     def _study(self, run: RunRecord) -> Study:
         try:

@@ -169,7 +169,9 @@ def _grouped(by: str, text: str) -> Select[Any]:
         others.label("others"),
     )
     if text:
-        query = query.where(or_(name.icontains(text, autoescape=True), fingerprint.startswith(text, autoescape=True)))
+        named = studies.alias("named").c  # of what matches anywhere all studies are counted
+        is_such = or_(named[name.name].icontains(text, autoescape=True), named[by].startswith(text, autoescape=True))
+        query = query.where(fingerprint.in_(select(named[by]).where(is_such)))
     return query.group_by(fingerprint).order_by(others.desc(), func.count().desc(), fingerprint)
 
 

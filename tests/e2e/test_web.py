@@ -153,6 +153,53 @@ def test_results_of_other_studies_are_left_alone(browser: Any, service: WebServi
         assert "1 of 1 result" in page.locator("[data-live=results]").inner_text()
 
 
+def test_what_is_reported_while_a_page_loads_is_not_missed(browser: Any, service: WebService) -> None:
+    """After the page was made, and before its script listens."""
+    study_id = service.study("6", "c")
+
+    def report_first(route: Any) -> None:
+        service.report(study_id)
+        route.continue_()
+
+    with visiting(browser) as seen:
+        seen.page.route("**/plotly.*", report_first)
+
+        page = seen.go(f"{service.url}/studies/{study_id}").page
+        page.wait_for_selector("[data-live=jobs] tbody tr", timeout=LIMIT_MS)
+
+        assert "1 of 1 result" in page.locator("[data-live=results]").inner_text()
+        assert ([], []) == (seen.complaints, seen.violations)
+
+
+def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebService) -> None:
+    """A refusal to listen or to renew is no end: both are tried again, and what was shown stays."""
+    study_id = service.study("7", "c")
+    refused: list[str] = []
+
+    def refuse_once(route: Any) -> None:
+        kind = "events" if "/v1/events" in route.request.url else "page"
+        if kind in refused or (kind == "page" and not seen.page.locator("#live").count()):
+            route.continue_()
+        else:
+            refused.append(kind)
+            route.fulfill(status=503, body="busy")
+
+    with visiting(browser) as seen:
+        page = seen.go(f"{service.url}/studies/{study_id}").page
+        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        page.route(f"**/studies/{study_id}", refuse_once)
+        page.route("**/v1/events**", refuse_once)
+        page.evaluate("window.isKept = true")
+        page.evaluate("dispatchEvent(new Event('pagehide'))")
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        service.report(study_id)
+        page.wait_for_selector("[data-live=jobs] tbody tr", timeout=LIMIT_MS)
+        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+
+        assert {"events", "page"} == set(refused)
+        assert page.evaluate("window.isKept")
+
+
 def test_studies_are_searched_sorted_chosen_and_compared(browser: Any, service: WebService) -> None:
     """With a keyboard alone."""
     with visiting(browser) as seen:

@@ -4,6 +4,7 @@
 
 const REST_MS = 1500; // between two looks at the server, however many results come
 const NEW_MS = 4000; // how long a result is called new
+const AGAIN_MS = 5000; // after the service refused to be listened to
 const CONFIG = { displayModeBar: false, responsive: true };
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -93,6 +94,9 @@ function renewFigures(old, fresh) {
 
 async function renewPage() {
   const reply = await fetch(location.href, { headers: { accept: "text/html" } });
+  if (reply.status === 429 || reply.status >= 500) {
+    throw new Error("the service is busy");
+  }
   if (reply.redirected || !reply.ok) {
     location.reload();
     return;
@@ -119,16 +123,29 @@ class Follower {
     this.waiting = 0;
     this.timer = null;
     this.renewed = 0;
+    this.after = status.dataset.after; // what happened since the page was made is told too
     this.begin();
     document.addEventListener("visibilitychange", () => (document.hidden ? this.end() : this.resume()));
     addEventListener("pagehide", () => this.end());
   }
 
   begin() {
-    this.source = new EventSource("/v1/events");
+    this.source = new EventSource(`/v1/events?after=${this.after}`);
     this.source.addEventListener("open", () => this.say("on", "Live: waiting for results"));
-    this.source.addEventListener("error", () => this.say("off", "Not live: the connection was lost, trying again"));
-    this.source.addEventListener("result", (event) => this.take(JSON.parse(event.data)));
+    this.source.addEventListener("error", () => this.lost());
+    this.source.addEventListener("result", (event) => {
+      this.after = event.lastEventId;
+      this.take(JSON.parse(event.data));
+    });
+  }
+
+  // A connection that broke is tried again by the browser, one that was refused is not.
+  lost() {
+    this.say("off", "Not live: the connection was lost, trying again");
+    if (this.source?.readyState === EventSource.CLOSED) {
+      this.end();
+      setTimeout(() => this.resume(), AGAIN_MS);
+    }
   }
 
   end() {
@@ -137,7 +154,7 @@ class Follower {
   }
 
   resume() {
-    if (!this.source) {
+    if (!this.source && !document.hidden) {
       this.begin();
       this.schedule();
     }
@@ -166,6 +183,7 @@ class Follower {
       this.renewed += 1;
       document.documentElement.dataset.renewed = String(this.renewed);
     } catch {
+      this.waiting += Math.max(count, 1);
       this.say("off", "Not live: the service does not answer; trying again");
     } finally {
       this.timer = null;

@@ -35,7 +35,10 @@ def on_page_threads(view: View) -> Callable[..., Coroutine[Any, Any, Response]]:
 
     @wraps(view)
     async def run(**arguments: Any) -> Response:
-        threads = arguments["request"].app.state.pages.threads
+        request: Request = arguments["request"]
+        if any("\0" in text for text in (*request.path_params.values(), *request.query_params.values())):
+            raise InvalidRequest("the address has a NUL character, which no name has; leave it out")
+        threads = request.app.state.pages.threads
         return await to_thread.run_sync(partial(view, **arguments), limiter=threads)
 
     return run

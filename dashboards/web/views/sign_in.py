@@ -62,7 +62,10 @@ async def sign_out(request: Request) -> Response:
 
 def own_path(wanted: str) -> str:
     """Return a path of ours to go on to: whatever would lead elsewhere leads to the start."""
-    parts = urlsplit(wanted.replace("\\", "/"))
+    try:
+        parts = urlsplit(wanted.replace("\\", "/"))
+    except ValueError:
+        return START
     is_ours = not parts.scheme and not parts.netloc and wanted.startswith("/") and not wanted.startswith("//")
     return wanted if is_ours and wanted.isprintable() and parts.path != SIGN_IN else START
 

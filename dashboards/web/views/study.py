@@ -75,7 +75,7 @@ def study(
         "job": job,
         "figures": review.figures,
         "findings": [*advice(run, review.analysis), words.noise(review.analysis)] if run.tried else [],
-        "parameters": () if listed.best is None else _changes(run.baseline, listed.best.config),
+        "parameters": () if listed.best is None else _changes(listed.best),
         "pastes": () if listed.best is None else _pastes(listed, listed.best),
         "configs": shown.configs[:MAX_SHOWN_CONFIGS],
         "varied": _varied(shown.configs),
@@ -93,9 +93,10 @@ def _varied(configs: Sequence[BestConfig]) -> list[str]:
     return [name for name in names if len({item.config.get(name) for item in configs}) > 1]
 
 
-def _changes(before: Config | None, after: Config) -> list[tuple[str, str, str]]:
-    """Return each parameter with its value under the baseline and under the best config."""
-    baseline: Mapping[str, Value] = before or {}
+def _changes(best: BestConfig) -> list[tuple[str, str, str]]:
+    """Return each parameter with its value under the baseline that the speed-up is over, and under the best config."""
+    baseline: Mapping[str, Value] = best.evidence.baseline or {}
+    after = best.config
     return [(name, readable_value(name, baseline.get(name)), readable_value(name, after[name])) for name in after]
 
 

@@ -7,20 +7,23 @@ from dataclasses import asdict
 from typing import Annotated
 
 import structlog
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Query
+from pydantic.json_schema import SkipJsonSchema
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import Callers, needs
 from ringtune.service.api.listeners import Listeners
 from ringtune.service.api.parts import Parts, PartsDep, encoded
 from ringtune.service.domain.values import Event
-from ringtune.service.errors import Unavailable
+from ringtune.service.errors import Unauthenticated, Unavailable
 
 MEDIA_TYPE = "text/event-stream"
 POLL_S = 0.5
 RETRY_MS = 3000
+NUMBER = r"^[0-9]{1,18}$"
 UNREAD_HEARTBEATS = 3
 """How long a client may read nothing."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -68,23 +71,32 @@ class _Listening(StreamingResponse):
     },
 )
 async def events(
+    request: Request,
     parts: PartsDep,
-    last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,18}$", description="Go on after this one.")] = None,
+    last_event_id: Annotated[str | None, Header(pattern=NUMBER, description="Go on after this one.")] = None,
+    after: Annotated[
+        str | SkipJsonSchema[None], Query(pattern=NUMBER, description="The same, for who has not listened yet.")
+    ] = None,
 ) -> StreamingResponse:
     """Follow the results that are stored, from now on or from where an earlier connection ended.
 
     Between events there are comments as signs of life. The number of listeners is bounded.
     """
-    after = await run_in_threadpool(parts.service.events.newest) if last_event_id is None else int(last_event_id)
+    newest = await run_in_threadpool(parts.service.events.newest)
+    known = last_event_id or after
+    begin = newest if known is None else min(int(known), newest)  # a larger one is of another ledger
     unread_s = UNREAD_HEARTBEATS * parts.settings.events_heartbeat_s
-    return _Listening(_follow(parts, after), parts.listeners, unread_s)
+    return _Listening(_follow(request, parts, begin), parts.listeners, unread_s)
 
 
-async def _follow(parts: Parts, after: int) -> AsyncIterator[bytes]:
-    """Yield frames until the client or the service goes; a database that is away is waited for."""
+async def _follow(request: Request, parts: Parts, after: int) -> AsyncIterator[bytes]:
+    """Yield frames until the client, its token or the service goes; a database that is away is waited for.
+
+    The first says where it begins, for a client that is cut off before any event.
+    """
     quiet_s = 0.0
-    yield f"retry: {RETRY_MS}\n\n".encode()
-    while not parts.ending.is_set():
+    yield f"retry: {RETRY_MS}\nid: {after}\n\n".encode()
+    while not parts.ending.is_set() and await _may_listen(request):
         try:
             found = await run_in_threadpool(parts.service.events.since, after)
         except Unavailable:
@@ -98,6 +110,18 @@ async def _follow(parts: Parts, after: int) -> AsyncIterator[bytes]:
             yield b": alive\n\n"
         if not found:
             await _rest(parts.ending)
+
+
+async def _may_listen(request: Request) -> bool:
+    """Tell whether the caller is still known; while that cannot be told, it is."""
+    callers: Callers = request.app.state.page_parts.callers
+    try:
+        await callers.find(dict(request.scope["headers"]))
+    except Unauthenticated:
+        return False
+    except Unavailable:
+        return True
+    return True
 
 
 async def _rest(ending: asyncio.Event) -> None:

@@ -3,12 +3,16 @@
 
 import gzip
 import re
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from plotly.offline import get_plotlyjs
 from starlette.testclient import TestClient
 
+from ringtune.tuner import default_config
+from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.contract.web.applications import BROWSER, HERE, application_with_pages
 from tests.unit.dashboards.pages import Page
 
@@ -92,6 +96,10 @@ def test_static_files_are_kept_for_ever_under_their_hash(client: TestClient) -> 
         ("/studies?page=x", 422, "The request is not as described"),
         ("/studies?sort=nonsense", 422, "allowed: created"),
         ("/studies?finding=nonsense", 422, "confirmed"),
+        ("/studies?q=%00", 422, "NUL"),
+        ("/studies/%00", 422, "NUL"),
+        ("/compare?study=%00", 422, "NUL"),
+        ("/recommendations?model=a%00b", 422, "NUL"),
         ("/recommendations?model=x&world_size=0", 422, "is no layout"),
         ("/recommendations?model=x&world_size=many", 422, "no count of ranks"),
         ("/recommendations?model_fingerprint=xyz", 422, "no fingerprint"),
@@ -121,3 +129,23 @@ def test_a_page_asks_for_nothing_elsewhere(client: TestClient) -> None:
         page = Page.of(client.get(path).text)
         found = [e.attributes.get(name, "") for e in page.elements for name in ("src", "href", "action")]
         assert [] == [url for url in found if url and not url.startswith(("/", "#"))], path
+
+
+def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path: Path) -> None:
+    """However many jobs began with another one."""
+    poor, better = (default_config().replace({"fusion_bytes": kib << 10}) for kib in (64, 8192))
+    with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
+        study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
+        for baseline, job_id in ((default_config(), UUIDS[0]), (poor, UUIDS[1]), (poor, UUIDS[2])):
+            told = [
+                result_body(job_id, config=baseline.to_json(), phase="baseline"),
+                result_body(job_id, config=better.to_json(), step_ms={"median": 9.0, "mad": 0.1, "mean": 9.1}),
+            ]
+            results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
+            assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code
+
+        text = client.get(f"/studies/{study_id}").text
+
+    row = re.search("<tr class=.changed.>.*fusion_bytes.*", text)
+    assert row is not None
+    assert ["64 MiB", "8 MiB"] == re.findall(r"<td><bdi>(.*?)</bdi></td>", row[0])

@@ -156,7 +156,7 @@ def test_events_are_followed_by_a_bounded_number_of_clients(server: ServerProces
         headers = {"Last-Event-ID": str(event["number"] - 1)}
         with other.stream("GET", "/v1/events", headers=headers) as second:
             replayed = second.iter_lines()
-            assert f"id: {event['number']}" in [next(replayed) for _ in range(3)]
+            assert f"id: {event['number']}" in [next(replayed) for _ in range(4)]
             with server.client.stream("GET", "/v1/events") as refused:
                 assert (503, "30") == (refused.status_code, refused.headers["retry-after"])
             server.process.terminate()

@@ -2,6 +2,7 @@
 """Export and import, deletion and retention, tokens: what operators do, on both databases."""
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection, update
 
 from ringtune.service.domain import Policy, Service, retention
 from ringtune.service.domain.archive_seal import Seal
+from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.summing import rebuild
 from ringtune.service.domain.tokens import Tokens
 from ringtune.service.domain.values import Adoption, Imported, Removed, StudyFilter
@@ -104,6 +106,8 @@ def test_what_is_derived_is_restored_too(service: Service, database: Database, e
         (lambda lines: [lines[0], lines[2]], "line 2"),
         (lambda lines: [lines[0], lines[1].replace(KEY.hardware, "my cluster")], "line 2.*hardware"),
         (lambda lines: [lines[0], lines[1].replace('"study_id":"', '"study_id":"../')], "line 2.*study_id"),
+        (lambda lines: [lines[0], re.sub('(created_unix_s":)[^,]+', r"\1NaN", lines[1])], "line 2.*time"),
+        (lambda lines: [lines[0], re.sub('(created_unix_s":)[^,]+', r"\1-1e999", lines[1])], "line 2.*time"),
     ],
 )
 def test_an_archive_that_was_changed_is_refused_by_line(
@@ -156,6 +160,25 @@ def test_an_export_of_the_schema_before_is_taken_without_a_last_line(service: Se
     service.studies.delete(study_of(service).study_id)
 
     assert Imported(1, 6, 0) == service.archive.take(['{"schema":1,"type":"archive"}', *lines[1:-1]])
+
+
+@pytest.mark.parametrize("header", ["nothing", "[1]", "{}", '{"type":"sample"}'])
+def test_a_run_whose_header_is_none_is_refused(service: Service, header: str) -> None:
+    """However it came here, people must be able to look at it."""
+    study = study_of(service)
+    head = canonical({"type": "archive", "schema": 2})
+    lines = [*list(service.archive.export())[1:-1]]
+    run = {"run_id": "run-1", "job_id": "job-1", "header": header, "results": 1, "received_unix_s": 1.0}
+
+    with pytest.raises(InvalidRequest, match="line 3"):
+        service.archive.take(sealed([head, *lines, canonical({"type": "run", "study_id": study.study_id, **run})]))
+
+
+@pytest.mark.parametrize("schema", ["[]", "{}", "3", "null"])
+def test_an_archive_of_an_unknown_schema_is_refused(service: Service, schema: str) -> None:
+    """Whatever stands in its place."""
+    with pytest.raises(InvalidRequest, match="first line"):
+        service.archive.take([f'{{"schema":{schema},"type":"archive"}}'])
 
 
 def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Service) -> None:

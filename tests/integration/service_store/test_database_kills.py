@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL killed at named points of the writer: the service goes on with the next one, and no result is lost."""
 
-import os
-import select
 import shutil
-import signal
 import tempfile
 import threading
 import time
@@ -17,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from ringtune.service.domain import Policy, Service
@@ -58,14 +56,12 @@ class Server:
 
     def kill(self) -> None:
         """Kill all its processes: the parent first, so that none is started anew."""
-        parent = self.server.get_pid()
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="utf-8").split()
-        for process_id in (parent, *map(int, children)):
-            with suppress(ProcessLookupError):  # it saw its parent go
-                descriptor = os.pidfd_open(process_id)
-                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
-                select.select([descriptor], [], [], LIMIT_S)
-                os.close(descriptor)
+        parent = psutil.Process(self.server.get_pid())
+        victims = [parent, *parent.children(recursive=True)]
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):  # it saw its parent go
+                victim.kill()
+        psutil.wait_procs(victims, LIMIT_S)
 
     def start(self) -> None:
         """Start it on the data that are there."""

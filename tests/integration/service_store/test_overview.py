@@ -193,3 +193,13 @@ def test_the_first_page_reads_an_index_and_no_wide_column(service: Service, data
     assert "TEMP B-TREE" not in plan
     assert {"space", "gradient_bytes"}.isdisjoint(column.name for column in table.LISTED)
     assert {"space", "gradient_bytes"} <= set(studies.c.keys())
+
+
+def test_what_is_searched_by_a_name_is_counted_whole(service: Service, overview: Overview) -> None:
+    """Also the studies of the same hardware or model whose jobs gave no name, or another one."""
+    study(service, "1", "c", "alpha")
+    study(service, "2", "c")
+
+    assert [("cluster c", 2, 2)] == [(item.name, item.studies, item.others) for item in overview.hardware("CLUSTER")]
+    study(service, "1", "d")
+    assert [("alpha", 2, 2)] == [(item.name, item.studies, item.others) for item in overview.models("alph")]

@@ -151,3 +151,15 @@ def test_a_log_that_is_none_is_refused(service: Service) -> None:
             service.ledger.take_run([{**odd, "key": {**odd["key"], name: value}}])
     kept, left_out = service.ledger.take_run([*log_of("run-1"), *headless])
     assert (9, None) == (kept.same, left_out.study_id)
+
+
+def test_a_jobs_later_log_beside_another_baseline_is_no_test_of_its_first(service: Service) -> None:
+    """Pushed on its own too: the job's baseline is that which is stored."""
+    first, later = log_of("run-1"), log_of("run-2")
+    later[0]["baseline"] = OTHER.to_json()
+    later[-2].update(speedup=0.9, ci_low=0.8, ci_high=1.0)
+
+    stored = [service.ledger.take_run(records, "job-1")[0] for records in (first, later, first, later)]
+
+    assert [(9, 0), (8, 0), (0, 9), (0, 8)] == [(item.new + item.quarantined, item.same) for item in stored]
+    assert 0.2 == pytest.approx(service.recommendations.find(QUERY).evidence.speedup, abs=1e-6)

@@ -136,6 +136,9 @@ def test_paths_are_the_api_s_whatever_they_lead_to() -> None:
         ("http://evil", "/studies"),
         ("studies", "/studies"),
         ("/sign-in?next=/x", "/studies"),
+        ("//[", "/studies"),
+        ("/\\[", "/studies"),
+        ("//\u2100", "/studies"),
     ],
 )
 def test_after_a_sign_in_only_a_path_of_ours_comes(wanted: str, expected: str) -> None:

@@ -67,3 +67,14 @@ def test_our_cookie_is_found_among_others(header: str, expected: str | None) -> 
 def test_an_empty_value_removes_the_cookie() -> None:
     """With the attributes that it was set with."""
     assert f"{COOKIE}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0; Secure" == set_cookie("", is_secure=True)
+
+
+@pytest.mark.parametrize("secret", ['made; by=somebody, with "marks"', '"quoted-by-somebody"', "100%41-is-no-letter-a"])
+def test_a_token_that_somebody_chose_comes_back_out_of_its_cookie(secret: str) -> None:
+    """Whatever marks a setting's token has: none ends the cookie, or becomes an attribute of it."""
+    kept = set_cookie(sealed(secret, NOW), is_secure=False).partition("; ")[0]
+
+    value = cookie_value(f"other=1; {kept}; another=2")
+
+    assert value is not None
+    assert secret == opened(value, NOW)

@@ -37,6 +37,12 @@ STUDY = ListedStudy(
             "not the default",
         ),
         (
+            replace(STUDY, best=replace(BEST, evidence=replace(EVIDENCE, ci_low=-0.02), is_confirmed=False)),
+            "promising",
+            "+12.5\u00a0% speed-up",
+            "its interval reaches below zero",
+        ),
+        (
             replace(
                 STUDY, best=BestConfig(BEST.config, replace(EVIDENCE, jobs=1), is_confirmed=False, is_promising=True)
             ),

@@ -121,11 +121,11 @@ def test_all_commands_of_a_page_run_as_written(tmp_path: Path, page: Path) -> No
 
 @pytest.mark.timeout(SHORT_S + 30)
 def test_the_tutorial_ends_with_what_it_shows(tmp_path: Path) -> None:
-    """A log with a verdict, a report, and a service that has heard of both jobs."""
+    """A log with a verdict, a report, and a service that has an answer: on a busy machine that may be the default."""
     done = follow(tmp_path, TUTORIAL, is_long=False)
 
     assert 2 == done.stderr.count("ringtune autotune: adopted") + done.stderr.count("ringtune autotune: keeping")
-    assert "RINGTUNE_" in done.stdout
+    assert "RINGTUNE_" in done.stdout or "no evidence: the default" in done.stdout, done.stdout
     assert (tmp_path / "build" / "review.html").stat().st_size > 1_000_000
 
 

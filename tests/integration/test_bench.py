@@ -14,7 +14,7 @@ from ringtune.bench.timing import Scheme
 from ringtune.bench.workloads import Gradient, Workload
 from tests.integration.jobs import ringtune, run_job
 
-SIZES = (1024, 256 << 10)
+SIZES = (1024, 1 << 20)
 COLLECTIVE_WAYS = ("collective", "collective, registered")
 ENGINE_WAYS = ("engine", "engine, polled", "engine, polled in steps")
 # Gradients of no whole number of cache lines, and large ones between them.
@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]) -> None:
     """Each way has one row per size and round, with times that can be."""
     file = tmp_path / "rows.json"
-    options = ["-np", "2", "--sizes", "1KiB,256KiB", "--rounds", "2", "--json", str(file)]
+    options = ["-np", "2", "--sizes", "1KiB,1MiB", "--rounds", "2", "--json", str(file)]
 
     finished = run_job(ringtune("bench", "--against", "gloo", *options), home, deadline_s=DEADLINE_S)
 
@@ -50,7 +50,7 @@ def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]
     assert expected == {(row["round"], row["way"], row["bytes"]) for row in written["rows"]}
     assert len(expected) == len(written["rows"])
     assert all(0 < row["us_median"] <= row["us_p99"] and 2 == row["ranks"] for row in written["rows"])
-    assert "256 KiB" in finished.stdout
+    assert "1 MiB" in finished.stdout
     assert "÷ best peer" in finished.stdout
 
 
@@ -65,7 +65,7 @@ def workload(tmp_path: Path) -> Path:
 def test_a_trace_shows_where_the_time_goes(tmp_path: Path, home: dict[str, str], workload: Path) -> None:
     """Lap by lap, of calls and of steps, in both kinds of memory; the laps are those of the way that each takes."""
     file = tmp_path / "rows.json"
-    options = ["--sizes", "1KiB,256KiB", "--workload", str(workload), "--rounds", "1", "--json", str(file), "--trace"]
+    options = ["--sizes", "1KiB,1MiB", "--workload", str(workload), "--rounds", "1", "--json", str(file), "--trace"]
 
     finished = run_job(ringtune("bench", "--against", "none", *options), home, deadline_s=DEADLINE_S)
 

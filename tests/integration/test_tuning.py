@@ -166,9 +166,9 @@ def test_settings_that_are_none_are_said_once() -> None:
 def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
     """A job outrun by nobody waits not for its tuner; the log says what was measured and has no result."""
     log = tmp_path / "tune.jsonl"
-    environ = {"AUTOTUNE": "1", "AUTOTUNE_LOG": str(log)}
+    environ = {"AUTOTUNE": "1", "AUTOTUNE_LOG": str(log), "AUTOTUNE_STEPS_PER_SAMPLE": "5000"}
 
-    finished = run_job(program("tuned", "2", "3", "marked"), environ, deadline_s=30)
+    finished = run_job(program("tuned", "2", "2", "marked"), environ, deadline_s=30)
 
     assert 0 == finished.code, finished.text
     types = [json.loads(line)["type"] for line in log.read_text(encoding="utf-8").splitlines()]

@@ -9,6 +9,7 @@ then computes.
 import argparse
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -54,7 +55,7 @@ def launch(way: str) -> tuple[float, float]:
     start = [sys.executable, "-m", "ringtune.cli", "run", "-np", "2", "--no-prefix-output"]
     command = [*start, sys.executable, "-m", "benchmarks.idle_cost", RANK, way]
     finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LAUNCH_LIMIT_S)
-    ranks = [json.loads(line[line.index("{") :]) for line in finished.stdout.splitlines() if "idle_s" in line]
+    ranks = [json.loads(found) for found in re.findall(r"\{[^{}]*\}", finished.stdout)]  # two may share a line
     return max(rank["idle_s"] for rank in ranks), sum(rank["compute_s"] for rank in ranks) / len(ranks)
 
 

@@ -4,7 +4,6 @@
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.browsing import CHROMIUM, FLAGS
 from tests.house.source_tree import REPOSITORY
 
 pytest.importorskip("material", reason="no mkdocs-material: the extra docs is not installed")
-CHROMIUM = shutil.which("chromium")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 BUILD_S = 120.0
 SHOWN_MS = 30_000
 PICTURE_BYTES_MAX = 150_000
@@ -47,7 +45,7 @@ def page() -> Iterator[Any]:
         pytest.skip("no chromium: Debian's package of that name is not installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: the wheel is not installed")
     with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         yield started.new_page()
         started.close()
 

@@ -3,13 +3,11 @@
 
 import io
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from ringtune.bench.network_comparison import Topology
@@ -18,6 +16,7 @@ from ringtune.bench.surface_file import JOURNAL_SUFFIX, Journal, RecordedWindow,
 from ringtune.bench.surface_grid import Grid
 from ringtune.bench.workloads import Gradient, Workload
 from ringtune.tuner.parameters import MIB
+from tests.integration.hosts import needs_hosts
 
 WORKLOAD = Workload("small", tuple(Gradient(f"t{number}", 1000 + 20_000 * (number % 3)) for number in range(9)))
 GRID = Grid((1 * MIB,), (0.5,))
@@ -71,7 +70,7 @@ def test_the_time_limit_ends_a_recording(tmp_path: Path) -> None:
     assert not (tmp_path / "s.gz").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="needs root and iproute2")
+@needs_hosts
 def test_a_surface_is_recorded_between_hosts(tmp_path: Path) -> None:
     """With the hierarchical switch in its grid."""
     asked = request(tmp_path, ranks=4)

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live benchmark for real: a job between two hosts is tuned, measured, and ends. No speed is asserted."""
 
-import os
-import shutil
-
 import pytest
 
 from benchmarks.live.__main__ import HOSTS, Plan, run_one
 from benchmarks.live.task import Task
 from ringtune.bench.network import joined_hosts
+from tests.integration.hosts import needs_hosts
 
 STEPS = 40
 RATE = 10**9
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("tc") is None, reason="needs root and iproute2")
+@needs_hosts
 @pytest.mark.parametrize("target", ["engine", "ddp"])
 def test_a_live_job_is_tuned_and_measured(target: str) -> None:
     """By Horovod's scheme, which takes as few steps as it is given; all ranks end."""

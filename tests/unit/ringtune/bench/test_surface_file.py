@@ -117,7 +117,14 @@ def test_a_surface_survives_its_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "contents", [b"", b"no gzip", gzip.compress(b""), gzip.compress(b"[]\n"), gzip.compress(b'{"schema":9}\n')]
+    "contents",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"no gzip", id="no gzip"),
+        pytest.param(gzip.compress(b""), id="nothing inside"),
+        pytest.param(gzip.compress(b"[]\n"), id="a list"),
+        pytest.param(gzip.compress(b'{"schema":9}\n'), id="another schema"),
+    ],
 )
 def test_what_is_no_surface_is_refused(tmp_path: Path, contents: bytes) -> None:
     """With the file's name."""

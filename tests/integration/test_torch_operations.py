@@ -34,6 +34,7 @@ OPTIONS = (
     "refusals",
     "rejoined",
     "sparse",
+    "sparse_bytes",
     "sum",
 )
 

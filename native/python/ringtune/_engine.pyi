@@ -170,9 +170,26 @@ class Engine:
         """Overwrite the buffer with the root's; any dtype."""
 
     def allgather_async(
-        self, name: str, input_ptr: int, shape: Sequence[int], dtype: int, group: str = "", group_size: int = 0
+        self,
+        name: str,
+        input_ptr: int,
+        shape: Sequence[int],
+        dtype: int,
+        group: str = "",
+        group_size: int = 0,
+        is_gradient: bool = False,
     ) -> int:
-        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them."""
+        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them.
+
+        Args:
+            name: Tensor name, unique among those in flight on this rank.
+            input_ptr: Address of this rank's rows.
+            shape: Its shape.
+            dtype: See the class.
+            group: See `allreduce_async`.
+            group_size: See `allreduce_async`.
+            is_gradient: Whether it counts as gradient bytes of the step: it is a part of a sparse gradient.
+        """
 
     def alltoall_async(self, name: str, input_ptr: int, shape: Sequence[int], dtype: int, splits: Sequence[int]) -> int:
         """Send `splits[r]` rows to each rank r; the `Result` holds the rows received, in rank order."""
@@ -201,6 +218,9 @@ class Engine:
 
     def wait(self, handle: int) -> Result | None:
         """Block until the handle is done (GIL released, Ctrl-C honoured); raise its error; forget the handle.
+
+        After Ctrl-C the handle stays. Where a collective is under way, it has a second to move; one that does not is
+        left, by which the world is lost.
 
         Returns:
             A result for allgather, alltoall and join; None for the others.

@@ -250,9 +250,31 @@ def start_broadcast(world: World, name: str, operand: Operand, root: int, finish
     return Operation(world.engine, world.handles, number, operand, finish)
 
 
-def start_allgather(world: World, name: str, source: Operand, finish: Finish, *, group: Group = NO_GROUP) -> Handle:
-    """Start to gather every rank's rows; `finish` gets them in the engine's result, with the rows of each rank."""
-    number = world.engine.allgather_async(name, source.pointer, source.shape, source.dtype, group.name, group.size)
+def start_allgather(
+    world: World,
+    name: str,
+    source: Operand,
+    finish: Finish,
+    *,
+    group: Group = NO_GROUP,
+    is_gradient: bool = False,
+) -> Handle:
+    """Start to gather every rank's rows; `finish` gets them in the engine's result, with the rows of each rank.
+
+    Args:
+        world: Whose ranks.
+        name: See `start_allreduce`.
+        source: This rank's rows.
+        finish: Makes the result.
+        group: What is to be gathered together with others.
+        is_gradient: Whether it counts as gradient bytes of the step.
+
+    Raises:
+        EngineError: If the world is lost.
+    """
+    number = world.engine.allgather_async(
+        name, source.pointer, source.shape, source.dtype, group.name, group.size, is_gradient
+    )
     return Operation(world.engine, world.handles, number, source, finish)
 
 

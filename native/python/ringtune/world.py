@@ -163,7 +163,22 @@ def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
     part = _Part(tuple(ranks), world.size)
     with _shortage_explained():
         limit_s = min(INIT_LIMIT_S, world.settings.timeout_s)
-        return _meet(place, public_offer(world.settings), limit_s, world.tables, part)
+        offer = public_offer(part_settings(world.settings, world.layout, ranks))
+        return _meet(place, offer, limit_s, world.tables, part)
+
+
+def part_settings(settings: Settings, layout: Layout, ranks: Sequence[int]) -> Settings:
+    """Return the settings of a world of some ranks: those that share a host's memory need no MPI, though others do.
+
+    Args:
+        settings: Of the whole world.
+        layout: Likewise.
+        ranks: Of the new world, as the whole one numbers them.
+    """
+    is_one_host = len({layout.hosts[rank] for rank in ranks}) == 1
+    if settings.transport == "mpi" and is_one_host:
+        return Settings.from_given({**settings.given, "RINGTUNE_TRANSPORT": "auto"})
+    return settings
 
 
 def public_offer(settings: Settings) -> Offer:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ringtune._engine: the binding. No logic; see native/python/ringtune/_engine.pyi for the documentation.
+#include <csignal>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -164,10 +166,11 @@ Handle broadcast_async(EngineHandle& self, std::string name, uintptr_t buffer, s
 }
 
 Handle allgather_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
-                       std::string group, uint32_t group_size) {
+                       std::string group, uint32_t group_size, bool is_gradient) {
   const TensorArguments tensor =
       tensor_arguments(std::move(name), input, 0, std::move(shape), dtype, std::move(group), group_size);
-  return submitted(self, [&](Engine& engine, Handle& handle) { return engine.allgather_async(tensor, handle); });
+  return submitted(self,
+                   [&](Engine& engine, Handle& handle) { return engine.allgather_async(tensor, is_gradient, handle); });
 }
 
 Handle alltoall_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
@@ -191,12 +194,28 @@ nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> result_memory(const Result& result)
   return {result.gathered->data(), {result.gathered->bytes()}, owner};
 }
 
+// Whether Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
+bool is_interrupt_plain() {
+  const nb::module_ signals = nb::module_::import_("signal");
+  return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
+}
+
+// Looks for Ctrl-C within a collective. Handlers run later: they may call the engine, which is at work.
+bool is_interrupted() {
+  const nb::gil_scoped_acquire locked;
+  if (!is_interrupt_plain() || PyOS_InterruptOccurred() == 0) {
+    return false;
+  }
+  PyErr_SetInterrupt();  // the look took it away
+  return true;
+}
+
 std::optional<Result> wait(EngineHandle& self, Handle handle) {
   while (true) {
     std::optional<Outcome> outcome;
     {
       const nb::gil_scoped_release unlocked;
-      outcome = self.engine().wait(handle, kSignalCheckNs);
+      outcome = self.engine().wait(handle, kSignalCheckNs, &is_interrupted);
     }
     if (outcome) {
       raise_unless_ok(outcome->status);
@@ -327,7 +346,7 @@ void bind_engine(nb::module_& module) {
            "op"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
       .def("broadcast_async", &broadcast_async, "name"_a, "ptr"_a, "shape"_a, "dtype"_a, "root_rank"_a)
       .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "group"_a = "",
-           "group_size"_a = 0)
+           "group_size"_a = 0, "is_gradient"_a = false)
       .def("alltoall_async", &alltoall_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "splits"_a)
       .def("join_async", &join_async)
       .def("allocate_registered", &allocate_registered, "size_bytes"_a)

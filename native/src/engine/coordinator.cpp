@@ -228,7 +228,7 @@ void Coordinator::add_tensor(Response& response, const LedgerEntry& entry) {
     return;
   }
   ResponseTensor tensor{kNoCacheId, entry.name, std::nullopt};
-  if (config_.response_cache) {
+  if (config_.response_cache && recurrence_.comes_again(entry.name, entry.signature(), entry.place)) {
     tensor.cache_id = cache_.assign(entry.name, entry.signature(), ledger_.places(entry));
   }
   if (entry.submitted < transport_.world_size()) {

@@ -20,6 +20,7 @@
 #include "collectives/algorithm_table.h"
 #include "engine/fusion.h"
 #include "engine/leader.h"
+#include "engine/recurrence.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
 #include "transport/layout.h"
@@ -78,6 +79,7 @@ class Coordinator final : public Leader {
   const Log& log_;
 
   ResponseCache cache_;
+  Recurrence recurrence_;
   TensorLedger ledger_;
   std::deque<Bytes> outbox_;  // encoded responses the ring had no room for yet
 

@@ -16,8 +16,7 @@ namespace {
 constexpr size_t kMaxNameBytes = 4096;
 constexpr size_t kMaxGroupBytes = 256;
 constexpr size_t kMaxDimensions = 64;
-// Far more than threads wait in a barrier at once, and few of the ids that there are: names that never came back would
-// take them all.
+// Far more than threads wait in a barrier at once. A name that never came back would never have a cache id.
 constexpr uint64_t kBarrierNames = 64;
 
 uint64_t tensor_hash(const Signature& signature) {
@@ -169,13 +168,10 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, leader(),
-                Executor(layout_,
-                         Stage(
-                             segment, layout_, seconds_to_ns(options_.timeout_s),
-                             [this] { return transport_.silent_rank(); }, &laps_),
+                Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s), &transport_, &laps_),
                          links_.get(), segment->arenas().get(), counters_),
                 queue_, handles_, active_, counters_, timeline_, laps_, seconds_to_ns(options_.timeout_s)),
-      loop_(transport_, queue_, progress_),
+      loop_(transport_, transport_.interruption(), queue_, progress_),
       timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
       communication_thread_([this] { loop_.run(); }) {}
 
@@ -233,8 +229,12 @@ Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Han
   return submit(std::move(submission), handle);
 }
 
-Status Engine::allgather_async(const TensorArguments& tensor, Handle& handle) {
-  return submit(make_submission(OpKind::kAllgather, tensor), handle);
+Status Engine::allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle) {
+  Submission submission = make_submission(OpKind::kAllgather, tensor);
+  if (is_gradient) {
+    steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
+  }
+  return submit(std::move(submission), handle);
 }
 
 Status Engine::alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle) {
@@ -282,11 +282,16 @@ Status Engine::allocate_registered(size_t bytes, std::shared_ptr<std::byte>& mem
   return arena_->allocate(bytes, memory);
 }
 
-std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns) {
+std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out) {
   const int64_t limit_ns = now_ns() + timeout_ns;
+  bool is_leaving = false;
   const auto is_done = [this, handle] { return handles_.is_done(handle); };
-  if (!is_done() && !loop_.drive(is_done, limit_ns) && queue_.press()) {
+  const auto ask = [&] { return is_leaving = wants_out && wants_out(); };
+  if (!is_done() && !loop_.drive(is_done, limit_ns, ask) && queue_.press()) {
     transport_.notify();
+  }
+  if (is_leaving) {
+    return std::nullopt;
   }
   return handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
 }

@@ -83,8 +83,9 @@ class Engine {
   // The output takes this rank's rows: an even share, one more on the first ranks.
   Status reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle);
   Status broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle);
-  // Ranks may bring different numbers of rows (first dimension); the outcome's result has all of them.
-  Status allgather_async(const TensorArguments& tensor, Handle& handle);
+  // Ranks may bring different numbers of rows (first dimension); the outcome's result has all of them. A sparse
+  // gradient is gathered.
+  Status allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle);
   // Sends `splits[r]` rows to every rank r; the outcome's result has the rows received.
   Status alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle);
   Status barrier_async(Handle& handle);
@@ -99,8 +100,9 @@ class Engine {
   bool poll(Handle handle) const { return handles_.is_done(handle); }
   // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
   // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
-  // does.
-  std::optional<Outcome> wait(Handle handle, int64_t timeout_ns);
+  // does. If it is then asked and wants out, it gets nothing and the handle stays; the world is lost where a collective
+  // was stuck.
+  std::optional<Outcome> wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out = {});
 
   // The training thread, after each optimizer step.
   void mark_step();
@@ -118,7 +120,7 @@ class Engine {
   // Of this rank's engine's work, whichever thread does it.
   LapTimes& laps() { return laps_; }
 
-  // Idempotent. Waits for the collective that is running, fails what is pending.
+  // Idempotent. Waits for the collective that is running, as long as it moves; fails what is pending.
   void shutdown();
   // In a forked child: closes descriptors; nothing but destruction without effect is allowed afterwards.
   void abandon_after_fork();

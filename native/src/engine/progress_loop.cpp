@@ -24,8 +24,8 @@ constexpr int kTurnTries = 100;
 
 }  // namespace
 
-ProgressLoop::ProgressLoop(Transport& transport, SubmissionQueue& queue, Progress& progress)
-    : transport_(transport), queue_(queue), progress_(progress) {}
+ProgressLoop::ProgressLoop(Transport& transport, Interruption& interruption, SubmissionQueue& queue, Progress& progress)
+    : transport_(transport), interruption_(interruption), queue_(queue), progress_(progress) {}
 
 void ProgressLoop::run() {
   while (!progress_.is_stopping()) {
@@ -44,12 +44,14 @@ void ProgressLoop::run() {
       {StatusCode::kShutDown, "the engine was shut down on this rank while the operation was pending"});
 }
 
-bool ProgressLoop::drive(const std::function<bool()>& is_done, int64_t limit_ns) {
+bool ProgressLoop::drive(const std::function<bool()>& is_done, int64_t limit_ns,
+                         const Interruption::WantsOut& wants_out) {
   std::unique_lock<std::mutex> turn;
   if (!take_turn(turn)) {
     return false;
   }
   transport_.cancel_wait(Sleeper::kThread);  // it sleeps on: its events are the driver's now
+  interruption_.set_caller(&wants_out);
   queue_.press();
   const auto is_over = [&] { return is_done() || progress_.is_stopping() || now_ns() >= limit_ns; };
   for (int idle_steps = 0; !is_over(); ++idle_steps) {
@@ -64,6 +66,7 @@ bool ProgressLoop::drive(const std::function<bool()>& is_done, int64_t limit_ns)
       sched_yield();
     }
   }
+  interruption_.set_caller(nullptr);
   hand_back();
   return true;
 }
@@ -128,6 +131,7 @@ int64_t ProgressLoop::choose_sleep_ns() {
 
 void ProgressLoop::stop() {
   progress_.stop();
+  interruption_.shut_down();
   transport_.notify();
 }
 

@@ -11,20 +11,22 @@
 
 #include "engine/progress.h"
 #include "engine/submission_queue.h"
+#include "transport/interruption.h"
 #include "transport/transport.h"
 
 namespace ringtune {
 
 class ProgressLoop {
  public:
-  ProgressLoop(Transport& transport, SubmissionQueue& queue, Progress& progress);
+  ProgressLoop(Transport& transport, Interruption& interruption, SubmissionQueue& queue, Progress& progress);
 
   // The communication thread: until `stop`, then fails what is pending with `kShutDown`.
   void run();
   void stop();
   // A caller that waits: does the work until `is_done()`, or until `limit_ns` on the steady clock. What was submitted
-  // goes at once. False, without anything done, if it is another thread's turn.
-  bool drive(const std::function<bool()>& is_done, int64_t limit_ns);
+  // goes at once. A collective that is stuck may outlast the limit, unless the caller wants to leave. False, without
+  // anything done, if it is another thread's turn.
+  bool drive(const std::function<bool()>& is_done, int64_t limit_ns, const Interruption::WantsOut& wants_out);
   // Does something else in place of the work, once it is nobody's turn.
   void in_turn(const std::function<void()>& something);
 
@@ -35,6 +37,7 @@ class ProgressLoop {
   int64_t choose_sleep_ns();
 
   Transport& transport_;
+  Interruption& interruption_;
   SubmissionQueue& queue_;
 
   // Guards all below. Held while the work is done, collectives included, not while the communication thread sleeps

@@ -37,7 +37,7 @@ class ResponseCache {
   // The id that a name has now, or kNoCacheId.
   CacheId latest(const std::string& name) const;
 
-  // The coordinator: the next id, or kNoCacheId when the cache is full (names or shapes that never repeat).
+  // The coordinator: the next id, or kNoCacheId when the cache is full (shapes that change too often).
   CacheId assign(const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);
   // Every rank: what the coordinator assigned. False if it contradicts what is known.
   bool learn(CacheId id, const std::string& name, const Signature& signature, std::span<const ArenaOffset> places);

@@ -22,7 +22,7 @@ struct WindowSpec {
 struct Window {
   uint64_t epoch = 0;
   std::vector<double> step_ms;
-  uint64_t bytes_per_step = 0;
+  uint64_t bytes_per_step = 0;  // of gradients, the mean: those of sparse ones differ from step to step
   uint64_t tensor_set = 0;
   VoidReason void_reason = VoidReason::kNone;
   bool was_cut = false;

@@ -31,6 +31,7 @@ void WindowBuilder::begin(const WindowSpec& spec) {
   window_ = Window();
   window_.epoch = spec.epoch;
   settled_ = 0;
+  gradient_bytes_ = 0;
   is_open_ = true;
 }
 
@@ -70,9 +71,10 @@ std::optional<Window> WindowBuilder::measure(const StepFact& fact, double step_m
 VoidReason WindowBuilder::take_step(const StepFact& fact, double step_ms) {
   if (window_.step_ms.empty()) {
     window_.tensor_set = fact.tensor_set;
-    window_.bytes_per_step = fact.gradient_bytes;
   }
   window_.step_ms.push_back(step_ms);
+  gradient_bytes_ += fact.gradient_bytes;
+  window_.bytes_per_step = gradient_bytes_ / window_.step_ms.size();
   if (fact.tensor_set != window_.tensor_set) {
     return VoidReason::kTensorSetChanged;
   }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "transport/interruption.h"
 #include "transport/layout.h"
 #include "transport/shm/peer_watch.h"
 #include "transport/shm/segment.h"
@@ -56,6 +57,8 @@ class ClusterTransport final : public Transport {
   std::optional<Failure> failure() const override;
 
   int silent_rank() const override { return links_ == nullptr ? kNoCulprit : links_->silent_rank(); }
+  bool is_interrupted(int64_t waiting_since_ns) override { return interruption_.is_due(waiting_since_ns); }
+  Interruption& interruption() { return interruption_; }
 
   void depart() override;
   // Knows of the ranks of this host; of other hosts, on rank 0 all ranks, elsewhere rank 0: a leader once it has
@@ -74,6 +77,7 @@ class ClusterTransport final : public Transport {
   std::shared_ptr<Segment> segment_;
   const Layout layout_;
   const std::vector<int> pids_;
+  Interruption interruption_;
   ByteRing response_ring_;
   std::vector<ByteRing> request_rings_;  // by local rank
   std::unique_ptr<ControlLinks> links_;  // null in a world of one host

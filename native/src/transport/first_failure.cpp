@@ -2,6 +2,7 @@
 #include "transport/first_failure.h"
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
@@ -27,6 +28,14 @@ std::optional<Failure> await_better_news(const Transport& transport) {
 Status first_failure(Transport& transport, const Failure& own) {
   transport.fail(own);
   return transport.failure().value_or(own).status();
+}
+
+Status give_up_interrupted(Transport& transport) {
+  return first_failure(transport, {StatusCode::kPeerLostError, transport.rank(),
+                                   "rank " + std::to_string(transport.rank()) +
+                                       " was interrupted (Ctrl-C), or shut down, within a collective in which nothing"
+                                       " moved, and left it; see what keeps the other ranks. Only shutdown() is usable"
+                                       " now"});
 }
 
 }  // namespace ringtune

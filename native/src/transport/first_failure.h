@@ -19,4 +19,7 @@ std::optional<Failure> await_better_news(const Transport& transport);
 // Ends the world with what this rank has seen. Returns the failure that came first, which may be another.
 Status first_failure(Transport& transport, const Failure& own);
 
+// Ends the world because this rank gives up a collective; see `Transport::is_interrupted`.
+Status give_up_interrupted(Transport& transport);
+
 }  // namespace ringtune

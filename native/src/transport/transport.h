@@ -62,6 +62,9 @@ class Transport {
   // A rank of which nothing has been heard for a time that no living rank is silent; kNoCulprit where none is known.
   virtual int silent_rank() const { return kNoCulprit; }
 
+  // Within a collective, in which a peer has not moved since then: whether to give it up. See Interruption.
+  virtual bool is_interrupted(int64_t /*waiting_since_ns*/) { return false; }
+
   // Leaves in good order: peers that need nothing more from this rank are not disturbed.
   virtual void depart() = 0;
   virtual bool has_departed(int peer_rank) const = 0;

@@ -129,6 +129,22 @@ def case_sparse() -> None:
     assert_same(ours, ours)
 
 
+def case_sparse_bytes() -> None:
+    """What ranks gather of sparse gradients are gradient bytes of the step, as all that is reduced."""
+    model = words()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    engine = SESSION.require().engine
+    engine.begin_window(epoch=engine.config_epoch(), settle_steps=0, steps=2, limit_ms=0)
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        model(torch.tensor([[1, 2, 3]])).sum().backward()
+        optimizer.step()
+    window = engine.next_window(timeout_s=60)
+    assert window is not None
+    assert window.void_reason is None
+    assert 3 * (8 + 4 * 4) + 13 * 4 == window.bytes_per_step  # three rows with their indices, and the head
+
+
 def case_adasum() -> None:
     """Ranks that do the same train as one would; ranks that differ end with the same bits; others adapt the steps."""
     ours, alone = make_model(), make_model()

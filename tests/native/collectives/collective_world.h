@@ -82,6 +82,10 @@ class CollectiveWorld {
   // Of the first host.
   const std::shared_ptr<Arenas>& arenas() const { return ranks_.front()->segment->arenas(); }
 
+  Interruption& interruption(int rank) { return ranks_[static_cast<size_t>(rank)]->transport.interruption(); }
+  // The rank leaves in good order.
+  void depart(int rank) { ranks_[static_cast<size_t>(rank)]->transport.depart(); }
+
   // Calls `body` once per rank, each in a thread of its own.
   void run(const std::function<void(Communicator&)>& body) {
     std::vector<std::thread> threads;
@@ -103,7 +107,7 @@ class CollectiveWorld {
     Rank(const Layout& own, std::shared_ptr<Segment> host_segment, SocketMesh& mesh)
         : layout(own),
           segment(std::move(host_segment)),
-          stage(segment, layout, kTimeoutNs),
+          stage(segment, layout, kTimeoutNs, &transport),
           transport(segment, layout, TransportOptions{{}, {}, mesh.control_fds(own.rank()), kTimeoutNs}) {
       if (own.host_count() > 1) {
         links =

@@ -14,7 +14,7 @@ using testing::run_world;
 
 void shorten_limits(EngineOptions& options) {
   options.stall_warn_s = 0.2;
-  options.timeout_s = 0.6;
+  options.timeout_s = 1.5;
 }
 
 TEST(Failure, ATensorThatOneRankNeverSubmitsEndsInATimeoutThatNamesIt) {
@@ -48,7 +48,7 @@ TEST(Failure, TheTextNamesTensorRankAndLimit) {
 
         const Status status = allreduce(engine, "forgotten", values);
 
-        for (const char* word : {"'forgotten'", "rank 1", "0.6 s", "RINGTUNE_TIMEOUT_S"}) {
+        for (const char* word : {"'forgotten'", "rank 1", "1.5 s", "RINGTUNE_TIMEOUT_S"}) {
           EXPECT_NE(std::string::npos, status.message().find(word)) << status.message();
         }
       },
@@ -90,7 +90,7 @@ double seconds_until_silence_ends_the_world() {
 
 TEST(Failure, ACoordinatorThatHasFallenSilentHasNoGrace) {
   double shortest_s = seconds_until_silence_ends_the_world();
-  for (int attempt = 0; attempt < 4 && shortest_s > 1.6; ++attempt) {  // a machine may be busy, but not always so
+  for (int attempt = 0; attempt < 12 && shortest_s > 1.6; ++attempt) {  // a machine may be busy, but not always so
     shortest_s = std::min(shortest_s, seconds_until_silence_ends_the_world());
   }
 

@@ -87,7 +87,7 @@ TEST(Join, AJoinedRankWaitsLongerThanTheLimit) {
       2,
       [](Engine& engine) {
         if (engine.rank() == 0) {
-          const int64_t end_ns = now_ns() + 3 * kNsPerS;
+          const int64_t end_ns = now_ns() + 6 * kNsPerS;
           while (now_ns() < end_ns) {
             std::vector<float> values(4, 1);
             ASSERT_TRUE(allreduce(engine, "x", values).ok());
@@ -95,7 +95,7 @@ TEST(Join, AJoinedRankWaitsLongerThanTheLimit) {
         }
         EXPECT_EQ(0, join(engine));
       },
-      [](EngineOptions& options) { options.stall_warn_s = options.timeout_s = 1; });
+      [](EngineOptions& options) { options.stall_warn_s = options.timeout_s = 4; });
 }
 
 TEST(Join, ALostRankIsNoticedByThoseThatHaveJoined) {

@@ -2,6 +2,7 @@
 // Callers that wait do the engine's work: whatever they leave behind must go on without them.
 #include "engine/progress_loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -43,10 +44,10 @@ bool is_done_soon(Engine& engine, Handle handle) {
 }
 
 // Nobody but the communication thread is left to see the end of "late". Not told so, it would look every quarter of a
-// second only.
+// second only: the quickest tenth of the rounds would take nearly as long, however busy the machine.
 TEST_P(ProgressLoopTest, WhatAWaitingCallerLeavesPendingEndsWithoutIt) {
-  const int64_t start_ns = now_ns();
-  run(2, [](Engine& engine) {
+  std::vector<double> waited_ms;
+  run(2, [&waited_ms](Engine& engine) {
     for (int round = 0; round < kRounds; ++round) {
       std::vector<float> late(16, 1);
       std::vector<float> soon(16, 1);
@@ -60,12 +61,18 @@ TEST_P(ProgressLoopTest, WhatAWaitingCallerLeavesPendingEndsWithoutIt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         late_handle = submit(engine, "late", late);
       }
+      const int64_t start_ns = now_ns();
       ASSERT_TRUE(is_done_soon(engine, late_handle)) << "round " << round;
+      if (!is_first) {
+        waited_ms.push_back(ns_to_ms(now_ns() - start_ns));
+      }
       ASSERT_TRUE(testing::finish(engine, late_handle).ok());
       ASSERT_EQ(2, late.front());
     }
   });
-  EXPECT_LT(now_ns() - start_ns, kRounds * kNsPerS / 8);
+  ASSERT_EQ(static_cast<size_t>(kRounds), waited_ms.size());
+  std::sort(waited_ms.begin(), waited_ms.end());
+  EXPECT_LT(waited_ms[kRounds / 10], 125);
 }
 
 TEST_P(ProgressLoopTest, SeveralCallersOfOneRankWaitAtTheSameTime) {

@@ -47,6 +47,20 @@ TEST(WindowBuilder, ClosesAfterTheStepsAskedForBeyondTheSettlingOnes) {
   EXPECT_EQ(77u, window->tensor_set);
 }
 
+TEST(WindowBuilder, BytesPerStepAreTheMeanOfTheWindowsSteps) {
+  Feed feed({.epoch = 0, .settle_steps = 1, .steps = 3});
+  feed.steps(1 + 1);
+  std::optional<Window> window;
+
+  for (const uint64_t bytes : {100, 400, 1000}) {
+    feed.fact.gradient_bytes = bytes;
+    window = feed.step();
+  }
+
+  ASSERT_TRUE(window.has_value());
+  EXPECT_EQ(500u, window->bytes_per_step);
+}
+
 TEST(WindowBuilder, StepsOfAnOldEpochNeverCount) {
   Feed feed({.epoch = 3, .steps = 2});
   feed.steps(20, 500);
@@ -149,6 +163,35 @@ TEST(RuntimeTuner, MeasuresTheRunningJobUnderTheEpochAskedFor) {
     if (tuning.joinable()) {
       tuning.join();
     }
+  });
+}
+
+// Gathered in two parts: as many bytes as this rank has given of both.
+TEST(RuntimeTuner, SparseGradientsCount) {
+  testing::run_world(2, [](Engine& engine) {
+    RuntimeTuner tuner(engine);
+    tuner.begin_window({0, 0, 2, 0});
+    for (int step = 0; step < 4; ++step) {
+      std::vector<int64_t> indices(static_cast<size_t>(1 + engine.rank()));
+      std::vector<float> values(8 * indices.size());
+      const auto rows = static_cast<int64_t>(indices.size());
+      const TensorArguments parts[] = {
+          {"gradient.indices", indices.data(), nullptr, {rows, 1}, DataType::kInt64},
+          {"gradient.values", values.data(), nullptr, {rows, 8}, DataType::kFloat32},
+      };
+      for (const TensorArguments& part : parts) {
+        Handle handle = kNoHandle;
+        ASSERT_TRUE(engine.allgather_async(part, true, handle).ok());
+        ASSERT_TRUE(testing::finish(engine, handle).ok());
+      }
+      engine.mark_step();
+    }
+
+    const std::optional<Window> window = tuner.next_window(testing::kDeadlineNs);
+
+    ASSERT_TRUE(window.has_value());
+    EXPECT_EQ(VoidReason::kNone, window->void_reason);
+    EXPECT_EQ((1u + static_cast<uint64_t>(engine.rank())) * (8 + 8 * 4), window->bytes_per_step);
   });
 }
 

@@ -27,6 +27,38 @@ std::shared_ptr<Segment> segment_of(int local_size) {
 // The second host has the ranks 1 and 3.
 const std::vector<int> kHosts{0, 1, 0, 1};
 
+// What rank 3's transport tells a stage: who has fallen silent. A stage asks for nothing else as long as nobody leaves.
+class TellsOfSilence final : public Transport {
+ public:
+  explicit TellsOfSilence(int silent_rank) : silent_rank_(silent_rank) {}
+
+  int rank() const override { return 3; }
+  int world_size() const override { return static_cast<int>(kHosts.size()); }
+  int leader() const override { return 1; }
+  bool try_send_request(ByteSpan) override { return false; }
+  bool try_receive_response(Bytes&) override { return false; }
+  bool try_receive_request(int, Bytes&) override { return false; }
+  bool try_publish_response(ByteSpan) override { return false; }
+  bool try_forward_request(ByteSpan) override { return false; }
+  bool try_receive_published(Bytes&) override { return false; }
+  void pass_on_departure() override {}
+  bool try_receive_forwarded(int, Bytes&) override { return false; }
+  size_t max_frame_bytes() const override { return 0; }
+  uint32_t announce_wait(Sleeper) override { return 0; }
+  void cancel_wait(Sleeper) override {}
+  void wait(Sleeper, uint32_t, int64_t) override {}
+  void awaken(Sleeper) override {}
+  void notify() override {}
+  void fail(const Failure&) override {}
+  std::optional<Failure> failure() const override { return std::nullopt; }
+  int silent_rank() const override { return silent_rank_; }
+  void depart() override {}
+  bool has_departed(int) const override { return false; }
+
+ private:
+  int silent_rank_;
+};
+
 TEST(Stage, RanksAreCountedInsideTheHost) {
   const Stage stage(segment_of(2), Layout(3, kHosts), kNsPerS);
 
@@ -50,7 +82,8 @@ TEST(Stage, ATimeoutNamesTheRanksOfTheWorld) {
 
 TEST(Stage, ATimeoutNamesARankOfAnotherHostThatHasFallenSilent) {
   const std::shared_ptr<Segment> segment = segment_of(2);
-  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, [] { return 0; });
+  TellsOfSilence transport(0);
+  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, &transport);
   ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
 
   const Status status = stage.wait_for(0, Phase::kReduced, 0);
@@ -61,7 +94,8 @@ TEST(Stage, ATimeoutNamesARankOfAnotherHostThatHasFallenSilent) {
 
 TEST(Stage, WhatANeighbourKnowsBetterIsReportedInstead) {
   const std::shared_ptr<Segment> segment = segment_of(2);
-  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, [] { return kNoCulprit; });
+  TellsOfSilence transport(kNoCulprit);
+  Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, &transport);
   ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
   std::thread neighbour([&segment] {
     std::this_thread::sleep_for(std::chrono::milliseconds(120));  // later than this rank's limit

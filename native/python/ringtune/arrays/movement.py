@@ -24,7 +24,9 @@ Gathered = tuple[Array, list[int]]
 """The ranks' rows in rank order, and how many each has brought."""
 
 
-def submit_allgather(world: World, name: str, value: Any, *, group: Group = NO_GROUP) -> Handle:
+def submit_allgather(
+    world: World, name: str, value: Any, *, group: Group = NO_GROUP, is_gradient: bool = False
+) -> Handle:
     """Start to gather rows under a name that is final.
 
     Args:
@@ -32,6 +34,7 @@ def submit_allgather(world: World, name: str, value: Any, *, group: Group = NO_G
         name: Under which they meet.
         value: This rank's rows; they must not change before the end.
         group: What is to be gathered together with others.
+        is_gradient: Whether it counts as gradient bytes of the step.
 
     Returns:
         A handle whose result is `Gathered`.
@@ -41,7 +44,7 @@ def submit_allgather(world: World, name: str, value: Any, *, group: Group = NO_G
         EngineError: If the world is lost.
     """
     source = checked_rows(name, value)
-    return start_allgather(world, name, any_operand(source), _gathered(source), group=group)
+    return start_allgather(world, name, any_operand(source), _gathered(source), group=group, is_gradient=is_gradient)
 
 
 def allgather_async(array: Any, *, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:

@@ -17,7 +17,9 @@ Slices = tuple[Array, Array]
 """Values, and the rows of the dense array that they belong to; a row that is named twice has the values' sum."""
 
 
-def submit_sparse_allreduce(world: World, name: str, values: Any, indices: Any, op: ReduceOp) -> HandleGroup:
+def submit_sparse_allreduce(
+    world: World, name: str, values: Any, indices: Any, op: ReduceOp, *, is_gradient: bool = False
+) -> HandleGroup:
     """Start to combine row-sparse arrays under a name that is final.
 
     Args:
@@ -26,6 +28,7 @@ def submit_sparse_allreduce(world: World, name: str, values: Any, indices: Any, 
         values: Shape (rows, ...); as many rows as this rank has.
         indices: Shape (rows,): where each of them stands.
         op: `Average` or `Sum`.
+        is_gradient: Whether it counts as gradient bytes of the step.
 
     Returns:
         A handle whose result is `Slices`; rows that several ranks brought are in it several times.
@@ -36,7 +39,9 @@ def submit_sparse_allreduce(world: World, name: str, values: Any, indices: Any, 
     """
     check_sparse_reduction(op)
     parts = {"values": values, "indices": indices}
-    handles = [submit_allgather(world, f"{name}.{part}", array) for part, array in parts.items()]
+    handles = [
+        submit_allgather(world, f"{name}.{part}", array, is_gradient=is_gradient) for part, array in parts.items()
+    ]
 
     def finish(results: list[Gathered]) -> Slices:
         (all_values, _), (all_indices, _) = results

@@ -223,7 +223,7 @@ class _Sparse:
 
     def start(self, world: World, inputs: Iterator[Array]) -> Handle:
         """Submit it."""
-        return submit_sparse_allreduce(world, self.name, next(inputs), next(inputs), self._op)
+        return submit_sparse_allreduce(world, self.name, next(inputs), next(inputs), self._op, is_gradient=True)
 
     def unpack(self, results: Iterator[Any]) -> Any:
         """Return the combined gradient."""

@@ -18,12 +18,21 @@ from .buffers import check_tensor, rows_of, tensor_of
 class Allgather:
     """What an allgather was asked for, and after it which of the rows are this rank's."""
 
-    def __init__(self, operation: str, name: str | None, process_set: ProcessSet, *, is_grouped: bool = False) -> None:
-        """Describe the call; see `Allreduce`."""
+    def __init__(
+        self,
+        operation: str,
+        name: str | None,
+        process_set: ProcessSet,
+        *,
+        is_grouped: bool = False,
+        is_gradient: bool = False,
+    ) -> None:
+        """Describe the call; see `Allreduce`, and `start_allgather` for `is_gradient`."""
         self._operation = operation
         self._name = name
         self._process_set = process_set
         self._is_grouped = is_grouped
+        self._is_gradient = is_gradient
         self._own_rows: dict[int, tuple[int, int]] = {}  # by position: the first one, and how many
 
     def start(self, tensors: Sequence[torch.Tensor]) -> list[Handle]:
@@ -43,7 +52,7 @@ class Allgather:
                 return tensor_of(result, source)
 
             name = f"{base}.{position}" if self._is_grouped else base
-            handles.append(start_allgather(world, name, source, finish, group=group))
+            handles.append(start_allgather(world, name, source, finish, group=group, is_gradient=self._is_gradient))
         return handles
 
     def forward(self, tensors: Tensors) -> Tensors:

@@ -257,7 +257,8 @@ class GradientReducer:
                 parameter.grad = plan.compression.decompress(dense, context).to_sparse(sparse_dimensions)
 
             return self._start(world, entry, dense, finish_sparse)
-        return _Sparse(parameter, sparse_allreduce_async(gradient, entry.name, plan.reduction.op, self._process_set))
+        handle = sparse_allreduce_async(gradient, entry.name, plan.reduction.op, self._process_set, is_gradient=True)
+        return _Sparse(parameter, handle)
 
 
 class _Sparse(Handle):

@@ -10,11 +10,16 @@ from ringtune.handles import HandleGroup
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import Average, ReduceOp, Sum, reduction_of, world_of
 
-from .allgather import allgather_async
+from .allgather import Allgather
 
 
 def sparse_allreduce_async(
-    tensor: torch.Tensor, name: str | None, op: ReduceOp, process_set: ProcessSet = global_process_set
+    tensor: torch.Tensor,
+    name: str | None,
+    op: ReduceOp,
+    process_set: ProcessSet = global_process_set,
+    *,
+    is_gradient: bool = False,
 ) -> HandleGroup:
     """Start to combine a sparse tensor over all ranks.
 
@@ -23,6 +28,7 @@ def sparse_allreduce_async(
         name: Under which the ranks' tensors meet.
         op: `Average` or `Sum`.
         process_set: Over which ranks.
+        is_gradient: Whether it counts as gradient bytes of the step, which the tuner measures.
 
     Returns:
         A handle for `synchronize`, which, as in Horovod, may also be called; the result is a new coalesced tensor.
@@ -38,8 +44,12 @@ def sparse_allreduce_async(
     world = world_of(process_set)
     own = tensor.detach().coalesce()
     base = world.handles.name_for("sparse_allreduce", name)
-    indices = allgather_async(own.indices().t().contiguous(), f"{base}.indices", process_set)
-    values = allgather_async(own.values(), f"{base}.values", process_set)
+    parts = {"indices": own.indices().t().contiguous(), "values": own.values()}
+    handles = [
+        handle
+        for part, rows in parts.items()
+        for handle in Allgather("allgather", f"{base}.{part}", process_set, is_gradient=is_gradient).start([rows])
+    ]
     divisor = world.size if op == Average else 1
 
     def finish(results: list[Any]) -> torch.Tensor:
@@ -47,7 +57,7 @@ def sparse_allreduce_async(
         summed = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape, check_invariants=False).coalesce()
         return summed if divisor == 1 else _divided(summed, divisor)
 
-    return HandleGroup([indices, values], finish)
+    return HandleGroup(handles, finish)
 
 
 def _divided(tensor: torch.Tensor, divisor: int) -> torch.Tensor:

@@ -91,6 +91,9 @@ Status MpiLinks::pause(const Transfer& transfer, Quiet& quiet) {
   if (const std::optional<Failure> failure = transport_.failure()) {
     return failure->status();
   }
+  if (transport_.is_interrupted(quiet.since_ns)) {
+    return give_up_interrupted(transport_);
+  }
   if (now - quiet.since_ns >= timeout_ns_) {
     return fail_after_timeout(transfer);
   }

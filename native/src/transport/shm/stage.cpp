@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/pause.h"
 #include "base/text.h"
+#include "transport/first_failure.h"
 #include "transport/peer_name.h"
 #include "transport/shm/failure_record.h"
 
@@ -23,6 +24,9 @@ namespace {
 // waiter that spins keeps the peer from running at all, and one that sleeps too early pays for being woken.
 constexpr int kSpins = 200;
 constexpr int kYields = 500;
+// On a machine that is busy elsewhere so many yields may take half a minute, in which nobody looks at anything else.
+constexpr int64_t kMaxYieldNs = 100 * kNsPerMs;
+constexpr int kYieldsPerLook = 16;
 // Bounds the time in which a timeout is noticed; wake-ups come by the doorbell.
 constexpr int64_t kSleepNs = 100 * kNsPerMs;
 
@@ -35,14 +39,24 @@ constexpr uint64_t kMaxDepth = 4;
 
 template <typename Condition>
 bool poll_briefly(int spins, Condition is_done) {
-  for (int i = 0; i < spins + kYields; ++i) {
+  for (int spin = 0; spin < spins; ++spin) {
     if (is_done()) {
       return true;
     }
-    if (i < spins) {
-      pause_briefly();
-    } else {
-      sched_yield();
+    pause_briefly();
+  }
+  int64_t limit_ns = 0;
+  for (int yield = 0; yield < kYields; ++yield) {
+    if (is_done()) {
+      return true;
+    }
+    sched_yield();
+    if (yield % kYieldsPerLook == kYieldsPerLook - 1) {
+      const int64_t now = now_ns();
+      limit_ns = limit_ns == 0 ? now + kMaxYieldNs : limit_ns;
+      if (now > limit_ns) {
+        return false;
+      }
     }
   }
   return false;
@@ -71,14 +85,14 @@ int core_count() {
 
 }  // namespace
 
-Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns,
-             std::function<int()> silent_rank, LapTimes* laps)
+Stage::Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns, Transport* transport,
+             LapTimes* laps)
     : segment_(std::move(segment)),
       layout_(layout),
       rank_(layout.local_rank()),
       timeout_ns_(timeout_ns),
       spins_(segment_->local_size() <= core_count() ? kSpins : 0),
-      silent_rank_(std::move(silent_rank)),
+      transport_(transport),
       laps_(laps) {}
 
 Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
@@ -170,17 +184,41 @@ Status Stage::poll_and_sleep(int first, int last, Phase phase, uint64_t count) {
     return Status::ok_status();
   }
   Doorbell& doorbell = segment_->block(rank_).doorbell;
-  const int64_t limit_ns = now_ns() + timeout_ns_;
-  while (now_ns() <= limit_ns) {
+  const int64_t since_ns = now_ns();
+  while (now_ns() <= since_ns + timeout_ns_) {
     const uint32_t ticket = doorbell.announce(Sleeper::kDriver);
     const bool is_through = is_done();
     if (is_through || has_failure(*segment_)) {
       doorbell.cancel(Sleeper::kDriver);
       return is_through ? Status::ok_status() : read_failure(*segment_)->status();
     }
+    if (Status s = check_hope(first, last, phase, count, since_ns); !s.ok()) {
+      doorbell.cancel(Sleeper::kDriver);
+      return s;
+    }
     doorbell.sleep(Sleeper::kDriver, ticket, kSleepNs);
   }
   return fail_after_timeout(first, last, phase, count);
+}
+
+Status Stage::check_hope(int first, int last, Phase phase, uint64_t count, int64_t since_ns) {
+  for (int rank = first; rank < last; ++rank) {
+    // In this order: what a rank shows before it leaves is seen once its departure is.
+    if (segment_->block(rank).has_departed.load() != 0 && !is_reached(rank, phase, count)) {
+      return fail_departed(rank);
+    }
+  }
+  const bool is_interrupted = transport_ != nullptr && transport_->is_interrupted(since_ns);
+  return is_interrupted ? give_up_interrupted(*transport_) : Status::ok_status();
+}
+
+Status Stage::fail_departed(int rank) {
+  const int world_rank = layout_.local_ranks()[static_cast<size_t>(rank)];
+  record_failure(*segment_, {StatusCode::kPeerLostError, world_rank,
+                             "rank " + std::to_string(world_rank) +
+                                 " left the job (shutdown) while other ranks wait for it in a collective that it had "
+                                 "submitted; synchronize every operation before shutdown()"});
+  return read_failure(*segment_)->status();
 }
 
 Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t count) {
@@ -192,7 +230,7 @@ Status Stage::fail_after_timeout(int first, int last, Phase phase, uint64_t coun
   }
   int culprit = missing.empty() ? kNoCulprit : missing.front();
   std::string cause;
-  if (const int silent = silent_rank_ ? silent_rank_() : kNoCulprit; silent != kNoCulprit) {
+  if (const int silent = transport_ != nullptr ? transport_->silent_rank() : kNoCulprit; silent != kNoCulprit) {
     culprit = silent;
     cause = peer_name(layout_, {}, silent) + " has fallen silent; ";
   } else if (layout_.host_count() > 1) {

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "base/lap_times.h"
@@ -19,6 +18,7 @@
 #include "transport/failure.h"
 #include "transport/layout.h"
 #include "transport/shm/segment.h"
+#include "transport/transport.h"
 
 namespace ringtune {
 
@@ -26,9 +26,10 @@ enum class Phase : uint8_t { kStaged, kReduced, kDrained, kPosted };
 
 class Stage {
  public:
-  // `silent_rank` as in Transport; none where nobody could know of one. `laps`, if given, must outlive the stage.
-  Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns,
-        std::function<int()> silent_rank = nullptr, LapTimes* laps = nullptr);
+  // `transport` of the same rank: who has fallen silent, and whether to go on waiting; none where nobody could know.
+  // Both it and `laps`, if given, must outlive the stage.
+  Stage(std::shared_ptr<Segment> segment, const Layout& layout, int64_t timeout_ns, Transport* transport = nullptr,
+        LapTimes* laps = nullptr);
 
   int local_rank() const { return rank_; }
   int local_size() const { return segment_->local_size(); }
@@ -67,6 +68,9 @@ class Stage {
   // Waits until the ranks [first, last) have counted to `count`.
   Status wait(int first, int last, Phase phase, uint64_t count);
   Status poll_and_sleep(int first, int last, Phase phase, uint64_t count);
+  // An error where a rank that is waited for has left the job, or who waits wants out.
+  Status check_hope(int first, int last, Phase phase, uint64_t count, int64_t since_ns);
+  Status fail_departed(int rank);
   Status fail_after_timeout(int first, int last, Phase phase, uint64_t count);
   void await_better_news() const;
   void end_lap(Lap lap) {
@@ -78,7 +82,7 @@ class Stage {
   int rank_;
   int64_t timeout_ns_;
   int spins_;
-  std::function<int()> silent_rank_;
+  Transport* transport_;
   LapTimes* laps_;
   uint64_t base_ = 0;  // number of the operation's first chunk
   uint64_t chunks_ = 0;

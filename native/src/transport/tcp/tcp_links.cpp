@@ -146,6 +146,9 @@ Status TcpLinks::pause(const Exchange& awaited, Quiet& quiet) {
   if (quiet.since_ns == 0) {
     quiet.since_ns = now;
   }
+  if (transport_.is_interrupted(quiet.since_ns)) {
+    return give_up_interrupted(transport_);
+  }
   const int64_t left_ns = timeout_ns_ - (now - quiet.since_ns);
   if (left_ns <= 0) {
     return fail_after_timeout(awaited);

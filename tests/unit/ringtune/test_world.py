@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a world hands on to those of some of its ranks."""
+
+import pytest
+
+from ringtune.rendezvous import Layout
+from ringtune.settings import Settings
+from ringtune.world import part_settings
+
+TWO_HOSTS = Layout(0, (0, 0, 1, 1))
+EACH_APART = Layout(0, (0, 1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "ranks", "expected"),
+    [
+        (TWO_HOSTS, [2, 3], "auto"),
+        (TWO_HOSTS, [0, 1], "auto"),
+        (TWO_HOSTS, [1, 2], "mpi"),
+        (TWO_HOSTS, [0, 1, 2, 3], "mpi"),
+        (EACH_APART, [0, 1], "mpi"),
+    ],
+)
+def test_ranks_of_one_host_share_its_memory_where_mpi_joins_the_hosts(
+    layout: Layout, ranks: list[int], expected: str
+) -> None:
+    """A process set inside a host needs no MPI; on one machine, where MPI was asked for, each rank is a host."""
+    settings = Settings.from_environment({"RINGTUNE_TRANSPORT": "mpi", "RINGTUNE_CYCLE_MS": "2"})
+
+    part = part_settings(settings, layout, ranks)
+
+    assert expected == part.transport
+    assert 2.0 == part.given["RINGTUNE_CYCLE_MS"]
+
+
+@pytest.mark.parametrize("transport", ["auto", "tcp"])
+def test_other_transports_are_handed_on(transport: str) -> None:
+    """Who asks for TCP gets it everywhere."""
+    settings = Settings.from_environment({"RINGTUNE_TRANSPORT": transport})
+
+    assert settings is part_settings(settings, TWO_HOSTS, [2, 3])

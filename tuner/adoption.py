@@ -10,7 +10,7 @@ from .budget import adoption_steps
 from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
-from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_variance
+from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_noise
 from .phases import SHORT_WINDOW_STEPS, RunState
 from .sample import Phase
 from .stopping import MIN_EXPECTED_GAIN
@@ -72,7 +72,7 @@ def compare(state: RunState, challenger: Config) -> Decision:
     """
     total, steps = state.settings.adoption_pairs, _window_steps(state)
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    test = PairedTest(expected_pair_variance(state.book.trials(), steps))
+    test = PairedTest(expected_pair_noise(state.book.trials(), steps))
     for _ in range(ATTEMPTS_PER_PAIR * total):
         is_out_of_steps = state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if test.pairs else 0)
         if len(test.pairs) == total or test.is_plain or is_out_of_steps:

@@ -9,15 +9,18 @@ import math
 from dataclasses import dataclass
 
 from .measuring import SETTLE_STEPS
-from .paired_test import MIN_PAIRS
+from .paired_test import CONFIDENCE, MIN_PAIRS, PairNoise
+from .student_t import student_t_quantile
 
 ADOPTION_SHARE = 0.4
 """Of the budget, that the adoption test is given at most."""
 SPARE_SHARE = 1 / 8
 """A pause of the job voids a pair, and without another the best config would be dropped for want of a test; so one is
 kept in reserve where it takes no more of the budget than this."""
-STANDARD_ERRORS = 3.3
-"""By so many standard errors a gain should be above zero: 1.96 to be shown, 1.3 more so that luck rarely decides."""
+SPARE_STANDARD_ERRORS = 1.3
+"""By so many standard errors a gain should be more than what is just shown, so that luck rarely decides."""
+MOST_PAIRS = 100
+"""More are never planned for."""
 
 EXPLORATION_GRACE_S = 60.0
 EXPLORATION_SHARE = 0.03
@@ -48,14 +51,19 @@ class ExplorationAccount:
         self.spent_s += max(cost_s, 0.0)
 
 
-def pairs_needed(gain: float, pair_variance: float) -> int:
-    """Return how many pairs should show a gain.
+def pairs_needed(gain: float, noise: PairNoise) -> int:
+    """Return how many pairs should show a gain, MOST_PAIRS at most.
 
     Args:
         gain: Expected, as ln(baseline / challenger), above zero.
-        pair_variance: Of ln(baseline / challenger) of a pair.
+        noise: Of ln(baseline / challenger) of a pair.
     """
-    return max(math.ceil(pair_variance * (STANDARD_ERRORS / gain) ** 2), MIN_PAIRS)
+    for pairs in range(MIN_PAIRS, MOST_PAIRS):
+        freedom = pairs - 1 + noise.weight_beside(pairs)
+        errors = student_t_quantile(freedom, 0.5 + CONFIDENCE / 2) + SPARE_STANDARD_ERRORS
+        if gain >= errors * math.sqrt(noise.variance / pairs):
+            return pairs
+    return MOST_PAIRS
 
 
 def adoption_steps(pairs: int, window_steps: int) -> int:
@@ -63,18 +71,18 @@ def adoption_steps(pairs: int, window_steps: int) -> int:
     return pairs * (2 * window_steps + SETTLE_STEPS) + SETTLE_STEPS
 
 
-def reserved_steps(max_steps: int, gain: float | None, pair_variance: float, window_steps: int) -> float:
+def reserved_steps(max_steps: int, gain: float | None, noise: PairNoise, window_steps: int) -> float:
     """Return what the search leaves for the adoption test.
 
     Args:
         max_steps: The budget.
         gain: Expected of the best config known, as ln(baseline / challenger); None where it is not worth a test.
-        pair_variance: Of ln(baseline / challenger) of a pair.
+        noise: Of ln(baseline / challenger) of a pair.
         window_steps: Of a window of the test.
     """
     spare = int(adoption_steps(1, window_steps) <= SPARE_SHARE * max_steps)
     least = adoption_steps(MIN_PAIRS + spare, window_steps)
     if gain is None:
         return least
-    wanted = adoption_steps(pairs_needed(gain, pair_variance) + spare, window_steps)
+    wanted = adoption_steps(pairs_needed(gain, noise) + spare, window_steps)
     return max(min(wanted, ADOPTION_SHARE * max_steps), least)

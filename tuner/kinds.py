@@ -9,6 +9,7 @@ uniform numbers give a sensible spread over the values).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from .config import Value
@@ -88,7 +89,7 @@ class NumberParameter:
         indicators = [float(_is_same(value, special)) for special in self.special]
         if any(indicators):
             return [*indicators, NEUTRAL]
-        low, high = self._scaled(self.low), self._scaled(self.high)
+        low, high = self._bounds
         share = (self._scaled(float(value)) - low) / (high - low)
         return [*indicators, min(max(share, 0.0), 1.0)]
 
@@ -125,8 +126,12 @@ class NumberParameter:
             return int(min(max(round(number / self.step) * self.step, self.low), self.high))
         return float(min(max(float(f"{number:.{SIGNIFICANT_DIGITS}g}"), self.low), self.high))
 
+    @cached_property
+    def _bounds(self) -> tuple[float, float]:
+        return self._scaled(self.low), self._scaled(self.high)
+
     def _number(self, share: float) -> Value:
-        low, high = self._scaled(self.low), self._scaled(self.high)
+        low, high = self._bounds
         return self.nearest(self._unscaled(low + min(max(share, 0.0), 1.0) * (high - low)))
 
     def _scaled(self, number: float) -> float:

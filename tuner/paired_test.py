@@ -27,8 +27,13 @@ FUTILITY_PAIRS = 4
 """From so many pairs on, the test ends when even the upper bound is below zero."""
 MIN_PAIRS = 2
 """An interval needs two pairs."""
-SAMPLES_WEIGHT = 6
-"""What the samples before the test say of the noise counts as much as so many pairs; one less with each beyond two."""
+LEAST_WEIGHT, MOST_WEIGHT = 2, 6
+"""What the samples before the test say of the noise counts as much as so many pairs; one less with each beyond two.
+
+The least where too few windows of the baseline say how much windows differ, else one more than there are: resting on
+WINDOW_STD, a test of two pairs would err in 6 of 100 cases on a machine whose windows differ by 2 %
+(benchmarks.adoption_error).
+"""
 MIN_BASELINES = 3
 """So many windows of the baseline say how much windows differ."""
 WINDOW_STD = 0.008
@@ -47,56 +52,73 @@ class Interval:
     high: float
 
 
+@dataclass(frozen=True)
+class PairNoise:
+    """What the samples before the test say of s^2.
+
+    Attributes:
+        variance: What s^2 should be.
+        weight: As how many pairs it counts beside two.
+    """
+
+    variance: float
+    weight: int = MOST_WEIGHT
+
+    def weight_beside(self, pairs: int) -> int:
+        """Return as how many pairs it counts beside so many."""
+        return max(self.weight - max(pairs - MIN_PAIRS, 0), 0)
+
+
 @dataclass
 class PairedTest:
     """Pairs as they come, and what they say.
 
     Attributes:
-        expected_variance: What the samples before the test say of s^2.
+        expected: What the samples before the test say of s^2.
         pairs: Those measured.
     """
 
-    expected_variance: float
+    expected: PairNoise
     pairs: list[Pair] = field(default_factory=list)
 
     @property
     def interval(self) -> Interval:
         """The speed-up with its 95 % interval; needs MIN_PAIRS pairs."""
-        return speedup_interval(self.pairs, self.expected_variance)
+        return speedup_interval(self.pairs, self.expected)
 
     @property
     def is_plain(self) -> bool:
         """Whether more pairs would not change the answer."""
         if len(self.pairs) < MIN_PAIRS:
             return False
-        if speedup_interval(self.pairs, self.expected_variance, EARLY_CONFIDENCE).low > 0:
+        if speedup_interval(self.pairs, self.expected, EARLY_CONFIDENCE).low > 0:
             return True
         return len(self.pairs) >= FUTILITY_PAIRS and self.interval.high < 0
 
 
 def speedup_interval(
-    pairs: Sequence[Pair], expected_variance: float | None = None, confidence: float = CONFIDENCE
+    pairs: Sequence[Pair], expected: PairNoise | None = None, confidence: float = CONFIDENCE
 ) -> Interval:
     """Return exp(mean d) - 1 with a two-sided interval of Student's t over the pairs.
 
     Args:
         pairs: At least MIN_PAIRS, of step times above zero.
-        expected_variance: What the samples before the test say of s^2; None: the pairs alone count.
+        expected: What the samples before the test say of s^2; None: the pairs alone count.
         confidence: Of the interval.
     """
     d = [math.log(baseline / challenger) for baseline, challenger in pairs]
     freedom = len(d) - 1
     squares = freedom * variance(d)
-    if expected_variance is not None:
-        weight = max(SAMPLES_WEIGHT - (len(d) - MIN_PAIRS), 0)
+    if expected is not None:
+        weight = expected.weight_beside(len(d))
         freedom += weight
-        squares += weight * expected_variance
+        squares += weight * expected.variance
     margin = student_t_quantile(freedom, 0.5 + confidence / 2) * math.sqrt(squares / freedom / len(d))
     mean = fmean(d)
     return Interval(math.expm1(mean), math.expm1(mean - margin), math.expm1(mean + margin))
 
 
-def expected_pair_variance(trials: Sequence[Trial], window_steps: int) -> float:
+def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise:
     """Return what samples say of s^2: twice the variance of a window's ln(median).
 
     It is the larger of what the scatter of the steps lets expect, and of what the baseline's windows differ by, which a
@@ -114,4 +136,5 @@ def expected_pair_variance(trials: Sequence[Trial], window_steps: int) -> float:
     )
     baselines = trials[0].log_step_ms
     between = variance(baselines) if len(baselines) >= MIN_BASELINES else 0.0
-    return 2.0 * max(scatter + WINDOW_STD**2, between)
+    weight = LEAST_WEIGHT if len(baselines) < MIN_BASELINES else min(len(baselines) + 1, MOST_WEIGHT)
+    return PairNoise(2.0 * max(scatter + WINDOW_STD**2, between), weight)

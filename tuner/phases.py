@@ -11,7 +11,7 @@ from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
-from .paired_test import MIN_PAIRS, expected_pair_variance
+from .paired_test import MIN_PAIRS, expected_pair_noise
 from .sample import Phase, Sample, StepTimes
 from .settings import RunSettings
 from .stopping import MIN_EXPECTED_GAIN, Patience
@@ -101,8 +101,8 @@ class RunState:
         if self.settings.max_steps is None or self.expected_gain <= 0.0:
             return usual
         short = min(SHORT_WINDOW_STEPS, usual)
-        variance = expected_pair_variance(self.book.trials(), short)
-        return short if pairs_needed(self.expected_gain, variance) <= MIN_PAIRS else usual
+        noise = expected_pair_noise(self.book.trials(), short)
+        return short if pairs_needed(self.expected_gain, noise) <= MIN_PAIRS else usual
 
     @property
     def baseline_ms(self) -> float:
@@ -236,7 +236,7 @@ def _reserved_steps(state: RunState) -> float:
         return 0.0
     gain = state.expected_gain if math.expm1(state.expected_gain) >= MIN_EXPECTED_GAIN else None
     steps = state.adoption_window_steps
-    return reserved_steps(limit, gain, expected_pair_variance(state.book.trials(), steps), steps)
+    return reserved_steps(limit, gain, expected_pair_noise(state.book.trials(), steps), steps)
 
 
 def _settle(state: RunState) -> list[Sample]:

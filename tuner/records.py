@@ -17,6 +17,8 @@ MAX_INTEGER = 2**64
 
 Json: TypeAlias = dict[str, Any]
 ConfigJson: TypeAlias = dict[str, Value]
+MAX_STEP_MS = 1e12
+"""Thirty years; the square of a larger number, from a file that was damaged, may be none."""
 
 
 class RecordError(ValueError):
@@ -179,8 +181,14 @@ def _is_value_of(name: str, hint: Any, value: object) -> bool:
     if not _matches(value, hint):
         return False
     if name == "step_ms":
-        return isinstance(value, dict) and all(_matches(value.get(key, ""), float | None) for key in STEP_MS_KEYS)
+        return isinstance(value, dict) and all(_is_step_ms(value.get(key, "")) for key in STEP_MS_KEYS)
     return value is None or name not in ENUMS or value in ENUMS[name]
+
+
+def _is_step_ms(value: object) -> bool:
+    if isinstance(value, (int, float)):
+        return _is_scalar(value, float) and abs(value) <= MAX_STEP_MS
+    return value is None
 
 
 def _matches(value: object, hint: Any) -> bool:

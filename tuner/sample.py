@@ -11,6 +11,8 @@ from .config import Config
 
 MAD_TO_STD = 1.4826
 """Standard deviation over median absolute deviation, for normal noise."""
+MOST_SPREAD = 1e3
+"""A MAD of so many medians, or more, says that nothing is known; its square is still a number."""
 MEDIAN_VARIANCE = math.pi / 2
 """Variance of a median over that of a mean, of many normal numbers."""
 
@@ -112,7 +114,7 @@ class Sample:
     @property
     def log_median_variance(self) -> float:
         """The variance of ln(median step time) that the scatter of the steps explains, as if they were independent."""
-        relative = MAD_TO_STD * self.step_times.mad / self.step_times.median
+        relative = min(MAD_TO_STD * self.step_times.mad / self.step_times.median, MOST_SPREAD)
         return MEDIAN_VARIANCE * relative**2 / max(self.steps, 1)
 
     @classmethod

@@ -4,7 +4,9 @@
 The vector has the coordinates of the *free* parameters only, in the order of the parameters, each in [0, 1].
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +59,7 @@ class SearchSpace:
         self.fixed = Config({name: self._by_name[name].check(value) for name, value in fixed.items()})
         self.free: tuple[Parameter, ...] = tuple(p for p in self.parameters if p.name not in self.fixed)
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """The length of an encoded config."""
         return sum(parameter.coordinates for parameter in self.free)
@@ -88,7 +90,12 @@ class SearchSpace:
 
     def encode(self, config: Mapping[str, Value]) -> Vector:
         """Return the coordinates of a legal config, shape (dimension,), each in [0, 1]."""
-        return np.array([x for parameter in self.free for x in parameter.encode(config[parameter.name])], dtype=float)
+        return np.array(self._coordinates(config), dtype=float)
+
+    def encode_all(self, configs: Sequence[Mapping[str, Value]]) -> Vector:
+        """Return the coordinates of legal configs, a row each, shape (n, dimension)."""
+        rows = [self._coordinates(config) for config in configs]
+        return np.array(rows, dtype=float).reshape(len(rows), self.dimension)
 
     def decode(self, vector: Sequence[float] | Vector) -> Config:
         """Return the legal config nearest to `vector`, shape (dimension,); coordinates outside [0, 1] are clipped.
@@ -96,13 +103,14 @@ class SearchSpace:
         Raises:
             SpaceError: If the vector has another length or a coordinate that is not finite.
         """
-        if len(vector) != self.dimension or not np.all(np.isfinite(vector)):
+        coordinates = [float(x) for x in vector]
+        if len(coordinates) != self.dimension or not all(map(math.isfinite, coordinates)):
             raise SpaceError(f"a vector of {self.dimension} finite coordinates is needed, not {list(vector)!r}")
         values: dict[str, Value] = {}
         start = 0
         for parameter in self.free:
             end = start + parameter.coordinates
-            values[parameter.name] = parameter.decode([float(x) for x in vector[start:end]])
+            values[parameter.name] = parameter.decode(coordinates[start:end])
             start = end
         return self._complete(values)
 
@@ -113,7 +121,7 @@ class SearchSpace:
 
     def random(self, rng: np.random.Generator) -> Config:
         """Return a random config."""
-        return self.at_quantiles(rng.random(len(self.free)))
+        return self.at_quantiles(rng.random(len(self.free)).tolist())
 
     def default(self) -> Config:
         """Return the built-in defaults of the free parameters, with the fixed values."""
@@ -134,6 +142,9 @@ class SearchSpace:
             return cls([parameter_from_json(item) for item in data["parameters"]], data["fixed"])
         except (KeyError, TypeError, AttributeError) as error:
             raise SpaceError("this is no description of a search space") from error
+
+    def _coordinates(self, config: Mapping[str, Value]) -> list[float]:
+        return [x for parameter in self.free for x in parameter.encode(config[parameter.name])]
 
     def _complete(self, free_values: Mapping[str, Value]) -> Config:
         values = {**self.fixed, **free_values}

@@ -11,10 +11,11 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from .log import TuningLog
-from .log_reader import RunLog, read_log
+from .log_reader import LogContents, RunLog, read_log
 from .records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleRecord, record_to_json
 from .sample import Phase
 
@@ -61,11 +62,20 @@ class StudyStore:
         Raises:
             OSError: If the file is there and cannot be read.
         """
+        return self.contents().runs
+
+    def contents(self) -> LogContents:
+        """Return the same, with the lines that are no records.
+
+        Raises:
+            OSError: If the file is there and cannot be read.
+        """
         try:
-            runs = read_log(self.path).runs
+            contents = read_log(self.path)
         except FileNotFoundError:
-            return ()
-        return tuple(run for run in runs if run.run is not None and run.result is not None)
+            return LogContents((), (), 0)
+        runs = tuple(run for run in contents.runs if run.run is not None and run.result is not None)
+        return replace(contents, runs=runs)
 
     def keep(self, records: Sequence[Record]) -> None:
         """Append a run's records.

@@ -3,16 +3,24 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from threadpoolctl import threadpool_limits
 
 from ringtune import tuner
 from ringtune.errors import ConfigError
 
 from .problems import Sources, all_problems
 from .rivals import RIVALS
+
+NOT_COMPARED = frozenset(
+    ("report.py", "plots.py", "__main__.py", "optima.py", "review", "watch.py", "drift.py", "continuous.py")
+)
+"""Files and folders of the tuner and of this comparison on which no outcome depends."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +91,18 @@ class Contest:
                 yield found
             else:
                 missing.append(wanted)
-        with ProcessPoolExecutor(jobs) as pool:
+        with ProcessPoolExecutor(jobs, initializer=_compute_alone) as pool:
             futures = [pool.submit(run, self.sources, *wanted, self.budgets) for wanted in missing]
             for future in as_completed(futures):
                 if kept is not None:
                     kept.add(future.result())
                 yield future.result()
+
+
+def _compute_alone() -> None:
+    """Keep a process to one thread: libraries that a rival brings would start one for each core in every process."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    threadpool_limits(1)
 
 
 def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
@@ -161,10 +175,11 @@ class KeptOutcomes:
 
 
 def _sources_digest() -> str:
-    """Return what identifies the tuner and this comparison, but for what only shows results."""
+    """Return what identifies the tuner and this comparison, but for what only shows results, or comes after them."""
     folders = (Path(tuner.__file__).parent, Path(__file__).parent)
-    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-    ours = [path for path in sources if path.name not in ("report.py", "plots.py", "__main__.py", "optima.py")]
-    skipped = ("review", "testing.py")
-    digests = [path.read_bytes() for path in ours if not set(path.parts) & set(skipped)]
-    return hashlib.sha256(b"".join(digests)).hexdigest()[:16]
+    named = {f"{folder.name}/{path.relative_to(folder)}": path for folder in folders for path in folder.rglob("*.py")}
+    ours = sorted(name for name in named if not set(Path(name).parts) & NOT_COMPARED)
+    digest = hashlib.sha256()
+    for name in ours:
+        digest.update(f"{name}\n".encode() + named[name].read_bytes())
+    return digest.hexdigest()[:16]

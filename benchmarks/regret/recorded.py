@@ -15,6 +15,8 @@ from ringtune.tuner.parameters import engine_parameters
 from .table import Table, TableProblem
 
 SUFFIX = ".jsonl.gz"
+PREFIX = "recorded_"
+"""Of names: a surface's file may be called as a scenario of the simulator is."""
 
 
 def recorded_problems(folder: Path) -> list[TableProblem]:
@@ -39,7 +41,7 @@ def recorded_problem(path: Path) -> TableProblem:
     }
     algorithms = sorted({str(config["allreduce_algorithm"]) for config in cells} - {"auto"})
     table = Table(
-        name=path.name.removesuffix(SUFFIX),
+        name=PREFIX + path.name.removesuffix(SUFFIX),
         kind="recorded",
         space=measured_space(engine_parameters(algorithms), list(cells), baseline),
         baseline=baseline,

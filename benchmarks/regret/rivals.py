@@ -29,6 +29,7 @@ from ringtune.tuner.trials import BASELINE_ID, TrialBook
 from .knowledge import WINDOW_STEPS, PriorsOf, cost_model, earlier_job, falsehoods, nothing
 from .ledger import Ledger
 from .problem import Problem
+from .recalling import RecallingDesigner
 
 BASELINE_EVERY = 10
 """Rivals measure the baseline once, and again before every tenth sample, so that all tell drift from a gain."""
@@ -60,13 +61,13 @@ def policy(designer: str, priors_of: PriorsOf) -> Rival:
 
     def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
         picks = {}
-        priors = priors_of(problem, seed)
+        space, priors = problem.target(seed).space(), priors_of(problem, seed)
+        chosen = RecallingDesigner(make_designer(designer, space, seed, priors))
         for budget in budgets:
             target = Ledger(problem.target(seed), problem.baseline_ms)
             settings = RunSettings(
                 max_samples=budget, max_steps=budget, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed
             )
-            chosen = make_designer(designer, target.space(), seed, priors)
             result = TuningRun(target, chosen, settings, open_log(None), SilentObserver(), clock=target.clock).run()
             picks[budget] = Pick(result.config, target.slow_down, target.later_cost)
         return picks

@@ -74,13 +74,7 @@ class SimulatedProblem(Problem):
 
     def target(self, seed: int) -> SimulatedTarget:
         """Return the job as a new target."""
-        if not self.is_inert:
-            return self.scenario.target(seed)
-        asked = self.scenario
-        baseline = default_config().replace(asked.baseline)
-        return InertTarget(
-            asked.job, asked.cluster, machine=asked.machine, noise=asked.noise, baseline=baseline, seed=seed
-        )
+        return (InertTarget if self.is_inert else KnownTarget)(self.scenario, self.truth, seed)
 
     def step_ms(self, config: Config) -> float:
         """Return a config's noise-free step time, milliseconds."""
@@ -103,7 +97,27 @@ class SimulatedProblem(Problem):
         return CostModelPrior(shape, fitted_costs(CALL_BYTES, seconds, ring_size))
 
 
-class InertTarget(SimulatedTarget):
+class KnownTarget(SimulatedTarget):
+    """A scenario's job whose noise-free step times are asked of another target, which computes each but once."""
+
+    def __init__(self, scenario: Scenario, truth: SimulatedTarget, seed: int) -> None:
+        """Start the job; `truth` is the same scenario's."""
+        super().__init__(
+            scenario.job,
+            scenario.cluster,
+            machine=scenario.machine,
+            noise=scenario.noise,
+            baseline=default_config().replace(scenario.baseline),
+            seed=seed,
+        )
+        self._truth = truth
+
+    def step_ms(self, config: Config, slowest: float = 1.0) -> float:
+        """Return the noise-free step time in milliseconds if the slowest rank computes `slowest` times as long."""
+        return self._truth.step_ms(config, slowest)
+
+
+class InertTarget(KnownTarget):
     """A job that runs its baseline whatever is asked for."""
 
     def apply(self, config: Config) -> int:

@@ -32,6 +32,8 @@ MOST_STDS = 6.0
 """So far from what is known beforehand constants are looked for."""
 TOLERANCE = 1e-4
 """Of the sum of squares, relative: what is gained below it is far below the noise."""
+DIFFERENCE = 1e-6
+"""Of the logarithm of a factor, for derivatives."""
 MOST_EVALUATIONS = 40
 
 
@@ -41,9 +43,9 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
     Args:
         costs: The constants.
         scales: Of work inside a host, of work per tensor and batch, of the links' latency, of their seconds per
-            byte, and of those where all ranks of a host send at once; shape (5,).
+            byte, and of those where all ranks of a host send at once; shape (5,), or of k sets at once (5, k, 1).
     """
-    inside, control, latency, alone, together = (float(scale) for scale in scales)
+    inside, control, latency, alone, together = scales
     link = replace(
         costs.link,
         latency_s=latency * costs.link.latency_s,
@@ -86,9 +88,23 @@ def calibrated(
     usual = float(measured[0]) + np.log(USUAL_COMPUTE_SHARE)
     stds = np.array([*SCALE_STDS, COMPUTE_STD])
 
+    def residuals_of(thetas: Array) -> Array:
+        """Return the residuals of k vectors, shape (k, m + 6)."""
+        *scales, compute = np.exp(thetas.T)[:, :, None]
+        expected = step_s_under(knobs, job, scaled(costs, np.array(scales)), np.exp(usual) * compute)
+        of_each: Array = np.hstack([(np.log(expected) - measured) / MODEL_STD, thetas / stds])
+        return of_each
+
     def residuals(theta: Array) -> Array:
-        expected = step_s_under(knobs, job, scaled(costs, np.exp(theta[:-1])), float(np.exp(usual + theta[-1])))
-        return np.concatenate([(np.log(expected) - measured) / MODEL_STD, theta / stds])
+        (of_one,) = residuals_of(theta[None, :])
+        return np.asarray(of_one)
+
+    def jacobian(theta: Array) -> Array:
+        """Return the derivatives by differences, all at once, away from the bounds."""
+        forth = np.where(theta < 0.0, DIFFERENCE, -DIFFERENCE)
+        values = residuals_of(np.vstack([theta, theta + np.diag(forth)]))
+        derivatives: Array = ((values[1:] - values[0]) / forth[:, None]).T
+        return derivatives
 
     reach = MOST_STDS * stds
     low = np.array([*-reach[:-1], np.log(LEAST_COMPUTE_SHARE / USUAL_COMPUTE_SHARE)])
@@ -96,6 +112,6 @@ def calibrated(
     start = np.zeros(len(stds))
     with ONE_BLAS_THREAD.held():
         fit = least_squares(
-            residuals, start, bounds=(low, high), loss="soft_l1", ftol=TOLERANCE, max_nfev=MOST_EVALUATIONS
+            residuals, start, jacobian, (low, high), loss="soft_l1", ftol=TOLERANCE, max_nfev=MOST_EVALUATIONS
         )
     return scaled(costs, np.exp(fit.x[:-1])), float(np.exp(usual + fit.x[-1]))

@@ -7,9 +7,13 @@ communication challenge for MPP"); a and b come from a least-squares fit to meas
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+Constant: TypeAlias = float | NDArray[np.float64]
+"""One number, or where k sets of constants are asked about at once, an array of shape (k, 1)."""
 LEAST_CALL_S = 1e-7
 LEAST_BYTE_S = 1e-12
 
@@ -26,10 +30,10 @@ class LinkCosts:
         message_s: What handing a message to the system, or taking it, costs a core.
     """
 
-    latency_s: float = 60e-6
-    byte_s: float = 8e-9
-    together: float = 1.0
-    message_s: float = 3e-6
+    latency_s: Constant = 60e-6
+    byte_s: Constant = 8e-9
+    together: Constant = 1.0
+    message_s: Constant = 3e-6
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,13 @@ class EngineCosts:
         link: Of the links between hosts.
     """
 
-    call_s: float = 10e-6
-    byte_s: float = 0.2e-9
-    cycle_s: float = 40e-6
-    tensor_s: float = 2e-6
-    uncached_tensor_s: float = 1.5e-6
-    chunk_s: float = 2e-6
-    wake_s: float = 50e-6
+    call_s: Constant = 10e-6
+    byte_s: Constant = 0.2e-9
+    cycle_s: Constant = 40e-6
+    tensor_s: Constant = 2e-6
+    uncached_tensor_s: Constant = 1.5e-6
+    chunk_s: Constant = 2e-6
+    wake_s: Constant = 50e-6
     link: LinkCosts = LinkCosts()
 
 

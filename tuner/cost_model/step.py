@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from ringtune.tuner.config import Config
 from ringtune.tuner.parameters import AUTO, KIB
 
-from .costs import EngineCosts
+from .costs import Constant, EngineCosts
 
 Array = NDArray[np.float64]
 
@@ -117,8 +117,11 @@ def expected_step_s(job: JobShape, costs: EngineCosts, compute_s: float, configs
     return step_s_under(Knobs.of(configs, job), job, costs, compute_s)
 
 
-def step_s_under(knobs: Knobs, job: JobShape, costs: EngineCosts, compute_s: float) -> Array:
-    """Return the same as `expected_step_s`, of configs that were read once and are asked about often."""
+def step_s_under(knobs: Knobs, job: JobShape, costs: EngineCosts, compute_s: Constant) -> Array:
+    """Return the same as `expected_step_s`, of configs that were read once and are asked about often.
+
+    Of k sets of constants, each an array of shape (k, 1), it is of shape (k, m).
+    """
     backward_s = BACKWARD_SHARE * compute_s
     every_s, whole_s, work_s = _batch_costs(job, costs, knobs)
     rate = np.maximum(whole_s - every_s, 0.0) / backward_s
@@ -140,7 +143,7 @@ def _batch_costs(job: JobShape, costs: EngineCosts, knobs: Knobs) -> tuple[Array
     """Return what any batch costs, what one with all tensors costs, and what of that is computed inside the hosts."""
     tensors, is_fusing = float(len(job.gradient_bytes)), knobs.fusion_bytes > 0
     tensor_s = costs.tensor_s + (1.0 - knobs.is_cached) * costs.uncached_tensor_s * job.world_size
-    every_s = np.full_like(knobs.fusion_bytes, _negotiation_s(job, costs))
+    every_s = np.zeros_like(knobs.fusion_bytes) + _negotiation_s(job, costs)
     whole_s, work_s = every_s + tensors * tensor_s, tensors * tensor_s
     for sizes in job.fusable:
         largest = np.where(is_fusing, sum(sizes) / np.maximum(knobs.fusion_bytes, 1.0), len(sizes))
@@ -152,7 +155,7 @@ def _batch_costs(job: JobShape, costs: EngineCosts, knobs: Knobs) -> tuple[Array
     return every_s, whole_s, work_s
 
 
-def _negotiation_s(job: JobShape, costs: EngineCosts) -> float:
+def _negotiation_s(job: JobShape, costs: EngineCosts) -> Constant:
     """Return what one batch's request and response take."""
     is_one_host = len(job.ranks_per_host) == 1
     return costs.cycle_s + (0.0 if is_one_host else 2.0 * costs.link.latency_s)

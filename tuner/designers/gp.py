@@ -25,7 +25,7 @@ from ringtune.tuner.space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
 from .opening import opening_move
-from .spread import first_numbers, neighbour, redrawn
+from .spread import first_numbers, neighbours, redrawn
 
 if TYPE_CHECKING:
     from ringtune.tuner.gp.process import GaussianProcess
@@ -80,6 +80,8 @@ class GaussianProcessDesigner:
         # scipy takes half a second to import: only when a designer works, in its own thread.
         from ringtune.tuner.gp.process import most_probable_process  # noqa: PLC0415
 
+        if self._process is not None and tuple(trials) == self._trials:
+            return
         self._trials = tuple(trials)
         samples = [sample for trial in trials for sample in trial.samples if sample.valid]
         self._prior, self._process = None, None
@@ -147,7 +149,9 @@ class GaussianProcessDesigner:
         gains = self._gains(process, points, candidates, normals)
         for step in STEPS:
             best = [candidates[int(index)] for index in np.argsort(-gains)[:CLIMBERS]]
-            near = [neighbour(self._space, config, rng, step) for config in best for _ in range(NEIGHBOURS_PER_BEST)]
+            near = [
+                config for centre in best for config in neighbours(self._space, centre, rng, NEIGHBOURS_PER_BEST, step)
+            ]
             candidates = [*best, *self._untried(near)]
             gains = self._gains(process, points, candidates, normals)
         return candidates[int(np.argmax(gains))]
@@ -165,7 +169,7 @@ class GaussianProcessDesigner:
         order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
             drawn += [redrawn(self._space, measured[int(index)], rng) for _ in range(REDRAWN_PER_BEST)]
-            drawn += [neighbour(self._space, measured[int(index)], rng) for _ in range(NEIGHBOURS_PER_BEST)]
+            drawn += neighbours(self._space, measured[int(index)], rng, NEIGHBOURS_PER_BEST)
         return self._untried(drawn) or list(dict.fromkeys(drawn))
 
     def _untried(self, configs: Sequence[Config]) -> list[Config]:
@@ -174,7 +178,7 @@ class GaussianProcessDesigner:
 
     def _points(self, configs: Sequence[Config], prior: Prior | None) -> Points:
         """Return the configs encoded, with the prior's trend about that of the baseline."""
-        x = np.stack([self._space.encode(config) for config in configs])
+        x = self._space.encode_all(configs)
         if prior is None:
             return Points.without_trend(x)
         expected = prior.log_step_ms([self._trials[0].config, *configs], self._trials)

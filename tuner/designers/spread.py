@@ -51,18 +51,30 @@ def neighbour(space: SearchSpace, config: Config, rng: np.random.Generator, step
         rng: Decides.
         step: Standard deviation of the numbers' steps, in encoded units.
     """
-    other = space.random(rng)
-    moved = space.decode(space.encode(config) + rng.normal(0.0, step, space.dimension))
-    flipped = {p.name: other[p.name] for p in space.free if rng.random() < FLIP_SHARE}
-    return moved.replace(flipped)
+    return neighbours(space, config, rng, 1, step)[0]
+
+
+def neighbours(
+    space: SearchSpace, config: Config, rng: np.random.Generator, count: int, step: float = NEIGHBOUR_STD
+) -> list[Config]:
+    """Return several of the same; see `neighbour`."""
+    vectors = (space.encode(config) + rng.normal(0.0, step, (count, space.dimension))).tolist()
+    chances, quantiles = (rng.random((count, len(space.free))).tolist() for _ in range(2))
+    drawn = []
+    for vector, chance, quantile in zip(vectors, chances, quantiles, strict=True):
+        flipped = {
+            p.name: p.at_quantile(q) for p, c, q in zip(space.free, chance, quantile, strict=True) if c < FLIP_SHARE
+        }
+        drawn.append(space.decode(vector).replace(flipped))
+    return drawn
 
 
 def redrawn(space: SearchSpace, config: Config, rng: np.random.Generator) -> Config:
     """Return `config` with one of its parameters, rarely two, drawn anew from all that is allowed."""
-    other = space.random(rng)
     count = min(1 + int(rng.random() < SECOND_SHARE), len(space.free))
-    picked = rng.choice(len(space.free), size=count, replace=False)
-    drawn = {space.free[index].name: other[space.free[index].name] for index in picked}
+    ranks = rng.random(len(space.free)).tolist()
+    picked = sorted(zip(ranks, space.free, strict=True), key=lambda pair: pair[0])[:count]
+    drawn = {parameter.name: parameter.at_quantile(rng.random()) for _, parameter in picked}
     return config.replace({**space.fixed, **drawn})
 
 

@@ -29,24 +29,29 @@ def correlations(squares: Array, lengths: Array) -> Array:
         squares: Of the coordinates' differences, shape (d, n, m).
         lengths: Length scales, shape (d,).
     """
-    r = _distances(squares, lengths)
-    matern: Array = (1.0 + _SQRT_5 * r + 5.0 / 3.0 * r**2) * np.exp(-_SQRT_5 * r)
-    return matern
+    return correlations_and_slopes(squares, lengths)[0]
 
 
-def length_derivatives(squares: Array, lengths: Array) -> Array:
-    """Return the derivatives of the correlations by the logarithm of each length scale, shape (d, n, m).
+def correlations_and_slopes(squares: Array, lengths: Array) -> tuple[Array, Array]:
+    """Return the correlations, and what makes their derivatives by the logarithm of each length scale.
+
+    The derivative of entry (i, j) by ln l_k is the slope (i, j) times the square of coordinate k over l_k^2.
 
     Args:
         squares: Of the coordinates' differences, shape (d, n, m).
         lengths: Length scales, shape (d,).
+
+    Returns:
+        Both of shape (n, m).
     """
-    r = _distances(squares, lengths)
-    common = 5.0 / 3.0 * (1.0 + _SQRT_5 * r) * np.exp(-_SQRT_5 * r)
-    derivatives: Array = common * squares / (lengths**2)[:, None, None]
-    return derivatives
+    scaled = _SQRT_5 * _distances(squares, lengths)
+    decay = np.exp(-scaled)
+    slopes: Array = 5.0 / 3.0 * (1.0 + scaled) * decay
+    matern: Array = (1.0 + scaled + scaled**2 / 3.0) * decay
+    return matern, slopes
 
 
 def _distances(squares: Array, lengths: Array) -> Array:
-    distances: Array = np.sqrt(np.tensordot(lengths**-2, squares, axes=1))
+    dimension, rows, columns = squares.shape
+    distances: Array = np.sqrt(lengths**-2 @ squares.reshape(dimension, rows * columns)).reshape(rows, columns)
     return distances

@@ -26,12 +26,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
 from .acquisition import noisy_expected_improvement
 from .blas import ONE_BLAS_THREAD
-from .kernel import correlations, length_derivatives, squared_differences
+from .kernel import correlations, correlations_and_slopes, squared_differences
 from .values import JointPosterior, Observations, Points
 
 Array = NDArray[np.float64]
@@ -43,6 +44,8 @@ TREND_STD = 0.5
 JITTER = 1e-8
 RESTARTS = 2
 """Fits from a random start, besides the one from the priors' medians."""
+TOLERANCE = 1e-7
+"""Of what the fit minimises, relative: what is gained below it no evidence tells."""
 EVIDENCE_DIGITS = 3
 """Smaller differences of log evidence are the optimizer's."""
 OUTLIER_STDS = 4.0
@@ -105,7 +108,7 @@ class GaussianProcess:
     def log_evidence(self) -> float:
         """Return ln p(y, hyper-parameters), up to a constant that does not depend on the trend.
 
-        It is what the fit maximises (negative `negative_log_posterior`), so that trends can be compared by it.
+        It is what the fit maximises (the negative of `NegativeLogPosterior`), so that trends can be compared by it.
         """
         value = 0.5 * float(self._residual @ self._weights) + float(np.sum(np.log(np.diag(self._factor))))
         medians, stds = _log_priors(len(self.parameters.lengths) + 2)
@@ -206,34 +209,49 @@ def _without_outliers(process: GaussianProcess, observed: Observations, starts: 
     return _fitted_to_all(weighted, [process.parameters.to_logs(), *starts])
 
 
-def negative_log_posterior(theta: Array, observed: Observations, squares: Array) -> tuple[float, Array]:
-    """Return what the fit minimises, up to a constant, and its gradient.
+class NegativeLogPosterior:
+    """What the fit minimises, up to a constant: of theta, the logarithms of lengths, amplitude and noise."""
 
-    Args:
-        theta: Logarithms of lengths, amplitude and noise, shape (d + 2,).
-        observed: The observations.
-        squares: `squared_differences` of their configs, shape (d, n, n).
+    def __init__(self, observed: Observations) -> None:
+        """Prepare what does not depend on the hyper-parameters."""
+        points = observed.points
+        self._squares = squared_differences(points.x, points.x)
+        self._rows = self._squares.reshape(len(self._squares), len(points.x) ** 2)
+        self._linear = _linear_covariance(points, points) + np.diag(observed.variance + JITTER)
+        _, self._residual = _level_and_residual(observed)
+        self._medians, self._stds = _log_priors(len(self._squares) + 2)
 
-    Returns:
-        The value, and the gradient, shape (d + 2,).
-    """
-    parameters = Hyperparameters.from_logs(theta)
-    shape = correlations(squares, parameters.lengths)
-    covariance = parameters.amplitude**2 * shape + _linear_covariance(observed.points, observed.points)
-    covariance += np.diag(observed.variance + parameters.noise**2 + JITTER)
-    factor = cholesky(covariance, lower=True)
-    _, residual = _level_and_residual(observed)
-    weights = cho_solve((factor, True), residual)
-    value = 0.5 * float(residual @ weights) + float(np.sum(np.log(np.diag(factor))))
-    inner = cho_solve((factor, True), np.eye(len(residual))) - np.outer(weights, weights)
-    by_length = parameters.amplitude**2 * length_derivatives(squares, parameters.lengths)
-    gradient = np.empty_like(theta)
-    gradient[:-2] = 0.5 * np.tensordot(by_length, inner, axes=([1, 2], [0, 1]))
-    gradient[-2] = parameters.amplitude**2 * float(np.sum(inner * shape))
-    gradient[-1] = parameters.noise**2 * float(np.trace(inner))
-    medians, stds = _log_priors(len(theta))
-    distance = (theta - medians) / stds
-    return value + 0.5 * float(distance @ distance), gradient + distance / stds
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """Return the value, and the gradient, shape (d + 2,).
+
+        Raises:
+            LinAlgError: If the covariance is no such, to the computer's precision.
+        """
+        parameters = Hyperparameters.from_logs(theta)
+        shape, slopes = correlations_and_slopes(self._squares, parameters.lengths)
+        covariance = parameters.amplitude**2 * shape + self._linear
+        covariance.flat[:: len(covariance) + 1] += parameters.noise**2
+        logs, inverse = _log_diagonal_and_inverse(covariance)
+        weights = inverse @ self._residual
+        value = 0.5 * float(self._residual @ weights) + logs
+        inner = inverse - np.outer(weights, weights)
+        gradient = np.empty_like(theta)
+        by_length = self._rows @ (slopes * inner).ravel()
+        gradient[:-2] = 0.5 * parameters.amplitude**2 / parameters.lengths**2 * by_length
+        gradient[-2] = parameters.amplitude**2 * float(np.vdot(inner, shape))
+        gradient[-1] = parameters.noise**2 * float(np.trace(inner))
+        distance = (theta - self._medians) / self._stds
+        return value + 0.5 * float(distance @ distance), gradient + distance / self._stds
+
+
+def _log_diagonal_and_inverse(covariance: Array) -> tuple[float, Array]:
+    """Return the sum of the logarithms of the Cholesky factor's diagonal, and the inverse; LAPACK's own, unchecked."""
+    factor, info = dpotrf(covariance, lower=True)
+    if info:
+        raise LinAlgError(f"the covariance is not positive definite, LAPACK's dpotrf returned {info}")
+    lower, _ = dpotri(factor, lower=True)
+    inverse: Array = lower + np.tril(lower, -1).T
+    return float(np.log(factor.diagonal()).sum()), inverse
 
 
 def _level_and_residual(observed: Observations) -> tuple[float, Array]:
@@ -250,10 +268,10 @@ def _linear_covariance(points: Points, others: Points) -> Array:
 
 
 def _most_probable(observed: Observations, starts: list[Array]) -> Array:
-    squares = squared_differences(observed.points.x, observed.points.x)
+    posterior = NegativeLogPosterior(observed)
     bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(starts[0]))]
     results = [
-        minimize(negative_log_posterior, start, (observed, squares), method="L-BFGS-B", jac=True, bounds=bounds)
+        minimize(posterior, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"ftol": TOLERANCE})
         for start in starts
     ]
     best: Array = min(results, key=lambda result: float(result.fun)).x

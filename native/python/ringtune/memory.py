@@ -38,13 +38,20 @@ class Memory:
         if self.store is None:
             return ()
         try:
-            studies = earlier_studies(self.store.runs(), key, space, seed)
+            contents = self.store.contents()
         except OSError as error:
             self.console.warning(
                 f"what was learned before cannot be read from {self.store.path} ({error.strerror or error}); the "
                 "search begins without it"
             )
             return ()
+        if contents.bad_line_count:
+            first = contents.bad_lines[0]
+            self.console.warning(
+                f"{self.store.path} is damaged: {contents.bad_line_count} of its lines are left out, the first is line "
+                f"{first.number} ({first.reason}); remove the file to begin anew"
+            )
+        studies = earlier_studies(contents.runs, key, space, seed)
         if studies:
             self.console.info(f"the search begins with what earlier runs found ({len(studies)} of {self.store.path})")
         return studies

@@ -16,19 +16,22 @@ from ringtune.tuner.budget import (
     reserved_steps,
 )
 from ringtune.tuner.measuring import SETTLE_STEPS
-from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest
+from ringtune.tuner.paired_test import LEAST_WEIGHT, MIN_PAIRS, MOST_WEIGHT, PairedTest, PairNoise
 
 PAIR_STD = 0.03
+NOISE = PairNoise(PAIR_STD**2)
 
 
-def test_so_many_pairs_show_the_gain_mostly() -> None:
+@pytest.mark.parametrize("weight", [LEAST_WEIGHT, MOST_WEIGHT])
+def test_so_many_pairs_show_the_gain_mostly(weight: int) -> None:
     """With pairs of that scatter, in at least four of five tests, and not in many more than needed."""
     rng = np.random.default_rng(0)
+    noise = PairNoise(PAIR_STD**2, weight)
     for gain in (0.02, 0.03, 0.05):
-        pairs = pairs_needed(gain, PAIR_STD**2)
+        pairs = pairs_needed(gain, noise)
         shown = 0
         for _ in range(300):
-            test = PairedTest(PAIR_STD**2)
+            test = PairedTest(noise)
             test.pairs = [(math.exp(d), 1.0) for d in rng.normal(gain, PAIR_STD, pairs)]
             shown += test.interval.low > 0
         assert 0.8 < shown / 300 < 0.97
@@ -36,7 +39,7 @@ def test_so_many_pairs_show_the_gain_mostly() -> None:
 
 def test_no_gain_is_so_large_that_one_pair_would_do() -> None:
     """An interval needs two."""
-    assert pairs_needed(2.0, PAIR_STD**2) == MIN_PAIRS
+    assert pairs_needed(2.0, NOISE) == MIN_PAIRS
 
 
 def test_neighbouring_pairs_do_not_switch() -> None:
@@ -48,10 +51,10 @@ def test_neighbouring_pairs_do_not_switch() -> None:
 def test_a_large_gain_leaves_the_steps_to_the_search(max_steps: int, spare: int) -> None:
     """And a small one takes no more than its share, if that is enough for a test at all; a spare pair where it fits."""
     least = adoption_steps(MIN_PAIRS + spare, 10)
-    reserved = [reserved_steps(max_steps, gain, PAIR_STD**2, 10) for gain in (1.0, 0.1, 0.03, 0.011)]
+    reserved = [reserved_steps(max_steps, gain, NOISE, 10) for gain in (1.0, 0.1, 0.03, 0.011)]
 
     assert reserved == sorted(reserved)
-    assert reserved[0] == least == reserved_steps(max_steps, None, PAIR_STD**2, 10)
+    assert reserved[0] == least == reserved_steps(max_steps, None, NOISE, 10)
     assert reserved[-1] == max(ADOPTION_SHARE * max_steps, least)
 
 

@@ -80,6 +80,14 @@ def test_a_samples_own_noise_falls_with_its_steps() -> None:
     assert math.isclose(math.sqrt(short.log_median_variance), 0.01 * 1.4826 * math.sqrt(math.pi / 2 / 20))
 
 
+@pytest.mark.parametrize(("median", "mad"), [(1.0, 1e300), (5e-324, 1.0), (1e-300, 1e300)])
+def test_a_scatter_beyond_all_measure_is_a_number_too(median: float, mad: float) -> None:
+    """A damaged file may hold it; its square would be none, and the designer would fail."""
+    sample = Sample(0, default_config(), Phase.SEARCH, 0, 1e6, StepTimes(median, mad, 1.0), 20)
+
+    assert 1.0 < sample.log_median_variance < math.inf
+
+
 def test_a_trial_models_the_log_of_its_valid_medians() -> None:
     """Invalid samples contribute nothing."""
     samples = (judge(Window(1, (1.0, 2.0, 9.0), 9, 1)), judge(Window(1, (5.0,), 9, 1, VoidReason.PAUSE)))

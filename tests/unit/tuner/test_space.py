@@ -27,6 +27,20 @@ def test_round_trip_of_every_config(quantiles: list[float]) -> None:
     assert config == WIDE.decode(vector) == WIDE.validate(config)
 
 
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_many_configs_are_encoded_as_each_is(count: int) -> None:
+    """A row each; none of none, and where no parameter is free a row is empty."""
+    rng = np.random.default_rng(count)
+    configs = [WIDE.random(rng) for _ in range(count)]
+    single = SearchSpace(engine_parameters(), default_config())
+
+    rows = WIDE.encode_all(configs)
+
+    assert (len(configs), WIDE.dimension) == rows.shape
+    assert all(np.array_equal(WIDE.encode(config), row) for config, row in zip(configs, rows, strict=True))
+    assert (2, 0) == single.encode_all([default_config()] * 2).shape
+
+
 @given(st.lists(st.floats(-1e3, 1e3), min_size=WIDE.dimension, max_size=WIDE.dimension))
 def test_decode_is_always_inside_the_space(vector: list[float]) -> None:
     """No vector leads outside what is allowed."""

@@ -2,12 +2,25 @@
 """Tests of earlier studies as priors: which are taken, in which order, and what they are good for."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ringtune.tuner import Config, RunSettings, default_config, make_designer, open_log, search_space
+from ringtune.tuner import (
+    Config,
+    Phase,
+    RunSettings,
+    SilentObserver,
+    TuningRun,
+    default_config,
+    make_designer,
+    open_log,
+    search_space,
+)
 from ringtune.tuner.log_reader import MOST_SAMPLES, RunLog
+from ringtune.tuner.records import SampleRecord
+from ringtune.tuner.simulator import SCENARIOS
 from ringtune.tuner.stores import KeepingLog, StudyStore
 from ringtune.tuner.testing import SyntheticTarget, engine_like_surface, measured_trial
 from ringtune.tuner.warm_start import MOST_STUDIES, EarlierStudy, earlier_studies
@@ -126,3 +139,28 @@ def test_what_an_earlier_study_knows_is_not_tried_again_while_it_holds(step_ms: 
     suggested = designer.suggest().config
     is_opening = suggested["hierarchical_allreduce"] is True
     assert repeats_switch == is_opening
+
+
+def test_a_second_job_adopts_what_the_first_has_found(tmp_path: Path) -> None:
+    """Within a hundred steps, through the file: the first config that it tries is the first job's best."""
+    store = StudyStore(tmp_path / "studies.jsonl")
+    first = KeepingLog(open_log(None))
+    target = SCENARIOS["manysmall_8x8_25gbit"].target(seed=1)
+    settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=10, seed=1)
+    designer = make_designer("gp", target.space(), 1)
+    TuningRun(target, designer, settings, first, SilentObserver(), clock=target.clock).run()
+    store.keep(first.finished_run())
+
+    later = KeepingLog(open_log(None))
+    target = SCENARIOS["manysmall_8x8_25gbit"].target(seed=2)
+    studies = earlier_studies(store.runs(), KEY, target.space(), 2)
+    settings = replace(settings, max_steps=100, max_samples=100, seed=2)
+    warm = make_designer("gp", target.space(), 2, studies)
+    result = TuningRun(target, warm, settings, later, SilentObserver(), clock=target.clock).run()
+
+    searched = [r for r in later.finished_run() if isinstance(r, SampleRecord) and r.phase == Phase.SEARCH]
+    assert 1 == len(studies)
+    assert studies[0].best_config() == Config(searched[0].config)
+    assert result.adopted, result.verdict
+    assert result.steps <= 100
+    assert target.step_ms(result.config) < 0.8 * target.step_ms(result.baseline)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.regret.contest import Contest, KeptOutcomes, run
+from benchmarks.regret.contest import Contest, KeptOutcomes, _sources_digest, run
 from benchmarks.regret.problems import Sources
 from benchmarks.regret.rivals import RIVALS
+from ringtune import tuner
 from ringtune.errors import ConfigError
 from tests.unit.benchmarks.regret.test_recorded import surface
 
@@ -47,7 +48,7 @@ def test_outcomes_on_a_surface_that_was_recorded_anew_are_not_taken(tmp_path: Pa
     after.mkdir()
     surface(before)
     surface(after, slower_by_ms=1.0)
-    wanted = ("small", "baseline", 0)
+    wanted = ("recorded_small", "baseline", 0)
     KeptOutcomes(tmp_path / "kept", Sources(before)).add(run(Sources(before), *wanted, (30,)))
 
     assert 1 == len(KeptOutcomes(tmp_path / "kept", Sources(before)).of(wanted))
@@ -65,3 +66,19 @@ def test_every_rival_picks_at_every_budget(rival: str) -> None:
 
     assert [30, 60] == [outcome.budget for outcome in outcomes]
     assert all(-1.0 < outcome.loss for outcome in outcomes)
+
+
+def test_outcomes_depend_on_the_sources_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout below a folder that is named as one that is left out has a digest like any other."""
+    digests = []
+    for place in (tmp_path / "a", tmp_path / "review"):
+        folder = place / "tuner"
+        (folder / "review").mkdir(parents=True)
+        (folder / "designer.py").write_text("first")
+        (folder / "review" / "table.py").write_text(place.name)
+        (folder / "__init__.py").write_text("")
+        monkeypatch.setattr(tuner, "__file__", str(folder / "__init__.py"))
+        digests.append(_sources_digest())
+    (tmp_path / "review" / "tuner" / "designer.py").write_text("second")
+
+    assert digests[0] == digests[1] != _sources_digest()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.regret.problems import Sources
+from benchmarks.regret.problems import Sources, all_problems
 from benchmarks.regret.recorded import recorded_problem, recorded_problems
 from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, write_surface
 from ringtune.errors import ConfigError
@@ -44,7 +44,7 @@ def test_a_surface_is_a_problem(tmp_path: Path) -> None:
     problem = recorded_problem(surface(tmp_path))
 
     free = {parameter.name for parameter in problem.table.space.free}
-    assert ("small", "recorded") == (problem.name, problem.kind)
+    assert ("recorded_small", "recorded") == (problem.name, problem.kind)
     assert {"fusion_bytes", "cycle_ms"} == free
     assert default_config() == problem.baseline
     assert 10.5 == pytest.approx(problem.baseline_ms)
@@ -76,3 +76,14 @@ def test_a_broken_surface_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match="broken"):
         recorded_problems(tmp_path)
+
+
+def test_a_surface_takes_no_scenarios_place(tmp_path: Path) -> None:
+    """Its file may be called as a scenario is: both are problems."""
+    surface(tmp_path).rename(tmp_path / "manysmall_np2.jsonl.gz")
+
+    problems = all_problems(Sources(tmp_path))
+
+    assert ("simulated", "recorded") == tuple(
+        problems[name].kind for name in ("manysmall_np2", "recorded_manysmall_np2")
+    )

@@ -4,7 +4,7 @@
 import numpy as np
 
 from ringtune.tuner import default_config, search_space
-from ringtune.tuner.designers.spread import first_numbers, first_points, latin_hypercube, neighbour, redrawn
+from ringtune.tuner.designers.spread import first_numbers, first_points, latin_hypercube, neighbour, neighbours, redrawn
 
 SPACE = search_space({}, default_config())
 
@@ -53,6 +53,17 @@ def test_neighbours_are_legal_and_closer_with_a_smaller_step() -> None:
         return float(np.median([np.linalg.norm(SPACE.encode(config) - home) for config in near]))
 
     assert distance(0.02) < distance(0.12)
+
+
+def test_neighbours_differ_and_now_and_then_in_a_switch() -> None:
+    """Of many, each is legal; a switch that no small step could turn is turned in some, and stays in most."""
+    drawn = neighbours(SPACE, default_config(), np.random.default_rng(0), 200)
+
+    assert 200 == len(drawn)
+    assert len(set(drawn)) > 150
+    assert all(SPACE.contains(config) for config in drawn)
+    turned = [config["response_cache"] != default_config()["response_cache"] for config in drawn]
+    assert 0 < sum(turned) < 40
 
 
 def test_one_or_two_parameters_are_drawn_anew() -> None:

@@ -17,9 +17,9 @@ from ringtune.tuner.gp.process import (
     NOISE,
     GaussianProcess,
     Hyperparameters,
+    NegativeLogPosterior,
     fitted_process,
     most_probable_process,
-    negative_log_posterior,
 )
 
 Array = NDArray[np.float64]
@@ -52,13 +52,13 @@ def test_the_gradient_is_that_of_the_value(seed: int, trend: Callable[[Array], A
     """Against finite differences, at random hyper-parameters."""
     rng = np.random.default_rng(seed)
     data = observed(15, 0.05, seed, variance=1e-4, trend=trend)
-    squares = squared_differences(data.points.x, data.points.x)
+    posterior = NegativeLogPosterior(data)
     medians = np.log([LENGTH.median] * 3 + [AMPLITUDE.median, NOISE.median])
     theta = medians + rng.normal(0.0, 0.7, 5)
 
-    _, gradient = negative_log_posterior(theta, data, squares)
+    _, gradient = posterior(theta)
 
-    numerical = approx_fprime(theta, lambda t: negative_log_posterior(t, data, squares)[0], 1e-6)
+    numerical = approx_fprime(theta, lambda t: posterior(t)[0], 1e-6)
     assert np.allclose(numerical, gradient, rtol=1e-3, atol=1e-3)
 
 

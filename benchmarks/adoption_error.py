@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often does the adoption test err, and how often does it see a gain, where few windows say how noisy a machine is?
+
+Start it by `python -m benchmarks.adoption_error` (three minutes). No engine runs: windows are drawn, of which the steps
+scatter as told, and which differ beyond that by `--window-std`; the baseline has `--baselines` windows before the test,
+as a search under a budget of steps leaves it. Each cell is the share of tests that adopt: of challengers that gain
+nothing, and of those that gain `--gain`.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from ringtune.tuner import Config, Phase, Sample, Trial, Window
+from ringtune.tuner.paired_test import MOST_WEIGHT, Pair, PairedTest, PairNoise, expected_pair_noise
+
+Array = NDArray[np.float64]
+
+SEARCHED = 5
+"""Samples of other configs, which tell how much steps scatter."""
+STEP_MS = 20.0
+FILE_WIDTH = 140
+"""Columns of a table that goes into a file."""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's flags."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10_000, help="tests of each kind")
+    parser.add_argument("--gain", type=float, default=0.05, help="of a challenger that is faster, a fraction")
+    parser.add_argument("--step-std", type=float, default=0.03, help="of ln(step time) between steps")
+    parser.add_argument("--steps", type=int, default=10, help="of a window")
+    parser.add_argument("--window-std", type=float, nargs="+", default=[0.003, 0.008, 0.02, 0.03])
+    parser.add_argument("--baselines", type=int, nargs="+", default=[1, 3, 5])
+    parser.add_argument("--pairs", type=int, nargs="+", default=[2, 3, 5, 12], help="at most, ascending")
+    parser.add_argument("--weight", type=int, help="what is known before the test counts as so many pairs")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
+
+
+class Machine:
+    """Windows of a machine on which configs take as long as is said, but for noise."""
+
+    def __init__(self, rng: np.random.Generator, steps: int, step_std: float, window_std: float) -> None:
+        """Draw windows of `steps` steps; both deviations are of ln(step time)."""
+        self._rng = rng
+        self._steps = steps
+        self._step_std = step_std
+        self._window_std = window_std
+
+    def windows(self, count: int, gain: float = 0.0) -> Array:
+        """Return the step times of windows of a config that is faster by so much, as ln; shape (count, steps), ms."""
+        log_ms = self._rng.normal(-gain, self._window_std, (count, 1))
+        drawn: Array = STEP_MS * np.exp(self._rng.normal(log_ms, self._step_std, (count, self._steps)))
+        return drawn
+
+    def trials(self, baselines: int) -> list[Trial]:
+        """Return what a search has measured: the baseline so often, and others once each."""
+        numbers = [0] * baselines + list(range(1, 1 + SEARCHED))
+        samples: dict[int, list[Sample]] = {}
+        for number, step_ms in zip(numbers, self.windows(len(numbers)).tolist(), strict=True):
+            config = Config({"trial": number})
+            window = Window(0, tuple(step_ms), 1, 1)
+            sample = Sample.from_window(window, trial_id=number, config=config, phase=Phase.SEARCH)
+            samples.setdefault(number, []).append(sample)
+        return [Trial(number, of[0].config, tuple(of)) for number, of in samples.items()]
+
+    def pairs(self, count: int, gain: float) -> list[Pair]:
+        """Return the medians of windows of the baseline and of a challenger."""
+        medians = [np.median(self.windows(count, of), axis=1) for of in (0.0, gain)]
+        return [(float(baseline), float(challenger)) for baseline, challenger in zip(*medians, strict=True)]
+
+
+def adoptions(pairs: Sequence[Pair], expected: PairNoise, limits: Sequence[int]) -> list[bool]:
+    """Return whether the challenger is taken where so many pairs are allowed, for each limit."""
+    test = PairedTest(expected)
+    adopted: list[bool] = []
+    for limit in limits:
+        while len(test.pairs) < limit and not test.is_plain:
+            test.pairs.append(pairs[len(test.pairs)])
+        adopted.append(test.interval.low > 0)
+    return adopted
+
+
+def shares(machine: Machine, arguments: argparse.Namespace, baselines: int) -> Array:
+    """Return how often a challenger is adopted that gains nothing, and one that gains; shape (2, limits)."""
+    limits = arguments.pairs
+    adopted = np.zeros((2, len(limits)))
+    for _ in range(arguments.runs):
+        expected = expected_pair_noise(machine.trials(baselines), arguments.steps)
+        if arguments.weight is not None:
+            expected = PairNoise(expected.variance, arguments.weight)
+        for row, gain in enumerate((0.0, math.log1p(arguments.gain))):
+            adopted[row] += adoptions(machine.pairs(max(limits), gain), expected, limits)
+    found: Array = adopted / arguments.runs
+    return found
+
+
+def main() -> None:
+    """Simulate all cells and print the table."""
+    arguments = parse_arguments()
+    table = Table(title=f"Adopted, of those that gain 0 % and {100 * arguments.gain:g} %", title_justify="left")
+    for heading in ("windows differ by", "of the baseline", *(f"{pairs} pairs" for pairs in arguments.pairs)):
+        table.add_column(heading, justify="right")
+    rows = [(window_std, baselines) for window_std in arguments.window_std for baselines in arguments.baselines]
+    rng = np.random.default_rng(arguments.seed)
+    for window_std, baselines in track(rows, "simulating", console=Console(stderr=True)):
+        machine = Machine(rng, arguments.steps, arguments.step_std, window_std)
+        found = shares(machine, arguments, baselines)
+        cells = [f"{100 * error:.1f} %, {100 * power:.0f} %" for error, power in found.T]
+        table.add_row(f"{100 * window_std:g} %", str(baselines), *cells)
+    console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
+    console.print(table)
+    console.print(f"{arguments.runs} tests each; a weight of {arguments.weight or f'up to {MOST_WEIGHT}'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A designer that is not asked twice: runs of one seed at several budgets begin with the same windows."""
+
+from collections.abc import Sequence
+
+from ringtune.tuner import Config, Designer, Trial
+from ringtune.tuner.designers.base import Prediction, Suggestion
+
+
+class RecallingDesigner:
+    """Answers as another designer does, whose answers depend on the trials alone."""
+
+    def __init__(self, designer: Designer) -> None:
+        """Ask `designer` whatever was not asked before."""
+        self._designer = designer
+        self._trials: tuple[Trial, ...] = ()
+        self._suggestions: dict[tuple[Trial, ...], Suggestion] = {}
+        self._predictions: dict[tuple[tuple[Trial, ...], tuple[Config, ...]], Prediction] = {}
+
+    @property
+    def name(self) -> str:
+        """The designer's."""
+        return self._designer.name
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Take in all trials so far; the designer hears of them once it has to answer."""
+        self._trials = tuple(trials)
+
+    def suggest(self) -> Suggestion:
+        """Return the config to try next."""
+        if self._trials not in self._suggestions:
+            self._designer.update(self._trials)
+            self._suggestions[self._trials] = self._designer.suggest()
+        return self._suggestions[self._trials]
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Return what the trials say about `configs`."""
+        asked = self._trials, tuple(configs)
+        if asked not in self._predictions:
+            self._designer.update(self._trials)
+            self._predictions[asked] = self._designer.predict(configs)
+        return self._predictions[asked]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulation of the adoption test: windows scatter as they are told to, and a large gain is seen."""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchmarks.adoption_error import Machine, adoptions
+from ringtune.tuner.paired_test import expected_pair_noise
+
+STEPS = 10
+
+
+@pytest.mark.parametrize(("step_std", "window_std"), [(0.001, 0.03), (0.05, 0.001)])
+def test_windows_scatter_by_their_steps_and_beyond(step_std: float, window_std: float) -> None:
+    """Of 2,000 windows, by what each of the two explains."""
+    machine = Machine(np.random.default_rng(0), STEPS, step_std, window_std)
+    log_ms = np.log(np.median(machine.windows(2000), axis=1))
+
+    expected = math.sqrt(window_std**2 + math.pi / 2 * step_std**2 / STEPS)
+
+    assert expected == pytest.approx(np.std(log_ms), rel=0.15)
+
+
+def test_a_search_leaves_as_many_windows_of_the_baseline_as_it_is_told() -> None:
+    """And the others once each, each under a config of its own."""
+    trials = Machine(np.random.default_rng(0), STEPS, 0.03, 0.01).trials(3)
+
+    assert [3, 1, 1, 1, 1, 1] == [len(trial.samples) for trial in trials]
+    assert len(trials) == len({trial.config for trial in trials})
+
+
+def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
+    """In each of twenty tests."""
+    machine = Machine(np.random.default_rng(0), STEPS, 0.01, 0.005)
+    expected = expected_pair_noise(machine.trials(5), STEPS)
+
+    adopted = [[adoptions(machine.pairs(6, gain), expected, (2, 6)) for _ in range(20)] for gain in (0.5, -0.5)]
+
+    assert [[[True, True]] * 20, [[False, False]] * 20] == adopted

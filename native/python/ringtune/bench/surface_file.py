@@ -15,11 +15,12 @@ import gzip
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, RingtuneError
 
 SCHEMA = 1
 JOURNAL_SUFFIX = ".part"
@@ -93,19 +94,29 @@ class Journal:
         return {window.number for window in self.windows if window.repeat == repeat and not window.is_extra}
 
     def add(self, window: RecordedWindow) -> None:
-        """Write a window, so that it outlives this process."""
+        """Write a window, so that it outlives this process.
+
+        Raises:
+            RingtuneError: If it cannot be written; what was written before is kept.
+        """
         self.windows.append(window)
         self._append(asdict(window))
 
     def begin(self, calls: Sequence[Sequence[float]]) -> None:
-        """Write the header, if there is none yet, with what allreduces took at the start."""
+        """Write the header, if there is none yet, with what allreduces took at the start; raises as `add`."""
         if not self._path.exists():
             self._header = {**self._header, "calls": [list(call) for call in calls]}
             self._append(self._header)
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record, separators=(",", ":")) + "\n")
+        except OSError as error:
+            raise RingtuneError(
+                f"{self._path} takes no more windows ({error.strerror}); what it has is kept: make room, and give the "
+                "same command again to go on"
+            ) from error
 
     def _read(self) -> None:
         if not self._path.exists():
@@ -147,6 +158,9 @@ def write_surface(path: Path, journal: Journal, configs: Sequence[Mapping[str, A
         path: Of the surface.
         journal: Whose windows.
         configs: What differs from the baseline, by the config's number.
+
+    Raises:
+        RingtuneError: If it cannot be written; the journal is as it was.
     """
     lines: list[Mapping[str, Any]] = [journal.header]
     for number, config in enumerate(configs):
@@ -158,8 +172,16 @@ def write_surface(path: Path, journal: Journal, configs: Sequence[Mapping[str, A
         lines.append({"config": dict(config), "windows": windows})
     text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
     unfinished = Path(f"{path}.new")
-    unfinished.write_bytes(gzip.compress(text.encode(), mtime=0))  # the same windows give the same bytes
-    unfinished.replace(path)
+    try:
+        unfinished.write_bytes(gzip.compress(text.encode(), mtime=0))  # the same windows give the same bytes
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise RingtuneError(
+            f"{path} cannot be written ({error.strerror}); all windows are kept in the journal beside it: make room, "
+            "and give the same command again"
+        ) from error
 
 
 def read_surface(path: Path) -> tuple[Header, list[Mapping[str, Any]]]:

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,6 +35,13 @@ SWITCH_STEPS = 2
 SETTLE_STEPS = 1
 _MATRIX = 48  # its product takes about ten microseconds: the grain of computing
 _SUM = Reduction(Sum)
+
+
+class Steps(Protocol):
+    """Steps of a job on one rank."""
+
+    def run(self, steps: int) -> list[float]:
+        """Run so many steps and return how long each took, milliseconds."""
 
 
 class Computing:
@@ -102,7 +109,7 @@ def agree(world: World, number: int) -> int:
     return int(agreed[0])
 
 
-def measure_config(world: World, steps: TrainingSteps, config: Mapping[str, Any], window_ms: float) -> list[float]:
+def measure_config(world: World, steps: Steps, config: Mapping[str, Any], window_ms: float) -> list[float]:
     """Bring a config in force on all ranks and return how long steps take there, milliseconds.
 
     Raises:

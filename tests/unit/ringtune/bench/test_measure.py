@@ -32,7 +32,7 @@ def surroundings(tmp_path: Path) -> Surroundings:
 
 @pytest.fixture(autouse=True)
 def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "LAUNCH_LIMIT_S", 1.5)
+    monkeypatch.setattr(launching, "LAUNCH_LIMIT_S", 6.0)
 
 
 def test_a_peer_that_does_not_end_keeps_what_it_measured_and_is_launched_no_more(surroundings: Surroundings) -> None:
@@ -44,7 +44,7 @@ def test_a_peer_that_does_not_end_keeps_what_it_measured_and_is_launched_no_more
     assert [("mpich", 1024)] == [(row.contestant, row.bytes) for row in rows if row.contestant == "mpich"]
     assert 2 * len(SIZES) == sum(row.contestant == "engine" for row in rows)
     assert 1 == len(too_slow)
-    assert "mpich did not end within 1.5 s" in too_slow[0]
+    assert "mpich did not end within 6 s" in too_slow[0]
 
 
 def test_the_engine_must_end(surroundings: Surroundings) -> None:

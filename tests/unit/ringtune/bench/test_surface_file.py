@@ -2,12 +2,16 @@
 """The journal of a recording, and the file that it becomes."""
 
 import gzip
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, read_surface, write_surface
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, RingtuneError
 
 HEADER = {"schema": SCHEMA, "workload": "w", "repeats": 2, "calls": []}
 CALLS = [[1024, 1e-6], [2048, 2e-6]]
@@ -132,3 +136,40 @@ def test_what_is_no_surface_is_refused(tmp_path: Path, contents: bytes) -> None:
 
     with pytest.raises(ConfigError, match=r"s\.gz is no recorded surface"):
         read_surface(tmp_path / "s.gz")
+
+
+@contextmanager
+def no_room_beyond(size: int) -> Iterator[None]:
+    """Let no file grow beyond a size, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
+    """The error names the journal; once there is room the recording goes on behind the last whole window."""
+    journal = begun(tmp_path / "j")
+
+    with no_room_beyond((tmp_path / "j").stat().st_size + 20), pytest.raises(RingtuneError, match="j takes no more"):
+        journal.add(SECOND)
+    again = Journal(tmp_path / "j", HEADER)
+    again.add(FIRST)
+
+    assert [FIRST, SECOND, FIRST] == Journal(tmp_path / "j", HEADER).windows
+
+
+def test_a_surface_for_which_there_is_no_room_is_not_there_in_part(tmp_path: Path) -> None:
+    """Neither the file nor what it grew from; the journal is as it was."""
+    journal = begun(tmp_path / "j")
+    before = (tmp_path / "j").read_bytes()
+
+    with no_room_beyond(20), pytest.raises(RingtuneError, match="kept in the journal beside it"):
+        write_surface(tmp_path / "s", journal, [{}, {}])
+
+    assert [tmp_path / "j"] == list(tmp_path.iterdir())
+    assert before == (tmp_path / "j").read_bytes()

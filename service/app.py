@@ -42,6 +42,8 @@ WORKER_THREADS = 32
 DAY_S = 86_400.0
 RETENTION_INTERVAL_S = 3600.0
 BULK_PATHS = ("/v1/runs", "/v1/import")
+OPEN_BODY_BYTES_MAX = 16 << 10
+"""Of a request that anybody may send: the form of a sign-in has room, with the longest token and address quoted."""
 
 
 def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI:
@@ -99,10 +101,13 @@ def policy_of(settings: ServiceSettings) -> Policy:
 def _install_middleware(app: FastAPI, parts: Parts, callers: Callers, pages: Pages | None) -> None:
     """Put everything before the routes; what is added last is met first."""
     settings = parts.settings
-    larger = dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max)
     open_paths = OPEN_PATHS | (pages.open_paths if pages else frozenset())
+    by_path = {
+        **dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max),
+        **dict.fromkeys(open_paths, min(OPEN_BODY_BYTES_MAX, settings.body_bytes_max)),
+    }
     app.add_middleware(Gate, requests_max=settings.requests_max)
-    app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, larger=larger, timeout_s=settings.body_timeout_s)
+    app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, by_path=by_path, timeout_s=settings.body_timeout_s)
     app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
     app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
     app.add_middleware(Access, callers=callers, open_paths=open_paths)
@@ -142,6 +147,8 @@ async def _keep_clean(parts: Parts) -> None:
             log.info("retention_applied", results=removed.results, trials=removed.trials)
         except ServiceError as error:
             log.warning("retention_failed", detail=error.detail)
+        except Exception:  # whatever it is, an hour later it may be mended
+            log.exception("retention_failed", detail="this is a bug of the service, or of its database")
         await asyncio.sleep(RETENTION_INTERVAL_S)
 
 

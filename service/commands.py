@@ -14,6 +14,8 @@ import typer
 
 from ringtune.errors import ConfigError
 
+from .whole_file import write_whole
+
 DatabaseUrl = Annotated[
     str | None,
     typer.Option("--database-url", metavar="URL", help="Default: RINGTUNE_SERVICE_DATABASE_URL, or SQLite in a file."),
@@ -125,8 +127,7 @@ def export_archive(
                 sys.stdout.write(_line(line))
             return 0
         try:
-            with file.open("x", encoding="utf-8") as out:
-                out.writelines(_line(line) for line in service.archive.export())
+            write_whole(file, (_line(line) for line in service.archive.export()))
         except OSError as error:
             raise ConfigError(f"{file} cannot be written ({error.strerror}); name a file that is not there") from error
     return 0

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job's throughput loses beside a service that is black-holed, slow, lying, or not there.
 
-Start it by `python -m benchmarks.service.bad_services`. In each round the job of two ranks is launched once beside each
-service and once without one, in an order drawn anew; the ratios are of launches of one round.
+Start it by `python -m benchmarks.service.bad_services`. A job of two ranks trains in blocks that take turns, beside the
+service and without it; the ratios are of neighbouring blocks of one launch. The row of `none` has no service in either
+block: what the ratio scatters by itself.
 """
 
 import argparse
@@ -18,9 +19,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from ringtune.tuner.paired_test import speedup_interval
+
 from .launching import launched
 
-NONE = "none"
+PROGRAM = "benchmarks.service.job_rank"
+RANKS = 2
+NONE, NOT_THERE = "none", "not there"
 SLOW_S = 0.5
 """Between two bytes of a slow reply."""
 Answer = Callable[[socket.socket, threading.Event], None]
@@ -48,6 +53,7 @@ def lying(connection: socket.socket, _ended: threading.Event) -> None:
 
 
 ANSWERS: Mapping[str, Answer] = {"black-holed": hole, "slow": slow, "lying": lying}
+WAYS = (NONE, *ANSWERS, NOT_THERE)
 
 
 @contextmanager
@@ -80,38 +86,42 @@ def _answered(connection: socket.socket, answer: Answer, ended: threading.Event)
             return  # the job has given up
 
 
-def measure(way: str, steps: int) -> float:
-    """Return the steps per second of a job beside a service of a kind."""
+@contextmanager
+def service_of(way: str) -> Iterator[list[str]]:
+    """Yield the URL of a service of a kind, or nothing where there is none."""
     if way == NONE:
-        return float(launched(2, steps, {})["steps_per_s"])
-    with tempfile.TemporaryDirectory(prefix="ringtune-bench-") as folder:
-        if way == "not there":
-            with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-                url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-            return float(launched(2, steps, {}, url, folder)["steps_per_s"])
+        yield []
+    elif way == NOT_THERE:
+        with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+            port = listener.getsockname()[1]
+        yield [f"http://127.0.0.1:{port}"]
+    else:
         with bad_service(ANSWERS[way]) as url:
-            return float(launched(2, steps, {}, url, folder)["steps_per_s"])
+            yield [url]
+
+
+def measure(way: str, pairs: int, block_s: float) -> list[tuple[float, float]]:
+    """Return the seconds per step of a job's blocks, in pairs: without a service, and beside one of a kind."""
+    with tempfile.TemporaryDirectory(prefix="ringtune-bench-") as folder, service_of(way) as url:
+        found = launched(RANKS, PROGRAM, (folder, str(pairs), str(block_s), *url), {})
+    return [(1 / alone, 1 / beside) for beside, alone in found["steps_per_s"]]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=4000)
-    parser.add_argument("--only", nargs="+", choices=(*ANSWERS, "not there"), default=[*ANSWERS, "not there"])
+    parser.add_argument("--pairs", type=int, default=20, help="of blocks, for each kind of service")
+    parser.add_argument("--block-seconds", type=float, default=6.0)
+    parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
     arguments = parser.parse_args()
-    ways = [NONE, *arguments.only]
-    order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
-    measured: dict[str, list[float]] = {way: [] for way in ways}
-    for _ in track(range(arguments.rounds), description="rounds", console=Console(stderr=True), transient=True):
-        for way in order.sample(ways, len(ways)):
-            measured[way].append(measure(way, arguments.steps))
-    table = Table("service", "steps/s", "beside none, %", "smallest to largest of the rounds, %")
-    for way in ways:
-        ratios = [100 * (found / alone - 1) for found, alone in zip(measured[way], measured[NONE], strict=True)]
-        table.add_row(
-            way, f"{median(measured[way]):.1f}", f"{median(ratios):+.2f}", f"{min(ratios):+.2f} to {max(ratios):+.2f}"
-        )
+    table = Table("service", "steps/s", "beside none (95 % interval)", "smallest to largest of the pairs")
+    for way in track(arguments.only, description="services", console=Console(stderr=True), transient=True):
+        pairs = measure(way, arguments.pairs, arguments.block_seconds)
+        interval = speedup_interval(pairs)
+        ratios = [alone / beside - 1 for alone, beside in pairs]
+        change = f"{interval.speedup:+.2%} ({interval.low:+.2%} to {interval.high:+.2%})"
+        per_s = median(1 / beside for _, beside in pairs)
+        table.add_row(way, f"{per_s:.1f}", change, f"{min(ratios):+.2%} to {max(ratios):+.2%}")
     Console().print(table)
 
 

@@ -39,12 +39,14 @@ class Observed:
     Attributes:
         elapsed_s: How long it took.
         latencies_s: Of each request that was answered 2xx; from when it was due, where it had a time.
+        lateness_s: Of each request that had a time: how much later it was sent. So late was the client.
         statuses: How many replies had which status.
         without_retry_after: Refusals (429, 503) that do not say when to come again.
     """
 
     elapsed_s: float = 0.0
     latencies_s: list[float] = field(default_factory=list)
+    lateness_s: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     without_retry_after: int = 0
 
@@ -204,6 +206,7 @@ async def _open_loop(
 async def _one(
     connection: Connection, wanted: bytes, due_s: float, idle: deque[Connection], observed: Observed
 ) -> None:
+    observed.lateness_s.append(time.perf_counter() - due_s)
     reply = await connection.send(wanted)
     observed.note(reply.status, reply.head, time.perf_counter() - due_s)
     if connection.is_open:

@@ -125,7 +125,7 @@ def _fingerprint(kind: str, number: int) -> str:
 def _store(connection: Connection, part: Sequence[Known]) -> None:
     if not part:
         return
-    connection.execute(insert(t.studies), [_study_row(study) for study in part])
+    connection.execute(insert(t.studies), [study_row(study) for study in part])
     rows = [row for study in part for row in _report_rows(study)]
     if connection.dialect.name == "postgresql":
         _copy(connection, rows)
@@ -143,7 +143,8 @@ def _copy(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
             copy.write_row([row[name] for name in names])
 
 
-def _study_row(study: Known) -> dict[str, Any]:
+def study_row(study: Known) -> dict[str, Any]:
+    """Return a study as its table has it."""
     return {
         **vars(study.key),
         "layout": canonical(study.key.layout),

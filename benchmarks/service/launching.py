@@ -1,26 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches the benchmark's job on the real engine; of our variables it has those that are asked for alone."""
+"""Launches the benchmarks' jobs on the real engine; of our variables they have those that are asked for alone."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-LAUNCH_LIMIT_S = 600.0
+LAUNCH_LIMIT_S = 1200.0
 OURS = ("RINGTUNE_", "AUTOTUNE", "HOROVOD_")
 
 
-def launched(ranks: int, steps: int, variables: Mapping[str, str], *arguments: str) -> dict[str, Any]:
-    """Return what rank 0 printed.
+def launched(ranks: int, program: str, arguments: Sequence[str], variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return what rank 0 printed last.
+
+    Args:
+        ranks: On this host.
+        program: A module.
+        arguments: Of the program.
+        variables: Of its environment.
 
     Raises:
         RuntimeError: If the job failed; it has what the job said.
     """
     environ = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-    program = [sys.executable, "-m", "benchmarks.service.job_rank", str(steps), *arguments]
-    command = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output", *program]
+    command = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output"]
+    command += [sys.executable, "-m", program, *arguments]
     plain = {"AUTOTUNE_CACHE": "0", "OMP_NUM_THREADS": "1", "RINGTUNE_ALGORITHM_TABLE": "default"}
     finished = subprocess.run(
         command,

@@ -26,7 +26,7 @@ def table_of(rows: Sequence[Row], title: str) -> Table:
             f"{row.trials * seen.good_per_s:,.0f}" if row.trials else "",
             *(f"{1e3 * percentile(seen.latencies_s, share):.1f}" for share in (0.5, 0.99)),
             f"{1e3 * row.server_cpu_s / max(seen.statuses.total(), 1):.2f}",
-            "; ".join(filter(None, (_replies(seen), row.remark))),
+            "; ".join(filter(None, (_replies(seen), _lateness(seen), row.remark))),
         )
     return table
 
@@ -34,3 +34,8 @@ def table_of(rows: Sequence[Row], title: str) -> Table:
 def _replies(seen: Observed) -> str:
     counts = ", ".join(f"{WORDS.get(status, str(status))}: {count}" for status, count in sorted(seen.statuses.items()))
     return f"{counts}; {seen.without_retry_after} without Retry-After" if seen.without_retry_after else counts
+
+
+def _lateness(seen: Observed) -> str:
+    """Say how late the client was, which is in its latencies: on a busy machine it may be most of them."""
+    return f"sent late by {1e3 * percentile(seen.lateness_s, 0.99):.1f} ms (p99)" if seen.lateness_s else ""

@@ -75,13 +75,13 @@ class BodyLimit:
     All bodies that are in memory are counted together, too: there is room for a few of the largest.
     """
 
-    def __init__(self, app: ASGIApp, *, bytes_max: int, larger: Mapping[str, int], timeout_s: float) -> None:
-        """Allow `bytes_max`, or what `larger` says for a path; a body has to be there after `timeout_s`."""
+    def __init__(self, app: ASGIApp, *, bytes_max: int, by_path: Mapping[str, int], timeout_s: float) -> None:
+        """Allow `bytes_max`, or what `by_path` says for a path; a body has to be there after `timeout_s`."""
         self._app = app
         self._bytes_max = bytes_max
-        self._larger = larger
+        self._by_path = by_path
         self._timeout_s = timeout_s
-        self._room = _Room(HELD_FACTOR * max(bytes_max, *larger.values(), 0))
+        self._room = _Room(HELD_FACTOR * max(bytes_max, *by_path.values(), 0))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its whole body, or answer 408, 413 or 415."""
@@ -106,7 +106,7 @@ class BodyLimit:
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding != b"identity":
             raise UnsupportedMediaTypeError("compressed bodies are not read; send it without Content-Encoding")
-        bytes_max = self._larger.get(path, self._bytes_max)
+        bytes_max = self._by_path.get(path, self._bytes_max)
         try:
             return await asyncio.wait_for(_gather(receive, bytes_max, share), self._timeout_s)
         except asyncio.TimeoutError as error:

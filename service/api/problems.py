@@ -4,6 +4,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import structlog
@@ -22,6 +23,8 @@ from .request_ids import request_id_of
 MEDIA_TYPE = "application/problem+json"
 MAX_FIELD_ERRORS = 20
 MAX_DETAIL = 2000
+OTHER_AGES: Mapping[str, str] = {"extra_forbidden": "newer", "missing": "older"}
+"""What a field that is not known, or that is not there, says of the client's version."""
 BY_STATUS: Mapping[int, tuple[type[ServiceError], str]] = {
     400: (UnreadableBodyError, "the body is not JSON, or nested too deeply; send UTF-8 JSON"),
     404: (RouteNotFound, "{method} {path} leads nowhere; /openapi.json lists the calls"),
@@ -114,6 +117,9 @@ async def _validation_error(request: Request, error: Exception) -> Response:
     ]
     first = fields[0] if fields else {"location": "request", "message": "not valid"}
     detail = f"{len(found)} field(s) are not as /openapi.json says; the first: {first['location']}: {first['message']}"
+    ages = {OTHER_AGES[item["type"]] for item in found if item["type"] in OTHER_AGES}
+    if ages:
+        detail += f"; this service is ringtune {version('ringtune')}: is the client {' or '.join(sorted(ages))}?"
     return problem_response(MalformedRequestError(detail), request_id_of(request.scope), fields=fields)
 
 

@@ -19,6 +19,8 @@ from .metrics import ROUTE_KEY, Metrics
 from .problems import send_problem
 
 PATH = "/v1/recommendations"
+MAX_QUERY_BYTES = 1024
+"""Of a query that is kept: more than any that has each parameter once, but for names in odd letters."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ class RecommendationCache:
             return entry.body
 
     def put(self, query: bytes, body: bytes) -> None:
-        """Keep a reply."""
+        """Keep a reply, unless its query is so long that many of them would fill the memory."""
+        if len(query) > MAX_QUERY_BYTES:
+            return
         with self._lock:
             self._entries[query] = _Entry(body, self._clock() + self._ttl_s)
             self._entries.move_to_end(query)

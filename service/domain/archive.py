@@ -39,6 +39,8 @@ CHUNK = 500
 """Lines per transaction: others write meanwhile."""
 STUDY_ID = re.compile(r"[0-9a-f]{32}")
 STATUSES = ("new", "late", "quarantined")
+MAX_REASON = 2000
+MAX_COUNT = 10**9
 
 
 @dataclass
@@ -141,6 +143,8 @@ class _Chunk:
             self._ids[data["study_id"]] = found["study_id"]
             self._counts.same += 1
             return
+        if studies.get(self._connection, data["study_id"]) is not None:
+            raise InvalidRequest(f"study_id={data['study_id']} is that of a study with another key")
         space = study_space(key.target, json.loads(data["space"]), self._box)
         row = {
             "study_id": data["study_id"],
@@ -170,7 +174,7 @@ class _Chunk:
         row = dict(prepared.row)
         if row["body_digest"] != data["body_digest"] or data["status"] not in STATUSES:
             raise InvalidRequest("the result was changed after it was exported: its digest differs")
-        row.update({name: data[name] for name in ("status", "status_reason")})
+        row.update({"status": data["status"], "status_reason": _checked_reason(data["status_reason"])})
         row["received_unix_s"] = self._past(data["received_unix_s"])
         self._results.setdefault(study_id, []).append(row)
 
@@ -181,6 +185,8 @@ class _Chunk:
             check_id(name, data[name])
         if not isinstance(record_from_json(json.loads(data["header"])), RunRecord):
             raise InvalidRequest("the header is no record of type 'run'")
+        if type(data["results"]) is not int or not 0 <= data["results"] <= MAX_COUNT:
+            raise InvalidRequest(f"results={str(data['results'])[:40]} is no number of results: 0 to {MAX_COUNT}")
         names = ("run_id", "job_id", "header", "results")
         row = {**{name: data[name] for name in names}, "body_digest": digest(data["header"])}
         row["received_unix_s"] = self._past(data["received_unix_s"])
@@ -208,6 +214,13 @@ class _Chunk:
         changes.save(self._connection, self._policy.max_speedup)
         self._counts.results += len(new)
         self._counts.same += len(rows) - len(new)
+
+
+def _checked_reason(reason: object) -> str | None:
+    """Return why a result is kept apart, None for one that is not; raises InvalidRequest for what cannot be shown."""
+    if reason is None or (isinstance(reason, str) and len(reason) <= MAX_REASON and reason.isprintable()):
+        return reason
+    raise InvalidRequest(f"the status's reason is no text of up to {MAX_REASON} printable characters")
 
 
 def _lines(connection: Connection) -> Iterator[str]:

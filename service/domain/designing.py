@@ -20,11 +20,13 @@ import structlog
 
 from ringtune.service.errors import ServiceError
 
+from .asked_space import AskedSpace
+
 Problem = dict[str, Any]
 PROCESS = ("env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", sys.executable, "-m", f"{__package__}.design_worker")
 """One core each: the linear algebra would take all."""
 MAX_WANTED = 1024
-"""Studies that wait; the oldest is forgotten, for the next ask names it again."""
+"""Studies, or spaces of theirs, that wait; the oldest is forgotten, for the next ask names it again."""
 REST_S = 0.5
 """Before a process is started anew."""
 END_S = 2.0
@@ -94,21 +96,21 @@ class Designing:
         self,
         count: int,
         timeout_s: float,
-        problem_of: Callable[[str], Problem | None],
-        keep: Callable[[str, Sequence[dict[str, Any]]], None],
+        problem_of: Callable[[AskedSpace], Problem | None],
+        keep: Callable[[AskedSpace, Sequence[dict[str, Any]]], None],
     ) -> None:
         """Prepare; `start` begins.
 
         Args:
             count: Processes; 0 is allowed.
             timeout_s: Until one that does not answer is replaced.
-            problem_of: Returns what is to be computed for a study, None for nothing.
-            keep: Takes the configs for a study.
+            problem_of: Returns what is to be computed for a study in a space, None for nothing.
+            keep: Takes the configs for it.
         """
         self._timeout_s = timeout_s
         self._problem_of = problem_of
         self._keep = keep
-        self._wanted: OrderedDict[str, None] = OrderedDict()
+        self._wanted: OrderedDict[AskedSpace, None] = OrderedDict()
         self._processes: dict[int, DesignProcess] = {}
         self._is_closed = False
         self._changed = threading.Condition()  # guards the three above and the two below
@@ -124,10 +126,10 @@ class Designing:
         for thread in self._threads:
             thread.start()
 
-    def want(self, study_id: str) -> None:
-        """Ask for suggestions for a study, and return at once."""
+    def want(self, asked: AskedSpace) -> None:
+        """Ask for suggestions for a study in a space, and return at once."""
         with self._changed:
-            self._wanted[study_id] = None
+            self._wanted[asked] = None
             if len(self._wanted) > MAX_WANTED:
                 self._wanted.popitem(last=False)
             self._changed.notify()
@@ -155,26 +157,26 @@ class Designing:
                 thread.join(2 * END_S + REST_S)
 
     def _run(self, place: int) -> None:
-        while (study_id := self._next()) is not None:
-            self._try(place, study_id)
+        while (asked := self._next()) is not None:
+            self._try(place, asked)
         self._drop(place)
 
-    def _try(self, place: int, study_id: str) -> None:
+    def _try(self, place: int, asked: AskedSpace) -> None:
         try:
-            self._design(place, study_id)
+            self._design(place, asked)
         except ServiceError as error:  # the database is away, or the study: the next ask wants it again
-            structlog.get_logger().warning("design_dropped", study_id=study_id, reason=error.detail)
+            structlog.get_logger().warning("design_dropped", study_id=asked.study_id, reason=error.detail)
         except Exception as error:  # noqa: BLE001  (whatever one study raises, the thread and the other studies go on)
-            structlog.get_logger().error("design_broken", study_id=study_id, error=repr(error))
+            structlog.get_logger().error("design_broken", study_id=asked.study_id, error=repr(error))
             self._drop(place)
 
-    def _next(self) -> str | None:
+    def _next(self) -> AskedSpace | None:
         with self._changed:
             self._changed.wait_for(lambda: self._wanted or self._is_closed)
             return None if self._is_closed else self._wanted.popitem(last=False)[0]
 
-    def _design(self, place: int, study_id: str) -> None:
-        problem = self._problem_of(study_id)
+    def _design(self, place: int, asked: AskedSpace) -> None:
+        problem = self._problem_of(asked)
         process = None if problem is None else self._process(place)
         if problem is None or process is None:
             return
@@ -183,12 +185,12 @@ class Designing:
         if answer is None:
             self._drop(place)
             if not self._is_closed:
-                structlog.get_logger().warning("design_process_replaced", study_id=study_id, pid=process.pid)
+                structlog.get_logger().warning("design_process_replaced", study_id=asked.study_id, pid=process.pid)
             return
         if "error" in answer:
-            structlog.get_logger().warning("design_failed", study_id=study_id, reason=answer["error"])
+            structlog.get_logger().warning("design_failed", study_id=asked.study_id, reason=answer["error"])
             return
-        self._keep(study_id, answer["configs"])
+        self._keep(asked, answer["configs"])
         with self._changed:
             self._designs += len(answer["configs"])
             self._design_s += time.monotonic() - began

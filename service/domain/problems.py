@@ -13,6 +13,7 @@ from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.parameters import default_config
 
+from .asked_space import AskedSpace
 from .canonical import canonical, digest
 from .evidence import mean_log_step
 from .neighbours import is_of_engine
@@ -21,6 +22,8 @@ from .study_cache import StudyCache
 
 MAX_BASELINES = 64
 MAX_PENDING = 16
+MAX_QUEUED = 100
+"""Suggestions of one study that wait, for all search spaces: the oldest are for jobs that asked and ended."""
 MAX_SEED = 2**31
 
 
@@ -33,43 +36,44 @@ class Problems:
         self._cache = cache
         self._policy = policy
 
-    def problem_of(self, study_id: str) -> dict[str, Any] | None:
-        """Return the problem of a study, None while its queue is full; StudyNotFound if it was deleted."""
+    def problem_of(self, asked: AskedSpace) -> dict[str, Any] | None:
+        """Return the problem of a study in a space, None while its queue is full; StudyNotFound if it was deleted."""
+        study_id, space = asked.study_id, asked.space
         study = self._cache.get(study_id)
         with self._database.reading() as connection:
-            missing = self._policy.queued_suggestions - leases.queued(connection, study_id)
+            missing = self._policy.queued_suggestions - leases.queued(connection, study_id, asked.digest)
             if missing <= 0:
                 return None
             rows = reports.newest_samples(connection, study_id, self._policy.max_design_samples)
             baselines = summaries.baselines_of(connection, study_id, MAX_BASELINES)
             pending = leases.pending(connection, study_id, MAX_PENDING)
-        of_engine = is_of_engine(study.space)
-        legal = [row for row in rows if study.space.contains(json.loads(row["config"]))]
+        of_engine = is_of_engine(space)
+        legal = [row for row in rows if space.contains(json.loads(row["config"]))]
+        measured = (json.loads(config) for config in pending)
         return {
             "designer": self._policy.designer,
             "seed": int(study_id[:8], 16) % MAX_SEED,
-            "space": study.space.to_json(),
-            "trials": trials(legal, baselines, study.space),
-            "pending": [json.loads(config) for config in pending],
+            "space": space.to_json(),
+            "trials": trials(legal, baselines, space),
+            "pending": [config for config in measured if space.contains(config)],
             "count": missing,
             "gradient_bytes": list(study.gradient_bytes) if of_engine else [],
             "layout": list(study.key.layout),
         }
 
-    def keep(self, study_id: str, configs: Sequence[Mapping[str, Any]]) -> None:
-        """Put configs into the queue, those left out that are there, are being measured, or are not legal."""
-        study = self._cache.get(study_id)
-        texts = [canonical(study.space.validate(config).to_json()) for config in configs]
+    def keep(self, asked: AskedSpace, configs: Sequence[Mapping[str, Any]]) -> None:
+        """Put configs into a space's queue, those left out that are in any, or are being measured."""
+        study_id = asked.study_id
+        texts = [canonical(asked.space.validate(config).to_json()) for config in configs]
         with self._database.writing(f"ringtune ask {study_id}") as connection:
             if not studies.existing(connection, {study_id}):
                 self._cache.forget(study_id)
                 raise StudyNotFound(f"study {study_id} was deleted; its suggestions are not kept")
             known = set(leases.asked_digests(connection, study_id)) | set(leases.queued_digests(connection, study_id))
-            rows = [
-                {"study_id": study_id, "config": text, "config_digest": digest(text), "designer": self._policy.designer}
-                for text in texts
-            ]
+            common = {"study_id": study_id, "space_digest": asked.digest, "designer": self._policy.designer}
+            rows = [{**common, "config": text, "config_digest": digest(text)} for text in texts]
             leases.enqueue(connection, [row for row in rows if row["config_digest"] not in known])
+            leases.shorten_queue(connection, study_id, MAX_QUEUED)
 
 
 def trials(rows: Sequence[Row], baselines: Sequence[Row], space: SearchSpace) -> list[dict[str, Any]]:

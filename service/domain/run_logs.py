@@ -16,11 +16,11 @@ from ringtune.service.store import Database, reports, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.log_reader import RunLog, sample_from_record
-from ringtune.tuner.records import RecordError, RunRecord, SampleRecord, record_from_json, record_to_json
+from ringtune.tuner.records import SCHEMA, RecordError, RunRecord, SampleRecord, record_from_json, record_to_json
 
 from .canonical import canonical, digest
 from .studies import Studies
-from .submission import check_id
+from .submission import MAX_ID, check_id
 from .values import Adoption, ReportedResult, Stored, StoredRun, Study, StudyKey
 
 Named: TypeAlias = tuple[str, ReportedResult]
@@ -49,6 +49,7 @@ class RunLogs:
 
     def take(self, records: Sequence[Mapping[str, Any]], job_id: str | None) -> tuple[StoredRun, ...]:
         """Store the runs of a log; see `Ledger.take_run`."""
+        _check_schema(records)
         runs = _runs(records)
         if not any(log.run for log in runs):
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
@@ -98,11 +99,11 @@ class RunLogs:
             key = StudyKey(
                 hardware=str(run.key["hardware"]),
                 model=str(run.key["model"]),
-                layout=tuple(int(ranks) for ranks in run.key["layout"]),
+                layout=tuple(run.key["layout"]),
                 target=str(run.key["target"]),
-                surface_version=int(run.key["surface_version"]),
+                surface_version=run.key["surface_version"],
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError) as error:
             raise InvalidRequest(f"run {run.run_id} has no key of a study: {str(run.key)[:200]}") from error
         name = run.model_name[:200] if run.model_name else None
         return self._studies.find_or_create(key, space_json=run.search_space, model_name=name)
@@ -113,6 +114,17 @@ class RunLogs:
                 row = {"run_id": run_id, "study_id": study_id, "job_id": job_id, "results": results}
                 times = {"received_unix_s": now_unix_s(connection)}
                 reports.add_run(connection, {**row, **times, "header": header, "body_digest": digest(header)})
+
+
+def _check_schema(records: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse a log of another schema as a whole: read as one of ours, its records could mean something else."""
+    for data in records:
+        schema = data.get("schema", SCHEMA)
+        if data.get("type") == "run" and isinstance(schema, int) and schema != SCHEMA:
+            raise InvalidRequest(
+                f"run {str(data.get('run_id'))[:MAX_ID]!r} is in a log of schema {str(schema)[:20]}, and this service "
+                f"reads schema {SCHEMA}: it is not of the version that wrote the log; push it to one that is"
+            )
 
 
 def _runs(records: Sequence[Mapping[str, Any]]) -> tuple[RunLog, ...]:

@@ -55,7 +55,24 @@ def study_space(target: str, description: Mapping[str, Any], box: SearchSpace) -
             f"a search space has 1 to {MAX_PARAMETERS} parameters with identifiers for names and finite numbers"
         )
     if target == ENGINE_TARGET:
-        _check_inside(space, box)
+        _check_inside(space, box, are_choices_known=False)
+    return space
+
+
+def job_space(target: str, description: Mapping[str, Any], legal: SearchSpace) -> SearchSpace:
+    """Return the search space of one job of a study: narrower than another job's, or wider.
+
+    Args:
+        target: What is tuned.
+        description: `SearchSpace.to_json()`.
+        legal: What results of the study may be measured under; see `legal_space`.
+
+    Raises:
+        OutsideSearchSpace: If it is none, or reaches beyond what is legal.
+    """
+    space = study_space(target, description, legal)
+    if target != ENGINE_TARGET:
+        _check_inside(space, legal, are_choices_known=True)
     return space
 
 
@@ -126,22 +143,24 @@ def _is_short(value: object) -> bool:
     return isinstance(value, (int, float)) and abs(value) < LARGEST
 
 
-def _check_inside(space: SearchSpace, box: SearchSpace) -> None:
+def _check_inside(space: SearchSpace, box: SearchSpace, *, are_choices_known: bool) -> None:
     limits = {parameter.name: parameter for parameter in box.parameters}
     names = [parameter.name for parameter in space.parameters]
     if sorted(names) != sorted(limits):
-        raise OutsideSearchSpace(f"the engine's parameters are {', '.join(limits)}, not {', '.join(names)}")
+        raise OutsideSearchSpace(f"the parameters are {', '.join(limits)}, not {', '.join(names)}")
     for parameter in space.parameters:
-        if not _is_inside(parameter, limits[parameter.name]):
+        if not _is_inside(parameter, limits[parameter.name], are_choices_known=are_choices_known):
             raise OutsideSearchSpace(
-                f"{parameter.name} reaches beyond what the engine allows: {limits[parameter.name].allowed}"
+                f"{parameter.name} reaches beyond what is allowed: {limits[parameter.name].allowed}"
             )
 
 
-def _is_inside(parameter: Parameter, limit: Parameter) -> bool:
+def _is_inside(parameter: Parameter, limit: Parameter, *, are_choices_known: bool) -> bool:
     if isinstance(parameter, NumberParameter) and isinstance(limit, NumberParameter):
         is_range_inside = limit.low <= parameter.low and parameter.high <= limit.high
         return is_range_inside and set(parameter.special) <= set(limit.special) and parameter.step >= limit.step
     if isinstance(parameter, CategoryParameter) and isinstance(limit, CategoryParameter):
+        if are_choices_known:
+            return set(parameter.choices) <= set(limit.choices)
         return all(IDENTIFIER.fullmatch(choice) for choice in parameter.choices)
     return type(parameter) is type(limit)

@@ -184,11 +184,16 @@ def check_key(key: StudyKey) -> None:
     if not TARGET.fullmatch(key.target):
         raise InvalidRequest(f"target={key.target[:100]!r} is no target's name: 1 to 64 of a-z, 0-9, '_', '.' and '-'")
     hosts = key.layout
-    is_layout = 1 <= len(hosts) <= MAX_HOSTS and all(1 <= ranks <= MAX_RANKS_PER_HOST for ranks in hosts)
+    is_layout = 1 <= len(hosts) <= MAX_HOSTS and all(_is_whole(ranks, MAX_RANKS_PER_HOST) for ranks in hosts)
     if not is_layout or list(hosts) != sorted(hosts):
         raise InvalidRequest(f"layout={list(hosts)[:20]} is not the sorted list of ranks per host, each 1 or more")
-    if not 1 <= key.surface_version <= MAX_SURFACE_VERSION:
-        raise InvalidRequest(f"surface_version={key.surface_version}; allowed: 1 to {MAX_SURFACE_VERSION}")
+    if not _is_whole(key.surface_version, MAX_SURFACE_VERSION):
+        raise InvalidRequest(f"surface_version={str(key.surface_version)[:40]}; allowed: 1 to {MAX_SURFACE_VERSION}")
+
+
+def _is_whole(number: object, most: int) -> bool:
+    """Tell whether something is a whole number from 1: neither 2.0 nor true, whose keys would be others."""
+    return type(number) is int and 1 <= number <= most
 
 
 def checked_name(what: str, name: str | None) -> str | None:

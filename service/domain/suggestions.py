@@ -2,12 +2,14 @@
 """Asking: a config for one job at a time, under a lease that ends by the database's clock.
 
 Where a config comes from, in this order: one whose lease was given up, one that a designer has computed ahead, one that
-fills the space. No optimizer runs here, and none is waited for.
+fills the space. No optimizer runs here, and none is waited for. Each is legal in the search space of the job that asks:
+its own where it says so, else the study's.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -18,9 +20,10 @@ from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.designers.spread import first_numbers, latin_hypercube
 
+from .asked_space import AskedSpace
 from .canonical import canonical, digest
 from .policy import Policy
-from .study_cache import KnownStudy, StudyCache
+from .study_cache import StudyCache
 from .submission import check_id
 from .values import Suggestion
 
@@ -29,6 +32,8 @@ FIRST = 5
 """Configs that differ from the default in their numbers alone."""
 BLOCK = 64
 """Configs of one Latin hypercube."""
+MAX_GIVEN_UP = 32
+"""Configs that were given up, of which one is looked for that is legal for whoever asks."""
 
 
 @dataclass(frozen=True)
@@ -40,23 +45,41 @@ class _Choice:
 class Suggestions:
     """Leases of configs."""
 
-    def __init__(self, database: Database, cache: StudyCache, policy: Policy, wants: Callable[[str], None]) -> None:
-        """Keep leases in `database`; `wants` is told which study needs suggestions, and returns at once."""
+    def __init__(
+        self, database: Database, cache: StudyCache, policy: Policy, wants: Callable[[AskedSpace], None]
+    ) -> None:
+        """Keep leases in `database`; `wants` is told which space needs suggestions, and returns at once."""
         self._database = database
         self._cache = cache
         self._policy = policy
         self._wants = wants
 
-    def ask(self, study_id: str, trial_id: str, job_id: str, lease_s: float) -> Suggestion:
+    def ask(
+        self,
+        study_id: str,
+        trial_id: str,
+        job_id: str,
+        lease_s: float,
+        *,
+        space_json: Mapping[str, Any] | None = None,
+    ) -> Suggestion:
         """Return a config under a lease; the same trial again gets the same config, and its lease begins anew.
+
+        Args:
+            study_id: The study.
+            trial_id: As the client named it.
+            job_id: Who asks.
+            lease_s: How long the config is this job's.
+            space_json: The job's own search space, `SearchSpace.to_json()`; None: the study's, its first job's.
 
         Raises:
             StudyNotFound: If there is no such study.
             TrialConflict: If another job asked for this trial, or it has a result.
             LeaseLost: If the lease ended and another job got the config: ask with a new trial id.
             InvalidRequest: If an id or the duration is not allowed.
+            OutsideSearchSpace: If the search space is none, or reaches beyond what is legal in the study.
         """
-        study = self._cache.get(study_id)
+        asked = AskedSpace.of(self._cache.get(study_id), space_json)
         for name, text in (("trial_id", trial_id), ("job_id", job_id)):
             check_id(name, text)
         self._check_duration(lease_s)
@@ -71,7 +94,7 @@ class Suggestions:
                 return self._lease(connection, trial, now, lease_s)
             if reports.stored(connection, [(study_id, trial_id)]):
                 raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
-            choice = self._choose(connection, study, now)
+            choice = self._choose(connection, asked, now)
             row = {
                 "study_id": study_id,
                 "trial_id": trial_id,
@@ -85,7 +108,7 @@ class Suggestions:
                 "expires_unix_s": now + lease_s,
             }
             leases.add(connection, row)
-        self._wants(study_id)
+        self._wants(asked)
         return _suggestion(row, lease_s, is_new=True)
 
     def renew(self, study_id: str, trial_id: str, job_id: str, fencing_token: int, lease_s: float) -> Suggestion:
@@ -134,15 +157,16 @@ class Suggestions:
         leases.change(connection, trial["study_id"], trial["trial_id"], changed)
         return _suggestion({**trial, **changed}, lease_s, is_new=False)
 
-    def _choose(self, connection: Connection, study: KnownStudy, now: float) -> _Choice:
-        given_up = leases.abandoned(connection, study.study_id, now)
-        if given_up is not None:
-            leases.change(connection, study.study_id, given_up["trial_id"], {"state": leases.REASSIGNED})
-            return _Choice(given_up["config"], given_up["designer"])
-        ahead = leases.take_queued(connection, study.study_id)
+    def _choose(self, connection: Connection, asked: AskedSpace, now: float) -> _Choice:
+        study_id, space = asked.study_id, asked.space
+        for given_up in leases.abandoned(connection, study_id, now, MAX_GIVEN_UP):
+            if space.contains(json.loads(given_up["config"])):
+                leases.change(connection, study_id, given_up["trial_id"], {"state": leases.REASSIGNED})
+                return _Choice(given_up["config"], given_up["designer"])
+        ahead = leases.take_queued(connection, study_id, asked.digest)
         if ahead is not None:
             return _Choice(ahead["config"], ahead["designer"])
-        config = filling_config(study.space, int(study.study_id[:8], 16), leases.count(connection, study.study_id))
+        config = filling_config(space, int(study_id[:8], 16), leases.count(connection, study_id))
         return _Choice(canonical(config.to_json()), FILLING)
 
     def _check_duration(self, lease_s: float) -> None:

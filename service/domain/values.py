@@ -51,8 +51,9 @@ class Study:
         key: What was asked.
         model_name: For people, as first reported.
         hardware_name: For people, as first reported.
-        space: `SearchSpace.to_json()` of the first job. Suggestions are made in it, with the values that it has fixed;
-            a later job may have fixed others. Results are taken of any config that is legal for the target.
+        space: `SearchSpace.to_json()` of the first job. Suggestions are made in it, with the values that it has fixed,
+            for jobs that do not say that theirs is another. Results are taken of any config that is legal for the
+            target.
         gradient_bytes: Of each tensor of a step, in no order; empty where no job said.
         trials: Results that count.
         jobs: Jobs with such a result.

@@ -110,7 +110,10 @@ class NewStudy(Message):
     hardware_name: Name | None = None
     search_space: Annotated[
         SearchSpace,
-        Field(examples=[EXAMPLE_SPACE], description="Of the first job it is kept: suggestions are made in it."),
+        Field(
+            examples=[EXAMPLE_SPACE],
+            description="Of the first job it is kept: suggestions are made in it, unless who asks has another.",
+        ),
     ]
     gradient_bytes: Annotated[
         list[Count],

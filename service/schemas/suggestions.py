@@ -4,8 +4,10 @@
 from typing import Annotated
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from .fields import Config, Count, LeaseSeconds, Message, Seconds, Uuid
+from .studies import SearchSpace
 
 DEFAULT_LEASE_S = 600.0
 
@@ -16,6 +18,13 @@ class Ask(Message):
     trial_id: Uuid
     job_id: Uuid
     lease_s: LeaseSeconds = DEFAULT_LEASE_S
+    search_space: Annotated[
+        SearchSpace | SkipJsonSchema[None],
+        Field(
+            description="The job's own, where it fixed other knobs than the study's first job: the config is legal "
+            "there. Default: the study's."
+        ),
+    ] = None
 
 
 class Lease(Message):

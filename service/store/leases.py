@@ -4,7 +4,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, func, insert, or_, select, update
 
 from .keys import Key, parameters, wanted
 from .rows import Row
@@ -58,11 +58,11 @@ def complete(connection: Connection, keys: Sequence[tuple[str, str]]) -> None:
         connection.execute(update(trials).where(this).values(state=COMPLETED), rows)
 
 
-def abandoned(connection: Connection, study_id: str, now_unix_s: float) -> Row | None:
-    """Return the trial that was released, or whose lease expired, the longest ago."""
+def abandoned(connection: Connection, study_id: str, now_unix_s: float, limit: int) -> Sequence[Row]:
+    """Return the trials that were released, or whose leases expired, the longest ago first."""
     is_over = or_(trials.c.state == RELEASED, and_(trials.c.state == LEASED, trials.c.expires_unix_s <= now_unix_s))
     query = select(trials).where(trials.c.study_id == study_id, trials.c.state.in_((LEASED, RELEASED)), is_over)
-    return connection.execute(query.order_by(trials.c.expires_unix_s).limit(1)).mappings().one_or_none()
+    return connection.execute(query.order_by(trials.c.expires_unix_s).limit(limit)).mappings().all()
 
 
 def count(connection: Connection, study_id: str) -> int:
@@ -99,16 +99,16 @@ def delete_older(connection: Connection, before_unix_s: float) -> int:
     return connection.execute(delete(trials).where(trials.c.expires_unix_s < before_unix_s)).rowcount
 
 
-def take_queued(connection: Connection, study_id: str) -> Row | None:
-    """Take the oldest suggestion out of the queue."""
-    oldest = select(func.min(queued_suggestions.c.number)).where(queued_suggestions.c.study_id == study_id)
+def take_queued(connection: Connection, study_id: str, space_digest: str) -> Row | None:
+    """Take the oldest suggestion for a search space out of the queue; the digest is empty for the study's own."""
+    oldest = select(func.min(queued_suggestions.c.number)).where(*_queue(study_id, space_digest))
     statement = delete(queued_suggestions).where(queued_suggestions.c.number == oldest.scalar_subquery())
     return connection.execute(statement.returning(queued_suggestions)).mappings().one_or_none()
 
 
-def queued(connection: Connection, study_id: str) -> int:
-    """Return how many suggestions wait."""
-    return connection.execute(select(func.count()).where(queued_suggestions.c.study_id == study_id)).scalar_one()
+def queued(connection: Connection, study_id: str, space_digest: str) -> int:
+    """Return how many suggestions for a search space wait."""
+    return connection.execute(select(func.count()).where(*_queue(study_id, space_digest))).scalar_one()
 
 
 def all_queued(connection: Connection) -> int:
@@ -122,6 +122,13 @@ def enqueue(connection: Connection, rows: Sequence[Row]) -> None:
         connection.execute(insert(queued_suggestions), [dict(row) for row in rows])
 
 
-def empty_queue(connection: Connection, study_id: str) -> None:
-    """Remove what waits of a study."""
-    connection.execute(delete(queued_suggestions).where(queued_suggestions.c.study_id == study_id))
+def shorten_queue(connection: Connection, study_id: str, kept: int) -> None:
+    """Remove the oldest of what waits of a study, of all search spaces, but for so many."""
+    own = queued_suggestions.c
+    beyond = select(own.number).where(own.study_id == study_id).order_by(own.number.desc()).offset(kept).limit(1)
+    newest = beyond.scalar_subquery()
+    connection.execute(delete(queued_suggestions).where(own.study_id == study_id, own.number <= newest))
+
+
+def _queue(study_id: str, space_digest: str) -> tuple[ColumnElement[bool], ...]:
+    return queued_suggestions.c.study_id == study_id, queued_suggestions.c.space_digest == space_digest

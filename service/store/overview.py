@@ -2,7 +2,7 @@
 """Queries for people who look through what is stored: studies searched, sorted and counted, and what lies in one.
 
 All of them only read. A page of studies is cut in the database: in the order of creation along an index, in the other
-orders by one look into an index per study. The wide columns (space, sizes of tensors) are never read for a list.
+orders by what is derived of each study. The wide columns (space, sizes of tensors) are never read for a list.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -213,7 +213,8 @@ def _rank() -> tuple[UnaryExpression[Any], ...]:
 
 
 def _newest_result() -> ScalarSelect[Any]:
-    query = select(func.max(reports.c.number)).where(reports.c.study_id == studies.c.study_id)
+    """Return when the newest result that counts came, as `activity` has it: an import has old ones, newly numbered."""
+    query = select(func.max(job_summaries.c.newest_unix_s)).where(job_summaries.c.study_id == studies.c.study_id)
     return query.correlate(studies).scalar_subquery()
 
 

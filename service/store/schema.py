@@ -2,6 +2,7 @@
 """The schema's version: migrations forward and back, one process at a time, and never from a newer one."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -57,7 +58,13 @@ def migrate(database: Database, revision: str = "head", derive: Callable[[Connec
 def is_current(database: Database) -> bool:
     """Tell whether the schema is this program's; raises StoreUnavailable if the database does not answer."""
     with database.looking() as connection:
-        return MigrationContext.configure(connection).get_current_revision() == _scripts().get_current_head()
+        return MigrationContext.configure(connection).get_current_revision() == _head()
+
+
+@cache
+def _head() -> str | None:
+    """Return this program's revision, read once: the migrations take longer to read than the database to answer."""
+    return _scripts().get_current_head()
 
 
 def _known_revision(connection: Connection) -> str | None:

@@ -84,6 +84,7 @@ queued_suggestions = Table(
     METADATA,
     Column("number", Number, primary_key=True, autoincrement=True),
     _study(),
+    Column("space_digest", String(64), nullable=False, server_default=""),
     Column("config", Text, nullable=False),
     Column("config_digest", String(64), nullable=False),
     Column("designer", String(64), nullable=False),

@@ -34,10 +34,11 @@ LOST: Responses = {409: {"description": "The lease expired, was released, or a n
 def ask(study_id: StudyId, body: schemas.Ask, service: ServiceDep, metrics: MetricsDep) -> schemas.Suggestion:
     """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config.
 
-    It has what the study's first job had fixed. A job that has fixed other knobs keeps its own values for them, and
-    reports the config that it ran.
+    It has what the study's first job had fixed. A job whose `search_space` is another sends it, and gets a config that
+    is legal there.
     """
-    suggestion = service.suggestions.ask(study_id, body.trial_id, body.job_id, body.lease_s)
+    space = None if body.search_space is None else body.search_space.model_dump()
+    suggestion = service.suggestions.ask(study_id, body.trial_id, body.job_id, body.lease_s, space_json=space)
     metrics.asks.inc()
     return to_suggestion(suggestion)
 

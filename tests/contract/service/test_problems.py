@@ -2,6 +2,7 @@
 """Every error is a problem with a stable code, whoever raised it."""
 
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import jsonschema
@@ -81,6 +82,26 @@ def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
     assert 422 == reply.status_code
     assert 20 == len(reply.json()["errors"])
     assert "hunter2" not in reply.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "age"),
+    [
+        (STUDIES, {**STUDY_BODY, "surprise": 1}, "newer"),
+        (STUDIES, {"search_space": STUDY_BODY["search_space"]}, "older"),
+        (f"{STUDIES}/{'0' * 32}/results", {"results": [{"surprise": 1}]}, "newer or older"),
+        (STUDIES, {**STUDY_BODY, "model_name": 7}, None),
+    ],
+)
+def test_a_client_of_another_version_is_told(
+    path: str, body: dict[str, Any], age: str | None, client: TestClient
+) -> None:
+    """By a field that is not known here, or that is missing: with this service's version, so that one can be mended."""
+    detail = client.post(path, json=body).json()["detail"]
+
+    hint = f"this service is ringtune {version('ringtune')}: is the client {age}?"
+    assert (age is not None) == detail.endswith(hint)
+    assert (age is not None) == ("is the client" in detail)
 
 
 def test_a_false_trial_is_named_as_in_the_description(client: TestClient) -> None:

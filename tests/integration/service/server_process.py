@@ -19,7 +19,7 @@ from ringtune import cli
 
 COMMAND = (sys.executable, "-m", "ringtune.cli")
 ANNOUNCED = re.compile(r"ringtune service: listening on (https?://\S+), data in (.+)\n")
-END_S = 30.0
+END_S = 60.0
 
 
 @dataclass
@@ -96,7 +96,7 @@ def serving(
         line = process.stdout.readline()
         match = ANNOUNCED.fullmatch(line)
         assert match is not None, f"{line!r} {(folder / 'stderr.txt').read_text(encoding='utf-8')}"
-        with httpx.Client(base_url=match[1], timeout=20.0, **client) as speaker:
+        with httpx.Client(base_url=match[1], timeout=END_S, **client) as speaker:
             yield ServerProcess(process, match[1], match[2], speaker)
     finally:
         process.kill()

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import socket
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import httpx
 import pytest
 
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
-from tests.integration.service.server_process import ServerProcess, serving
+from tests.integration.service.server_process import END_S, ServerProcess, serving
 
 CLIENTS = 24
 BATCH = 400
@@ -27,13 +26,13 @@ MEMORY_OF_TWO = 8 << 20
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    """A service with tight bounds."""
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServerProcess]:
+    """A service with few places; a test may ask for other variables besides."""
     variables = {
         "RINGTUNE_SERVICE_REQUESTS_MAX": "2",
         "RINGTUNE_SERVICE_EVENTS_CLIENTS_MAX": "2",
         "RINGTUNE_SERVICE_EVENTS_HEARTBEAT_S": "1",
-        "RINGTUNE_SERVICE_BODY_TIMEOUT_S": "1",
+        **getattr(request, "param", {}),
     }
     with serving(tmp_path, variables=variables) as process:
         yield process
@@ -58,7 +57,7 @@ def batch_of(job: int) -> dict[str, Any]:
 
 def raw(server: ServerProcess) -> socket.socket:
     """Return a connection, for what no well-behaved client does."""
-    return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=20)
+    return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=END_S)
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -69,13 +68,14 @@ def read_all(connection: socket.socket) -> bytes:
     return b"".join(parts)
 
 
-def head_of(study_id: str, length: int) -> bytes:
+def head_of(study_id: str, length: int, *more: str) -> bytes:
     """Return the head of a batch."""
     lines = (
         f"POST /v1/studies/{study_id}/results HTTP/1.1",
         "Host: localhost",
         "Content-Type: application/json",
         f"Content-Length: {length}",
+        *more,
         "",
         "",
     )
@@ -109,17 +109,30 @@ def test_accepted_work_is_finished_before_the_end(server: ServerProcess) -> None
     body = json.dumps(batch_of(0)).encode()
 
     with raw(server) as connection:
-        connection.sendall(head_of(study_id, len(body)) + body[:1000])
-        threading.Timer(0.3, connection.sendall, [body[1000:]]).start()
+        connection.sendall(head_of(study_id, len(body), "Expect: 100-continue"))
+        assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # it has begun to read the request
+        connection.sendall(body[:1000])
         server.process.terminate()
+        assert wait_until(lambda: refuses(server))
+        connection.sendall(body[1000:])
         reply = read_all(connection)
-        code = server.process.wait(20)
+        code = server.process.wait(END_S)
 
     assert reply.startswith(b"HTTP/1.1 200 OK")
     assert BATCH == reply.count(b'"status":"new"')
     assert 0 == code
 
 
+def refuses(server: ServerProcess) -> bool:
+    """Return whether nobody listens any more."""
+    try:
+        raw(server).close()
+    except ConnectionError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("server", [{"RINGTUNE_SERVICE_BODY_TIMEOUT_S": "1"}], indirect=True, ids=["short"])
 def test_a_body_that_trickles_or_is_larger_than_it_says_is_cut_off(server: ServerProcess) -> None:
     """With Content-Length and without it: 408 and 413, and the connection is closed."""
     with raw(server) as slow:
@@ -143,7 +156,7 @@ def test_events_are_followed_by_a_bounded_number_of_clients(server: ServerProces
     study_id = new_study(server)
     place = f"/v1/studies/{study_id}/trials/{{}}/result"
 
-    with httpx.Client(base_url=server.url, timeout=20) as other, other.stream("GET", "/v1/events") as first:
+    with httpx.Client(base_url=server.url, timeout=END_S) as other, other.stream("GET", "/v1/events") as first:
         lines = first.iter_lines()
         assert "retry: 3000" == next(lines)
         server.client.put(place.format(UUIDS[0]), json=result_body(UUIDS[1]))
@@ -160,7 +173,7 @@ def test_events_are_followed_by_a_bounded_number_of_clients(server: ServerProces
             with server.client.stream("GET", "/v1/events") as refused:
                 assert (503, "30") == (refused.status_code, refused.headers["retry-after"])
             server.process.terminate()
-            assert 0 == server.process.wait(20)
+            assert 0 == server.process.wait(END_S)
 
 
 def resident_bytes(process_id: int) -> int:
@@ -179,6 +192,7 @@ def silent_listener(server: ServerProcess) -> socket.socket:
     return silent
 
 
+@pytest.mark.parametrize("server", [{"RINGTUNE_SERVICE_EVENTS_HEARTBEAT_S": "3"}], indirect=True, ids=["patient"])
 def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server: ServerProcess) -> None:
     """Megabytes of events wait in the database, not in the service; both places are free again after a while."""
     study_id = new_study(server)
@@ -186,7 +200,7 @@ def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server
         assert 200 == server.client.post(f"/v1/studies/{study_id}/results", json=batch_of(job)).status_code
     with server.client.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}) as reader:
         assert f"id: {BATCH}" in reader.iter_lines()  # what the first listener costs alone is no growth
-    assert wait_until(lambda: listeners(server) == 0, limit_s=20.0)
+    assert wait_until(lambda: listeners(server) == 0)
     before = resident_bytes(server.process.pid)
     memory: list[int] = []
 
@@ -196,7 +210,7 @@ def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server
 
     with silent_listener(server), silent_listener(server):
         assert 2 == listeners(server)
-        assert wait_until(are_dropped, limit_s=20.0)
+        assert wait_until(are_dropped)
 
     assert max(memory) - before < MEMORY_OF_TWO
 
@@ -208,9 +222,9 @@ def listeners(server: ServerProcess) -> int:
     return int(float(found[1]))
 
 
-def wait_until(is_so: Callable[[], bool], limit_s: float) -> bool:
+def wait_until(is_so: Callable[[], bool]) -> bool:
     """Return whether something became so within the time."""
-    end_s = time.monotonic() + limit_s
+    end_s = time.monotonic() + END_S
     while not (found := is_so()) and time.monotonic() < end_s:
         time.sleep(0.05)
     return found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export and import, deletion and retention, tokens: what operators do, on both databases."""
 
+import itertools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -20,6 +21,8 @@ from ringtune.service.store import Database, audit, reports, studies, summaries
 from ringtune.service.store.tables import reports as reports_table
 from ringtune.service.store.tables import tokens as tokens_table
 from ringtune.tuner import StepTimes, VoidReason
+from ringtune.tuner.records import record_to_json
+from tests.integration.service_link.jobs import run_record
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, measure, new_id, result, study_of
 
 
@@ -108,7 +111,22 @@ def test_what_is_derived_is_restored_too(service: Service, database: Database, e
         (lambda lines: [lines[0], lines[1].replace('"study_id":"', '"study_id":"../')], "line 2.*study_id"),
         (lambda lines: [lines[0], re.sub('(created_unix_s":)[^,]+', r"\1NaN", lines[1])], "line 2.*time"),
         (lambda lines: [lines[0], re.sub('(created_unix_s":)[^,]+', r"\1-1e999", lines[1])], "line 2.*time"),
+        (lambda lines: [lines[0], lines[1].replace('"[2]"', '"[2.0]"')], "line 2.*layout"),
+        (lambda lines: [lines[0], lines[1].replace('"[2]"', '"[true]"')], "line 2.*layout"),
+        (lambda lines: [lines[0], lines[1].replace('surface_version":1', 'surface_version":true')], "line 2.*surface"),
+        (lambda lines: [*lines[:2], lines[2].replace('status_reason":null', 'status_reason":{}')], "line 3.*reason"),
+        (lambda lines: [*lines[:2], lines[2].replace('status_reason":null', 'status_reason":7')], "line 3.*reason"),
+        (
+            lambda lines: [*lines[:2], lines[2].replace('status_reason":null', 'status_reason":"\\ud800"')],
+            "line 3.*reason",
+        ),
+        (
+            lambda lines: [*lines[:2], lines[2].replace('status_reason":null', f'status_reason":"{"x" * 2001}"')],
+            "line 3.*reason",
+        ),
+        (lambda lines: [*lines[:2], lines[1].replace(KEY.model, "e" * 64)], "line 3.*another key"),
     ],
+    ids=itertools.count(),
 )
 def test_an_archive_that_was_changed_is_refused_by_line(
     service: Service, change: Callable[[list[str]], list[str]], problem: str
@@ -162,13 +180,29 @@ def test_an_export_of_the_schema_before_is_taken_without_a_last_line(service: Se
     assert Imported(1, 6, 0) == service.archive.take(['{"schema":1,"type":"archive"}', *lines[1:-1]])
 
 
-@pytest.mark.parametrize("header", ["nothing", "[1]", "{}", '{"type":"sample"}'])
-def test_a_run_whose_header_is_none_is_refused(service: Service, header: str) -> None:
+HEADER = canonical(record_to_json(run_record()))
+
+
+@pytest.mark.parametrize(
+    ("header", "results"),
+    [
+        ("nothing", 1),
+        ("[1]", 1),
+        ("{}", 1),
+        ('{"type":"sample"}', 1),
+        (HEADER, None),
+        (HEADER, "many"),
+        (HEADER, -1),
+        (HEADER, 1.5),
+        (HEADER, 2**70),
+    ],
+)
+def test_a_run_that_cannot_be_shown_is_refused(service: Service, header: str, results: object) -> None:
     """However it came here, people must be able to look at it."""
     study = study_of(service)
     head = canonical({"type": "archive", "schema": 2})
     lines = [*list(service.archive.export())[1:-1]]
-    run = {"run_id": "run-1", "job_id": "job-1", "header": header, "results": 1, "received_unix_s": 1.0}
+    run = {"run_id": "run-1", "job_id": "job-1", "header": header, "results": results, "received_unix_s": 1.0}
 
     with pytest.raises(InvalidRequest, match="line 3"):
         service.archive.take(sealed([head, *lines, canonical({"type": "run", "study_id": study.study_id, **run})]))

@@ -18,6 +18,7 @@ from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.summing import rebuild_all
 from ringtune.service.domain.writer import POINTS
 from ringtune.service.store import Database, reports, summaries
+from tests.integration.service_store.readiness import Readiness
 from tests.unit.service.domain.reported import study_of
 
 PROGRAM = "tests.integration.service_store.crash_program"
@@ -60,6 +61,7 @@ class Record:
 
 
 NOTHING: dict[str, set[str]] = {"lost": set(), "doubled": set(), "invented": set()}
+RecordProperty = Callable[[str, object], None]
 
 
 def new_record(url: str, database: Database) -> Record:
@@ -84,16 +86,21 @@ def check_after(record: Record, database: Database, numbers: range) -> None:
         assert incremental == summaries.everything(connection, record.study_id)
 
 
-def test_what_is_acknowledged_survives_a_kill(url: str, database: Database) -> None:
-    """A kill before the commit and after it; then everything is sent again."""
-    record = new_record(url, database)
+@pytest.mark.timeout(300)
+def test_what_is_acknowledged_survives_a_kill(
+    url: str, database: Database, tmp_path: Path, record_property: RecordProperty
+) -> None:
+    """A kill before the commit and after it; the next service gets ready, and then everything is sent again."""
+    record, readiness = new_record(url, database), Readiness()
     numbers = range(PER_RUN * len(FEW_POINTS))
 
     for place, point in enumerate(FEW_POINTS):
         count = 1 if point == "closing" else 3
         code = record.run(point, count, range(place * PER_RUN, (place + 1) * PER_RUN))
         assert -signal.SIGKILL == code
+    readiness.serve(url, tmp_path)
 
+    record_property("ready", str(readiness))
     assert record.acknowledged
     check_after(record, database, numbers)
 
@@ -110,12 +117,14 @@ def test_the_harness_catches_who_answers_before_the_commit(url: str, database: D
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_what_is_acknowledged_survives_many_kills(template: Callable[[str], str], kind: str) -> None:
-    """Two hundred kills at all points, early and late in a run."""
+@pytest.mark.timeout(5400)
+def test_what_is_acknowledged_survives_many_kills(
+    template: Callable[[str], str], kind: str, tmp_path: Path, record_property: RecordProperty
+) -> None:
+    """Two hundred kills at all points, early and late in a run; after each of them a service gets ready."""
     url = template(kind)
     database = Database.open(url)
-    record = new_record(url, database)
+    record, readiness = new_record(url, database), Readiness()
     killed = 0
 
     for number in range(KILLS):
@@ -124,7 +133,9 @@ def test_what_is_acknowledged_survives_many_kills(template: Callable[[str], str]
         code = record.run(point, count, range(number * PER_RUN, (number + 1) * PER_RUN))
         killed += code == -signal.SIGKILL
         assert NOTHING == record.losses(database)
+        readiness.serve(url, tmp_path)
 
+    record_property("ready", str(readiness))
     assert KILLS == killed
     check_after(record, database, range(KILLS * PER_RUN))
     database.close()

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import update
 
 from ringtune.service.domain import Policy, Service
+from ringtune.service.domain.asked_space import AskedSpace
 from ringtune.service.domain.designing import Designing
 from ringtune.service.domain.problems import Problems
 from ringtune.service.domain.study_cache import StudyCache
@@ -123,8 +124,9 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
     """What this process remembers of it does not make it exist: neither for who asks nor for the designer."""
     study_id = study_of(service).study_id
     service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
-    problems = Problems(database, StudyCache(database), Policy())
-    assert problems.problem_of(study_id) is not None
+    cache = StudyCache(database)
+    problems, asked = Problems(database, cache, Policy()), AskedSpace.of(cache.get(study_id))
+    assert problems.problem_of(asked) is not None
     elsewhere = Service(Database.open(url), policy=Policy(design_workers=0))
     elsewhere.studies.delete(study_id)
     elsewhere.close()
@@ -133,22 +135,22 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
         with pytest.raises(StudyNotFound):
             service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     with pytest.raises(StudyNotFound):
-        problems.keep(study_id, [DEFAULT])
+        problems.keep(asked, [DEFAULT])
 
 
 def test_one_study_does_not_end_the_thread_that_designs() -> None:
     """Whatever its problem raises, the next study is designed for."""
     asked: list[str] = []
 
-    def problem_of(study_id: str) -> None:
-        asked.append(study_id)
-        if study_id == "odd":
+    def problem_of(wanted: AskedSpace) -> None:
+        asked.append(wanted.study_id)
+        if wanted.study_id == "odd":
             raise ZeroDivisionError
 
-    designing = Designing(1, 1.0, problem_of, lambda _study_id, _configs: None)
+    designing = Designing(1, 1.0, problem_of, lambda _asked, _configs: None)
     designing.start()
     for study_id in ("odd", "next"):
-        designing.want(study_id)
+        designing.want(AskedSpace(study_id, "", search_space({}, DEFAULT)))
         wait_until(lambda: study_id in asked)  # noqa: B023  (called at once)
     designing.close()
 

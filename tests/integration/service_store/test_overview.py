@@ -9,11 +9,13 @@ from sqlalchemy import text
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.overview import Overview, Wanted
+from ringtune.service.domain.summing import rebuild
 from ringtune.service.domain.values import RecommendationQuery, ReportedResult, StudyKey
 from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database
 from ringtune.service.store import overview as table
-from ringtune.service.store.tables import studies
+from ringtune.service.store.clock import UnixNow
+from ringtune.service.store.tables import reports, studies
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
 
@@ -105,6 +107,27 @@ def test_the_largest_speed_up_comes_first(overview: Overview) -> None:
     """By the lower bound of the config that is recommended; without one, last."""
     assert ["alpha", "beta"] == names_of(overview, "speedup")[:2]
     assert ["beta", "alpha"] == names_of(overview, "-speedup")[:2]
+
+
+def test_the_latest_result_first_is_the_column_that_is_shown(
+    service: Service, database: Database, overview: Overview, some: dict[str, str]
+) -> None:
+    """By the time of the newest result that counts: neither what was imported lately nor what is kept apart."""
+    absurd = ReportedResult(FAST, str(uuid.UUID(int=9)), 1e9, StepTimes(4e6, 0.1, 4e6), 20, phase=Phase.SEARCH)
+    old = (("alpha", 3000.0), ("beta", 2000.0), ("100%_x", 1000.0))
+    with database.writing() as connection:
+        for name, age_s in old:
+            of_it = (reports.update().where(reports.c.study_id == some[name])).values(received_unix_s=UnixNow() - age_s)
+            connection.execute(of_it)
+            rebuild(connection, [some[name]], 4.0)
+
+    assert "quarantined" == service.ledger.tell(some["alpha"], str(uuid.uuid4()), absurd).status
+    for order, expected in (("activity", 1), ("-activity", -1)):
+        items = overview.studies(Wanted(), order).items
+        ages = [item.idle_s for item in items if item.idle_s is not None]
+        assert ["100%_x", "beta", "alpha"][::expected] == [item.model_name for item in items][:3]
+        assert sorted(ages, reverse=expected < 0) == ages
+        assert "empty" == items[-1].model_name
 
 
 def test_pages_have_every_study_once(service: Service, overview: Overview) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.run_logs import trial_id_of
+from ringtune.service.domain.values import StudyFilter
 from ringtune.service.errors import InvalidRequest, RunConflict
 from ringtune.tuner import Config, Phase, Sample, StepTimes, VoidReason, search_space
 from ringtune.tuner.records import AdoptionRecord, Record, ResultRecord, RunRecord, record_to_json, sample_record
@@ -163,3 +164,40 @@ def test_a_jobs_later_log_beside_another_baseline_is_no_test_of_its_first(servic
 
     assert [(9, 0), (8, 0), (0, 9), (0, 8)] == [(item.new + item.quarantined, item.same) for item in stored]
     assert 0.2 == pytest.approx(service.recommendations.find(QUERY).evidence.speedup, abs=1e-6)
+
+
+@pytest.mark.parametrize("schema", [0, 2, 10**30])
+def test_a_log_of_another_schema_is_refused_as_a_whole(service: Service, schema: int) -> None:
+    """Also where its records could be read as ours, and where they could not: both schemas are named."""
+    ours, theirs = log_of("ours"), log_of("theirs")
+    theirs[0]["schema"] = schema
+    unlike = [{"type": "run", "schema": schema, "run_id": "theirs", "began": "today"}]
+
+    for records in ([*ours, *theirs], [*ours, *unlike]):
+        with pytest.raises(InvalidRequest, match=rf"'theirs' is in a log of schema {str(schema)[:20]}.*schema 1"):
+            service.ledger.take_run(records)
+    assert () == service.studies.list(StudyFilter()).items
+    assert 1 == len(service.ledger.take_run(ours))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("layout", [2.0]),
+        ("layout", [True]),
+        ("layout", "22"),
+        ("layout", 2),
+        ("surface_version", "1"),
+        ("surface_version", 1.5),
+        ("surface_version", True),
+        ("surface_version", 10**400),
+    ],
+)
+def test_a_key_that_only_looks_like_one_is_refused(service: Service, name: str, value: object) -> None:
+    """What is rounded would be measured under another key than the one that its job asks for."""
+    records = log_of("run-1")
+    records[0]["key"] = {**records[0]["key"], name: value}
+
+    with pytest.raises(InvalidRequest):
+        service.ledger.take_run(records)
+    assert () == service.studies.list(StudyFilter()).items

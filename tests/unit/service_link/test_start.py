@@ -2,7 +2,6 @@
 """Tests of the start: in time, legal, tried once, and told from what the designer suggests."""
 
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,12 +18,10 @@ OFFER: Mapping[str, Any] = {**default_config(), "fusion_bytes": 1 << 20, "cycle_
 def test_a_late_answer_is_not_waited_for() -> None:
     """Whatever holds it up; its thread is left behind."""
     release = threading.Event()
-    began_s = time.monotonic()
 
     with pytest.raises(ServiceUnavailableError, match="within 0.1 s"):
-        within(0.1, lambda: release.wait(30))
+        within(0.1, release.wait)
 
-    assert time.monotonic() - began_s < 5
     release.set()
 
 

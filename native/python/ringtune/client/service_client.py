@@ -123,9 +123,27 @@ class ServiceClient:
         """Delete a study with everything in it."""
         self._wire.exchange("DELETE", f"/v1/studies/{_quoted(study_id)}")
 
-    def ask(self, study_id: str, trial_id: str, job_id: str, lease_s: float | None = None) -> Suggestion:
-        """Return a config to try, under a lease; the same `trial_id` gets the same config."""
-        ask = {"trial_id": trial_id, "job_id": job_id, **({} if lease_s is None else {"lease_s": lease_s})}
+    def ask(
+        self,
+        study_id: str,
+        trial_id: str,
+        job_id: str,
+        lease_s: float | None = None,
+        *,
+        search_space: Json | None = None,
+    ) -> Suggestion:
+        """Return a config to try, under a lease; the same `trial_id` gets the same config.
+
+        Args:
+            study_id: The study.
+            trial_id: The caller's name for what will be measured.
+            job_id: Whose it is.
+            lease_s: How long; None leaves it to the service.
+            search_space: The job's own, `SearchSpace.to_json()`; None: that of the study's first job.
+        """
+        wanted = {"lease_s": lease_s, "search_space": search_space}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        ask = {"trial_id": trial_id, "job_id": job_id, **given}
         return self._send(Suggestion, "POST", f"/v1/studies/{_quoted(study_id)}/suggestions", ask)
 
     def renew(self, study_id: str, suggestion: Suggestion, job_id: str, lease_s: float | None = None) -> Suggestion:

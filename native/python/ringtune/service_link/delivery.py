@@ -81,6 +81,12 @@ class Delivery:
         """Send some results of a study; those that the service will never take are counted."""
         try:
             study_id = self._study_id(study)
+        except ServiceRefusedError as error:
+            if error.status not in FINAL_STATUSES:
+                raise
+            self._count_refused(len(results), error)
+            return
+        try:
             stored = self.client.tell_batch(study_id, results) if results else StoredBatch(())
         except ServiceRefusedError as error:
             self._study_ids.pop(study, None)  # it may have been deleted: the next attempt finds or makes it anew
@@ -99,12 +105,15 @@ class Delivery:
     def _refused(self, study: str, results: Sequence[Json], error: ServiceRefusedError) -> None:
         """Try the halves of a batch that was refused as a whole, so that one bad result costs itself alone."""
         if len(results) <= 1:
-            self.tally.refused += len(results)
-            self.tally.reason = str(error)
+            self._count_refused(len(results), error)
             return
         middle = len(results) // 2
         self._tell(study, results[:middle])
         self._tell(study, results[middle:])
+
+    def _count_refused(self, count: int, error: ServiceRefusedError) -> None:
+        self.tally.refused += count
+        self.tally.reason = str(error)
 
     def _study_id(self, study: str) -> str:
         if study not in self._study_ids:

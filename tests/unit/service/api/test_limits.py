@@ -16,8 +16,8 @@ CHUNKED = [("transfer-encoding", "chunked")]
 
 
 def limited(parts: list[bytes], headers: list[tuple[str, str]], path: str = "/v1/studies") -> Reply:
-    """Send a body through a limit of 10 bytes, or 20 for a log."""
-    app = BodyLimit(echo, bytes_max=10, larger={"/v1/runs": 20}, timeout_s=5.0)
+    """Send a body through a limit of 10 bytes, 20 for a log, or 5 for a sign-in."""
+    app = BodyLimit(echo, bytes_max=10, by_path={"/v1/runs": 20, "/sign-in": 5}, timeout_s=5.0)
     return asyncio.run(ask(app, scope_of(path, method="POST", headers=headers), parts))
 
 
@@ -30,6 +30,8 @@ def limited(parts: list[bytes], headers: list[tuple[str, str]], path: str = "/v1
         ([b"01234", b"56789", b"a"], CHUNKED, "/v1/studies", 413),
         ([b"0123456789a"], [("content-length", "1")], "/v1/studies", 413),
         ([b"0123456789a"], CHUNKED, "/v1/runs", 200),
+        ([b"012", b"34"], CHUNKED, "/sign-in", 200),
+        ([b"012", b"345"], CHUNKED, "/sign-in", 413),
         ([b"x"], [("content-length", "1"), ("content-encoding", "gzip")], "/v1/studies", 415),
         ([b"x"], [("content-length", "1"), ("content-encoding", "identity")], "/v1/studies", 200),
     ],
@@ -64,7 +66,7 @@ def test_a_body_that_trickles_is_given_up() -> None:
     async def send(message: Message) -> None:
         replies.append(message)
 
-    app = BodyLimit(echo, bytes_max=10, larger={}, timeout_s=0.01)
+    app = BodyLimit(echo, bytes_max=10, by_path={}, timeout_s=0.01)
     asyncio.run(app(scope_of(method="POST", headers=CHUNKED), silence, send))
 
     assert 408 == replies[0]["status"]
@@ -87,7 +89,7 @@ def test_all_bodies_together_are_bounded() -> None:
         def post(app: BodyLimit, *parts: bytes) -> Coroutine[Any, Any, Reply]:
             return ask(app, scope_of(method="POST", headers=CHUNKED), parts)
 
-        app = BodyLimit(slow, bytes_max=10, larger={}, timeout_s=5.0)
+        app = BodyLimit(slow, bytes_max=10, by_path={}, timeout_s=5.0)
         at_work = [asyncio.create_task(post(app, b"01234", b"56789")) for _ in range(4)]
         await asyncio.sleep(0)
         refused = await post(app, b"0")

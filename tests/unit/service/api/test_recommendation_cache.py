@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cache of recommendations: bounded in number and age."""
 
-from ringtune.service.api.recommendation_cache import RecommendationCache
+from ringtune.service.api.recommendation_cache import MAX_QUERY_BYTES, RecommendationCache
 
 
 def test_an_entry_lives_for_its_time() -> None:
@@ -27,3 +27,14 @@ def test_the_entry_that_was_not_used_for_longest_goes() -> None:
     cache.put(b"c", b"3")
 
     assert [b"1", None, b"3"] == [cache.get(query) for query in (b"a", b"b", b"c")]
+
+
+def test_a_query_that_is_long_on_purpose_is_not_kept() -> None:
+    """A parameter may be repeated for ever: the number of entries alone would not bound the memory."""
+    cache = RecommendationCache(entries_max=2, ttl_s=1.0, clock=lambda: 0.0)
+    longest = b"model=" + b"a" * (MAX_QUERY_BYTES - 6)
+
+    cache.put(longest, b"1")
+    cache.put(longest + b"a", b"2")
+
+    assert [b"1", None] == [cache.get(query) for query in (longest, longest + b"a")]

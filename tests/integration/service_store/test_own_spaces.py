@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of one key with search spaces of their own, on both databases: each gets configs that are legal for it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select
+
+from ringtune.service.domain import Policy, Service
+from ringtune.service.domain.asked_space import AskedSpace
+from ringtune.service.domain.problems import MAX_QUEUED, Problems
+from ringtune.service.domain.study_cache import StudyCache
+from ringtune.service.errors import OutsideSearchSpace
+from ringtune.service.store import Database, migrate
+from ringtune.service.store.tables import queued_suggestions
+from ringtune.tuner import Config, SearchSpace, Value, search_space
+from tests.integration.service_store.test_leases import end_lease, wait_until
+from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, measure, new_id, result, study_of
+
+WIDE = search_space({}, DEFAULT)
+NO_CACHE = DEFAULT.replace({"response_cache": False})
+OTHER_KEY = replace(KEY, target="other-engine")
+OTHER_PARAMETERS: list[dict[str, Any]] = [
+    {"kind": "number", "name": "bucket_mb", "low": 1.0, "high": 64.0, "default": 25.0},
+    {"kind": "category", "name": "algorithm", "choices": ["ring", "a tree"], "default": "ring"},
+]
+
+
+def narrow(**fixed: Value) -> SearchSpace:
+    """Return the engine's space with some knobs fixed by a user."""
+    return search_space(fixed, DEFAULT.replace(fixed))
+
+
+def asked(service: Service, study_id: str, space: SearchSpace | None = None) -> Config:
+    """Return the config that a new trial gets."""
+    described = None if space is None else space.to_json()
+    return service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=described).config
+
+
+def queue_up(database: Database, study_id: str, space: SearchSpace, *configs: Config) -> None:
+    """Keep configs as a designer suggests them for a space."""
+    cache = StudyCache(database)
+    wanted = AskedSpace.of(cache.get(study_id), space.to_json())
+    Problems(database, cache, Policy()).keep(wanted, [config.to_json() for config in configs])
+
+
+@pytest.mark.parametrize("first_fixed", [{}, {"response_cache": True}])
+def test_each_job_gets_configs_that_are_legal_for_it(service: Service, first_fixed: dict[str, Value]) -> None:
+    """Whatever the first job of the key had fixed: more, less, or other knobs; and what it reports is taken."""
+    first = search_space(first_fixed, DEFAULT).to_json()
+    study_id = service.studies.find_or_create(KEY, space_json=first).study_id
+    spaces = (narrow(response_cache=False), narrow(fusion_bytes=0, cycle_ms=0.5), WIDE)
+
+    for space in spaces:
+        configs = [asked(service, study_id, space) for _ in range(12)]
+        assert all(space.contains(config) for config in configs)
+        assert len(set(configs)) > 6
+        told = [service.ledger.tell(study_id, new_id(), result("job-2", config)).status for config in configs]
+        assert {"new"} == set(told)
+    of_study = SearchSpace.from_json(service.studies.get(study_id).space)
+    assert all(of_study.contains(asked(service, study_id)) for _ in range(12))
+
+
+def test_a_job_that_fixed_everything_gets_its_one_config(service: Service) -> None:
+    """There is nothing to choose."""
+    study_id = study_of(service).study_id
+
+    given = {asked(service, study_id, narrow(**BETTER)) for _ in range(8)}
+
+    assert {BETTER} == given
+
+
+def test_what_waits_in_the_queue_is_given_in_its_space_alone(service: Service, database: Database) -> None:
+    """A suggestion for a narrower space is no suggestion for a wider one, and the other way round."""
+    study_id = study_of(service).study_id
+    without = narrow(response_cache=False)
+    queue_up(database, study_id, WIDE, BETTER)
+    queue_up(database, study_id, without, NO_CACHE)
+
+    assert [NO_CACHE, BETTER] == [asked(service, study_id, without), asked(service, study_id)]
+    assert 0 == service.load().queued_suggestions
+
+
+def test_the_study_s_own_space_is_one_with_it(service: Service, database: Database) -> None:
+    """However its numbers are written: what was computed for the study is not computed again."""
+    study_id = study_of(service).study_id
+    queue_up(database, study_id, WIDE, BETTER)
+    written: dict[str, Any] = json.loads(json.dumps(WIDE.to_json()))
+    for parameter in written["parameters"]:
+        parameter.update({name: float(parameter[name]) for name in ("low", "high") if name in parameter})
+
+    given = service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=written)
+
+    assert (BETTER, "gp") == (given.config, given.designer)
+
+
+def test_a_config_that_was_given_up_goes_to_a_job_for_which_it_is_legal(service: Service, database: Database) -> None:
+    """The next job that may run it gets it; the others are not kept waiting."""
+    study_id = study_of(service).study_id
+    without, with_it = narrow(response_cache=False), narrow(response_cache=True)
+    for space in (without, with_it):
+        given_up = service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=space.to_json())
+        end_lease(database, given_up.trial_id)
+        given = [asked(service, study_id, other) for other in (with_it, without) if other is not space]
+
+        assert given_up.config not in given
+        assert given_up.config == asked(service, study_id, space)
+
+
+def test_the_same_trial_gets_the_same_config_whatever_space_it_names(service: Service) -> None:
+    """A lost answer is answered again as it was."""
+    study_id, trial_id = study_of(service).study_id, new_id()
+    spaces = [space.to_json() for space in (narrow(response_cache=False), WIDE)]
+
+    first, again = (service.suggestions.ask(study_id, trial_id, "job-1", 60.0, space_json=item) for item in spaces)
+
+    assert (first.config, False) == (again.config, again.is_new)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("low", 0.01), ("high", 60.0), ("name", "cycle_s"), ("kind", "boolean"), ("default", "many")],
+)
+def test_a_space_beyond_what_is_legal_is_refused(service: Service, field: str, value: object) -> None:
+    """As when a study is created; nothing is leased."""
+    study_id = study_of(service).study_id
+    described = WIDE.to_json()
+    next(item for item in described["parameters"] if item["name"] == "cycle_ms")[field] = value
+
+    with pytest.raises(OutsideSearchSpace):
+        service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=described)
+    assert 0 == service.load().live_leases
+
+
+@pytest.mark.parametrize(
+    ("place", "changed", "is_legal"),
+    [
+        (0, {"low": 2.0, "high": 32.0}, True),
+        (0, {"high": 65.0}, False),
+        (1, {"choices": ["a tree"], "default": "a tree"}, True),
+        (1, {"choices": ["ring", "star"]}, False),
+    ],
+)
+def test_of_another_target_the_study_s_first_job_says_what_is_legal(
+    service: Service, place: int, changed: dict[str, Any], is_legal: bool
+) -> None:
+    """For its results are held against that: a suggestion that could not be reported is none."""
+    described = {"parameters": OTHER_PARAMETERS, "fixed": {}}
+    study_id = service.studies.find_or_create(OTHER_KEY, space_json=described).study_id
+    parameters = [dict(item) for item in OTHER_PARAMETERS]
+    parameters[place].update(changed)
+    own = {"parameters": parameters, "fixed": {}}
+
+    if is_legal:
+        given = [service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=own).config for _ in range(9)]
+        assert all(SearchSpace.from_json(own).contains(config) for config in given)
+    else:
+        with pytest.raises(OutsideSearchSpace):
+            service.suggestions.ask(study_id, new_id(), "job-1", 60.0, space_json=own)
+
+
+def test_a_designer_is_asked_in_the_job_s_space(service: Service, database: Database) -> None:
+    """With the results and the configs at work that are legal there; the others are another space's."""
+    study = study_of(service)
+    measure(service, study, "job-1", BETTER, 80.0)
+    measure(service, study, "job-2", NO_CACHE, 90.0)
+    without = narrow(response_cache=False)
+    at_work = [asked(service, study.study_id, space) for space in (WIDE, without)]
+    cache = StudyCache(database)
+    problems = Problems(database, cache, Policy())
+
+    posed = problems.problem_of(AskedSpace.of(cache.get(study.study_id), without.to_json()))
+
+    assert posed is not None
+    assert without.to_json() == posed["space"]
+    assert [NO_CACHE.to_json()] == [trial["config"] for trial in posed["trials"]]
+    assert [at_work[1].to_json()] == posed["pending"]
+
+
+def test_the_queue_of_a_study_is_bounded_whatever_spaces_are_asked_for(service: Service, database: Database) -> None:
+    """The oldest go: they wait for jobs that asked and ended."""
+    study_id = study_of(service).study_id
+    for number in range(MAX_QUEUED + 5):
+        space = narrow(cycle_ms=0.1 + number / 100)
+        queue_up(database, study_id, space, DEFAULT.replace({"cycle_ms": 0.1 + number / 100}))
+
+    with database.reading() as connection:
+        waiting = connection.execute(select(queued_suggestions).order_by(queued_suggestions.c.number)).mappings().all()
+
+    assert MAX_QUEUED == len(waiting)
+    assert pytest.approx(0.1 + 5 / 100) == json.loads(waiting[0]["config"])["cycle_ms"]
+
+
+def test_suggestions_are_computed_for_each_space(template: Callable[[str], str]) -> None:
+    """By the designer's process: for the study and for a job that has fixed a knob."""
+    database = Database.open(template("sqlite"))
+    service = Service(database, policy=Policy(queued_suggestions=2))
+    service.start()
+    study = study_of(service)
+    measure(service, study, "job-1", BETTER, 80.0)
+    without = narrow(response_cache=False)
+
+    for space in (None, without):
+        asked(service, study.study_id, space)
+    wait_until(lambda: service.load().queued_suggestions == 4)
+    given = [
+        service.suggestions.ask(study.study_id, new_id(), "job-1", 60.0, space_json=without.to_json()) for _ in range(2)
+    ]
+
+    assert ["gp", "gp"] == [item.designer for item in given]
+    assert all(without.contains(item.config) for item in given)
+    service.close()
+
+
+def test_a_program_of_the_schema_before_fills_the_study_s_own_queue(database: Database, service: Service) -> None:
+    """It knows no spaces, while both run on one database; going back leaves nothing that it could misunderstand."""
+    study_id = study_of(service).study_id
+    queue_up(database, study_id, narrow(response_cache=False), NO_CACHE)
+    row = {"study_id": study_id, "config": json.dumps(BETTER.to_json()), "config_digest": "c" * 64, "designer": "gp"}
+    with database.writing() as connection:
+        connection.execute(insert(queued_suggestions).values(**row))
+
+    assert BETTER == asked(service, study_id)
+    migrate(database, "baselines")
+    migrate(database)
+    assert 0 == service.load().queued_suggestions

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a delivery does with refusals: one call more where that can save results, none where it cannot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ringtune.client import ServiceRefusedError, StoredBatch, StoredResult, Study
+from ringtune.service_link.delivery import BATCH, Delivery, payload_of
+from ringtune.service_link.spool import MemoryQueue
+from tests.integration.service_link.servers import study_reply
+
+STUDY: dict[str, Any] = {"key": {}, "search_space": {}}
+
+
+class Refusing:
+    """A service that says no to a study, or to results; counts its calls."""
+
+    def __init__(self, study: int | None = None, results: int | None = None, bad: Sequence[str] = ()) -> None:
+        """Answer the study, or batches with one of the bad trials, with a status."""
+        self.calls = 0
+        self.kept: list[str] = []
+        self._study, self._results, self._bad = study, results, frozenset(bad)
+
+    def find_or_create_study(self, study: Any) -> Study:
+        """Answer, or refuse."""
+        self.calls += 1
+        if self._study is not None:
+            raise ServiceRefusedError("no such study", status=self._study)
+        return Study(**{**study_reply(study), "id": "0" * 32})
+
+    def tell_batch(self, study_id: str, results: Sequence[Any]) -> StoredBatch:
+        """Keep all, or refuse."""
+        del study_id
+        self.calls += 1
+        ids = [result["trial_id"] for result in results]
+        if self._results is not None and self._bad & set(ids):
+            raise ServiceRefusedError("no such result", status=self._results)
+        self.kept += ids
+        return StoredBatch(tuple(StoredResult(trial_id, "new", None) for trial_id in ids))
+
+
+def queue_of(count: int) -> MemoryQueue:
+    """Return a queue that announces a study and has results of it."""
+    queue = MemoryQueue()
+    for result in (None, *({"trial_id": f"t{number}"} for number in range(count))):
+        queue.append(payload_of(STUDY, result))
+    return queue
+
+
+def test_a_study_that_is_refused_for_good_is_not_asked_for_again_and_again() -> None:
+    """Its results are counted as refused, a batch with one call."""
+    service, queue = Refusing(study=422), queue_of(2 * BATCH - 1)
+    delivery = Delivery(service)
+
+    delivery.deliver(queue)
+
+    assert (2, 2 * BATCH - 1) == (service.calls, delivery.tally.refused)
+    assert "no such study" == delivery.tally.reason
+    assert [] == queue.pending()
+
+
+def test_a_bad_result_costs_itself_alone() -> None:
+    """Halves are tried until it is found."""
+    service = Refusing(results=422, bad=["t7"])
+    delivery = Delivery(service)
+
+    delivery.deliver(queue_of(20))
+
+    assert (19, 1) == (delivery.tally.kept, delivery.tally.refused)
+    assert [f"t{number}" for number in range(20) if number != 7] == service.kept
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize("count", [1, 20])
+def test_what_may_be_mended_stays_in_the_queue(status: int, count: int) -> None:
+    """A token, a URL, a deleted study: nothing is counted, and all of it is there for the next attempt."""
+    for service in (Refusing(study=status), Refusing(results=status, bad=["t0"])):
+        queue, delivery = queue_of(count), Delivery(service)
+
+        with pytest.raises(ServiceRefusedError):
+            delivery.deliver(queue)
+
+        assert count + 1 == len(queue.pending())
+        assert 0 == delivery.tally.refused + delivery.tally.kept

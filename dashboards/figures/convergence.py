@@ -25,12 +25,11 @@ def convergence_figure(run: RunReview, analysis: Analysis) -> Figure:
     unit = "step time, ms" if run.has_step_times else "score, MB/s"
     band = _band(run, len(run.tried))
     traces = [*band, *_windows(run, points), _best_so_far(run, analysis, points)]
-    void = sum(not sample.valid for sample in run.tried)
+    about_band = " The band is where 95 % of the baseline's windows lie." if band else ""
     return Figure(
         "convergence",
         "Convergence",
-        f"{words.convergence(run, analysis)}. The band is where 95 % of the baseline's windows lie. "
-        f"{len(points)} windows count, {void} were void.",
+        f"{words.convergence(run, analysis)}.{about_band} Windows that are valid: {len(points)} of {len(run.tried)}.",
         _table(run),
         described(
             traces,

@@ -68,19 +68,21 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
         return None
     names = [plain(item.name) for item in known]
     rows = [(item.name, _milliseconds(item.baseline_ms), _milliseconds(item.best_ms)) for item in known]
+    timed = {
+        "baseline": (ORANGE, [item.baseline_ms for item in known]),
+        "best config": (BLUE, [item.best_ms for item in known]),
+    }
     bars = [
         go.Bar(y=names, x=values, name=label, orientation="h", marker={"color": colour})
-        for label, colour, values in (
-            ("baseline", ORANGE, [item.baseline_ms for item in known]),
-            ("best config", BLUE, [item.best_ms for item in known]),
-        )
+        for label, (colour, values) in timed.items()
+        if _has_values(values)
     ]
     return Figure(
         "step-times",
         "Step times",
         "Under the baseline, the geometric mean over jobs, and what the speed-up makes of it.",
         FigureTable.of(("what", "baseline", "best config"), rows),
-        _horizontal(bars, 2 * len(known), "median step time, ms"),
+        _horizontal(bars, len(bars) * len(known), "median step time, ms"),
     )
 
 
@@ -92,6 +94,10 @@ def _horizontal(bars: Sequence[go.Bar], count: int, title: str) -> dict[str, obj
         xaxis={"title": {"text": title}},
         yaxis={"autorange": "reversed", "automargin": True},
     )
+
+
+def _has_values(values: Sequence[float | None]) -> bool:
+    return any(value is not None for value in values)
 
 
 def _milliseconds(value: float | None) -> str:

@@ -93,7 +93,8 @@ def progress_row() -> Row:
 
 def price_row() -> Row:
     """Return what tuning costs."""
-    cost = f"max by (training_job) (ringtune_tuner_exploration_seconds_total{{{JOB}}})"
+    over = f"max by (training_job) (ringtune_tuner_exploration_seconds_total{{{JOB}}})"
+    live = f"max by (training_job) (ringtune_tuner_run_exploration_seconds{{{JOB}}})"
     began = f"max by (training_job) (ringtune_tuner_start_timestamp_seconds{{{JOB}}})"
     design_s = f"increase(ringtune_tuner_design_seconds_total{{{JOB}}}[$__rate_interval])"
     suggestions = f"increase(ringtune_tuner_suggestions_total{{{JOB}}}[$__rate_interval])"
@@ -102,17 +103,20 @@ def price_row() -> Row:
         [
             over_time(
                 "Exploration against its budget",
-                "What trying configs has cost, as a share of the time since tuning began, and its limit. The cost of a "
-                "search is known when it ends; in the first minute it may be above the limit.",
-                Query(f"{cost} / (time() - {began})", "{{training_job}}"),
+                "What trying configs has cost, as a share of the time since tuning began, and its limit. In the first "
+                "minute it may be above the limit; later nothing is tried until it is below.",
+                Query(f"({over} + clamp_min({live}, 0)) / (time() - {began})", "{{training_job}}"),
                 Query(f"max(ringtune_tuner_exploration_limit_ratio{{{JOB}}})", "limit"),
                 unit="percentunit",
             ),
             over_time(
                 "Cost",
-                "Seconds lost by trying so far; a search is counted when it ends.",
-                Query(cost, "{{training_job}}"),
+                "Seconds lost by trying: of the runs that are over, and of the one that goes on. Below zero what it "
+                "tried was faster than what was in force; that pays for no other run.",
+                Query(over, "over, {{training_job}}"),
+                Query(live, "going on, {{training_job}}"),
                 unit="s",
+                is_from_zero=False,
             ),
             over_time(
                 "Pay-back",

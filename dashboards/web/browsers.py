@@ -26,6 +26,8 @@ from ringtune.service.errors import Forbidden
 from .sign_ins import cookie_value, opened, set_cookie
 
 SIGN_IN = "/sign-in"
+MAX_ADDRESS = 4000
+"""Of the page to come back to after a sign-in: longer than any page of ours has, whatever somebody searches for."""
 EVENTS = "/v1/events"
 API_PREFIX = "/v1/"
 API_PATHS = OPEN_PATHS | {"/metrics", "/openapi.json", "/v1"}
@@ -140,9 +142,10 @@ def is_secure(request: Request) -> bool:
 
 
 def sign_in_url(request: Request, *, is_ended: bool) -> str:
-    """Return where to sign in, and to come back from."""
+    """Return where to sign in, and to come back from; an address that is too long for that is forgotten."""
     path = request.url.path
     wanted = path if path != "/" and not request.url.query else f"{path}?{request.url.query}".removesuffix("?")
+    wanted = wanted if len(wanted) <= MAX_ADDRESS else "/"
     return f"{SIGN_IN}?next={quote(wanted, safe='')}{'&ended=1' if is_ended else ''}"
 
 

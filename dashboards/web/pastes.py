@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A config as people paste it: variables for a shell, JSON for a program, and the command that asks again.
 
-What was reported ends up in a shell: values are quoted, and of the engine's configs only the engine's knobs are taken.
+What was reported ends up in a shell: values are quoted, of the engine's configs only the engine's knobs are taken, and
+those of other engines must be legal there.
 """
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ringtune.tuner import Config
+from ringtune.launch_tuning.engines import DEFAULT, engine_names, find_engine
+from ringtune.tuner import Config, SpaceError
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
 from ringtune.tuner.review.settings_text import knob_variable, setting_value
 from ringtune.tuner.review.summary import RINGTUNE
@@ -37,26 +40,40 @@ class Place:
 def pastes(config: Config, place: Place, comment: str) -> tuple[Paste, ...]:
     """Return what can be pasted for a config; `comment` says what it rests on."""
     found = []
-    if place.target == RINGTUNE and config:
-        found.append(Paste("Environment", "Fixes every knob: the tuner leaves them alone.", _exports(config, comment)))
+    variables = _variables(config, place.target)
+    if variables:
+        found.append(Paste("Environment", _note(config, place.target), _exports(variables, comment)))
     if config:
         text = json.dumps(config.to_json(), indent=2, sort_keys=True)
         found.append(Paste("JSON", "The config as the API has it.", text))
-    note = (
-        "Asks again, so that a newer answer is found."
-        if place.target == RINGTUNE
-        else (f"Prints the settings in the words of {place.target}.")
-    )
-    return (*found, Paste("Command", note, _command(place)))
+    return (*found, Paste("Command", "Asks again, so that a newer answer is found.", _command(place)))
 
 
-def _exports(config: Config, comment: str) -> str:
-    known = {parameter.name for parameter in ENGINE_PARAMETERS}
-    lines = [
-        f"export {knob_variable(name)}={shlex.quote(setting_value(name, value))}"
-        for name, value in config.items()
-        if name in known
-    ]
+def _variables(config: Config, target: str) -> dict[str, str]:
+    """Return the variables that set a config in its own engine; none for one that is not set by variables."""
+    if target == RINGTUNE:
+        known = {parameter.name for parameter in ENGINE_PARAMETERS}
+        return {knob_variable(name): setting_value(name, value) for name, value in config.items() if name in known}
+    if target not in engine_names() or not config:
+        return {}
+    engine = find_engine(target)
+    try:
+        return engine.plain_variables(engine.space({}).validate(config))
+    except SpaceError:  # somebody reported what the engine has no words for
+        return {}
+
+
+def _note(config: Config, target: str) -> str:
+    if target == RINGTUNE:
+        return "Fixes every knob: the tuner leaves them alone."
+    knobs = find_engine(target).knobs
+    unsaid = [knob.name for knob in knobs if not knob.variables and config[knob.name] != DEFAULT]
+    beside = f" Without {', '.join(unsaid)}, which take a file: ringtune tune writes it." if unsaid else ""
+    return f"What {target} reads when it starts.{beside}"
+
+
+def _exports(variables: Mapping[str, str], comment: str) -> str:
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join([f"# {_one_line(comment)}", *lines])
 
 
@@ -67,7 +84,7 @@ def _command(place: Place) -> str:
         "--world-size": str(place.world_size),
         "--local-size": str(place.local_size),
         "--target": place.target,
-        "--format": "env",
+        "--format": "env" if place.target in (RINGTUNE, *engine_names()) else "table",
     }
     words = [word for name, value in options.items() if value is not None for word in (name, value)]
     return shlex.join(["ringtune", "recommend", *words])

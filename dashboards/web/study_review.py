@@ -43,10 +43,7 @@ class StudyReviews:
 
     def get(self, shown: ShownStudy, job_id: str | None = None) -> StudyReview:
         """Return a study's review; one is made at a time, for each keeps a core busy for a moment."""
-        newest = shown.results[-1].number if shown.results else 0
-        best = shown.study.best
-        evidence = None if best is None else (best.config, best.is_confirmed, best.evidence.ci_low)
-        key = (shown.study.study_id, job_id, newest, len(shown.results), evidence)
+        key = _key(shown, job_id)
         if (kept := self._find(key)) is not None:
             return kept
         with self._turn:
@@ -66,6 +63,13 @@ class StudyReviews:
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
+
+
+def _key(shown: ShownStudy, job_id: str | None) -> Key:
+    """Return all that a review depends on and that may change: the windows, what was found, and what it is called."""
+    study, newest = shown.study, shown.results[-1].number if shown.results else 0
+    chosen = tuple(_decision(study.best).values())
+    return study.study_id, job_id, newest, len(shown.results), study.model_name, finding_of(study), chosen
 
 
 def review_of(shown: ShownStudy) -> RunReview:

@@ -30,6 +30,8 @@ TIMEOUT_S = 400.0
 MOST_BYTES = 150_000
 """Of a picture: a page should open at once."""
 DESKTOP = {"width": 1100, "height": 820}
+LIST_WIDTH = 1360
+"""At which no column of the list of studies is hidden."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 OUTSIDE_FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 JOB = "ringtune run -np 2 python examples/digits.py --train-for-tuner 300"
@@ -135,20 +137,37 @@ def photograph_report(window: Any, report: Path) -> None:
 
 
 def photograph_service(window: Any, address: str) -> None:
-    """Take the service's first page, and that of the first study that it links to."""
-    page = window.new_page(viewport=DESKTOP, color_scheme="light")
-    answer = page.goto(address)
-    if answer is None or not answer.ok or "text/html" not in answer.headers.get("content-type", ""):
-        Console().print(f"{address} answers no page: no picture of the service was taken", soft_wrap=True)
-        page.close()
-        return
-    page.wait_for_load_state("load")
-    _keep("service.png", page.screenshot())
-    study = page.locator("a[href^='/studies/']").first.get_attribute("href")
-    page.goto(urljoin(address, study))
-    page.wait_for_load_state("load")
+    """Take the service's list of studies, the head of the first one, and the answer to its question."""
+    page = window.new_page(viewport={**DESKTOP, "width": LIST_WIDTH}, color_scheme="light")
+    page.goto(address)
+    page.wait_for_selector("tbody tr")
+    _keep("service.png", page.screenshot(clip=_down_to(page, ".below-table")))
+    page.set_viewport_size(DESKTOP)
+    page.goto(urljoin(address, page.locator("a[href^='/studies/']").first.get_attribute("href")))
+    page.wait_for_selector("html[data-drawn]")
     _keep("service_study.png", page.screenshot())
+    page.goto(urljoin(address, page.locator("a[href^='/recommendations?']").first.get_attribute("href")))
+    page.wait_for_selector("[data-copy]")
+    _keep("service_recommendation.png", page.screenshot())
     page.close()
+
+
+def photograph_study_figure(window: Any, address: str) -> None:
+    """Take the first figure of the service's first study."""
+    page = window.new_page(viewport=DESKTOP, color_scheme="light")
+    page.goto(address)
+    page.goto(urljoin(address, page.locator("a[href^='/studies/']").first.get_attribute("href")))
+    page.wait_for_selector("html[data-drawn]")
+    figure = page.locator("[data-plot]").first
+    figure.scroll_into_view_if_needed()
+    _keep("service_figure.png", figure.screenshot())
+    page.close()
+
+
+def _down_to(page: Any, selector: str) -> Mapping[str, float]:
+    """Return the part of a page from its head to the end of an element."""
+    box = page.locator(selector).bounding_box()
+    return {"x": 0, "y": 0, "width": LIST_WIDTH, "height": box["y"] + box["height"] + 24}
 
 
 @contextmanager
@@ -186,13 +205,16 @@ def take_tuning(place: Workplace, window: Any) -> None:
 
 
 def take_service(place: Workplace, window: Any) -> None:
-    """Give a service the first job's log, let a second job begin with it, and show what the service has."""
+    """Give a service the first job's log, show what it has, let a second job begin with it, and show both."""
     with service(place) as address:
         push = f"ringtune push {LOG} --service-url {address}"
         second = f"AUTOTUNE=1 AUTOTUNE_CACHE=0 AUTOTUNE_SERVICE_URL={address} {BASELINE} \\\n    {JOB}"
-        shown = [(command.replace(address, USUAL_ADDRESS), place.run(command)) for command in (push, second)]
-        draw_terminal("second_job", [(command, printed.replace(address, USUAL_ADDRESS)) for command, printed in shown])
+        shown = [(push, place.run(push))]
         photograph_service(window, address)
+        shown.append((second, place.run(second)))
+        usual = [(typed.replace(address, USUAL_ADDRESS), said.replace(address, USUAL_ADDRESS)) for typed, said in shown]
+        draw_terminal("second_job", usual)
+        photograph_study_figure(window, address)
 
 
 def main() -> int:

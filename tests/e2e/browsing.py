@@ -13,7 +13,7 @@ CHROMIUM = shutil.which("chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking")
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}
-LIMIT_MS = 60_000
+LIMIT_MS = 150_000
 WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => {
@@ -59,6 +59,7 @@ class Visit:
 def visiting(browser: Any, *, scheme: str = "light", size: dict[str, int] | None = None) -> Iterator[Visit]:
     """Open an empty page that is watched, in a browser without cookies."""
     context = browser.new_context(color_scheme=scheme, viewport=size or DESKTOP)
+    context.set_default_timeout(LIMIT_MS)
     context.add_init_script(WATCH)
     page = context.new_page()
     seen = Visit(page)

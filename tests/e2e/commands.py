@@ -10,7 +10,7 @@ from job import REPOSITORY, Job
 
 RINGTUNE = str(Path(sys.executable).with_name("ringtune"))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-TIMEOUT_S = 150.0
+TIMEOUT_S = 540.0
 
 
 def run_ringtune(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,15 +4,17 @@
 import json
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import insert
+from sqlalchemy import Connection, insert, select
 
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.canonical import canonical, digest
 from ringtune.service.domain.values import Adoption, ReportedResult, StudyKey
 from ringtune.service.store import Database
 from ringtune.service.store import tables as schema
+from ringtune.service.store.summaries import BASELINE
 from ringtune.tuner import CategoryParameter, Config, Phase, SearchSpace, StepTimes
 from tests.unit.dashboards.hostile import hostile_names
 
@@ -34,37 +36,102 @@ def all_hostile_names() -> list[str]:
     return [*SHOWN, *names][:500]
 
 
-def write_hostile_database(folder: Path, names: Sequence[str]) -> list[str]:
-    """Make the database of a service whose data folder this is; returns the studies' ids, one per name.
+GROUP = 20
+"""Studies of one model, and models whose fingerprints begin alike: as many as a page shows at once."""
+VALUES = 60
+COMMIT_S = 150.0
+"""However busy the disk is."""
 
-    The first study has results under configs of hostile values, and runs of hostile headers.
+
+@dataclass(frozen=True)
+class HostileStudies:
+    """What lies in the database; the name with number n is the model's and the hardware's of both studies n.
+
+    Attributes:
+        of_values: Studies with results under configs of hostile values, 60 names each.
+        alone: Studies of a model each.
+        together: Studies of models that 20 kinds of hardware share.
+    """
+
+    of_values: tuple[str, ...]
+    alone: tuple[str, ...]
+    together: tuple[str, ...]
+
+    @property
+    def model_beginnings(self) -> list[str]:
+        """Where fingerprints of models begin: each beginning is that of as many models as a list shows."""
+        return [f"a{group:02x}" for group in range(-(-len(self.alone) // GROUP))]
+
+    @property
+    def models(self) -> list[str]:
+        """The models that several kinds of hardware share."""
+        return [_model_together(number) for number in range(0, len(self.together), GROUP)]
+
+
+def write_hostile_database(
+    folder: Path, names: Sequence[str], *, is_every_name_a_value: bool = False
+) -> HostileStudies:
+    """Make the database of a service whose data folder this is.
+
+    All studies have a config with a speed-up, so that figures show their names; those of values have runs of hostile
+    headers and a hostile reason besides.
     """
     path = folder / "ringtune" / "service.sqlite3"
     path.parent.mkdir()
     database = Database.open(f"sqlite:///{path}")
-    service = Service(database, policy=Policy(design_workers=0))
+    service = Service(database, policy=Policy(design_workers=0, commit_timeout_s=COMMIT_S))
     service.migrate()
     service.start()
-    first = _measured(service, [name for name in names if name.isprintable() and len(name) <= 64])
-    others = [_row(number, name) for number, name in enumerate(names[1:], start=1)]
+    values = list(dict.fromkeys(name[:64] for name in names if name[:64].isprintable()))
+    last = len(values) if is_every_name_a_value else VALUES
+    of_values = tuple(_measured(service, values[begin : begin + VALUES]) for begin in range(0, last, VALUES))
     with database.writing() as connection:
-        connection.execute(schema.studies.update().values(model_name=names[0], hardware_name=names[0]))
-        connection.execute(insert(schema.studies), others)
-        connection.execute(insert(schema.runs), [_run(first, number, name) for number, name in enumerate(names[:40])])
-        reason = schema.reports.update().where(schema.reports.c.number == 1).values(status_reason=names[3])
-        connection.execute(reason)
+        studies = _write_rows(connection, names, of_values)
     service.close()
-    return [first, *(str(row["study_id"]) for row in others)]
+    return studies
+
+
+def _write_rows(connection: Connection, names: Sequence[str], of_values: tuple[str, ...]) -> HostileStudies:
+    """Write studies, runs and a reason as the API would never take them."""
+    alone = [_row(number, name, model=_model_alone(number)) for number, name in enumerate(names)]
+    together = [_row(number, name, model=_model_together(number)) for number, name in enumerate(names)]
+    connection.execute(schema.studies.update().values(model_name=names[0], hardware_name=names[0]))
+    connection.execute(insert(schema.studies), [*alone, *together])
+    _copy_best(connection, of_values[0], [str(row["study_id"]) for row in (*alone, *together)])
+    runs = [_run(of_values[0], number, name) for number, name in enumerate(names[:40])]
+    connection.execute(insert(schema.runs), runs)
+    connection.execute(schema.reports.update().where(schema.reports.c.number == 1).values(status_reason=names[3]))
+    return HostileStudies(of_values, *(tuple(str(row["study_id"]) for row in rows) for rows in (alone, together)))
+
+
+def _model_alone(number: int) -> str:
+    return f"a{number // GROUP:02x}{number:061x}"
+
+
+def _model_together(number: int) -> str:
+    return f"b{number // GROUP:063x}"
+
+
+def _copy_best(connection: Connection, source: str, study_ids: Sequence[str]) -> None:
+    """Have studies a config with a speed-up, and jobs that measured the baseline: those of another study."""
+    configs, jobs = schema.config_summaries, schema.job_summaries
+    of_source = (configs.c.study_id == source, configs.c.speedup.is_not(None))
+    (best,) = connection.execute(select(configs).where(*of_source).limit(1)).mappings().all()
+    digests = (best["config_digest"], BASELINE)
+    own = select(jobs).where(jobs.c.study_id == source, jobs.c.config_digest.in_(digests))
+    rows = connection.execute(own).mappings().all()
+    connection.execute(insert(configs), [{**best, "study_id": study_id} for study_id in study_ids])
+    connection.execute(insert(jobs), [{**row, "study_id": study_id} for study_id in study_ids for row in rows])
 
 
 def _measured(service: Service, values: Sequence[str]) -> str:
-    """Report results under a config per value, faster than a baseline, and a paired test."""
-    space = SearchSpace([CategoryParameter("mode", ("plain", *values[:60]), "plain")], {})
-    key = StudyKey("e" * 64, "f" * 64, (2, 2), TARGET)
+    """Report results under a config per value, faster than a baseline, and a paired test; returns the study's id."""
+    space = SearchSpace([CategoryParameter("mode", ("plain", *values), "plain")], {})
+    key = StudyKey("e" * 64, digest(canonical(list(values))), (2, 2), TARGET)
     study = service.studies.find_or_create(key, space_json=space.to_json(), model_name="m", hardware_name="h")
     for job_number in range(2):
         job_id = str(uuid.UUID(int=job_number + 1))
-        for number, value in enumerate(("plain", "plain", *values[:60])):
+        for number, value in enumerate(("plain", "plain", *values)):
             median_ms = 10.0 if number < 2 else 7.0 + 0.01 * number
             phase = Phase.BASELINE if number < 2 else Phase.SEARCH
             result = ReportedResult(
@@ -84,13 +151,14 @@ def _measured(service: Service, values: Sequence[str]) -> str:
     return study.study_id
 
 
-def _row(number: int, name: str) -> dict[str, object]:
-    key = [f"{number % 50:064x}", f"{number // 2:064x}", [2], TARGET, 1]
+def _row(number: int, name: str, *, model: str) -> dict[str, object]:
+    hardware = f"c{number:063x}"
+    key_digest = digest(canonical([hardware, model]))
     return {
-        "study_id": f"{number:032x}",
-        "key_digest": digest(canonical([*key, number])),
-        "hardware": key[0],
-        "model": key[1],
+        "study_id": key_digest[:32],
+        "key_digest": key_digest,
+        "hardware": hardware,
+        "model": model,
         "layout": "[2]",
         "target": TARGET,
         "surface_version": 1,

@@ -5,7 +5,6 @@ import ast
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ from ringtune.tuner import RunSettings, SilentObserver, TuningRun, make_designer
 from ringtune.tuner.simulator import Cluster, SimulatedTarget, described_job, parse_link
 from tests.e2e.documented_commands import Block, blocks_of, file_of, script_of
 from tests.house.source_tree import REPOSITORY
+from tests.integration.ports import free_port
 
 DOCS = REPOSITORY / "docs"
 HOWTO = DOCS / "howto"
@@ -39,7 +39,7 @@ SHORTER = {
 """What the short form of a page runs instead, so that its jobs end within seconds."""
 CALLING = ("ringtune ", "AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
-SHORT_S, LONG_S = 200.0, 900.0
+SHORT_S, LONG_S = 600.0, 900.0
 KEY = {"hardware": "a" * 64, "model": "b" * 64, "layout": [2], "target": "ringtune", "surface_version": 1}
 
 
@@ -68,17 +68,10 @@ def prepare(folder: Path, page: Path) -> None:
                 write_log(folder / name)
 
 
-def free_port() -> str:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
-
-
 def follow(folder: Path, page: Path, *, is_long: bool) -> subprocess.CompletedProcess[str]:
     """Run a page's commands in a folder of their own, on a port of their own; never raises on their failure."""
     prepare(folder, page)
-    port = free_port()
+    port = str(free_port())
     script = (
         script_of(blocks_of(page), is_long=is_long).replace(WRITTEN_PORT, port).replace(SERVE, f"{SERVE} --port {port}")
     )

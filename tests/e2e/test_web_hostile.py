@@ -9,123 +9,195 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from tests.e2e.browsing import CHROMIUM, FLAGS, Visit, visiting
-from tests.e2e.hostile_studies import all_hostile_names, write_hostile_database
+from tests.e2e.browsing import LIMIT_MS, Visit, visiting
+from tests.e2e.hostile_studies import VALUES, HostileStudies, all_hostile_names, write_hostile_database
 from tests.e2e.web_service import WebService, web_service
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium: Debian's package of that name is not installed")
-playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: the wheel of that name is not installed")
-
+pytestmark = pytest.mark.timeout(600)
 NAMES = all_hostile_names()
-FOREIGN = """() => {
+LOOK = """async (limit_ms) => {
+  const end = performance.now() + limit_ms;
+  const root = document.documentElement;
+  const isDrawn = () => !document.querySelector("[data-figure]") || root.dataset.drawn !== undefined;
+  while (!isDrawn() && performance.now() < end) {
+    await new Promise((done) => setTimeout(done, 5));
+  }
   const all = (selector) => Array.from(document.querySelectorAll(selector));
   const isOurs = (script) => script.type === "application/json" || script.src.startsWith(`${location.origin}/static/`);
   const hasHandler = (one) => Array.from(one.attributes).some((attribute) => /^on/i.test(attribute.name));
-  return [
+  const foreign = [
     ...Array.from(document.scripts).filter((script) => !isOurs(script)),
     ...all("iframe, object, embed, base, style, form[action^='http'], meta[http-equiv], svg a, [data-figure] image"),
     ...all("*").filter(hasHandler),
     ...all("a").filter((link) => link.origin !== location.origin),
-  ].map((one) => one.outerHTML.slice(0, 300));
+  ];
+  return {
+    drawn: isDrawn(),
+    foreign: foreign.map((one) => one.outerHTML.slice(0, 300)),
+    hacked: typeof window.hacked,
+    title: document.title.endsWith("· ringtune"),
+    violations: window.violations,
+    overflow: document.scrollingElement.scrollWidth - innerWidth,
+  };
 }"""
+TEXTS = "all => all.map((one) => one.textContent)"
 COMPARED = 6
+PAGE = 50
 SHORT_EVERY = 25
-"""In the short test, of the views of one name."""
+"""In the short tests: every so many-th name or page."""
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Start the browser once."""
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebService, list[str]]]:
-    """A service in which everything has a hostile name, and the ids of its studies."""
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebService, HostileStudies]]:
+    """A service in which everything has a hostile name, and its studies."""
     folder = tmp_path_factory.mktemp("hostile")
-    study_ids = write_hostile_database(folder, NAMES)
+    studies = write_hostile_database(folder, NAMES)
     with web_service(folder) as running:
-        yield running, study_ids
+        yield running, studies
 
 
-def check(seen: Visit, url: str) -> None:
-    """Open a view; nothing ran, nothing foreign is in it, and the title is ours."""
-    seen.go(url)
-    page = seen.page
-    assert [] == page.evaluate(FOREIGN), url
-    assert "undefined" == page.evaluate("typeof window.hacked"), url
-    assert page.title().endswith("· ringtune"), url
-    assert ([], []) == (seen.complaints, seen.violations), url
-    assert seen.overflow <= 0, url
+def check(seen: Visit, url: str) -> Any:
+    """Open a view, and return its page; nothing ran, nothing foreign is in it, and the title is ours."""
+    seen.page.goto(url)
+    found = seen.page.evaluate(LOOK, LIMIT_MS)
+    overflow = found.pop("overflow")
+    clean = {"drawn": True, "foreign": [], "hacked": "undefined", "title": True, "violations": []}
+    assert (clean, []) == (found, seen.complaints), url
+    assert overflow <= 0, url
+    return seen.page
 
 
-def test_lists_of_hostile_names_run_nothing(browser: Any, hostile: tuple[WebService, list[str]]) -> None:
-    """All 500, in every list, and where hardware and models are counted."""
-    service, _ = hostile
+def plain(name: str) -> str:
+    """Return a name as a page has it: HTML has no NUL."""
+    return name.replace("\0", "")
+
+
+def look_at_lists(seen: Visit, service: WebService, studies: HostileStudies) -> None:
+    """Every list that names models or hardware: each of the 500 is in each of the lists."""
+    in_studies, hardware, models = set[str](), set[str](), set[str]()
+    count = len(studies.of_values) + len(studies.alone) + len(studies.together)
+    for number in range(1, -(-count // PAGE) + 1):
+        page = check(seen, f"{service.url}/studies?page={number}")
+        in_studies.update(page.eval_on_selector_all("tbody th bdi", TEXTS))
+    for number in range(1, -(-(len(NAMES) + 1) // PAGE) + 1):
+        page = check(seen, f"{service.url}/hardware?page={number}")
+        hardware.update(page.eval_on_selector_all("section:last-child tbody th bdi", TEXTS))
+    for beginning in studies.model_beginnings:
+        page = check(seen, f"{service.url}/hardware?q={beginning}")
+        models.update(page.eval_on_selector_all("section:first-child tbody th bdi", TEXTS))
+    check(seen, f"{service.url}/recommendations")
+    expected = {plain(name) for name in NAMES}
+    assert [set()] * 3 == [expected - in_studies, expected - hardware, expected - models]
+
+
+def look_at_figures(seen: Visit, service: WebService, studies: HostileStudies, every: int = 1) -> None:
+    """Names in figures, their tables and their data: kinds of hardware beside each other, and studies."""
+    for model in studies.models[::every]:
+        page = check(seen, f"{service.url}/hardware?model={model}")
+        assert page.locator("[data-figure] svg.main-svg").count() >= 2
+    for begin in range(0, len(studies.alone), COMPARED * every):
+        compared = [("study", study_id) for study_id in studies.alone[begin : begin + COMPARED]]
+        page = check(seen, f"{service.url}/compare?{urlencode(compared)}")
+        assert page.locator("[data-figure] svg.main-svg").count() >= 2
+
+
+def look_at_each(browser: Any, service: WebService, studies: HostileStudies, numbers: Sequence[int]) -> None:
+    """Open what is of one name: its study, questions, searches, and what is not there."""
     with visiting(browser) as seen:
-        for page in range(1, 11):
-            check(seen, f"{service.url}/studies?page={page}")
-            assert 50 == seen.page.locator("tbody tr").count()
-        check(seen, f"{service.url}/hardware")
-        check(seen, f"{service.url}/hardware?q=script")
-        check(seen, f"{service.url}/recommendations")
+        for number in numbers:
+            for path in paths_of_answers(number):
+                check(seen, f"{service.url}{path}")
+    with visiting(browser) as seen:
+        # Nothing is drawn on these pages: most of the time would be spent on reading plotly.js. An empty file comes.
+        seen.page.route("**/plotly.*", lambda route: route.fulfill(body="", content_type="text/javascript"))
+        for number in numbers:
+            name = urlencode({"model": NAMES[number][:200]})
+            for path in (f"/studies/{studies.alone[number]}", f"/hardware?{name}"):
+                page = check(seen, f"{service.url}{path}")
+                assert 0 == page.locator("[data-figure]").count(), path
+
+
+def paths_of_answers(number: int) -> list[str]:
+    """Return questions with a name, and others in the fields beside it; of those that make an error one of three."""
+    name, *others = (NAMES[(number + shift) % len(NAMES)][:200] for shift in range(4))
+    answers = (
+        {"model": name, "world_size": 2, "target": others[0]},
+        {"model": name, "hardware": others[0], "world_size": others[1]},
+    )
+    problems = (
+        f"/studies?{urlencode({'sort': name, 'finding': others[0]})}",
+        f"/studies/{quote(name[:64], safe='')}?{urlencode({'job': others[0][:64]})}",
+        f"/{quote(name, safe='')}",
+    )
+    return [
+        f"/recommendations?{urlencode(answers[number % len(answers)])}",
+        f"/studies?{urlencode({'q': name, 'target': others[0], 'model': others[1], 'hardware': others[2]})}",
+        f"/hardware?{urlencode({'q': name})}",
+        problems[number % len(problems)],
+    ]
+
+
+def look_at_values(seen: Visit, service: WebService, study_id: str) -> None:
+    """A study whose configs have hostile values: in tables, figures and hover texts, in settings, runs, reasons."""
+    page = check(seen, f"{service.url}/studies/{study_id}")
+    assert page.locator("[data-figure] svg.main-svg").count() >= 2
+    for summary in page.locator("summary").all():
+        summary.click()
+    for figure in page.locator("[data-figure]").all():
+        figure.scroll_into_view_if_needed()
+        box = figure.bounding_box()
+        for share in (0.2, 0.5, 0.8):
+            page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+    found = page.evaluate(LOOK, LIMIT_MS)
+    assert ([], "undefined", [], []) == (found["foreign"], found["hacked"], found["violations"], seen.complaints)
+
+
+def test_hostile_names_in_lists_and_figures_run_nothing(
+    browser: Any, hostile: tuple[WebService, HostileStudies]
+) -> None:
+    """All 500 in every list, where hardware and models are counted too; every twenty-fifth page of figures."""
+    service, studies = hostile
+    with visiting(browser) as seen:
+        look_at_lists(seen, service, studies)
+        look_at_figures(seen, service, studies, every=SHORT_EVERY)
         assert [] == [url for url in seen.requests if not url.startswith((service.url, "data:", "blob:"))]
 
 
-def test_a_study_of_hostile_values_runs_nothing(browser: Any, hostile: tuple[WebService, list[str]]) -> None:
-    """In tables, in figures and their hover texts, in settings to paste, in runs and reasons."""
-    service, study_ids = hostile
+def test_a_study_of_hostile_values_runs_nothing(browser: Any, hostile: tuple[WebService, HostileStudies]) -> None:
+    """Sixty of them; figures and tables have every one."""
+    service, studies = hostile
     with visiting(browser) as seen:
-        check(seen, f"{service.url}/studies/{study_ids[0]}")
-        page = seen.page
-        assert page.locator("[data-figure] svg.main-svg").count() >= 2
-        for summary in page.locator("summary").all():
-            summary.click()
-        for figure in page.locator("[data-figure]").all():
-            figure.scroll_into_view_if_needed()
-            box = figure.bounding_box()
-            for share in (0.2, 0.5, 0.8):
-                page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
-        assert [] == page.evaluate(FOREIGN)
-        assert ([], []) == (seen.complaints, seen.violations)
+        look_at_values(seen, service, studies.of_values[0])
+        values = seen.page.eval_on_selector_all("[data-live=configs] tbody tr", "all => all.length")
+
+        assert VALUES == values
 
 
-def look_at_each(browser: Any, service: WebService, study_ids: Sequence[str], numbers: Sequence[int]) -> None:
-    """Open what is of one name: its study, its model on all hardware, comparisons, questions, searches, wrong paths."""
-    with visiting(browser) as seen:
-        for number in numbers:
-            name = NAMES[number][:200]
-            compared = [study_ids[(number + shift) % len(study_ids)] for shift in range(COMPARED)]
-            for path in (
-                f"/studies/{study_ids[number]}",
-                f"/hardware?model={number // 2:064x}",
-                f"/compare?{urlencode([('study', study_id) for study_id in compared])}",
-                f"/recommendations?{urlencode({'model': name, 'world_size': 2, 'target': name})}",
-                f"/studies?{urlencode({'q': name, 'target': name, 'sort': 'created'})}",
-                f"/studies?{urlencode({'sort': name, 'finding': name})}",
-                f"/hardware?{urlencode({'q': name, 'model': name})}",
-                f"/{quote(name, safe='')}",
-            ):
-                check(seen, f"{service.url}{path}")
-
-
-def test_views_of_a_hostile_name_run_nothing(browser: Any, hostile: tuple[WebService, list[str]]) -> None:
+def test_views_of_a_hostile_name_run_nothing(browser: Any, hostile: tuple[WebService, HostileStudies]) -> None:
     """Every twenty-fifth name, in each view that is about one."""
-    service, study_ids = hostile
+    service, studies = hostile
 
-    look_at_each(browser, service, study_ids, range(1, len(NAMES), SHORT_EVERY))
+    look_at_each(browser, service, studies, range(0, len(NAMES), SHORT_EVERY))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_views_of_every_hostile_name_run_nothing(browser: Any, hostile: tuple[WebService, list[str]]) -> None:
+def test_views_of_every_hostile_name_run_nothing(browser: Any, hostile: tuple[WebService, HostileStudies]) -> None:
     """All 500."""
-    service, study_ids = hostile
+    service, studies = hostile
 
-    look_at_each(browser, service, study_ids, range(1, len(NAMES)))
+    look_at_each(browser, service, studies, range(len(NAMES)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_every_hostile_name_in_figures_runs_nothing(browser: Any, tmp_path: Path) -> None:
+    """All 500, as names of models, of hardware, and as values of configs."""
+    studies = write_hostile_database(tmp_path, NAMES, is_every_name_a_value=True)
+    with web_service(tmp_path) as service, visiting(browser) as seen:
+        look_at_figures(seen, service, studies)
+        for study_id in studies.of_values:
+            look_at_values(seen, service, study_id)
 
 
 def wait_for_the_lock(service: WebService) -> None:

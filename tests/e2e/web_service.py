@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
-from ringtune.service_link import Job, NoService
+from ringtune.service_link import Job, NoService, connected
 from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer, open_log
 from ringtune.tuner.records import record_to_json
 from ringtune.tuner.testing import SyntheticTarget
@@ -96,17 +97,6 @@ class WebService:
         assert reply.status_code in {200, 201}, reply.text
 
 
-def filled(service: WebService) -> str:
-    """Fill a service with runs of two models on two kinds of hardware; returns the id of the study with two jobs."""
-    first = service.tune("1", "c", seed=1)
-    service.tune("1", "c", seed=2)
-    service.tune("1", "d", seed=3, samples=6)
-    service.tune("2", "c", seed=4, samples=6)
-    service.push("1", "c")
-    service.study("3", "d", layout=[8])
-    return first
-
-
 @contextmanager
 def web_service(folder: Path, variables: Mapping[str, str] | None = None, token: str = "") -> Iterator[WebService]:
     """Start a service with pages on a free port; it is killed at the end."""
@@ -132,3 +122,23 @@ def web_service(folder: Path, variables: Mapping[str, str] | None = None, token:
         process.wait(END_S)
         if process.stdout is not None:
             process.stdout.close()
+
+
+@contextmanager
+def filled_service(folder: Path) -> Iterator[WebService]:
+    """Start a service without tokens, filled with runs of two models on two kinds of hardware.
+
+    One study has two jobs and a log that was pushed, one has no results. However slow the machine is, the jobs wait
+    for the service.
+    """
+    with pytest.MonkeyPatch.context() as patch, web_service(folder) as service:
+        patch.setattr(connected, "START_LIMIT_S", START_LIMIT_S)
+        patch.setattr(connected, "REPORT_LIMIT_S", START_LIMIT_S)
+        patch.setattr(connected, "CLOSE_LIMIT_S", END_S)
+        service.tune("1", "c", seed=1)
+        service.tune("1", "c", seed=2)
+        service.tune("1", "d", seed=3, samples=6)
+        service.tune("2", "c", seed=4, samples=6)
+        service.push("1", "c")
+        service.study("3", "d", layout=[8])
+        yield service

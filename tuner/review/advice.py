@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do next, in sentences that name the setting: each rule looks at one thing, and most say nothing."""
+"""What to do next, in sentences that name the setting: each rule looks at one thing, and most say nothing.
+
+No sentence goes against the decision, which rests on paired tests: what was chosen is neither called useless nor to be
+set otherwise, and a run that is to go on, or not to be repeated, gets no advice for another search.
+"""
 
 import math
 from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 
+from ringtune.tuner.config import Value
 from ringtune.tuner.kinds import BooleanParameter
 from ringtune.tuner.measuring import MAX_STEPS
 from ringtune.tuner.sample import Phase, VoidReason
@@ -82,7 +87,8 @@ def _luck(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 def _never_helped(run: RunReview, analysis: Analysis) -> Iterator[str]:
     """A switch that was never part of an improvement, or a parameter without effect, need not be searched."""
-    if analysis.surrogate is None:
+    is_to_go_on = run.source == RINGTUNE and not run.is_complete  # with the same space alone
+    if analysis.surrogate is None or is_to_go_on or _is_flat(run, analysis):
         return
     kinds = {parameter.name: parameter for parameter in analysis.surrogate.varied}
     for item in analysis.sensitivities:
@@ -95,18 +101,22 @@ def _never_helped(run: RunReview, analysis: Analysis) -> Iterator[str]:
 def _useless_switch(run: RunReview, analysis: Analysis, item: Sensitivity) -> Iterator[str]:
     useless = item.worst
     tried = [trial for trial in analysis.trials if trial.config.get(item.name) == useless and trial.windows]
-    if len(tried) < 2 or any(trial.config.get(item.name) == useless for _, trial in analysis.improvements[1:]):
-        return
-    if run.baseline is not None and run.baseline.get(item.name) == useless:
+    has_helped = any(trial.config.get(item.name) == useless for _, trial in analysis.improvements[1:])
+    if len(tried) < 2 or has_helped or _is_in_force(run, item.name, useless):
         return
     state = "on" if useless is True else "off"
     yield f"{item.name} {state} never helped in {len(tried)} trials; {_fix(run, item)} to save {len(tried)} samples"
 
 
+def _is_in_force(run: RunReview, name: str, value: Value) -> bool:
+    """Tell whether a value is the baseline's or was chosen."""
+    return any(config is not None and config.get(name) == value for config in (run.baseline, run.chosen))
+
+
 def _fix(run: RunReview, item: Sensitivity) -> str:
-    if run.target != RINGTUNE:
-        return f"fix it at {setting_value(item.name, item.best)}"
-    return f"fix it ({knob_variable(item.name)}={setting_value(item.name, item.best)})"
+    """Return how to fix a parameter: as it was chosen, or at the best of its values where nothing was."""
+    value = setting_value(item.name, item.best if run.chosen is None else run.chosen.get(item.name, item.best))
+    return f"fix it at {value}" if run.target != RINGTUNE else f"fix it ({knob_variable(item.name)}={value})"
 
 
 def _void(run: RunReview, analysis: Analysis) -> Iterator[str]:
@@ -118,13 +128,13 @@ def _void(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 
 def _drift(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    del run
     drift = analysis.drift
     if drift is not None and drift.is_certain and abs(drift.change.fraction) > LEAST_DRIFT:
         direction = "longer" if drift.change.fraction > 0 else "shorter"
+        believe = "believe the pairs of the adoption test, and " if run.pairs else ""
         yield (
             f"the machine drifted: the same config's steps got {_percent(abs(drift.change.fraction))} {direction} in "
-            f"{drift.seconds:.0f} s; believe the pairs of the adoption test, and look for other work on the machine"
+            f"{drift.seconds:.0f} s; {believe}look for other work on the machine"
         )
 
 
@@ -140,8 +150,7 @@ def _late(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 
 def _flat(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    is_flat = run.is_complete and not run.adopted and analysis.surrogate is not None and _gain(analysis) <= LEAST_GAP
-    if run.source == RINGTUNE and is_flat:
+    if _is_flat(run, analysis):
         yield "nothing that was tried is expected to beat the default: leave AUTOTUNE out of this job"
 
 
@@ -156,6 +165,12 @@ def _foreign(run: RunReview, analysis: Analysis) -> Iterator[str]:
             yield "let it end, or lower HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES: only its closing row is a choice"
     if run.source == BAGUA:
         yield "is_hierarchical_reduce reaches no worker in Bagua: differences between its values are noise"
+
+
+def _is_flat(run: RunReview, analysis: Analysis) -> bool:
+    """Tell whether a finished run kept the default, and nothing in it promises more."""
+    kept = run.is_complete and not run.adopted and run.chosen in {None, run.baseline}
+    return run.source == RINGTUNE and kept and analysis.surrogate is not None and _gain(analysis) <= LEAST_GAP
 
 
 def _gain(analysis: Analysis) -> float:

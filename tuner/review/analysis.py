@@ -185,23 +185,30 @@ def _noise(run: RunReview, surrogate: Surrogate | None) -> Noise | None:
 
 
 def _drift(windows: list[TriedSample]) -> Drift | None:
-    """Return the slope of ln(step time) over time as a change, by least squares."""
+    """Return the slope of ln(step time) over time as a change, by least squares.
+
+    Times are counted in shares of the whole span, so that no time of a damaged log is too large to be squared.
+    """
     if len(windows) < MIN_DRIFT_WINDOWS:
         return None
-    t = [sample.t_s for sample in windows]
-    y = [sample.log_time or 0.0 for sample in windows]
+    begin_s = min(sample.t_s for sample in windows)
+    seconds = max(sample.t_s for sample in windows) - begin_s
+    if not 0 < seconds < math.inf:
+        return None
+    t = [(sample.t_s - begin_s) / seconds for sample in windows]
+    slope, error = _slope(t, [sample.log_time or 0.0 for sample in windows])
+    margin = student_t_quantile(len(windows) - 2, 0.975) * error
+    low, middle, high = (_expm1(slope + shift) for shift in (-margin, 0.0, margin))
+    return Drift(Change(middle, low, high), seconds, len(windows))
+
+
+def _slope(t: list[float], y: list[float]) -> tuple[float, float]:
+    """Return the slope of a line through more than two points, and its standard error."""
     t_mean, y_mean = fmean(t), fmean(y)
     spread = sum((x - t_mean) ** 2 for x in t)
-    seconds = max(t) - min(t)
-    if not 0 < spread < math.inf:
-        return None
     slope = sum((x - t_mean) * (value - y_mean) for x, value in zip(t, y, strict=True)) / spread
     residual = sum((value - y_mean - slope * (x - t_mean)) ** 2 for x, value in zip(t, y, strict=True))
-    freedom = len(windows) - 2
-    error = math.sqrt(residual / freedom / spread)
-    margin = student_t_quantile(freedom, 0.975) * error
-    low, middle, high = ((slope + shift) * seconds for shift in (-margin, 0.0, margin))
-    return Drift(Change(_expm1(middle), _expm1(low), _expm1(high)), seconds, len(windows))
+    return slope, math.sqrt(residual / (len(t) - 2) / spread)
 
 
 def _expm1(x: float) -> float:

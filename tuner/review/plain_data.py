@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The review as plain data for programs: what `ringtune review --json` prints."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,15 +19,27 @@ MAX_ANALYSED = 20
 
 
 def to_json(review: Review) -> dict[str, Any]:
-    """Return the review as plain data, ready for `json.dumps`."""
+    """Return the review as plain data, ready for `json.dumps`; a number that JSON does not have is None."""
     newest = len(review.runs) - MAX_ANALYSED
-    return {
-        "path": review.path,
-        "runs": [_run(run, is_analysed=index >= newest) for index, run in enumerate(review.runs)],
-        "bad_lines": [asdict(bad) for bad in review.bad_lines],
-        "bad_line_count": review.bad_line_count,
-        "runs_left_out": review.runs_left_out,
-    }
+    data: dict[str, Any] = _finite(
+        {
+            "path": review.path,
+            "runs": [_run(run, is_analysed=index >= newest) for index, run in enumerate(review.runs)],
+            "bad_lines": [asdict(bad) for bad in review.bad_lines],
+            "bad_line_count": review.bad_line_count,
+            "runs_left_out": review.runs_left_out,
+        }
+    )
+    return data
+
+
+def _finite(value: Any) -> Any:
+    """Return plain data without infinities and NaN: a damaged header may have them anywhere, and is told as it is."""
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _run(run: RunReview, *, is_analysed: bool) -> dict[str, Any]:

@@ -34,12 +34,11 @@ def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text 
             "left_out": max(0, len(studies) - MAX_DRAWN),
         }
         return respond(request, "hardware_model.html.j2", context)
-    found = overview.hardware(q.strip(), page=page, limit=PAGE + 1)
     context = {
-        "hardware": found[:PAGE],
+        "hardware": overview.hardware(q.strip(), page=page, limit=PAGE),
         "models": overview.models(q.strip(), MODELS),
         "q": q,
         "page": page,
-        "has_more": len(found) > PAGE,
+        "has_more": bool(overview.hardware(q.strip(), page=page * PAGE + 1, limit=1)),
     }
     return respond(request, "hardware.html.j2", context)

@@ -2,13 +2,15 @@
 """Signing in with a token, and out."""
 
 import time
+from typing import Annotated
 from urllib.parse import urlsplit
 
+from fastapi import Query
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ringtune.dashboards.web.browsers import SIGN_IN, is_secure
+from ringtune.dashboards.web.browsers import MAX_ADDRESS, SIGN_IN, is_secure
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.sign_ins import sealed, set_cookie
 from ringtune.service.api.access import ADMIN, Caller, Callers, needs
@@ -23,7 +25,12 @@ router = new_router()
 
 
 @router.get(SIGN_IN)
-async def sign_in(request: Request, callers: CallersDep, next: Text = START, ended: Text = "") -> Response:  # noqa: A002
+async def sign_in(
+    request: Request,
+    callers: CallersDep,
+    next: Annotated[str, Query(max_length=MAX_ADDRESS)] = START,  # noqa: A002
+    ended: Text = "",
+) -> Response:
     """Ask for a token; where none is needed, lead on."""
     if await _is_open(request, callers):
         return RedirectResponse(own_path(next), 303)

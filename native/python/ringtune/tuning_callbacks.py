@@ -2,7 +2,7 @@
 """Calls what users registered to be told of the tuner: each callback on a thread of its own, behind a short queue.
 
 So a callback that writes to a slow server holds up neither training nor tuning, and one that hangs is left behind at
-the end of the job. One that raises is dropped with one warning.
+the end of the job. One that raises is closed at once and dropped, with one warning.
 """
 
 import queue
@@ -47,7 +47,7 @@ class Callback:
         """Take a warning of the tuner."""
 
     def close(self) -> None:
-        """Take the end of the job's tuning: flush what was written."""
+        """Take the end: of the job's tuning, or of this callback after it raised. Flush and close what is open."""
 
 
 class RegisteredCallbacks:
@@ -140,13 +140,14 @@ class _CallbackThread:
         self._warn = warn
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._is_behind = False
+        self._has_failed = False
         # A daemon: a callback that hangs must not keep the process alive.
         self._thread = threading.Thread(target=self._run, name=f"ringtune {self.name}", daemon=True)
         self._thread.start()
 
     def put(self, call: _Call) -> None:
         """Have a call made after those before it; left out, with one warning, where too many wait."""
-        if not self._thread.is_alive():  # it raised, and was said to have
+        if self._has_failed:  # and was said to have
             return
         if self._calls.qsize() < QUEUE_CALLS:
             self._calls.put(call)
@@ -164,9 +165,20 @@ class _CallbackThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        """Make the calls that come; whatever they raise, the callback is closed."""
+        self._has_failed = not self._returns(self._make_calls)
+        self._returns(self._callback.close)
+
+    def _make_calls(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call(self._callback)
+
+    def _returns(self, action: Callable[[], None]) -> bool:
+        """Return whether an action came to its end; of what is raised the first is said, the next follows from it."""
         try:
-            while (call := self._calls.get()) is not None:
-                call(self._callback)
-            self._callback.close()
+            action()
         except Exception as error:  # noqa: BLE001  (whoever watches must disturb neither tuning nor training)
-            self._warn(f"{self.name} failed and hears no more of the tuner: {error!r}")
+            if not self._has_failed:
+                self._warn(f"{self.name} failed and hears no more of the tuner: {error!r}")
+            return False
+        return True

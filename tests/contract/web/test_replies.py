@@ -11,6 +11,7 @@ import pytest
 from plotly.offline import get_plotlyjs
 from starlette.testclient import TestClient
 
+from ringtune.dashboards.web.views.hardware import PAGE
 from ringtune.tuner import default_config
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.contract.web.applications import BROWSER, HERE, application_with_pages
@@ -149,3 +150,18 @@ def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path:
     row = re.search("<tr class=.changed.>.*fusion_bytes.*", text)
     assert row is not None
     assert ["64 MiB", "8 MiB"] == re.findall(r"<td><bdi>(.*?)</bdi></td>", row[0])
+
+
+def test_pages_of_hardware_leave_nothing_out(tmp_path: Path) -> None:
+    """Nor do they show anything twice; the last one leads no further."""
+    count = PAGE + 3
+    with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
+        for number in range(count):
+            key = {**STUDY_BODY["key"], "hardware": f"{number:064x}"}
+            assert 200 == client.post("/v1/studies", json={**STUDY_BODY, "key": key}).status_code
+
+        pages = [client.get("/hardware", params={"page": page}).text for page in (1, 2)]
+
+    shown = [number for page in pages for number in re.findall(r"hardware=([0-9a-f]{64})", page)]
+    assert sorted(f"{number:064x}" for number in range(count)) == sorted(shown)
+    assert [True, False] == ['rel="next"' in page for page in pages]

@@ -12,8 +12,10 @@ from ringtune.dashboards.figures.axes import ValueAxis
 from ringtune.dashboards.figures.distribution import rival_of
 from ringtune.dashboards.figures.figure import MAX_ROWS, Figure, FigureTable, plain
 from ringtune.dashboards.figures.gallery import figures_of
+from ringtune.dashboards.figures.speedups import Compared, step_times_figure
 from ringtune.tuner import VoidReason
 from ringtune.tuner.review import Analysis, RunReview, analyse, review_log
+from ringtune.tuner.review.surrogate import Change
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.review.logs import BAGUA, HOROVOD, horovod_logs, logged, reviewed
 
@@ -171,3 +173,16 @@ def test_long_tables_say_how_much_is_left_out() -> None:
     table = FigureTable.of(["x"], [("1",)] * (MAX_ROWS + 7))
 
     assert (MAX_ROWS, 7) == (len(table.rows), table.left_out)
+
+
+def test_step_times_have_bars_of_what_is_known_alone() -> None:
+    """Where no study found anything there is no best config, in the legend neither."""
+    items = [Compared("a", None, 10.0), Compared("b", None, 20.0)]
+
+    known = step_times_figure(items)
+    found = step_times_figure([*items, Compared("c", Change(0.25, 0.2, 0.3), 10.0)])
+
+    assert known is not None
+    assert found is not None
+    assert {"baseline"} == set(traces(known))
+    assert [None, None, 8.0] == list(traces(found)["best config"]["x"])

@@ -53,17 +53,21 @@ class Compared(Callback):
 
 
 class Failing(Callback):
-    """Fails at its first call."""
+    """Fails at its first call, and again when it is closed for that."""
 
     def __init__(self) -> None:
         self.calls = 0
-        self.failed = threading.Event()
+        self.closed = threading.Event()
 
     def progress(self, progress: Progress, moment: Moment) -> None:
         """Fail."""
         self.calls += 1
-        self.failed.set()
         raise ValueError("no server")
+
+    def close(self) -> None:
+        """Fail once more."""
+        self.closed.set()
+        raise ValueError("still no server")
 
 
 class Hanging(Callback):
@@ -106,13 +110,13 @@ def test_a_callback_hears_everything_in_order_on_a_thread_of_its_own() -> None:
     assert [] == warnings
 
 
-def test_one_that_raises_is_dropped_with_one_warning() -> None:
-    """The others go on."""
+def test_one_that_raises_is_closed_and_dropped_with_one_warning() -> None:
+    """At once, long before the job ends; the others go on."""
     failing, sound = Failing(), Recording()
     observer, warnings = observer_of(failing, sound)
 
     observer.progress(PROGRESS)
-    assert failing.failed.wait(DEADLINE_S)
+    assert failing.closed.wait(DEADLINE_S)
     for _ in range(3):
         observer.progress(PROGRESS)
     observer.close()
@@ -120,6 +124,18 @@ def test_one_that_raises_is_dropped_with_one_warning() -> None:
     assert 1 == failing.calls
     assert ["callback Failing failed and hears no more of the tuner: ValueError('no server')"] == warnings
     assert 4 == len(sound.calls)
+
+
+def test_one_that_cannot_be_closed_costs_one_warning() -> None:
+    """It was told everything before."""
+    failing = Failing()
+    observer, warnings = observer_of(failing)
+
+    observer.warned("careful")
+    observer.close()
+
+    assert failing.closed.is_set()
+    assert ["callback Failing failed and hears no more of the tuner: ValueError('still no server')"] == warnings
 
 
 def test_one_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,7 @@ class MlflowCallback(Callback):
 
     def close(self) -> None:
         """End a run of its own; the training's run is the training's to end."""
-        if self._client is not None and self._given_run_id is None:
+        if self._run_id is not None and self._given_run_id is None:
             self._client.set_terminated(self._run_id)
         self._client = self._run_id = None
 

@@ -12,6 +12,8 @@ from ringtune.tuner import Phase, Progress, Result, TuningLog
 from ringtune.tuner.records import Record, RunRecord, SampleRecord, SuggestionRecord
 from ringtune.tuner.trials import BASELINE_ID
 
+from .run_cost import RunCost
+
 SCORES_PER_TRIAL = 32  # the newest; a watch goes on for weeks
 
 
@@ -27,6 +29,7 @@ class RunSoFar:
         step_s: Median step time of the newest valid window, seconds.
         score_bytes_per_s: Its score.
         scores: The newest scores by trial, warmup left out.
+        cost: What it has cost so far; None before it began, and once it is over.
     """
 
     phase: Phase | None = None
@@ -36,6 +39,12 @@ class RunSoFar:
     step_s: float | None = None
     score_bytes_per_s: float | None = None
     scores: dict[int, deque[float]] = field(default_factory=dict)
+    cost: RunCost | None = None
+
+    @property
+    def cost_s(self) -> float:
+        """What the run that goes on has cost so far, seconds; 0 while none does."""
+        return 0.0 if self.cost is None else self.cost.seconds
 
     @property
     def baseline_score_bytes_per_s(self) -> float | None:
@@ -111,7 +120,7 @@ class TunerFacts:
             state.decisions[outcome if result.is_complete else "unfinished"] += 1
             state.exploration_s += max(result.cost_s, 0.0)
             state.result = result
-            state.run.seconds_left = None
+            state.run.seconds_left = state.run.cost = None
             if result.speedup is not None and result.ci_low is not None and result.ci_high is not None:
                 state.speedup = result.speedup, result.ci_low, result.ci_high
 
@@ -132,17 +141,21 @@ class TunerFacts:
                 self._state.design_s += record.ask_ms * 1e-3
 
     def _begin_run(self, record: RunRecord) -> None:
-        self._state.run = RunSoFar(phase=self._state.run.phase)
+        before = self._state.result
+        in_force = record.baseline if before is None else before.config
+        self._state.run = RunSoFar(phase=self._state.run.phase, cost=RunCost(in_force))
         if self._state.began_unix_s is None:
             self._state.began_unix_s = record.unix_time_s
 
     def _add_window(self, record: SampleRecord) -> None:
+        run = self._state.run
         self._state.windows[record.phase] += 1
+        if run.cost is not None:
+            run.cost.add(record)
         if record.reason is not None:
             self._state.void_windows[record.reason] += 1
         if not record.valid or record.score_bytes_per_s is None:
             return
-        run = self._state.run
         run.step_s, run.score_bytes_per_s = record.step_ms["median"] * 1e-3, record.score_bytes_per_s
         if record.phase != Phase.WARMUP:
             scores = run.scores.setdefault(record.trial_id, deque(maxlen=SCORES_PER_TRIAL))

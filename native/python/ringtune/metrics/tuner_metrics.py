@@ -47,6 +47,8 @@ class TunerCollector(Collector):
         yield families.counter("ringtune_tuner_warnings_total", "What the tuner warned of.", state.warnings)
         text = "What the runs that are over have cost against what was in force; a run that gained counts 0."
         yield families.counter("ringtune_tuner_exploration_seconds_total", text, state.exploration_s)
+        text = "What the run that goes on has cost so far; below zero when what it tried was faster, 0 where none does."
+        yield families.gauge("ringtune_tuner_run_exploration_seconds", text, state.run.cost_s)
         text = "Of the time since tuning began, what exploration may cost; after the first minute."
         yield families.gauge("ringtune_tuner_exploration_limit_ratio", text, EXPLORATION_SHARE)
         text = "When the first tuning run began."

@@ -1,11 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder through which the caller of `ringtune.run` and its ranks speak: what lies where in it."""
+"""The folder through which the caller of `ringtune.run` and its ranks speak: what lies where in it, and its end.
 
+The caller holds a lock in it as long as it lives, in whatever container it is: of a caller that was killed the lock is
+free, and the next call removes the folder.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 MODULE_NAME = "ringtune_function"
 """Of the module that is made from a function's source."""
+PREFIX = "ringtune-run-"
+HELD = "held"
+"""The file that the caller has locked; it comes into being locked."""
 
 
 @dataclass(frozen=True)
@@ -27,3 +40,36 @@ class CallFolder:
     def outcome(self, rank: int) -> Path:
         """What came of a rank's call."""
         return self.path / f"outcome.{rank}"
+
+
+@contextmanager
+def new_call_folder() -> Iterator[CallFolder]:
+    """Make a folder for a call, and remove it afterwards; remove those of callers that were killed.
+
+    Raises:
+        OSError: If there is no room for one.
+    """
+    for abandoned in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        _remove_if_abandoned(abandoned)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, _held(Path(name)):
+        yield CallFolder(Path(name))
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock; a file system without locks has none, and so nobody takes the folder for abandoned."""
+    locked = folder / f"{HELD}.unfinished"
+    with locked.open("wb") as file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked.rename(folder / HELD)
+        yield
+
+
+def _remove_if_abandoned(folder: Path) -> None:
+    """Remove a folder of this user's whose lock can be had."""
+    with suppress(OSError):
+        if folder.lstat().st_uid == os.geteuid():
+            with (folder / HELD).open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)

@@ -2,7 +2,8 @@
 """The caller's side of `ringtune.run`: writes the call into a private folder, starts `ringtune run`, reads the results.
 
 The launcher is a process of its own, tied to this one's life, so that it works from any thread and in any program, a
-notebook's kernel too, and changes no signal handler here.
+notebook's kernel too. The one signal handler that it changes is that of SIGTERM, while it runs on the main thread of a
+program that has none: so that a program that is ended leaves nothing behind.
 """
 
 import math
@@ -10,9 +11,10 @@ import os
 import select
 import signal
 import sys
-import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from ringtune.launch import make_plan
 from ringtune.launch.processes import RankCommand, RankProcess, start_rank
 from ringtune.settings import Settings
 
-from .call_folder import CallFolder
+from .call_folder import CallFolder, new_call_folder
 from .packing import read_data, write_data
 from .source import describe
 
@@ -44,6 +46,10 @@ class RankFailedError(RingtuneError):
         super().__init__(message)
         self.rank = rank
         self.traceback_text = traceback_text
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
 
 
 def run(
@@ -67,17 +73,43 @@ def run(
         "args": tuple(args),
         "kwargs": dict(kwargs or {}),
     }
-    with tempfile.TemporaryDirectory(prefix="ringtune-run-") as name:
-        folder = CallFolder(Path(name))
+    with _orderly_termination(), new_call_folder() as folder:
         try:
             folder.source.write_text(described.source, encoding="utf-8")
             write_data(folder.call, call)
         except OSError as error:
             raise ConfigError(
-                f"the call cannot be written into {name} ({error.strerror}); make room, or set TMPDIR to another folder"
+                f"the call cannot be written into {folder.path} ({error.strerror}); make room, or set TMPDIR to "
+                "another folder"
             ) from error
         code = _launch(folder, np, {**environment(), **(env or {})}, timeout_s)
         return _results(folder, np, code)
+
+
+@contextmanager
+def _orderly_termination() -> Iterator[None]:
+    """Have SIGTERM end this process as it would, but only once the job has ended and its folder is removed.
+
+    A program that handles SIGTERM itself, or ignores it, goes on to; and handlers run on the main thread alone.
+    """
+    is_ours = threading.current_thread() is threading.main_thread()
+    if not is_ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    except _Terminated:
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: object) -> None:
+    """Begin to end; a second signal ends at once."""
+    del frame
+    signal.signal(number, signal.SIG_DFL)
+    raise _Terminated
 
 
 def _launch(folder: CallFolder, ranks: int, environ: Mapping[str, str], timeout_s: float | None) -> int:
@@ -86,7 +118,7 @@ def _launch(folder: CallFolder, ranks: int, environ: Mapping[str, str], timeout_
     Raises:
         ConfigError: If it cannot be started.
         RankFailedError: If it takes too long.
-        KeyboardInterrupt: Once the job has ended, if the user wants it to.
+        KeyboardInterrupt: Once the job has ended, if the user wants it to; so with SIGTERM.
     """
     program = [sys.executable, "-m", "ringtune.run_function.rank_program", str(folder.path)]
     plan = make_plan(program, ranks, {}, environ)
@@ -101,6 +133,9 @@ def _launch(folder: CallFolder, ranks: int, environ: Mapping[str, str], timeout_
             )
     except KeyboardInterrupt:
         _end(process, signal.SIGINT)
+        raise
+    except _Terminated:
+        _end(process, signal.SIGTERM)
         raise
     finally:
         process.reap()

@@ -6,9 +6,12 @@ import os
 import shlex
 import subprocess
 
+import pytest
+
 from ringtune.dashboards.web.pastes import Place, pastes
+from ringtune.launch_tuning.engines import find_engine
 from ringtune.settings import Settings
-from ringtune.tuner import Config, default_config
+from ringtune.tuner import Config, Value, default_config
 from tests.unit.dashboards.hostile import VECTORS
 
 PLACE = Place(model="resnet50", hardware="a" * 64, world_size=8, local_size=4, target="ringtune")
@@ -50,11 +53,41 @@ def test_hostile_texts_stay_words() -> None:
         assert text == shlex.split(command.text)[3]
 
 
-def test_what_is_no_config_of_the_engine_is_not_exported() -> None:
-    """Another target's words are its own command's; where nothing is to be set there is nothing to set."""
+def test_another_engine_s_config_is_exported_in_its_words() -> None:
+    """As `ringtune recommend --format env` prints it; what takes a file is named."""
+    chosen: dict[str, Value] = {"fusion_bytes": 1 << 20, "cycle_ms": 2.5, "hierarchical_allreduce": "on"}
+    horovod = find_engine("horovod").baseline().replace(chosen)
+    ruled: dict[str, Value] = {"small_algorithm": "ring", "segment_bytes": 65536, "yield_when_idle": "on"}
+    openmpi = find_engine("openmpi").baseline().replace(ruled)
+
+    exported = pastes(horovod, Place("m", None, 2, 2, "horovod"), "measured")
+    by_rules = pastes(openmpi, Place("m", None, 2, 2, "openmpi"), "")
+
+    variables = {name: value for name, value in sourced(exported[0].text).items() if name.startswith("HOROVOD_")}
+    assert {
+        "HOROVOD_FUSION_THRESHOLD": "1048576",
+        "HOROVOD_CYCLE_TIME": "2.5",
+        "HOROVOD_HIERARCHICAL_ALLREDUCE": "1",
+    } == variables
+    assert exported[-1].text.endswith("--target horovod --format env")
+    assert "OMPI_MCA_mpi_yield_when_idle=true" in by_rules[0].text
+    assert "Without small_algorithm, segment_bytes, which take a file" in by_rules[0].note
+
+
+@pytest.mark.parametrize("text", ["on; exit 3", "$(exit 3)", "'"])
+def test_what_another_engine_does_not_know_is_not_exported(text: str) -> None:
+    """A report may say anything."""
+    config = Config({**find_engine("horovod").baseline(), "hierarchical_allreduce": text})
+
+    assert ["JSON", "Command"] == [paste.title for paste in pastes(config, Place("m", None, 2, 2, "horovod"), "")]
+
+
+def test_what_is_no_config_of_an_engine_is_not_exported() -> None:
+    """Where nothing is to be set there is nothing to set; variables are not asked for where there are none."""
     other = pastes(Config({"bucket_cap_mb": 25}), Place("m", None, 2, 2, "torch-ddp"), "")
     nothing = pastes(Config({}), Place("m", None, 2, 2, "openmpi"), "")
 
     assert ["JSON", "Command"] == [paste.title for paste in other]
+    assert other[1].text.endswith("--target torch-ddp --format table")
     assert ["Command"] == [paste.title for paste in nothing]
     assert "--target openmpi" in nothing[0].text

@@ -64,6 +64,21 @@ def test_windows_are_in_their_order_and_what_does_not_count_is_left_out() -> Non
     assert ("pause", None) == (run.tried[-1].reason, run.tried[-1].log_time)
 
 
+def test_a_review_is_made_anew_when_what_it_says_of_the_study_changes() -> None:
+    """A name that a later job told, or what other jobs say of the best config while its windows stay as they are."""
+    reviews = StudyReviews()
+    nameless = shown(*windows())
+    named = replace(nameless, study=replace(nameless.study, model_name="resnet"))
+    best = replace(BEST, config=FAST, evidence=replace(BEST.evidence, speedup=0.5))
+    better = replace(nameless, study=replace(nameless.study, best=best))
+
+    before = reviews.get(nameless)
+
+    assert (nameless.study.model_name, "resnet") == (before.run.model_name, reviews.get(named).run.model_name)
+    assert 0.5 == reviews.get(better).run.speedup
+    assert before is reviews.get(nameless)
+
+
 def test_the_figures_are_the_report_s() -> None:
     """As many as the windows allow; without windows there is none."""
     reviews = StudyReviews()

@@ -15,6 +15,7 @@ import ringtune.callbacks
 from ringtune.callbacks import Callback, MlflowCallback, Moment, TensorBoardCallback
 from ringtune.errors import ConfigError
 from ringtune.session import SESSION
+from ringtune.tuning_callbacks import CallbackObserver, RegisteredCallbacks
 from tests.unit.ringtune.test_progress import CHOSEN, PROGRESS, RESULT
 
 FIGURES = {
@@ -76,6 +77,33 @@ def test_mlflow_gets_it_in_the_run_that_is_active(store: str) -> None:
     assert "RUNNING" == status
     assert "1 MiB" == found.params["ringtune.fusion_bytes"]
     assert "0 (off)" == found.tags["ringtune.config.fusion_bytes"]
+
+
+def test_a_run_of_its_own_is_ended_when_the_callback_fails(store: str) -> None:
+    """MLflow would call it running for ever; here a verdict that is no text cannot be sent."""
+    registered, warnings = RegisteredCallbacks(), list[str]()
+    registered.add(MlflowCallback(tracking_uri=store, experiment="failing"))
+    observer = CallbackObserver(registered, lambda: Moment(1), warnings.append)
+
+    observer.progress(PROGRESS)
+    observer.finished(replace(RESULT, verdict=None))  # type: ignore[arg-type]
+    observer.close()
+
+    client = mlflow.MlflowClient(store)
+    failing = client.get_experiment_by_name("failing")
+    assert failing is not None
+    assert 1 == len(warnings)
+    assert ["FINISHED"] == [run.info.status for run in client.search_runs([failing.experiment_id])]
+
+
+def test_a_run_that_could_not_begin_is_not_ended(store: str) -> None:
+    """Closing the callback then says nothing more."""
+    callback = MlflowCallback(tracking_uri=store, experiment="")
+
+    with pytest.raises(mlflow.exceptions.MlflowException):
+        callback.progress(PROGRESS, Moment(1))
+
+    callback.close()
 
 
 def test_a_number_that_is_none_and_a_text_are_left_out(store: str) -> None:

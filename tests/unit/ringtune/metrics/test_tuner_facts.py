@@ -9,9 +9,19 @@ import pytest
 from ringtune.metrics.families import Families
 from ringtune.metrics.tuner_facts import SCORES_PER_TRIAL, TunerFacts
 from ringtune.metrics.tuner_metrics import TunerCollector
-from ringtune.tuner import Phase, Result, RunSettings, TuningRun, make_designer
+from ringtune.tuner import (
+    Config,
+    Phase,
+    Progress,
+    Result,
+    RunSettings,
+    TuningRun,
+    VoidReason,
+    default_config,
+    make_designer,
+)
 from ringtune.tuner.records import Record, ResultRecord, SampleRecord
-from ringtune.tuner.testing import SyntheticTarget, poor_baseline
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.ringtune.metrics.doubles import IDENTITY, labelled, series_of
 from tests.unit.tuner.recording import RecordingLog
 
@@ -85,6 +95,46 @@ def test_costs_of_runs_add_up_and_a_new_run_has_its_own_scores() -> None:
     assert 2 == sum(state.decisions.values())
 
 
+class Watching:
+    """Notes what a run is said to have cost before facts are told that it is over, and after each record."""
+
+    def __init__(self, facts: TunerFacts) -> None:
+        self.facts = facts
+        self.seen: list[float] = []
+
+    def progress(self, progress: Progress) -> None:
+        """Pass it on, and look."""
+        self.facts.progress(progress)
+        self.seen.append(self.facts.state().run.cost_s)
+
+    def finished(self, result: Result) -> None:
+        """Look, and pass it on."""
+        self.seen.append(self.facts.state().run.cost_s)
+        self.facts.finished(result)
+
+    def warned(self, text: str) -> None:
+        """Pass it on."""
+        self.facts.warned(text)
+
+
+@pytest.mark.parametrize("baseline", [default_config(), poor_baseline()], ids=["costs", "gains"])
+def test_what_a_run_costs_is_known_while_it_goes_on(baseline: Config) -> None:
+    """It ends at what the tuner itself has counted; then the sum has it, and no run goes on."""
+    facts = TunerFacts()
+    watching = Watching(facts)
+    target = SyntheticTarget(baseline=baseline, disturbances=Disturbances(void={VoidReason.PAUSE: 0.1}), seed=3)
+    settings = RunSettings(run_id="test", max_samples=6)
+    designer = make_designer("random", target.space(), 3)
+    log = facts.reading(RecordingLog())
+
+    result = TuningRun(target, designer, settings, log, watching, clock=target.clock).run()
+
+    assert len(set(watching.seen)) > 6
+    assert pytest.approx(result.cost_s, rel=0.05) == watching.seen[-1]
+    assert 0.0 == facts.state().run.cost_s
+    assert max(result.cost_s, 0.0) == facts.state().exploration_s
+
+
 def test_a_copy_does_not_change_when_the_tuner_goes_on() -> None:
     """Whoever reads has what was known then."""
     facts = TunerFacts()
@@ -144,6 +194,7 @@ def test_before_the_first_step_a_scraper_reads_zeros_and_no_guesses() -> None:
     assert 0.0 == found[labelled("ringtune_tuner_windows_total", phase="search")]
     assert 0.0 == found[labelled("ringtune_tuner_void_windows_total", reason="pause")]
     assert 0.0 == found[labelled("ringtune_tuner_runs_total", decision="adopted")]
+    assert 0.0 == found[labelled("ringtune_tuner_run_exploration_seconds")]
     assert {0.0} == {value for (name, _), value in found.items() if name == "ringtune_tuner_phase"}
     unknown = (
         "speedup_ratio",

@@ -71,13 +71,74 @@ def test_a_switch_that_never_helped_is_to_be_fixed(tmp_path: Path) -> None:
     assert expected in advice(run, analysis)
 
 
+@pytest.fixture(scope="module")
+def steep(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunReview, Analysis]:
+    """Return a finished run in which the response cache off was tried and never helped, and its analysis."""
+    path = tmp_path_factory.mktemp("advice") / "x.jsonl"
+    logged(path, target=SyntheticTarget(seed=5), max_samples=16)
+    run = review_log(path).runs[0]
+    analysis = analyse(run)
+    assert "response_cache off never helped" in sentences(run, analysis)
+    return run, analysis
+
+
+def test_what_was_chosen_is_not_called_useless(steep: tuple[RunReview, Analysis]) -> None:
+    """The decision rests on pairs, the sentence on a model over windows."""
+    run, analysis = steep
+    assert run.baseline is not None
+    off = run.baseline.replace({"response_cache": False})
+
+    assert "response_cache" not in sentences(replace(run, chosen=off, adopted=True), analysis)
+
+
+def test_what_does_not_matter_is_to_be_fixed_as_it_was_chosen(steep: tuple[RunReview, Analysis]) -> None:
+    """Or the advice would set another value than the settings to paste."""
+    run, analysis = steep
+    item = next(item for item in analysis.sensitivities if item.name == "cycle_ms")
+    inert = replace(analysis, sensitivities=(replace(item, effect=Change(0.001, -0.002, 0.004)),))
+    assert run.chosen is not None
+
+    texts = [
+        sentences(replace(run, chosen=run.chosen.replace({"cycle_ms": value}), adopted=True), inert)
+        for value in (2.5, 40.0)
+    ]
+
+    assert "(RINGTUNE_CYCLE_MS=2.5)" in texts[0]
+    assert "(RINGTUNE_CYCLE_MS=40)" in texts[1]
+
+
+def test_a_run_that_goes_on_or_is_not_to_be_repeated_gets_no_advice_for_a_search(
+    steep: tuple[RunReview, Analysis],
+) -> None:
+    """A fixed knob is another search space: the run would begin anew. Without a search there is nothing to save."""
+    run, analysis = steep
+    kept = replace(run, adopted=False, chosen=run.baseline)
+
+    unfinished = sentences(replace(kept, is_complete=False, chosen=None), analysis)
+    flat = sentences(kept, replace(analysis, gap=Change(0.0, 0.0, 0.0)))
+
+    assert "start the job again with the same AUTOTUNE_LOG" in unfinished
+    assert "leave AUTOTUNE out" in flat
+    assert "fix it" not in unfinished + flat
+
+
+def test_what_promises_something_is_not_called_flat(flat: tuple[RunReview, Analysis]) -> None:
+    """A config of the service that one job has tested is not the default, whatever the windows say."""
+    run, analysis = flat
+    assert run.baseline is not None
+    promising = replace(run, chosen=run.baseline.replace({"cycle_ms": 2.5}), speedup=0.05)
+
+    assert "leave AUTOTUNE out" not in sentences(promising, replace(analysis, gap=Change(0.0, 0.0, 0.0)))
+
+
 def test_drift_is_told_where_it_is_certain(flat: tuple[RunReview, Analysis]) -> None:
     """Chance is not."""
     run, analysis = flat
     certain = replace(analysis, drift=Drift(Change(0.08, 0.05, 0.11), 60.0, 9))
     chance = replace(analysis, drift=Drift(Change(0.08, -0.02, 0.19), 60.0, 9))
 
-    assert "steps got 8.0 % longer in 60 s" in sentences(run, certain)
+    assert "steps got 8.0 % longer in 60 s; look for" in sentences(replace(run, pairs=0), certain)
+    assert "believe the pairs of the adoption test" in sentences(replace(run, pairs=6), certain)
     assert "drift" not in sentences(run, chance)
 
 

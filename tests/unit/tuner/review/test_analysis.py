@@ -2,6 +2,7 @@
 """Tests of what is inferred from a run, on a target whose surface and noise are known."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,19 @@ def test_a_steady_machine_does_not_drift(run: RunReview) -> None:
     assert drift is not None
     assert drift.change.low < 0 < drift.change.high
     assert not drift.is_certain
+
+
+@pytest.mark.parametrize("far_s", [1e200, 1e308])
+def test_a_time_beyond_all_measure_is_no_obstacle(run: RunReview, far_s: float) -> None:
+    """A damaged log may have one that cannot be squared, or two whose distance is no number."""
+    windows = run.windows_of(run.baseline)
+    times = {id(windows[0]): -far_s, id(windows[-1]): far_s}
+    tried = tuple(replace(sample, t_s=times.get(id(sample), sample.t_s)) for sample in run.tried)
+
+    drift = analyse(replace(run, tried=tried)).drift
+
+    assert (far_s < 1e300) == (drift is not None)
+    assert drift is None or math.isfinite(drift.change.fraction)
 
 
 def test_improvements_get_better_and_end_in_the_fastest_trial(run: RunReview) -> None:

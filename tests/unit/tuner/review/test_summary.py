@@ -86,3 +86,16 @@ def test_the_review_is_plain_json(tmp_path: Path) -> None:
     assert 20.0 == data["runs"][0]["tried"][0]["config"]["cycle_ms"]
     assert data["runs"][0]["settings"]
     assert {"fusion_bytes", "cycle_ms"} <= {item["name"] for item in data["runs"][0]["analysis"]["sensitivity"]}
+
+
+def test_a_number_that_json_does_not_have_is_none(tmp_path: Path) -> None:
+    """A damaged header may have one anywhere, and Python reads it."""
+    logged(tmp_path / "x.jsonl", "a")
+    head, *rest = (tmp_path / "x.jsonl").read_text().splitlines()
+    torn = json.dumps({**json.loads(head), "search_space": {"parameters": [{"special": [float("nan")]}]}})
+    (tmp_path / "x.jsonl").write_text("\n".join([torn, *rest]) + "\n")
+
+    data = to_json(review_log(tmp_path / "x.jsonl"))
+
+    assert [None] == data["runs"][0]["search_space"]["parameters"][0]["special"]
+    assert json.dumps(data, allow_nan=False)

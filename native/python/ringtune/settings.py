@@ -15,7 +15,7 @@ from ringtune.tuner.config import Config, Value
 from ringtune.tuner.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
-from .variables import BOOTSTRAP_NAMES, job_variables, knob_variable
+from .variables import BOOTSTRAP_NAMES, SERVICE_PREFIX, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 
@@ -154,13 +154,16 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
     known = [*job_variables(algorithms), *BOOTSTRAP_NAMES]
     notes = list(horovod_names.translate(environ).notes)
     for name in sorted(environ):
-        if _is_ours(name) and name not in known:
+        if _is_ours(name, known) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             notes.append(f"{name} is not a variable of ringtune; did you mean {nearest[0]}?")
     return tuple(notes)
 
 
-def _is_ours(name: str) -> bool:
+def _is_ours(name: str, known: Collection[str]) -> bool:
+    """Tell whether a name looks like a job's; of the service's those alone that a job has under another prefix."""
+    if name.startswith(SERVICE_PREFIX):
+        return name.replace("RINGTUNE_", "AUTOTUNE_", 1) in known
     return name.startswith(("RINGTUNE_", "AUTOTUNE_"))
 
 

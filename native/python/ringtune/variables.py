@@ -30,6 +30,8 @@ BOOTSTRAP_NAMES = (
     "RINGTUNE_TERMINAL_COLUMNS",
 )
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""
+SERVICE_PREFIX = "RINGTUNE_SERVICE_"
+"""Of variables that set `ringtune serve`; no job reads them."""
 
 
 @dataclass(frozen=True)

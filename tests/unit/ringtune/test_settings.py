@@ -115,6 +115,15 @@ def test_an_unknown_variable_is_noted_with_the_nearest_name() -> None:
     assert "RINGTUNE_FUSION_BYTES" in note
 
 
+def test_the_services_variables_are_no_mistake() -> None:
+    """A machine may run both; the two that jobs have under another prefix are pointed out."""
+    assert () == find_notes({"RINGTUNE_SERVICE_PORT": "1", "RINGTUNE_SERVICE_ADMIN_TOKEN": "x"})
+
+    (note,) = find_notes({"RINGTUNE_SERVICE_URL": "http://x"})
+
+    assert "AUTOTUNE_SERVICE_URL" in note
+
+
 @pytest.mark.parametrize(
     ("environ", "ranks_per_host", "knob", "value"),
     [

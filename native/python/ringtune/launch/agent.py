@@ -28,7 +28,7 @@ from .event_loop import EventLoop, signals_in
 from .local_ranks import READ_BYTES, LocalRanks
 from .processes import RankCommand
 
-DRAIN_S = 1.0  # for what ranks wrote last; a process that left its rank's group may hold a stream for ever
+DRAIN_S = 1.0  # for what others write after a rank's end: one that left its group may hold a stream for ever
 FLUSH_S = 600.0  # for reports: whoever reads the launcher's output may pause; a dead launcher's pipe is broken
 REACH_LIMIT_S = 5.0
 EXIT_ORDERED, EXIT_LOST = 0, 1
@@ -140,6 +140,8 @@ class Agent:
         self._ranks.reap()
         self._ranks.set_paused(False)
         self._turn_until(lambda: self._ranks.is_drained, DRAIN_S)
+        while self._ranks.have_last_words:  # a busy host may need longer for these
+            self._loop.turn(None)
         self._ranks.close()
         self._turn_until(lambda: not self._reports.pending_bytes, FLUSH_S)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ringtune.bootstrap import terminal
 from ringtune.console import STDERR_DESCRIPTOR
+from ringtune.variables import SERVICE_PREFIX
 
 FORWARDED_PREFIXES = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 FORWARDED_NAMES = (
@@ -18,14 +19,16 @@ FORWARDED_NAMES = (
     "LANG",
 )
 JOB_KEY_NAME = "RINGTUNE_JOB_KEY"
+KEPT_PREFIXES = (JOB_KEY_NAME, SERVICE_PREFIX)
+"""No rank needs the settings of a service that runs here, and its admin token and database are nobody else's."""
 
 
 def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of the launcher's environment goes to other hosts; never the job key."""
+    """Return what of the launcher's environment goes to other hosts; never the job key or a service's settings."""
     return {
         name: value
         for name, value in environ.items()
-        if (name in FORWARDED_NAMES or name.startswith(FORWARDED_PREFIXES)) and name != JOB_KEY_NAME
+        if (name in FORWARDED_NAMES or name.startswith(FORWARDED_PREFIXES)) and not name.startswith(KEPT_PREFIXES)
     }
 
 

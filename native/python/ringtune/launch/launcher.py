@@ -20,7 +20,7 @@ from ringtune.rendezvous.interfaces import route_address
 
 from .addresses import is_this_machine
 from .byte_sink import ByteSink
-from .ending import Ending
+from .ending import NEVER_S, Ending
 from .environment import forwarded
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
@@ -33,7 +33,7 @@ from .remote_host import RemoteHost
 from .remote_hosts import RemoteHosts
 from .remote_shell import RemoteShell, agent_command
 
-LOCAL_DRAIN_S = 1.0  # for what ranks wrote last; a process that left its rank's group may hold a stream for ever
+LOCAL_DRAIN_S = 1.0  # for what others write after a rank's end: one that left its group may hold a stream for ever
 REMOTE_END_S = 10.0  # for the agents to kill what is left and to pass on what was written last
 PAUSE_S = 1.0
 _TICK_S = 1.0  # of the line that says who is waited for
@@ -225,6 +225,7 @@ class Launcher:
         local = self._local
         if local is not None:
             self._turn_until(lambda: local.is_drained, LOCAL_DRAIN_S)
+            self._turn_until(lambda: not local.have_last_words, NEVER_S)  # a busy machine may need longer for these
             local.close()
         self._turn_until(lambda: self._remote.is_drained, REMOTE_END_S)
         self._remote.leave_alone()

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ranks of this machine, in one event loop: the launcher has them for its own, a host agent for its launcher's."""
 
+import fcntl
 import os
+import struct
+import termios
 from collections.abc import Mapping
 from functools import partial
 from typing import Protocol
@@ -46,6 +49,7 @@ class LocalRanks:
         self._is_paused = False
         self._has_news = False
         self._open: dict[int, tuple[int, int]] = {}  # descriptor -> rank, stream
+        self._last_bytes: dict[int, int] = {}  # descriptor -> unread ones of those that stood in it at the end
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -56,6 +60,11 @@ class LocalRanks:
     def is_drained(self) -> bool:
         """Whether every stream was read to its end."""
         return not self._open
+
+    @property
+    def have_last_words(self) -> bool:
+        """Whether ranks that were reaped have written something that was not read yet."""
+        return any(self._last_bytes.values())
 
     def start(self) -> None:
         """Start all ranks.
@@ -106,6 +115,7 @@ class LocalRanks:
         for process in self._processes.values():
             self._loop.forget(process.pidfd)
             process.reap()
+        self._last_bytes = {descriptor: _readable_bytes(descriptor) for descriptor in self._open}
 
     def close(self) -> None:
         """Give up the streams that are still open."""
@@ -122,6 +132,7 @@ class LocalRanks:
     def _read(self, descriptor: int) -> None:
         rank, stream = self._open[descriptor]
         data = os.read(descriptor, READ_BYTES)
+        self._last_bytes[descriptor] = max(0, self._last_bytes.get(descriptor, 0) - len(data))
         if data and self._output is not None:
             self._output.take(rank, stream, data)
         elif not data:
@@ -129,5 +140,12 @@ class LocalRanks:
 
     def _close(self, descriptor: int) -> None:
         rank, stream = self._open.pop(descriptor)
+        self._last_bytes.pop(descriptor, None)
         self._loop.forget(descriptor)
         self._processes[rank].close_output(stream)
+
+
+def _readable_bytes(descriptor: int) -> int:
+    """Return how many bytes stand in a pipe."""
+    count = struct.pack("i", 0)
+    return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, count))[0])

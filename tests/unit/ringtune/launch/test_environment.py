@@ -15,6 +15,7 @@ ENVIRON = {
     "OMP_NUM_THREADS": "4",
     "VIRTUAL_ENV": "z",
     "LANG": "C.UTF-8",
+    "RINGTUNE_SERVICE_ADMIN_TOKEN": "secret",
     "HOME": "/nowhere",
     "SSH_AUTH_SOCK": "/nowhere/agent",
     "XRINGTUNE_Y": "1",
@@ -22,8 +23,8 @@ ENVIRON = {
 
 
 def test_a_chosen_few_go_to_other_hosts() -> None:
-    """The job's settings and what programs need are forwarded; the login's own affairs and the job key are not."""
-    kept = set(ENVIRON) - {"HOME", "SSH_AUTH_SOCK", "XRINGTUNE_Y", "RINGTUNE_JOB_KEY"}
+    """The job's settings and what programs need are forwarded; the login's own affairs and secrets are not."""
+    kept = set(ENVIRON) - {"HOME", "SSH_AUTH_SOCK", "XRINGTUNE_Y", "RINGTUNE_JOB_KEY", "RINGTUNE_SERVICE_ADMIN_TOKEN"}
 
     assert {name: ENVIRON[name] for name in kept} == forwarded(ENVIRON)
 

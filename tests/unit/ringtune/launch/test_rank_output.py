@@ -3,15 +3,16 @@
 
 import os
 import pty
-import time
 import tty
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringtune.launch import rank_output
 from ringtune.launch.byte_sink import ByteSink
 from ringtune.launch.event_loop import EventLoop
 from ringtune.launch.rank_output import MAX_LINE_BYTES, PARTIAL_LINE_S, RankOutput
@@ -81,16 +82,18 @@ def test_pieces_of_lines_do_not_mix() -> None:
         assert b"[0] first of 0\n[1] second of 1\n" == shown.text()
 
 
-def test_an_unfinished_line_is_shown_after_a_moment() -> None:
+def test_an_unfinished_line_is_shown_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A prompt is seen; what follows continues it; another rank's line does not run into it."""
+    now_s = [5.0]
+    monkeypatch.setattr(rank_output, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
     with on_pipes() as shown:
         shown.output.take(0, OUT, b"loading... ")
-        left_s = shown.output.show_waiting()
-        assert left_s is not None
-        assert 0 < left_s <= PARTIAL_LINE_S
+        now_s[0] += PARTIAL_LINE_S / 4
+        assert pytest.approx(PARTIAL_LINE_S * 3 / 4) == shown.output.show_waiting()
         assert b"" == shown.text()
 
-        wait_for(shown.output.show_waiting)
+        now_s[0] += PARTIAL_LINE_S
+        assert shown.output.show_waiting() is None
         assert b"[0] loading... " == shown.text()
         shown.output.take(0, OUT, b"done\n")
         assert b"done\n" == shown.text()
@@ -169,14 +172,6 @@ def test_no_byte_is_lost(writes: list[tuple[int, bytes]]) -> None:
         prefix = b"[%d] " % rank
         shown_lines = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
         assert written.removesuffix(b"\n").split(b"\n") == (shown_lines or [b""])
-
-
-def wait_for(show_waiting: Callable[[], float | None]) -> None:
-    """Wait until no unfinished line waits."""
-    deadline_s = time.monotonic() + 10
-    while (left_s := show_waiting()) is not None:
-        assert time.monotonic() < deadline_s
-        time.sleep(left_s)
 
 
 @pytest.mark.parametrize("size", [1, 5000, 300_000])

@@ -141,6 +141,7 @@ bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/small_tensors.py
 	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.timeline_cost
 	@$(BIN)/python -m benchmarks.launchers
+	@$(BIN)/python -m benchmarks.web_pages
 	@$(BIN)/python -m benchmarks.service
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
@@ -185,8 +186,8 @@ JOBS_AT_ONCE := 2
 define pytest_all # (what to leave out, as options): the Python tests; results as JUnit XML
 	@mkdir -p $(RESULTS)
 	@unit=0; jobs=0; \
-	$(BIN)/pytest $(1) -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
-	$(BIN)/pytest $(1) -n $(JOBS_AT_ONCE) --dist loadfile tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
+	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
+	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS_AT_ONCE) --dist loadfile tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
 	[ $$unit$$jobs = 00 ]
 endef
 

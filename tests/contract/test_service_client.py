@@ -15,6 +15,7 @@ from ringtune.service import schemas
 from ringtune.service.api.v1.results import to_result
 from ringtune.service.domain.run_logs import _results, _runs
 from ringtune.service_link.results import Results, job_uuid, study_of
+from ringtune.tuner import default_config, search_space
 from ringtune.tuner.records import Record, record_to_json
 from tests.integration.service_link.jobs import run_record, tuned_records
 from tests.integration.service_link.servers import recommendation_reply, study_reply
@@ -125,5 +126,9 @@ def test_the_other_bodies_are_accepted() -> None:
     """Ask, renew, token."""
     schemas.Ask.model_validate({"trial_id": TRIAL, "job_id": JOB})
     schemas.Ask.model_validate({"trial_id": TRIAL, "job_id": JOB, "lease_s": 60.0})
+    own = as_sent(
+        search_space({"response_cache": False}, default_config().replace({"response_cache": False})).to_json()
+    )
+    schemas.Ask.model_validate({"trial_id": TRIAL, "job_id": JOB, "search_space": own})
     schemas.Renewal.model_validate({"job_id": JOB, "fencing_token": 3, "lease_s": 60.0})
     schemas.NewToken.model_validate({"name": "ci", "scopes": ["read", "report"]})

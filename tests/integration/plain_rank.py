@@ -2,7 +2,9 @@
 """A rank without torch, for programs that test the engine's behaviour and should start fast."""
 
 import os
+import time
 from array import array
+from pathlib import Path
 
 from ringtune.session import SESSION
 from ringtune.world import World
@@ -22,6 +24,14 @@ def join() -> World:
     """Join the world and return it."""
     SESSION.init()
     return SESSION.require()
+
+
+def join_together(folder: Path) -> World:
+    """Join once all ranks have come so far: a short RINGTUNE_TIMEOUT_S leaves a busy machine no time to start them."""
+    (folder / f"here.{os.environ['RINGTUNE_RANK']}").touch()
+    while len(list(folder.glob("here.*"))) < int(os.environ["RINGTUNE_WORLD_SIZE"]):
+        time.sleep(0.01)
+    return join()
 
 
 def allreduce(world: World, name: str, values: list[float], op: int = SUM) -> list[float]:

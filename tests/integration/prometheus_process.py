@@ -16,12 +16,13 @@ from typing import Any
 import yaml
 
 from tests.integration.jobs import REPOSITORY
-from tests.integration.scrapes import debian_program, free_ports
+from tests.integration.ports import free_port
+from tests.integration.scrapes import debian_program
 
-SCRAPE_INTERVAL = "500ms"
-WINDOW = "1m"
+SCRAPE_INTERVAL = "2s"  # and its limit: a busy job answers late
+WINDOW = "5m"
 """Of a rate: all scrapes of a test."""
-DEADLINE_S = 60.0
+DEADLINE_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Prometheus:
     def _ask(self, what: str, **parameters: str) -> Any:
         request = f"{self.url}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(request, timeout=20) as reply:
+            with urllib.request.urlopen(request, timeout=60) as reply:
                 return json.load(reply)["data"]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
@@ -73,7 +74,7 @@ def prometheus(folder: Path, targets: Mapping[str, Sequence[str]]) -> Iterator[P
         {"job_name": name, "static_configs": [{"targets": list(targets[name])}]} for name in names
     ]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    port = free_ports(1)
+    port = free_port()
     command = [
         debian_program("prometheus"),
         f"--config.file={folder / 'prometheus.yml'}",
@@ -88,7 +89,7 @@ def prometheus(folder: Path, targets: Mapping[str, Sequence[str]]) -> Iterator[P
         yield running
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(DEADLINE_S)
 
 
 def _wait_until_ready(running: Prometheus, process: "subprocess.Popen[bytes]", log: Path) -> None:
@@ -101,7 +102,7 @@ def _wait_until_ready(running: Prometheus, process: "subprocess.Popen[bytes]", l
 
 def _is_ready(running: Prometheus) -> bool:
     try:
-        with urllib.request.urlopen(f"{running.url}/-/ready", timeout=5):
+        with urllib.request.urlopen(f"{running.url}/-/ready", timeout=60):
             return True
     except OSError:
         return False

@@ -13,12 +13,13 @@ from ringtune.algorithm_tables.store import read_table
 from ringtune.algorithm_tables.table import SCHEMA
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import Finished, ranks, ringtune, run_job
-from tests.integration.worlds import check_places, explicit, free_port, on_hosts, places, run_all
+from tests.integration.ports import free_port
+from tests.integration.worlds import check_places, explicit, on_hosts, places, run_all
 
 PROGRAM = "algorithm_table"
 MEASURING = "measuring which algorithm"
 STAGED = "reduce_scatter_allgather"
-ROOM_S = 20.0
+ROOM_S = 45.0
 """For all that is no measuring, on a machine that is busy elsewhere."""
 
 

@@ -23,7 +23,7 @@ WORKLOAD: dict[str, Any] = {
     "dtype": "float32",
     "tensors": [{"name": f"layer.{n}", "shape": [1 + n % 3, 1 + 1009 * (n % 5)]} for n in range(40)],
 }
-DEADLINE_S = 150.0
+DEADLINE_S = 540.0
 
 
 @pytest.fixture

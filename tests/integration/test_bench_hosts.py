@@ -21,8 +21,8 @@ from tests.integration.jobs import ringtune, run_job
 pytestmark = needs_hosts
 
 RATE = 10**9
-DEADLINE_S = 150.0
-END_LIMIT_S = 10.0
+DEADLINE_S = 540.0
+END_LIMIT_S = 60.0
 MAKES_HOSTS = """
 import sys, time
 from ringtune.bench.network import joined_hosts
@@ -34,7 +34,7 @@ with joined_hosts(2, 10**9) as network:
 
 def text_of(command: list[str]) -> str:
     """Run a command to its successful end and return what it wrote."""
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=END_LIMIT_S).stdout
 
 
 def test_hosts_reach_each_other_over_shaped_links() -> None:
@@ -44,7 +44,7 @@ def test_hosts_reach_each_other_over_shaped_links() -> None:
         names = [text_of([shell, host.address, "hostname"]).strip() for host in network.hosts]
         first, last = network.hosts[0], network.hosts[-1]
         queues = text_of(last.command("tc", "qdisc", "show", "dev", "eth0"))
-        connects = f"import socket; socket.create_connection(('{first.address}', 29500), 10)"
+        connects = f"import socket; socket.create_connection(('{first.address}', 29500), 60)"
         listens = "import socket; server = socket.create_server(('', 29500)); print('up', flush=True); server.accept()"
         with subprocess.Popen(first.command(sys.executable, "-c", listens), stdout=subprocess.PIPE) as server:
             assert server.stdout is not None
@@ -74,7 +74,7 @@ def test_hosts_are_gone_after_a_failure() -> None:
         fail_between()
 
     assert sleeper is not None
-    assert 0 != sleeper.wait(timeout=10)
+    assert 0 != sleeper.wait(timeout=END_LIMIT_S)
     assert 2 == len(watches)
     assert all_end(watches)
 
@@ -89,7 +89,7 @@ def test_hosts_are_gone_when_their_maker_is_ended(number: signal.Signals) -> Non
         pids = [int(pid) for pid in maker.stdout.readline().split()]
         watches = [os.pidfd_open(pid) for pid in pids]
         maker.send_signal(number)
-        maker.wait(timeout=10)
+        maker.wait(timeout=END_LIMIT_S)
 
     assert 2 == len(pids)
     assert all_end(watches)

@@ -28,11 +28,12 @@ def test_a_callback_hears_the_phases_and_the_result() -> None:
 
 
 def test_a_callback_that_raises_costs_one_warning() -> None:
-    """The job is tuned to its end."""
+    """It is closed; the job is tuned to its end."""
     finished = tuned_with("raises")
 
     assert 0 == finished.code, finished.text
     assert 1 == finished.stderr.count("callback Told failed and hears no more"), finished.text
+    assert 1 == finished.stdout.count("told the end"), finished.text
     assert re.search("adopted|keeping default", finished.stderr), finished.text
     assert 2 == finished.stdout.count("exact steps"), finished.text
 

@@ -26,12 +26,17 @@ SCENARIOS = (
     "ends_before_the_tuner",
 )
 LOG = "tune.jsonl"
+DEADLINE_S = 540.0
+"""Of many scenarios one after the other."""
+
+pytestmark = pytest.mark.timeout(DEADLINE_S + 60)
 
 
 def run_ranks(folder: Path, *scenarios: str) -> list[Finished]:
     """Play scenarios one after the other in one job, and return how its ranks ended."""
     arguments = (str(folder / "store"), ",".join(scenarios), str(folder / LOG))
-    return run_all([program("ddp_autotune", str(rank), *arguments) for rank in range(2)], [{}, {}])
+    commands = [program("ddp_autotune", str(rank), *arguments) for rank in range(2)]
+    return run_all(commands, [{}, {}], deadline_s=DEADLINE_S)
 
 
 @pytest.fixture(scope="module")

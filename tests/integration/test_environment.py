@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever stands in the environment: a job starts, or says at once which variable, which value, and what is allowed.
 
-Nothing here asserts a speed: a launch that does not end within half a minute hangs.
+Nothing here asserts a speed: a launch that does not end within a job's deadline hangs.
 """
 
 import os
@@ -152,7 +152,7 @@ def test_ten_thousand_environments_are_read_or_refused(record_property: Callable
 def launch(environ: dict[str, str]) -> float:
     """Launch a job of one rank; return how long that took. It starts, or ends with code 2 and one paragraph."""
     start_s = time.monotonic()
-    finished = run_job(ringtune("run", "-np", "1", "true"), environ, deadline_s=30)
+    finished = run_job(ringtune("run", "-np", "1", "true"), environ)
     assert finished.code in {0, 2}, (environ, finished.text)
     if finished.code == 2:
         assert 1 == len(finished.stderr.strip().splitlines()), (environ, finished.text)

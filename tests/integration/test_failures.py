@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import ranks, ringtune, run_job, started, wait_for_line
+from tests.integration.jobs import launched_by, ranks, ringtune, run_job, started, wait_for_line
 
 
 def latenesses(text: str) -> list[float]:
@@ -18,7 +18,7 @@ def latenesses(text: str) -> list[float]:
 
 def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
     """First a warning, then an error on every rank, naming tensor, missing rank, limit and variable."""
-    environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "2"}
+    environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "8"}
 
     finished = run_job(ranks(2, "never_submitted"), environ)
 
@@ -31,27 +31,27 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
         assert "'only_on_rank_0' waits for rank 1" in line, line
 
 
-def test_a_killed_rank_is_noticed_within_two_seconds(tmp_path: Path) -> None:
+def test_a_killed_rank_is_noticed_long_before_the_limit(tmp_path: Path) -> None:
     """Survivors get PeerLostError, now and on later calls; the launcher's code is the killed rank's."""
-    finished = run_job(ranks(3, "lost_rank", "SIGKILL", str(tmp_path / "moment")))
+    finished = run_job(launched_by("patient_launcher", ranks(3, "lost_rank", "SIGKILL", str(tmp_path / "moment"))))
 
     assert 128 + signal.SIGKILL == finished.code, finished.text
     assert 2 == len(re.findall(r"got PeerLostError after", finished.stdout)), finished.text
     assert 2 == len(re.findall(r"then got PeerLostError", finished.stdout)), finished.text
-    assert max(latenesses(finished.stdout)) < 2.0, finished.text
+    assert max(latenesses(finished.stdout)) < 22.0, finished.text
     assert "rank 1 of 3" in finished.stderr
     assert "was killed by SIGKILL" in finished.stderr
 
 
 def test_a_stopped_rank_is_an_error_at_the_limit(tmp_path: Path) -> None:
     """A rank that lives but does nothing ends the job when the limit is reached, and is ended itself."""
-    environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "2"}
+    environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "8"}
 
     finished = run_job(ranks(2, "lost_rank", "SIGSTOP", str(tmp_path / "moment")), environ)
 
     assert 0 != finished.code, finished.text
     assert "rank 0 got CollectiveTimeout" in finished.stdout, finished.text
-    assert max(latenesses(finished.stdout)) < 6.0, finished.text
+    assert max(latenesses(finished.stdout)) < 28.0, finished.text
 
 
 def test_the_engine_refuses_to_work_in_a_forked_child() -> None:
@@ -72,11 +72,11 @@ def test_a_data_loader_may_fork_workers() -> None:
 
 def test_a_killed_rank_is_noticed_although_its_workers_live(tmp_path: Path) -> None:
     """A data loader's workers hold none of their parent's descriptors, and do not survive the job."""
-    finished = run_job(ranks(2, "data_loader", str(tmp_path / "moment")))
+    finished = run_job(launched_by("patient_launcher", ranks(2, "data_loader", str(tmp_path / "moment"))))
 
     assert 128 + signal.SIGKILL == finished.code, finished.text
     (line,) = [line for line in finished.stdout.splitlines() if line.startswith("lost after")]
-    assert latenesses(line)[0] < 2.0, finished.text
+    assert latenesses(line)[0] < 22.0, finished.text
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

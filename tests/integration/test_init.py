@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import program, ranks, ringtune, run_job, started
+from ringtune.world import INIT_LIMIT_S
+from tests.integration.jobs import program, ranks, ringtune, run_job, started, wait_for_line
 
 KEY = "ab" * 32
+AT_THE_DEADLINE = {"RINGTUNE_TIMEOUT_S": "4"}
 
 
 def errors_by_rank(text: str) -> dict[int, tuple[str, float, str]]:
@@ -35,7 +37,7 @@ def test_a_malformed_environment_on_one_rank_stops_all(rank: str) -> None:
     assert {0, 1} == set(errors), finished.text
     assert {"ConfigError"} == {name for name, _, _ in errors.values()}
     assert all("RINGTUNE_CYCLE_MS='soon'" in words for _, _, words in errors.values()), finished.text
-    assert max(seconds for _, seconds, _ in errors.values()) < 30.0
+    assert max(seconds for _, seconds, _ in errors.values()) < INIT_LIMIT_S / 2
 
 
 def test_different_settings_on_ranks_stop_all() -> None:
@@ -70,29 +72,30 @@ def test_a_log_that_cannot_be_written_stops_all_before_training(path: str) -> No
 
 
 def explicit(rank: int, world_size: int, name: str, **changes: str) -> dict[str, str]:
-    """Return the variables of a rank that nobody launched."""
+    """Return the variables of a rank that nobody launched; what is wrong is heard long before its limit."""
     return {
         "RINGTUNE_RANK": str(rank),
         "RINGTUNE_WORLD_SIZE": str(world_size),
         "RINGTUNE_RENDEZVOUS": f"unix:@{name}",
         "RINGTUNE_JOB_KEY": KEY,
-        "RINGTUNE_TIMEOUT_S": "4",
+        "RINGTUNE_TIMEOUT_S": "60",
         **changes,
     }
 
 
-def joining() -> list[str]:
-    """Return the command of a rank that joins and says what it got."""
-    return program("fails_at_init", "none", "NONE", "none")
+def joining(*announced_in: str) -> list[str]:
+    """Return the command of a rank that joins and says what it got; before, it announces itself in a given file."""
+    return program("fails_at_init", "none", "NONE", "none", *announced_in)
 
 
 def test_a_rank_with_another_key_is_kept_out(tmp_path: Path) -> None:
     """It hears so at once; the others say at the deadline who is missing and that somebody was refused."""
-    command, name = joining(), f"ringtune-test-{tmp_path.name}"
+    name, announced = f"ringtune-test-{tmp_path.name}", tmp_path / "announced"
 
-    with started(command, explicit(0, 2, name)) as first:
-        second = run_job(command, explicit(1, 2, name, RINGTUNE_JOB_KEY="cd" * 32))
-        finished = first.wait()
+    with started(joining(str(announced)), explicit(1, 2, name, RINGTUNE_JOB_KEY="cd" * 32)) as refused:
+        wait_for_line(announced)  # it calls already when rank 0's few seconds begin
+        finished = run_job(joining(), explicit(0, 2, name, **AT_THE_DEADLINE))
+        second = refused.wait()
 
     assert "ConfigError" == errors_by_rank(second.stdout)[1][0], second.text
     assert "different job keys" in second.stdout
@@ -136,7 +139,7 @@ def test_different_world_sizes_stop_all(tmp_path: Path) -> None:
 
 def test_a_missing_rank_is_named_at_the_deadline(tmp_path: Path) -> None:
     """Nobody waits for ever for a rank that was not started."""
-    finished = run_job(joining(), explicit(0, 3, f"ringtune-test-{tmp_path.name}"))
+    finished = run_job(joining(), explicit(0, 3, f"ringtune-test-{tmp_path.name}", **AT_THE_DEADLINE))
 
     error_name, _, words = errors_by_rank(finished.stdout)[0]
     assert "CollectiveTimeout" == error_name, finished.text
@@ -145,7 +148,7 @@ def test_a_missing_rank_is_named_at_the_deadline(tmp_path: Path) -> None:
 
 def test_a_rank_without_rank_0_ends_at_the_deadline(tmp_path: Path) -> None:
     """A rank whose rank 0 never comes says where it looked."""
-    finished = run_job(joining(), explicit(1, 2, f"ringtune-test-{tmp_path.name}"))
+    finished = run_job(joining(), explicit(1, 2, f"ringtune-test-{tmp_path.name}", **AT_THE_DEADLINE))
 
     error_name, _, words = errors_by_rank(finished.stdout)[1]
     assert "CollectiveTimeout" == error_name, finished.text

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import Finished, program, ringtune, run_job, started, wait_for_line
-from tests.integration.remote_shells import CALLS, ONE, TWO, write_rsh
+from tests.integration.jobs import Finished, launched_by, ringtune, run_job, started, wait_for_line
+from tests.integration.remote_shells import CALLS, HURRIED, ONE, TWO, write_rsh
 
 READY = 'echo $$ >"$0/ready.$RINGTUNE_RANK"; '
 WAIT = "sleep 600 & wait"
+UNTIL_READY = "while test $(ls $0 | grep -c ready) -lt {count}; do sleep 0.05; done; "
 
 
 def launch(folder: Path, hosts: str, ranks: int, script: str, *options: str) -> list[str]:
@@ -25,8 +26,7 @@ def launch(folder: Path, hosts: str, ranks: int, script: str, *options: str) -> 
 
 def impatient(command: list[str]) -> list[str]:
     """Return the command with a launcher and agents that wait for seconds where the real ones wait for many."""
-    assert ["-m", "ringtune.cli"] == command[1:3]
-    return [*program("impatient_launcher"), *command[3:]]
+    return launched_by("impatient_launcher", command)
 
 
 def lines_of(rank: int, text: str) -> list[str]:
@@ -104,8 +104,10 @@ def test_the_job_key_is_on_no_command_line_and_with_no_agent(tmp_path: Path) -> 
     [("exit 7", 7, "exited with code 7"), ("kill -KILL $$", 137, "was killed by SIGKILL")],
 )
 def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, words: str) -> None:
-    """Its exit code is the job's; rank, host and process are named; the others are ended, on every host."""
-    script = f'{READY} test "$RINGTUNE_RANK" = 2 || {{ {WAIT}; }}; {ending}'
+    """Its exit code is the job's; rank, host and process are named; the others are asked to end, on every host."""
+    others = f"trap 'touch $0/asked.$RINGTUNE_RANK; exit 9' TERM; {READY} {WAIT}"
+    first = READY + UNTIL_READY.format(count=4) + ending
+    script = f'if test "$RINGTUNE_RANK" = 2; then {first}; else {others}; fi'
 
     finished = run_job(launch(tmp_path, f"localhost,{ONE},{TWO}:2", 4, script))
 
@@ -113,13 +115,14 @@ def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, 
     assert code == finished.code, finished.text
     assert f"rank 2 of 4 (host {TWO}, pid {pid}) {words}, the first to fail" in finished.stderr
     assert "3 other ranks failed after it" in finished.stderr
-    assert finished.seconds < 15.0
+    assert ["asked.0", "asked.1", "asked.3"] == sorted(path.name for path in tmp_path.glob("asked.*"))
 
 
 def test_ranks_that_do_not_heed_the_end_are_killed(tmp_path: Path) -> None:
     """A rank that ignores SIGTERM, or is stopped, does not keep the job."""
-    stopped = "trap 'echo ended in order; exit 4' TERM; kill -STOP $$"
-    script = f'case $RINGTUNE_RANK in 0) exit 3;; 1) trap "" TERM; sleep 600;; 2) {stopped};; esac'
+    stopped = f"trap 'echo ended in order; exit 4' TERM; {READY} kill -STOP $$"
+    fails = UNTIL_READY.format(count=2) + "exit 3"
+    script = f'case $RINGTUNE_RANK in 0) {fails};; 1) trap "" TERM; {READY} sleep 600;; 2) {stopped};; esac'
 
     finished = run_job(impatient(launch(tmp_path, f"{ONE},{TWO}:2", 3, script)))
 
@@ -167,10 +170,11 @@ def test_the_users_signal_reaches_every_host(tmp_path: Path, number: signal.Sign
 
 
 def test_the_second_signal_kills(tmp_path: Path) -> None:
-    """Ranks that ignore Ctrl-C cannot ignore impatience."""
+    """Ranks that ignore Ctrl-C, to whom one signal leaves an hour, cannot ignore impatience."""
     script = f"trap 'touch $0/heard.$RINGTUNE_RANK' INT; {READY} while true; do {WAIT}; done"
+    command = launch(tmp_path, f"localhost,{ONE}", 2, script)
 
-    with started(launch(tmp_path, f"localhost,{ONE}", 2, script)) as job:
+    with started(launched_by("patient_launcher", command)) as job:
         wait_until_ready(tmp_path, 2)
         os.kill(job.process.pid, signal.SIGINT)
         wait_for_files(tmp_path, "heard.*", 2)
@@ -178,7 +182,6 @@ def test_the_second_signal_kills(tmp_path: Path) -> None:
         finished = job.wait()
 
     assert 128 + signal.SIGINT == finished.code, finished.text
-    assert finished.seconds < 10.0  # far below the time that one signal leaves to ranks
 
 
 def wait_for_files(folder: Path, pattern: str, count: int) -> None:
@@ -192,12 +195,12 @@ def test_every_host_that_cannot_take_part_is_named_at_once(tmp_path: Path) -> No
     bad = ["unreachable@127.0.0.3", "hanging@127.0.0.4", "old@127.0.0.5", "talkative@127.0.0.6"]
     script = READY + "true"
 
-    finished = run_job(launch(tmp_path, ",".join([ONE, *bad]), 5, script, "--start-timeout", "4"))
+    finished = run_job(launch(tmp_path, ",".join([ONE, *bad]), 5, script, "--start-timeout", "12"))
 
     assert 2 == finished.code, finished.text
     assert "4 of 5 other hosts cannot take part, nothing was started" in finished.stderr
     assert "unreachable@127.0.0.3: the connection ended; rsh exited with code 255, saying: no route" in finished.stderr
-    assert "hanging@127.0.0.4: no answer within 4 s" in finished.stderr
+    assert "hanging@127.0.0.4: no answer within 12 s" in finished.stderr
     assert "old@127.0.0.5: has ringtune 0.0.1 where this machine has" in finished.stderr
     assert "talkative@127.0.0.6: what it said cannot be understood" in finished.stderr
     assert ONE not in finished.stderr
@@ -207,13 +210,12 @@ def test_every_host_that_cannot_take_part_is_named_at_once(tmp_path: Path) -> No
 
 def test_a_signal_ends_the_wait_for_hosts(tmp_path: Path) -> None:
     """Ctrl-C need not wait for a host that does not answer."""
-    with started(launch(tmp_path, "hanging@127.0.0.4", 1, "true", "--start-timeout", "60")) as job:
+    with started(launch(tmp_path, "hanging@127.0.0.4", 1, "true", "--start-timeout", "600")) as job:
         wait_for_line(tmp_path / CALLS)
         os.kill(job.process.pid, signal.SIGINT)
         finished = job.wait()
 
     assert 128 + signal.SIGINT == finished.code, finished.text
-    assert finished.seconds < 20.0
 
 
 def test_a_working_directory_that_is_only_here_is_an_error(tmp_path: Path) -> None:
@@ -247,7 +249,7 @@ def test_silence_is_a_loss(tmp_path: Path, side: str) -> None:
     assert 128 + signal.SIGKILL == finished.code, finished.text
     if side == "agent":
         place = f"rank 1 of 2 (host {TWO}, pid {rank_pids[1]})"
-        assert f"{place} was lost with its host (nothing was heard from it for 2 s" in finished.stderr
+        assert f"{place} was lost with its host (nothing was heard from it for 5 s" in finished.stderr
 
 
 def wait_for_end(pids: list[int]) -> None:
@@ -264,7 +266,7 @@ def test_a_stopped_terminal_job_goes_on(tmp_path: Path) -> None:
         wait_until_ready(tmp_path, 1)
         os.kill(job.process.pid, signal.SIGTSTP)
         os.waitid(os.P_PID, job.process.pid, os.WSTOPPED | os.WNOWAIT)
-        time.sleep(4.0)  # twice the silence that would mean death
+        time.sleep(8.0)  # longer than the silence that would mean death
         os.kill(job.process.pid, signal.SIGCONT)
         (tmp_path / "go").touch()
         finished = job.wait()
@@ -297,19 +299,20 @@ def check_lines(finished: Finished, ranks: int) -> None:
 
 
 def test_lines_of_many_ranks_stay_whole(tmp_path: Path) -> None:
-    """Not a byte is lost or mixed, local or remote."""
+    """Not a byte is lost or mixed, local or remote; half a line waits for its rest, which a busy rank writes late."""
     command = ringtune("run", "-np", "4", "-H", f"localhost:2,{ONE}:2", "--rsh", write_rsh(tmp_path))
 
-    check_lines(run_job([*command, *write_lines(tmp_path / "lines.py")]), 4)
+    check_lines(run_job([*launched_by("patient_launcher", command), *write_lines(tmp_path / "lines.py")]), 4)
 
 
-@pytest.mark.parametrize(("host", "ranks"), [("localhost", 1), (ONE, 8)])
+@pytest.mark.parametrize(("host", "ranks"), [("localhost", 1), (ONE, 8), (HURRIED, 8)])
 def test_what_a_rank_wrote_last_is_shown(tmp_path: Path, host: str, ranks: int) -> None:
-    """Ranks may leave more in their pipes than is read at once, and end: all of it comes through."""
+    """Ranks may leave more in their pipes than is read at once, and end: all of it comes, however busy the host is."""
     script = "import fcntl, os; fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20); os.write(1, b'x' * (1 << 20)); os._exit(0)"
     options = ["-np", str(ranks), "-H", f"{host}:{ranks}", "--rsh", write_rsh(tmp_path)]
+    command = ringtune("run", *options, sys.executable, "-c", script)
 
-    finished = run_job(ringtune("run", *options, sys.executable, "-c", script))
+    finished = run_job(launched_by("hurried_launcher", command) if host == "localhost" else command)
 
     assert (0, ranks << 20) == (finished.code, finished.stdout.count("x"))
 

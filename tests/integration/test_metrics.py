@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import REPOSITORY, Finished, Job, ranks, run_job, started
-from tests.integration.scrapes import Scrape, free_ports, promtool, scrape, scrape_until
+from tests.integration.ports import free_ports
+from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
 from tests.integration.test_tuning import QUICK
 
 NO_THREAD_FOR_METRICS = """
@@ -98,7 +99,7 @@ def check_figures(found: Scrape) -> None:
 def test_rank_0_shows_the_tuner(tmp_path: Path) -> None:
     """From the first phase to the verdict, which is the log's; the config in force is the same on both ranks."""
     with training(tmp_path, QUICK) as (job, urls):
-        found = scrape_until(urls[0], lambda found: (found.value("ringtune_tuner_runs_total") or 0) > 0)
+        found = scrape_until(urls[0], is_decided)
         other = scrape_until(urls[1], lambda other: is_same_epoch(other, found))
         (tmp_path / "stop").touch()
         finished = job.wait()
@@ -115,6 +116,12 @@ def test_rank_0_shows_the_tuner(tmp_path: Path) -> None:
     assert (found.value("ringtune_tuner_step_seconds") or 0) > 0
     assert found.value("ringtune_config_fusion_bytes") == other.value("ringtune_config_fusion_bytes")
     assert [] == tuner_metrics(other)
+
+
+def is_decided(found: Scrape) -> bool:
+    """Return whether a run is over and what was decided is watched."""
+    is_over = (found.value("ringtune_tuner_runs_total") or 0) > 0
+    return is_over and found.value("ringtune_tuner_phase", phase="watch") == 1.0
 
 
 def is_same_epoch(one: Scrape, other: Scrape) -> bool:

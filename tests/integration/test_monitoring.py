@@ -14,8 +14,9 @@ from ringtune.dashboards.grafana import dashboards
 from ringtune.dashboards.grafana.panels import Panel, Query
 from tests.contract.service.requests import STUDY_BODY, UUIDS
 from tests.integration.jobs import REPOSITORY, ranks, started
+from tests.integration.ports import free_ports
 from tests.integration.prometheus_process import WINDOW, Prometheus, prometheus
-from tests.integration.scrapes import Scrape, free_ports, promtool, scrape, scrape_until
+from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
 from tests.integration.service.server_process import serving
 from tests.integration.test_tuning import QUICK
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import program, ranks, run_job
-from tests.integration.worlds import explicit, free_port, run_all
+from tests.integration.ports import free_port
+from tests.integration.worlds import explicit, run_all
 
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])

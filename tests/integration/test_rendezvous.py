@@ -20,7 +20,8 @@ from ringtune.rendezvous.channel import Channel, ChannelError, Deadline, encode_
 from ringtune.rendezvous.proof import PROTOCOL_VERSION, new_nonce
 from tests.integration.hosts import hosts, needs_hosts
 from tests.integration.jobs import PROGRAMS, Job, program, ranks, run_job, started
-from tests.integration.worlds import KEY, check_places, explicit, free_port, on_hosts, places, run_all, running
+from tests.integration.ports import free_port
+from tests.integration.worlds import KEY, check_places, explicit, on_hosts, places, run_all, running
 
 GARBAGE = (b"", b"\x00\x00\x00\x02{}", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9, encode_frame({"type": "hello"}))
 
@@ -46,7 +47,7 @@ def connected(address: str, job: Job) -> socket.socket:
     while True:
         assert job.process.poll() is None
         try:
-            return connect(target, Deadline.after(5))
+            return connect(target, Deadline.after(60))
         except OSError:
             continue
 
@@ -274,10 +275,10 @@ def test_an_impostor_who_does_not_prove_the_key_is_dropped(address: str) -> None
     with running([program("where")], [explicit(0, 2, address)]) as (first,):
         impostor = Channel(connected(address, first))
         impostor.send(hello())
-        challenge = impostor.receive(Deadline.after(10))
+        challenge = impostor.receive(Deadline.after(60))
         impostor.send({"type": "join", "proof": "0" * 64, "world_size": 2, "given": {}})
         with pytest.raises(ChannelError):
-            impostor.receive(Deadline.after(10))
+            impostor.receive(Deadline.after(60))
         second = run_job(program("where"), explicit(1, 2, address))
         finished = first.wait()
     impostor.close()
@@ -292,7 +293,7 @@ def test_another_version_of_the_rendezvous_is_told_so(address: str) -> None:
         other = Channel(connected(address, first))
         other.send(hello(protocol=1))
 
-        answer = other.receive(Deadline.after(10))
+        answer = other.receive(Deadline.after(60))
 
         other.close()
         first.kill()
@@ -317,7 +318,7 @@ def test_few_descriptors_are_a_clear_error_or_enough(transport: str) -> None:
     limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
     assert hard > 64
 
-    finished = run_job([*limited, *ranks(8, "where")], {"RINGTUNE_TRANSPORT": transport, "RINGTUNE_TIMEOUT_S": "30"})
+    finished = run_job([*limited, *ranks(8, "where")], {"RINGTUNE_TRANSPORT": transport, "RINGTUNE_TIMEOUT_S": "60"})
 
     if finished.code == 0:
         assert 8 == len(places([finished])), finished.text

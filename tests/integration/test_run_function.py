@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,8 @@ import pytest
 import ringtune
 from ringtune.errors import ConfigError
 from ringtune.run_function import RankFailedError
-from tests.integration.jobs import program, started, wait_for_line
+from ringtune.run_function.call_folder import PREFIX
+from tests.integration.jobs import Finished, program, started, wait_for_line
 from tests.integration.programs import functions
 
 LIMIT_S = 60.0
@@ -121,14 +123,49 @@ def test_a_programs_own_function_runs(tmp_path: Path) -> None:
     assert "[[0.0, 6.0, 12.0], [0.0, 6.0, 12.0]]" == (tmp_path / "result").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_however_the_caller_ends_nothing_is_left(number: int, tmp_path: Path) -> None:
-    """Ctrl-C is a KeyboardInterrupt once the ranks have ended; a killed caller takes them along."""
-    with started(program("functions", str(tmp_path), "forever")) as job:
+def end_a_call(number: int, tmp_path: Path) -> tuple[Finished, list[Path]]:
+    """End a program in the middle of its call by a signal; returns how it ended, and folders that it left behind."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir(exist_ok=True)
+    with started(program("functions", str(tmp_path), "forever"), {"TMPDIR": str(temporary)}) as job:
         for rank in range(2):
             wait_for_line(tmp_path / f"{functions.TOLD}.{rank}")
+        assert 1 == len(list(temporary.glob(f"{PREFIX}*")))
         os.kill(job.process.pid, number)
         finished = job.wait()
+    return finished, list(temporary.glob(f"{PREFIX}*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_however_the_caller_is_ended_nothing_is_left(number: int, tmp_path: Path) -> None:
+    """Once the ranks have ended Ctrl-C is a KeyboardInterrupt, and SIGTERM ends the program; its folder is gone."""
+    finished, left = end_a_call(number, tmp_path)
 
     assert -number == finished.code, finished.text
     assert (number == signal.SIGINT) == ("KeyboardInterrupt" in finished.stderr)
+    assert [] == left
+
+
+def test_a_killed_callers_folder_is_removed_by_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The killed caller takes its ranks along, and can do no more."""
+    finished, left = end_a_call(signal.SIGKILL, tmp_path)
+    assert (-signal.SIGKILL, 1) == (finished.code, len(left)), finished.text
+
+    monkeypatch.setattr(tempfile, "tempdir", str(left[0].parent))
+    ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
+
+    assert [] == list(left[0].parent.iterdir())
+
+
+def test_a_program_s_own_handler_of_sigterm_stays() -> None:
+    """During the call and after it; one that has none gets the default back."""
+    told: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: told.append(number))
+    try:
+        ringtune.run(functions.ends_its_caller, (os.getpid(),), np=1, env=QUIET, timeout_s=LIMIT_S)
+
+        assert [signal.SIGTERM] == told
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
+    assert signal.SIG_DFL == signal.signal(signal.SIGTERM, before)

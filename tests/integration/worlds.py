@@ -2,16 +2,14 @@
 """Starts ranks by hand, each with its own command line and environment, and reads where they say that they are."""
 
 import json
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.integration.hosts import Host
-from tests.integration.jobs import Finished, Job, program, started
+from tests.integration.jobs import DEADLINE_S, Finished, Job, program, started
 
 KEY = "ab" * 32
-LIMIT_S = 60.0
 
 
 def explicit(rank: int, world_size: int, address: str, **changes: str) -> dict[str, str]:
@@ -21,15 +19,9 @@ def explicit(rank: int, world_size: int, address: str, **changes: str) -> dict[s
         "RINGTUNE_WORLD_SIZE": str(world_size),
         "RINGTUNE_RENDEZVOUS": address,
         "RINGTUNE_JOB_KEY": KEY,
-        "RINGTUNE_TIMEOUT_S": "60",
+        "RINGTUNE_TIMEOUT_S": str(DEADLINE_S),
         **changes,
     }
-
-
-def free_port(host: str = "127.0.0.1") -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server((host, 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @contextmanager
@@ -40,10 +32,12 @@ def running(commands: Sequence[Sequence[str]], environs: Sequence[Mapping[str, s
         yield [stack.enter_context(started(command, environ)) for command, environ in pairs]
 
 
-def run_all(commands: Sequence[Sequence[str]], environs: Sequence[Mapping[str, str]]) -> list[Finished]:
+def run_all(
+    commands: Sequence[Sequence[str]], environs: Sequence[Mapping[str, str]], *, deadline_s: float = DEADLINE_S
+) -> list[Finished]:
     """Run a job of several ranks to its end."""
     with running(commands, environs) as jobs:
-        return [job.wait(LIMIT_S) for job in jobs]
+        return [job.wait(deadline_s) for job in jobs]
 
 
 def on_hosts(made: Sequence[Host], ranks_per_host: int, *arguments: str) -> list[list[str]]:

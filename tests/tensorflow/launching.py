@@ -25,7 +25,7 @@ WAYS = ["numpy", pytest.param("operations", marks=needs_operations)]
 def run(ranks: int, program: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:
     """Run a program to its end; nothing of the job may be left."""
     command = ringtune("run", "-np", str(ranks), sys.executable, str(PROGRAMS / f"{program}.py"), *arguments)
-    return run_job(command, {**QUIET, **(environ or {})}, deadline_s=150.0)
+    return run_job(command, {**QUIET, **(environ or {})}, deadline_s=540.0)
 
 
 def assert_all_right(finished: Finished, ranks: int) -> None:

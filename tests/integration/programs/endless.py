@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank that works until its world is lost, then says as JSON when and how it learned of it.
+"""A rank that works until its world is lost, then says as JSON when and how it learned of it, also in `lost.RANK`.
 
-Argument: a folder, for a file `ready.RANK` with the process id once work goes on. Allreduces of several sizes are in
-flight at any time, so that a signal hits every part of the engine.
+Argument: a folder, for that file, and for a file `ready.RANK` with the process id once work goes on. Allreduces of
+several sizes are in flight at any time, so that a signal hits every part of the engine.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import EngineError
-from tests.integration.plain_rank import join, say
+from tests.integration.plain_rank import join_together, say
 
 FLOAT32 = 6
 SUM = 1
@@ -37,7 +37,8 @@ def work(world: Any, arrays: list[Any]) -> None:
 
 def main() -> None:
     """Work until the end of the world."""
-    world = join()
+    folder = Path(sys.argv[1])
+    world = join_together(folder)
     chosen = random.Random(0)  # the same sizes on all ranks
     arrays: list[Any] = []
     is_ready = False
@@ -47,10 +48,12 @@ def main() -> None:
             work(world, arrays)
             if not is_ready:
                 is_ready = True
-                Path(sys.argv[1], f"ready.{world.rank}").write_text(f"{os.getpid()}\n", encoding="ascii")
+                (folder / f"ready.{world.rank}").write_text(f"{os.getpid()}\n", encoding="ascii")
     except EngineError as error:
         now_s = time.monotonic()
-        say(json.dumps({"rank": world.rank, "error": type(error).__name__, "text": str(error), "monotonic_s": now_s}))
+        found = {"rank": world.rank, "error": type(error).__name__, "text": str(error), "monotonic_s": now_s}
+        say(json.dumps(found))
+        (folder / f"lost.{world.rank}").write_text(f"{json.dumps(found)}\n", encoding="utf-8")
     world.shutdown()
     raise SystemExit(3)
 

@@ -56,6 +56,11 @@ def sleeps(told: str) -> None:
     time.sleep(3600)
 
 
+def ends_its_caller(pid: int) -> None:
+    """Ask the caller to end."""
+    os.kill(pid, signal.SIGTERM)
+
+
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     if sys.argv[2:] == ["forever"]:

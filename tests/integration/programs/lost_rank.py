@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rank 1 sends itself a signal in the midst of work; the others print what they get and how late it came.
 
-Arguments: the signal's name, and a file for the moment of the signal on the clock that all processes share.
+Arguments: the signal's name, and a file, in a folder of the test's own, for the moment of the signal on the clock that
+all processes share.
 """
 
 import os
@@ -11,7 +12,7 @@ import time
 from pathlib import Path
 
 from ringtune.errors import EngineError
-from tests.integration.plain_rank import allreduce, join, say
+from tests.integration.plain_rank import allreduce, join_together, say
 
 SIGNAL_STEP = 50
 
@@ -19,7 +20,7 @@ SIGNAL_STEP = 50
 def main() -> None:
     """Work until the loss is noticed."""
     number, moment = signal.Signals[sys.argv[1]], Path(sys.argv[2])
-    world = join()
+    world = join_together(moment.parent)
     try:
         for step in range(1_000_000):
             if world.rank == 1 and step == SIGNAL_STEP:

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from ringtune.errors import EngineError
 from tests.integration.jobs import wait_for_line
-from tests.integration.plain_rank import allreduce, join, say
+from tests.integration.plain_rank import allreduce, join_together, say
 
 
 def main() -> None:
     """Work, idle, work until the end of the world."""
     folder = Path(sys.argv[1])
-    world = join()
+    world = join_together(folder)
     allreduce(world, "x", [1.0])
     (folder / f"ready.{world.rank}").write_text("idle\n", encoding="ascii")
     wait_for_line(folder / "go")

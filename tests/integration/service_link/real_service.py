@@ -4,11 +4,12 @@
 It keeps no recommendations: a second job may ask within the second for which the first one's answer would be kept.
 """
 
-import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.integration.ports import free_port
 
 SERVE = """
 import sys
@@ -27,11 +28,11 @@ class RealService:
         self._database = f"sqlite:///{folder / 'service.db'}"
         self._log = folder / "service.log"
         self._process: subprocess.Popen[str] | None = None
-        self._port = 0
+        self._port = free_port()
 
     @property
     def url(self) -> str:
-        """Where it is; known once it was started."""
+        """Where it is once it was started."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
@@ -45,15 +46,13 @@ class RealService:
             )
         assert self._process.stdout is not None
         greeting = self._process.stdout.readline()
-        port = re.search(r":([0-9]+),", greeting)
-        assert port is not None, f"{greeting!r}\n{self._log.read_text()}"
-        self._port = int(port[1])
+        assert f":{self._port}," in greeting, f"{greeting!r}\n{self._log.read_text()}"
 
     def kill(self) -> None:
         """Kill it, if it runs."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait(30)
+            self._process.wait(60)
             assert self._process.stdout is not None
             self._process.stdout.close()
             self._process = None

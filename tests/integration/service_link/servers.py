@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from tests.integration.ports import free_port
+
 Handler = Callable[[socket.socket], None]
 """Serves one connection; its end closes it."""
 
@@ -42,8 +44,7 @@ def serving(handler: Handler, port: int = 0) -> Iterator[str]:
 
 def closed_port() -> str:
     """Return the URL of a port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 def read_request(connection: socket.socket) -> tuple[str, bytes] | None:

@@ -16,6 +16,8 @@ from tests.integration.service_link.jobs import Notes, connect, run_job, tuned_r
 from tests.integration.service_link.servers import Ledger, closed_port, serving
 from tests.integration.service_link.test_bad_services import trial_ids
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 JOB = Job(RunSettings(), SearchSpace(engine_parameters(), {}))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ringtune.client import Limits, ServiceClient, ServiceRefusedError, ServiceUnavailableError
-from ringtune.service_link import breaker, connected, courier, delivery
+from ringtune.service_link import breaker, courier, delivery
 from ringtune.service_link.results import study_of
 from ringtune.tuner import Config, RunSettings, open_log
 from ringtune.tuner.records import SampleRecord, SuggestionRecord, record_to_json
@@ -33,7 +33,9 @@ from tests.integration.service_link.jobs import (
 from tests.integration.service_link.real_service import RealService
 from tests.integration.service_link.test_bad_services import spooled, trial_ids, wait_until
 
-LARGE = Limits(30.0, 8 << 20)
+pytestmark = pytest.mark.usefixtures("patient")
+
+LARGE = Limits(60.0, 8 << 20)
 WINDOWS_PER_KILL = 40
 TIMES = {"median": 80.0, "mad": 1.0, "mean": 81.0}
 MEASURED = {"score_bytes_per_s": 1e8, "step_ms": TIMES, "steps": 10, "valid": True, "reason": None}
@@ -49,13 +51,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealService]:
     running.start()
     yield running
     running.kill()
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let jobs wait for a service that shares two busy cores with everything else."""
-    monkeypatch.setattr(connected, "START_LIMIT_S", 30.0)
-    monkeypatch.setattr(connected, "CLOSE_LIMIT_S", 30.0)
 
 
 def settings_for(model: str, layout: int = 2, **changes: Any) -> RunSettings:

@@ -53,16 +53,18 @@ def test_what_is_sent() -> None:
     assert {"host", "accept", "accept-encoding", "connection", "user-agent", "authorization"} == names
 
 
-@pytest.mark.parametrize("reply", [http_reply(PAGE), b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 1000])
+@pytest.mark.parametrize(
+    "reply", [http_reply(PAGE + b" " * 20_000), b"HTTP/1.1 200 OK\r\nX-Slow: " + b"y" * 20_000], ids=["body", "head"]
+)
 def test_a_byte_now_and_then_is_late_like_silence(reply: bytes) -> None:
-    """In the head as in the body: the limit is for the whole exchange."""
+    """In the head as in the body: the limit is for the whole exchange, which would take minutes."""
     began_s = time.monotonic()
 
     error = refusal(trickle(reply, gap_s=0.02), Limits(exchange_s=0.5))
 
     assert isinstance(error, ServiceUnavailableError)
     assert "time" in str(error)
-    assert 0.4 < time.monotonic() - began_s < 2.0
+    assert 0.4 < time.monotonic() - began_s
 
 
 @pytest.mark.parametrize("handler", [black_hole, lambda _connection: None])

@@ -18,7 +18,7 @@ class Room:
     def __init__(self, size: int) -> None:
         self.texts = [""] * size
         self.answer = ""
-        self.barrier = threading.Barrier(size, timeout=10)
+        self.barrier = threading.Barrier(size, timeout=60)
 
 
 class Voice:

@@ -112,7 +112,7 @@ def test_a_socket_is_handed_on_without_a_byte_lost(channels: tuple[Channel, Chan
     descriptor = theirs.detach()
     os.write(descriptor, b"engine's bytes")
 
-    message = ours.receive(Deadline.after(5))
+    message = ours.receive(Deadline.after(60))
     taken = ours.detach()
 
     assert {"type": "last"} == message
@@ -128,9 +128,9 @@ def test_descriptors_travel_with_their_message(channels: tuple[Channel, Channel]
     theirs.send({"type": "taken"}, (write_end,))
     theirs.send({"type": "left"}, (write_end,))
 
-    ours.receive(Deadline.after(5))
+    ours.receive(Deadline.after(60))
     (taken,) = ours.take_descriptors()
-    ours.receive(Deadline.after(5))
+    ours.receive(Deadline.after(60))
     ours.close()
 
     os.write(taken, b"x")
@@ -149,7 +149,7 @@ def test_a_long_message_reaches_a_slow_reader(channels: tuple[Channel, Channel])
         theirs.send({"type": "long", "text": text})
         os._exit(0)
 
-    message = ours.receive(Deadline.after(20))
+    message = ours.receive(Deadline.after(60))
 
     assert text == message["text"]
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -164,7 +164,7 @@ def test_waiting_ends_at_the_deadline_and_with_the_peer(channels: tuple[Channel,
     theirs.close()
 
     with pytest.raises(ChannelError, match="closed"):
-        ours.receive(Deadline.after(5))
+        ours.receive(Deadline.after(60))
 
 
 def test_news_of_another_channel_go_first(channels: tuple[Channel, Channel]) -> None:
@@ -174,8 +174,8 @@ def test_news_of_another_channel_go_first(channels: tuple[Channel, Channel]) -> 
     ends[1].send({"type": "abort"})
 
     with pytest.raises(Interrupted):
-        ours.receive(Deadline.after(5), interrupt=ends[0])
+        ours.receive(Deadline.after(60), interrupt=ends[0])
 
-    assert {"type": "abort"} == ends[0].receive(Deadline.after(5))
+    assert {"type": "abort"} == ends[0].receive(Deadline.after(60))
     for end in (*ends, theirs):
         end.close()

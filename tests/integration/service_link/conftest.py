@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that can wait for a good service on a busy machine."""
+
+import pytest
+
+from ringtune.service_link import connected
+
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let jobs wait for a service that shares few and busy cores with everything else, where its answer is tested."""
+    monkeypatch.setattr(connected, "START_LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(connected, "CLOSE_LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(connected, "REPORT_LIMIT_S", LIMIT_S)

@@ -2,6 +2,7 @@
 """Group commit: one thread stores what many callers report, in few transactions; each is answered after its commit.
 
 While a transaction is on its way to the disk the next results gather, so that groups grow with the load by themselves.
+A transaction costs as much as many results do: under load each waits a moment for more.
 """
 
 import threading
@@ -30,6 +31,8 @@ OnPoint: TypeAlias = Callable[[str], None]
 
 POINTS = ("received", "begun", "inserted", "before_commit", "committed", "answered", "closing")
 JOIN_S = 30.0
+GATHER_S = 0.015
+"""How long a group gathers after one of several; who reports alone is stored at once."""
 
 
 def ignore_point(_point: str) -> None:
@@ -75,7 +78,7 @@ class GroupWriter:
         self._on_point = on_point
         self._queue: deque[Ticket] = deque()
         self._queued = 0
-        self._is_closed = False
+        self._closed = threading.Event()
         self._changed = threading.Condition()  # guards the three above
         self._thread = threading.Thread(target=self._run, name="ringtune-writer", daemon=True)
 
@@ -98,7 +101,7 @@ class GroupWriter:
         """
         ticket = Ticket(submissions)
         with self._changed:
-            if self._is_closed:
+            if self._closed.is_set():
                 raise ShuttingDown("the service is shutting down; try again when it is back")
             if self._queued + len(submissions) > self._max_queued:
                 raise Overloaded(f"{self._queued} results wait to be stored, which is all that may; try again later")
@@ -115,7 +118,7 @@ class GroupWriter:
     def close(self) -> None:
         """Finish what was accepted, then end."""
         with self._changed:
-            self._is_closed = True
+            self._closed.set()
             self._changed.notify()
         self._on_point("closing")
         if self._thread.is_alive():
@@ -126,11 +129,13 @@ class GroupWriter:
             self._on_point("received")
             self._write(tickets)
             self._on_point("answered")
+            if len(tickets) > 1:
+                self._closed.wait(GATHER_S)
 
     def _next_group(self) -> list[Ticket]:
         """Return what waits, up to a group; nothing when closed and done."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._is_closed)
+            self._changed.wait_for(lambda: self._queue or self._closed.is_set())
             group: list[Ticket] = []
             size = 0
             while self._queue and (not group or size + len(self._queue[0].submissions) <= self._max_group):

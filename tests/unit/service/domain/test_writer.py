@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, insert, select
 
+from ringtune.service.domain import writer as writer_module
 from ringtune.service.domain.submission import Submission
 from ringtune.service.domain.values import Stored
 from ringtune.service.domain.writer import GroupWriter, Outcome, Store
@@ -126,6 +127,32 @@ def test_what_gathers_during_a_commit_is_one_transaction(writer_with: MakeWriter
     assert [[Stored(str(number), "new")] for number in range(16)] == answers
     assert 3 == gate.passed.count("committed")
     assert 16 == stored_count(database)
+
+
+def test_after_a_group_of_several_the_next_one_gathers(
+    writer_with: MakeWriter, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For a moment, which the end of the writer cuts short."""
+    monkeypatch.setattr(writer_module, "GATHER_S", 3600.0)
+    gate = Gate("begun")
+    writer = writer_with(gate)
+
+    with ThreadPoolExecutor(16) as pool:
+        first = pool.submit(writer.store, [submission(0)])
+        assert gate.reached.wait(LIMIT_S)
+        several = told(pool, writer, range(1, 4))
+        gate.opened.set()
+        for answer in (first, *several):
+            answer.result(LIMIT_S)
+        gathered = [*told(pool, writer, range(4, 5)), pool.submit(writer.store, [submission(5)])]
+        while writer.queued < len(gathered):
+            threading.Event().wait(0.001)
+        writer.close()
+        for answer in gathered:
+            answer.result(LIMIT_S)
+
+    assert 3 == gate.passed.count("committed")
+    assert 6 == stored_count(database)
 
 
 def test_a_bad_result_fails_alone(writer_with: MakeWriter, database: Database) -> None:

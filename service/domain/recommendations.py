@@ -95,7 +95,7 @@ def _exact(row: Row, asked: StudyKey) -> Recommendation:
 def _reason(row: Row) -> str:
     if row["is_confirmed"]:
         return f"{row['jobs']} jobs measured it on this key, and its lower bound is the best"
-    measured = f"measured on this key by {row['jobs']} job(s)"
+    measured = f"measured on this key by {row['jobs']} job{'' if row['jobs'] == 1 else 's'}"
     if row["is_over_default"]:
         return f"{measured}, not yet confirmed: test it first"
     return f"{measured} over another baseline than the default: test it first"

@@ -43,6 +43,7 @@ LOOK = """async (limit_ms) => {
 TEXTS = "all => all.map((one) => one.textContent)"
 COMPARED = 6
 PAGE = 50
+FORGOTTEN_AFTER = 50
 SHORT_EVERY = 25
 """In the short tests: every so many-th name or page."""
 
@@ -102,7 +103,16 @@ def look_at_figures(seen: Visit, service: WebService, studies: HostileStudies, e
 
 
 def look_at_each(browser: Any, service: WebService, studies: HostileStudies, numbers: Sequence[int]) -> None:
-    """Open what is of one name: its study, questions, searches, and what is not there."""
+    """Open what is of one name: its study, questions, searches, and what is not there.
+
+    The browser forgets all after some names: thousands of visits by one page exhaust what it has for it.
+    """
+    for begin in range(0, len(numbers), FORGOTTEN_AFTER):
+        look_at_some(browser, service, studies, numbers[begin : begin + FORGOTTEN_AFTER])
+
+
+def look_at_some(browser: Any, service: WebService, studies: HostileStudies, numbers: Sequence[int]) -> None:
+    """Open the same of a few names."""
     with visiting(browser) as seen:
         for number in numbers:
             for path in paths_of_answers(number):

@@ -91,8 +91,10 @@ def test_a_migration_that_does_not_derive_is_not_made(database: Database, monkey
     service.close()
 
 
-def test_a_newer_schema_is_refused_by_name(database: Database) -> None:
+def test_a_newer_schema_is_refused_by_name(empty: str) -> None:
     """A database that a newer program wrote is left alone."""
+    database = Database.open(empty)
+    migrate(database)
     with database.writing() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'from_the_future'"))
 
@@ -100,6 +102,7 @@ def test_a_newer_schema_is_refused_by_name(database: Database) -> None:
         migrate(database)
 
     assert not is_current(database)
+    database.close()
 
 
 def test_processes_that_start_together_migrate_once(empty: str) -> None:

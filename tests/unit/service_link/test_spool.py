@@ -3,10 +3,7 @@
 
 import multiprocessing
 import os
-import resource
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from ringtune.service_link import spool as spool_module
 from ringtune.service_link import spool_file as file_module
 from ringtune.service_link.spool import MemoryQueue, Spool
 from ringtune.service_link.spool_file import SpoolFile
+from tests.unit.full_disk import no_room_beyond
 
 URL = "http://127.0.0.1:1"
 
@@ -153,19 +151,6 @@ def test_a_file_and_the_folder_are_bounded(spool: Spool, monkeypatch: pytest.Mon
     with pytest.raises(OSError, match="never delivered"):
         spool.open("other")
     assert [b"x" * 60] == file.pending()
-
-
-@contextmanager
-def no_room_beyond(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_full_disk_leaves_what_was_there(spool: Spool) -> None:

@@ -4,10 +4,6 @@
 import fcntl
 import multiprocessing
 import os
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,7 @@ from ringtune.tuner import RunSettings, open_log
 from ringtune.tuner.records import SampleRecord
 from ringtune.tuner.stores import MAX_FILE_BYTES, KeepingLog, StudyStore
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
+from tests.unit.full_disk import no_room_beyond
 from tests.unit.tuner.recording import tune
 
 
@@ -136,19 +133,6 @@ def test_a_file_that_grows_too_large_keeps_its_newest_runs(store: StudyStore, mo
     assert 1 < len(kept) < len(names)
     assert kept == names[-len(kept) :]
     assert list(store.path.parent.iterdir()) == [store.path]
-
-
-@contextmanager
-def no_room_beyond(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_full_disk_leaves_what_was_there(store: StudyStore) -> None:

@@ -2,16 +2,13 @@
 """The journal of a recording, and the file that it becomes."""
 
 import gzip
-import resource
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, read_surface, write_surface
 from ringtune.errors import ConfigError, RingtuneError
+from tests.unit.full_disk import no_room_beyond
 
 HEADER = {"schema": SCHEMA, "workload": "w", "repeats": 2, "calls": []}
 CALLS = [[1024, 1e-6], [2048, 2e-6]]
@@ -136,19 +133,6 @@ def test_what_is_no_surface_is_refused(tmp_path: Path, contents: bytes) -> None:
 
     with pytest.raises(ConfigError, match=r"s\.gz is no recorded surface"):
         read_surface(tmp_path / "s.gz")
-
-
-@contextmanager
-def no_room_beyond(size: int) -> Iterator[None]:
-    """Let no file grow beyond a size, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:

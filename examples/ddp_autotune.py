@@ -11,6 +11,7 @@ write into the call of `DistributedDataParallel`.
 """
 
 import argparse
+import gc
 import os
 import time
 
@@ -61,24 +62,27 @@ def train(model: DistributedDataParallel, tuner: DdpTuner, arguments: argparse.N
     return steps
 
 
-def main() -> None:
-    """Train on this rank; rank 0 reports."""
-    arguments = parse_arguments()
-    torch.manual_seed(arguments.seed)
-    has_gpu = torch.cuda.is_available()
-    distributed.init_process_group("nccl" if has_gpu else "gloo")
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if has_gpu else torch.device("cpu")
+def run(arguments: argparse.Namespace, device: torch.device) -> None:
+    """Train with the tuner on this rank; rank 0 reports."""
     model = make_model(arguments.width, arguments.layers, device)
-
     with autotune(model) as tuner:
         steps = train(model, tuner, arguments)
-
     if tuner.result is not None:
         print(f"{steps} steps; {tuner.result.verdict}")
         if tuner.result.adopted:
             print(
                 f"for the next job: DistributedDataParallel(..., bucket_cap_mb={tuner.result.config['bucket_cap_mb']})"
             )
+
+
+def main() -> None:
+    """Join the job, train, and leave it."""
+    arguments = parse_arguments()
+    torch.manual_seed(arguments.seed)
+    has_gpu = torch.cuda.is_available()
+    distributed.init_process_group("nccl" if has_gpu else "gloo")
+    run(arguments, torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if has_gpu else torch.device("cpu"))
+    gc.collect()  # a model that outlives its Gloo group can abort the interpreter's exit
     distributed.destroy_process_group()
 
 

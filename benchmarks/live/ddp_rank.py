@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of unmodified DDP on Gloo, whose buckets a scheme tunes live from a thread of rank 0."""
 
+import gc
 import json
 import os
 import sys
@@ -45,15 +46,8 @@ def tune(task: Task, model: DistributedDataParallel, exchange: Exchange) -> None
         exchange.end()
 
 
-def main() -> None:
+def train(task: Task, rank: int) -> None:
     """Train until the scheme is through."""
-    task = Task.from_argument(sys.argv[1])
-    rank, world_size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])
-    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
-    torch.set_num_threads(1)
-    torch.manual_seed(0)
-    method = f"tcp://{task.address}:{PORT}"
-    dist.init_process_group("gloo", init_method=method, rank=rank, world_size=world_size)
     model = make_model(task)
     exchange = Exchange(bucket_sizes(model))
     follower = Follower(
@@ -64,12 +58,28 @@ def main() -> None:
         warn=lambda text: print(text, file=sys.stderr, flush=True),
     )
     follower.follow(model)
+    tuner = threading.Thread(target=tune, args=(task, model, exchange), name="live tuner", daemon=True)
     if rank == 0:
-        threading.Thread(target=tune, args=(task, model, exchange), name="live tuner", daemon=True).start()
+        tuner.start()
     inputs = torch.randn(BATCH, task.width)
     while not follower.is_over:
         model.zero_grad()
         model(inputs).square().mean().backward()
+    if rank == 0:
+        tuner.join()
+
+
+def main() -> None:
+    """Join the job, train, and leave it."""
+    task = Task.from_argument(sys.argv[1])
+    rank, world_size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])
+    os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    method = f"tcp://{task.address}:{PORT}"
+    dist.init_process_group("gloo", init_method=method, rank=rank, world_size=world_size)
+    train(task, rank)
+    gc.collect()  # a model that outlives its group can hang or abort the interpreter's exit
     dist.barrier()
     dist.destroy_process_group()
 

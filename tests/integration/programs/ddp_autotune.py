@@ -2,6 +2,7 @@
 """One rank on torch's own Gloo, whose buckets change while it trains. Arguments: rank, file, scenarios, and a log."""
 
 import copy
+import gc
 import os
 import resource
 import sys
@@ -250,6 +251,8 @@ def ends_before_the_tuner() -> None:
     model = wrapped()
     autotune(model, log=LOG)
     train(model, 31)
+    del model
+    gc.collect()  # as in `main`
     dist.destroy_process_group()
 
 
@@ -384,6 +387,7 @@ def main() -> None:
         globals()[name]()
         say(f"{name}: passed on rank {RANK}")
     if dist.is_initialized():
+        gc.collect()  # a model that outlives its group can abort the interpreter's exit
         dist.destroy_process_group()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains under DDP with the hook, in one bucket, until the tuner has finished. Argument: a file for gloo."""
 
+import gc
 import sys
 import time
 
@@ -27,6 +28,8 @@ def main() -> None:
         model(torch.ones(1, 64)).sum().backward()
         is_over = hvd.broadcast_object(hvd.tuning_finished() or time.monotonic() > end_s, 0)
     say(f"rank {hvd.rank()}: over, {hvd.tuning_finished()}")
+    del model
+    gc.collect()  # a model that outlives its group can abort the interpreter's exit
     torch.distributed.destroy_process_group()
     hvd.shutdown()
 

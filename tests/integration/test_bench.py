@@ -149,7 +149,7 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--against", "nccl"], "--against nccl: not known; known are mpich, openmpi, impi, gloo, and none"),
+        (["--against", "nccl"], "--against nccl: not known; known are mpich, openmpi, impi, gloo, system-mpich,"),
         (["--sizes", "1KiB,lots"], "--sizes '1KiB,lots': lots is no size; give sizes such as 1KiB,1MiB"),
         (["--sizes", "7"], "--sizes: 7 bytes are no whole number of float32"),
         (["-np", "1"], "-np 1: an allreduce has at least 2 ranks"),

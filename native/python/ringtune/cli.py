@@ -137,6 +137,13 @@ SurfaceFile: TypeAlias = Annotated[
 SurfaceMinutes: TypeAlias = Annotated[
     float | None, typer.Option(help="With --record-surface: stop after so long; start again to go on.")
 ]
+BenchPeers: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PEER,...",
+        help="mpich, openmpi, impi, gloo, system-mpich, system-openmpi, or none; default: all found.",
+    ),
+]
 SurfaceComputeMs: TypeAlias = Annotated[
     float | None, typer.Option(help="With --record-surface: processor time of a step besides its gradients.")
 ]
@@ -145,9 +152,7 @@ SurfaceComputeMs: TypeAlias = Annotated[
 @app.command()
 def bench(
     *,
-    against: Annotated[
-        str | None, typer.Option(metavar="PEER,...", help="mpich, openmpi, impi, gloo, or none; default: all found.")
-    ] = None,
+    against: BenchPeers = None,
     ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")] = 2,
     sizes: Annotated[
         str | None,

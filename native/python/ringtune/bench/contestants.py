@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is compared, and the command that starts each: the limit, the engine's layers, and the peers that are there.
 
-MPIs have environments of their own, `.venv-<name>`, for their wheels overwrite each other's programs; Gloo comes with
-torch, in the environment of this interpreter. Alike for all: one thread per rank, no binding to cores.
+MPIs have environments of their own, `.venv-<name>`, for their wheels overwrite each other's programs; the system's,
+mostly older ones, are told apart by their programs' suffixes. Gloo comes with torch, in the environment of this
+interpreter. Alike for all: one thread per rank, no binding to cores.
 """
 
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +18,8 @@ from ringtune.errors import ConfigError
 
 from .programs import LIMIT, MPI_ALLREDUCE, built
 
-PEERS = ("mpich", "openmpi", "impi", "gloo")
+PEERS = ("mpich", "openmpi", "impi", "gloo", "system-mpich", "system-openmpi")
+SYSTEM = "system-"
 LIMIT_NAME = "limit"
 ENGINE_NAME = "engine"
 SET_NAME = "engine as set"
@@ -24,7 +27,8 @@ _SETTING_PREFIX = "RINGTUNE_"
 # What a launch does not inherit: our own variables, and those of a launcher that may have started this process.
 _FOREIGN = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_", "SLURM_", "PMI", "OMPI_", "PRTE_", "I_MPI_", "TORCHELASTIC")
 _ALIKE = {"OMP_NUM_THREADS": "1"}
-# Open MPI refuses root, and more ranks than cores, unless it is told otherwise; Intel's binds, and looks for a network.
+# Open MPI refuses root, and more ranks than cores, unless it is told otherwise, which versions 4 and 5 are by variables
+# of their own; Intel's binds, and looks for a network.
 _OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -169,16 +173,14 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Mpi:
-    """An MPI's environment.
+    """An MPI that is there.
 
     Attributes:
-        root: Its folder.
         mpirun: Its launcher.
         program: What measures it, compiled.
         variables: With which both are run.
     """
 
-    root: Path
     mpirun: Path
     program: Path
     variables: Mapping[str, str]
@@ -186,6 +188,31 @@ class Mpi:
 
 def find_mpi(name: str, surroundings: Surroundings) -> Mpi | str:
     """Return an MPI, or why it is not there."""
+    kind = name.removeprefix(SYSTEM)
+    programs = _system_programs(kind, surroundings) if name.startswith(SYSTEM) else _own_programs(name, surroundings)
+    if isinstance(programs, str):
+        return programs
+    wrapped = {f"{wrapper}_CXX": surroundings.compiler for wrapper in ("MPICH", "OMPI", "I_MPI")}
+    try:
+        environ = {**surroundings.cleaned, **programs.variables, **wrapped}
+        program = built(MPI_ALLREDUCE, str(programs.mpicxx), environ)
+    except ConfigError as error:
+        return str(error)
+    crowded = _CROWDED.get(kind, {}) if surroundings.is_crowded else {}
+    return Mpi(programs.mpirun, program, {**programs.variables, **_TOLD.get(kind, {}), **crowded})
+
+
+@dataclass(frozen=True)
+class _Programs:
+    """An MPI's programs, and with which variables they find each other."""
+
+    mpicxx: Path
+    mpirun: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+def _own_programs(name: str, surroundings: Surroundings) -> _Programs | str:
+    """Return those of an environment of its own, or which is not there."""
     root = surroundings.environments.absolute() / f".venv-{name}"
     programs = root / "bin"
     for needed in ("mpicxx", "mpirun"):
@@ -194,20 +221,23 @@ def find_mpi(name: str, surroundings: Surroundings) -> Mpi | str:
     # Wrappers and launchers call each other, and a wheel's know neither the compiler nor where they lie.
     found = {"PATH": f"{programs}{os.pathsep}{surroundings.environ.get('PATH', os.defpath)}"}
     found |= {"I_MPI_ROOT": str(root)} if name == "impi" else {}
-    wrapped = {f"{wrapper}_CXX": surroundings.compiler for wrapper in ("MPICH", "OMPI", "I_MPI")}
-    try:
-        program = built(MPI_ALLREDUCE, str(programs / "mpicxx"), {**surroundings.cleaned, **found, **wrapped})
-    except ConfigError as error:
-        return str(error)
-    crowded = _CROWDED.get(name, {}) if surroundings.is_crowded else {}
-    return Mpi(root, programs / "mpirun", program, {**found, **_TOLD.get(name, {}), **crowded})
+    return _Programs(programs / "mpicxx", programs / "mpirun", found)
+
+
+def _system_programs(kind: str, surroundings: Surroundings) -> _Programs | str:
+    """Return those that a distribution has installed beside others', or which is not there."""
+    names = (f"mpicxx.{kind}", f"mpirun.{kind}")
+    mpicxx, mpirun = (shutil.which(name, path=surroundings.environ.get("PATH", os.defpath)) for name in names)
+    if mpicxx is None or mpirun is None:
+        return f"there is no {' and '.join(names)} in PATH; Debian's packages bring them"
+    return _Programs(Path(mpicxx), Path(mpirun))
 
 
 def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
     mpi = find_mpi(name, surroundings)
     if isinstance(mpi, str):
         return mpi
-    unbound = ("--bind-to", "none") if name == "openmpi" else ()
+    unbound = ("--bind-to", "none") if name.endswith("openmpi") else ()
     command = (str(mpi.mpirun), *unbound, "-n", str(surroundings.ranks), str(mpi.program), name)
     return Contestant(name, is_peer=True, command=command, variables=mpi.variables)
 

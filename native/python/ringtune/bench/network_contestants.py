@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from .contestants import Contestant, Surroundings, check_peers, divide_peers, find_mpi
+from .contestants import SYSTEM, Contestant, Surroundings, check_peers, divide_peers, find_mpi
 from .network import INTERFACE, Network
 
 HIERARCHICAL = "hierarchical"
@@ -39,7 +39,7 @@ def find_network_contestants(
         for name, variables in ways_of_the_engine(surroundings.settings).items()
     ]
     find = {"gloo": _gloo, "mpich": _mpich, "openmpi": _openmpi, "impi": _impi}
-    found, missing = divide_peers(peers, lambda name: find[name](network, surroundings))
+    found, missing = divide_peers(peers, lambda name: find[name.removeprefix(SYSTEM)](name, network, surroundings))
     return [_started(network, contestant) for contestant in [*engines, *found]], missing
 
 
@@ -60,7 +60,7 @@ def _run(network: Network, ranks: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), *remote)
 
 
-def _gloo(network: Network, surroundings: Surroundings) -> Contestant | str:
+def _gloo(name: str, network: Network, surroundings: Surroundings) -> Contestant | str:
     """Return torch.distributed over Gloo: `ringtune run` starts a torchrun on each host."""
     if importlib.util.find_spec("torch") is None:
         return f"{sys.executable} has no torch, which brings it"
@@ -69,21 +69,23 @@ def _gloo(network: Network, surroundings: Surroundings) -> Contestant | str:
     ranks = f"--nnodes {hosts} --node-rank $RINGTUNE_RANK --nproc-per-node {surroundings.ranks // hosts}"
     script = f'exec {shlex.quote(sys.executable)} -m torch.distributed.run {meeting} {ranks} -m {_GLOO_RANK} "$@"'
     command = (*_run(network, hosts), "sh", "-c", f"export GLOO_SOCKET_IFNAME={INTERFACE}; {script}", "sh")
-    return Contestant("gloo", is_peer=True, command=command)
+    return Contestant(name, is_peer=True, command=command)
 
 
-def _mpich(network: Network, surroundings: Surroundings) -> Contestant | str:
+def _mpich(name: str, network: Network, surroundings: Surroundings) -> Contestant | str:
     reach = ("-launcher", "rsh", "-launcher-exec", str(network.remote_shell), "-iface", INTERFACE)
-    return _mpi("mpich", surroundings, (*reach, "-hosts", network.places(surroundings.ranks)), {})
+    return _mpi(name, surroundings, (*reach, "-hosts", network.places(surroundings.ranks)), {})
 
 
-def _openmpi(network: Network, surroundings: Surroundings) -> Contestant | str:
-    reach = {"PRTE_MCA_plm_ssh_agent": str(network.remote_shell), "PRTE_MCA_prte_if_include": INTERFACE}
+def _openmpi(name: str, network: Network, surroundings: Surroundings) -> Contestant | str:
+    shell = str(network.remote_shell)
+    version_4 = {"OMPI_MCA_plm_rsh_agent": shell, "OMPI_MCA_oob_tcp_if_include": INTERFACE}
+    version_5 = {"PRTE_MCA_plm_ssh_agent": shell, "PRTE_MCA_prte_if_include": INTERFACE}
     options = ("--bind-to", "none", "--host", network.places(surroundings.ranks))
-    return _mpi("openmpi", surroundings, options, {**reach, "OMPI_MCA_btl_tcp_if_include": INTERFACE})
+    return _mpi(name, surroundings, options, {**version_4, **version_5, "OMPI_MCA_btl_tcp_if_include": INTERFACE})
 
 
-def _impi(_network: Network, _surroundings: Surroundings) -> str:
+def _impi(_name: str, _network: Network, _surroundings: Surroundings) -> str:
     return "between such hosts its ranks start, but MPI_Init fails (MPIDI_OFI_mpi_init_hook, Intel MPI 2021.18)"
 
 

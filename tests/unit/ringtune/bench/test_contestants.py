@@ -2,6 +2,7 @@
 """Who can be measured here, and why others cannot."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ def test_the_limit_and_our_layers_are_always_there(folder: Path) -> None:
 
 def test_an_unknown_peer_is_refused(folder: Path) -> None:
     """With the names that are known."""
-    with pytest.raises(ConfigError, match=r"--against nccl: not known; known are mpich, openmpi, impi, gloo, and none"):
+    known = "mpich, openmpi, impi, gloo, system-mpich, system-openmpi, and none"
+    with pytest.raises(ConfigError, match=f"--against nccl: not known; known are {known}"):
         find_contestants(["nccl", "gloo"], surroundings_in(folder))
 
 
@@ -57,6 +59,25 @@ def test_missing_peers_are_reported(folder: Path) -> None:
     assert ["openmpi"] == [each.name for each in found if each.is_peer]
     assert ["mpich is not measured", "impi is not measured"] == [note.partition(":")[0] for note in missing]
     assert "mpirun; `make setup-mpi setup-impi` makes it" in missing[1]
+
+
+def test_the_system_s_own_are_told_apart_by_their_suffixes(folder: Path) -> None:
+    """As a distribution installs two beside each other; one without its launcher is not there."""
+    programs = folder / "system"
+    programs.mkdir()
+    for name in ("mpicxx.openmpi", "mpirun.openmpi", "mpicxx.mpich"):
+        shutil.copy(folder / "cxx", programs / name)
+    surroundings = surroundings_in(folder, PATH=str(programs))
+
+    found, missing = find_contestants(["system-openmpi", "system-mpich"], surroundings)
+
+    peer = found[-1]
+    assert "system-openmpi" == peer.name
+    assert (str(programs / "mpirun.openmpi"), "--bind-to", "none", "-n", "2") == peer.command[:5]
+    assert "1" == peer.variables["OMPI_ALLOW_RUN_AS_ROOT"]
+    assert ["there is no mpicxx.mpich and mpirun.mpich in PATH; Debian's packages bring them"] == [
+        note.removeprefix("system-mpich is not measured: ") for note in missing
+    ]
 
 
 def test_a_peer_that_does_not_compile_is_reported(folder: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on what a client may cost: requests per token, bytes and seconds of a body, requests at work at once.
+"""Bounds on what a client may cost: requests per token, bytes and seconds of a body.
 
 What is over a bound is refused at once, with `Retry-After` where waiting helps; nothing queues without end.
 """
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtune.service.errors import BodyTooLarge, Overloaded, RateLimited, ServiceError
 
-from .access import CALLER_KEY, OPEN_PATHS
+from .access import CALLER_KEY
 from .problems import send_problem
 from .refusals import BodyTimeoutError, UnsupportedMediaTypeError
 
@@ -23,8 +23,6 @@ READ_FACTOR = 4
 """How much of a body that is too large is read before the connection is cut."""
 HELD_FACTOR = 4
 """Of the largest body: what all bodies together may have in memory, until their requests are answered."""
-STREAMS = frozenset({"/v1/events"})
-"""Replies that last: they have a bound of their own and take no slot."""
 
 
 @dataclass
@@ -181,28 +179,3 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         return await receive()
 
     return receive_again
-
-
-class Gate:
-    """ASGI middleware: so many requests at work or waiting for a thread, and no more."""
-
-    def __init__(self, app: ASGIApp, *, requests_max: int) -> None:
-        """Let `requests_max` in."""
-        self._app = app
-        self._requests_max = requests_max
-        self._inside = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 503 at once; health is always answered."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or scope["path"] in STREAMS:
-            await self._app(scope, receive, send)
-            return
-        if self._inside >= self._requests_max:
-            detail = f"{self._inside} requests are at work; nothing was done with this one; try again"
-            await send_problem(Overloaded(detail), scope, receive, send)
-            return
-        self._inside += 1
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._inside -= 1

@@ -9,7 +9,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from ringtune.service.api.access import CALLER_KEY
-from ringtune.service.api.limits import BodyLimit, Gate, RateLimit
+from ringtune.service.api.limits import BodyLimit, RateLimit
 from tests.unit.service.api.asgi import Reply, ask, echo, scope_of
 
 CHUNKED = [("transfer-encoding", "chunked")]
@@ -124,29 +124,3 @@ def test_a_token_has_its_burst_and_then_its_rate() -> None:
     assert {200} == {status(None).status for _ in range(10)}
     now_s[0] = 0.5
     assert [200, 429] == [status("a").status for _ in range(2)]
-
-
-def test_the_gate_refuses_at_once_what_it_cannot_take() -> None:
-    """The place is free again when a request has ended, also if it failed; health is always answered."""
-
-    async def scenario() -> tuple[list[int], int, Reply, int]:
-        go_on = asyncio.Event()
-
-        async def slow(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["path"] == "/v1/studies":
-                await go_on.wait()
-            await echo(scope, receive, send)
-
-        gate = Gate(slow, requests_max=2)
-        at_work = [asyncio.create_task(ask(gate, scope_of())) for _ in range(2)]
-        await asyncio.sleep(0)
-        refused = await ask(gate, scope_of())
-        health = await ask(gate, scope_of("/healthz"))
-        go_on.set()
-        finished = [reply.status for reply in await asyncio.gather(*at_work)]
-        return finished, (await ask(gate, scope_of())).status, refused, health.status
-
-    finished, after, refused, health = asyncio.run(scenario())
-
-    assert ([200, 200], 200, 200) == (finished, after, health)
-    assert (503, "overloaded", "1") == (refused.status, refused.problem["code"], refused.headers["retry-after"])

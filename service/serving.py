@@ -34,9 +34,16 @@ YOUNG_OBJECTS_MAX = 7_000
 class _Server(uvicorn.Server):
     """Uvicorn, which here announces itself, tells lasting replies to end, and ends without re-raising the signal."""
 
-    def __init__(self, config: uvicorn.Config, parts: Parts) -> None:
+    def __init__(self, config: uvicorn.Config, parts: Parts, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._parts = parts
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Announce once requests are answered: those that came before would be a crowd at the first moment."""
+        await super().startup(sockets)
+        if self.started:
+            self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to end; a second signal does not wait any longer."""
@@ -75,8 +82,8 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
         with _listen(settings.host, settings.port) as listener:
             configure_logging(settings.log_level, settings.log_format)
             _spare_what_stays()
-            announce(_greeting(settings, listener.getsockname()[1]))
-            _Server(config, parts).run(sockets=[listener])
+            greeting = _greeting(settings, listener.getsockname()[1])
+            _Server(config, parts, lambda: announce(greeting)).run(sockets=[listener])
     finally:
         parts.service.close()
 
@@ -130,7 +137,7 @@ def _refuse_strangers(settings: ServiceSettings, parts: Parts) -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens already, so that the port is known and taken before anything is announced."""
+    """Return a socket that listens already, so that the port is known and taken before anything is started."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # asyncio turns Nagle's algorithm off only where the protocol is named; it costs 40 ms for each reply.

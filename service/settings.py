@@ -56,7 +56,7 @@ class ServiceSettings(BaseSettings):
     body_timeout_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="For sending a request's body")] = 10.0
     requests_max: Annotated[
         int, Field(ge=1, le=10_000, description="Requests at work or waiting for it; more are answered 503 at once")
-    ] = 64
+    ] = 128
     events_clients_max: Annotated[int, Field(ge=0, le=10_000, description="Listeners to `/v1/events`")] = 32
     events_heartbeat_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Between signs of life")] = 15.0
     cache_entries_max: Annotated[int, Field(ge=0, le=1_000_000, description="Recommendations kept encoded")] = 4096

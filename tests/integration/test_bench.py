@@ -4,6 +4,7 @@
 import json
 import math
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,40 @@ def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]
     assert all(0 < row["us_median"] <= row["us_p99"] and 2 == row["ranks"] for row in written["rows"])
     assert "1 MiB" in finished.stdout
     assert "÷ best peer" in finished.stdout
+
+
+@pytest.fixture
+def stand_in_for_horovod(tmp_path: Path) -> dict[str, str]:
+    """This environment under another path, a horovodrun in it, and a package of Horovod's names, this engine's own."""
+    package, programs = tmp_path / "packages" / "horovod", tmp_path / "bin"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "torch.py").write_text("from ringtune.torch import *\n", encoding="utf-8")
+    programs.mkdir()
+    (programs / "python").symlink_to(sys.executable)
+    for shared in ("pyvenv.cfg", "lib"):
+        (tmp_path / shared).symlink_to(Path(sys.prefix) / shared)
+    launcher = programs / "horovodrun"
+    launcher.write_text(f'#!/bin/sh\nexec {sys.executable} -m ringtune.cli run "$@"\n', encoding="utf-8")
+    launcher.chmod(0o755)
+    return {"PYTHONPATH": str(package.parent)}
+
+
+def test_horovod_is_measured_where_it_is(
+    tmp_path: Path, home: dict[str, str], stand_in_for_horovod: dict[str, str], workload: Path
+) -> None:
+    """Its calls, by its names; a step is one way."""
+    file = tmp_path / "rows.json"
+    python = tmp_path / "bin" / "python"
+    options = ["--against", "horovod", "--sizes", "64KiB", "--workload", str(workload), "--rounds", "1", "--json", file]
+    command = [str(python), "-m", "ringtune.cli", "bench", *map(str, options)]
+
+    finished = run_job(command, {**home, **stand_in_for_horovod}, deadline_s=DEADLINE_S)
+
+    assert 0 == finished.code, finished.text
+    rows = [row for row in json.loads(file.read_text(encoding="utf-8"))["rows"] if row["way"] == "horovod"]
+    step_bytes = 4 * sum(tensor["shape"][0] * tensor["shape"][1] for tensor in WORKLOAD["tensors"])
+    assert [("", 65536), ("small", step_bytes)] == [(row["workload"] or "", row["bytes"]) for row in rows]
 
 
 @pytest.fixture
@@ -149,7 +184,7 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--against", "nccl"], "--against nccl: not known; known are mpich, openmpi, impi, gloo, system-mpich,"),
+        (["--against", "nccl"], "--against nccl: not known; known are mpich, openmpi, impi, gloo, horovod,"),
         (["--sizes", "1KiB,lots"], "--sizes '1KiB,lots': lots is no size; give sizes such as 1KiB,1MiB"),
         (["--sizes", "7"], "--sizes: 7 bytes are no whole number of float32"),
         (["-np", "1"], "-np 1: an allreduce has at least 2 ranks"),

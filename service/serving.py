@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server process: listens, says where, and ends only after accepted work is done."""
 
+import asyncio
 import gc
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,7 +21,7 @@ from ringtune.tuner.student_t import student_t_quantile
 from .api.pages import Pages
 from .api.parts import Parts
 from .app import create_app
-from .bounded_heads import BoundedHeads
+from .early_refusal import EarlyRefusal, Refusals
 from .errors import ServiceError
 from .logs import configure_logging
 from .settings import ServiceSettings
@@ -171,6 +174,8 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
     for path in (settings.tls_certificate, settings.tls_key):
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{path} is no file; give PEM files with --tls-certificate and --tls-key")
+    parts: Parts = app.state.parts
+    refusals = Refusals(parts.admission, parts.metrics, parts.ids)
     return uvicorn.Config(
         app,
         log_config=None,
@@ -181,7 +186,7 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_s)),
-        http=BoundedHeads,
+        http=cast("type[asyncio.Protocol]", partial(EarlyRefusal, refusals=refusals)),
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
     )

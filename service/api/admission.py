@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""So many requests at work or waiting for it, and no more; refusing the others costs little of what those need.
+"""So many requests at work or waiting for it, and no more.
 
 A request takes a place only once everything that needs none has been tried: a cached recommendation is answered however
-much there is to do. What writes is never answered without a place, and is refused before its token, its body and its
-rate are looked at, which cost several times as much as the refusal.
+much there is to do, and who sends a body slowly keeps nobody out. What writes is never answered without a place; while
+none is free the server refuses it where it reads from the connection (`early_refusal`). Many requests are read before
+the first of them gets as far as its place, so that those on their way there are counted, too.
 """
 
 from dataclasses import dataclass
@@ -15,10 +16,9 @@ from ringtune.service.errors import Overloaded
 from .access import OPEN_PATHS
 from .problems import send_problem
 
-API = "/v1/"
 STREAMS = frozenset({"/v1/events"})
 """Replies that last: they have a bound of their own and take no place."""
-READING = frozenset({"GET", "HEAD"})
+ARRIVING_KEY = "ringtune.is_arriving"
 
 
 @dataclass
@@ -28,19 +28,50 @@ class Admission:
     Attributes:
         places: How many there are.
         taken: How many have a request at work.
+        arriving: Writes that were read from their connections and that nobody has begun to work on.
     """
 
     places: int
     taken: int = 0
+    arriving: int = 0
 
     @property
     def is_full(self) -> bool:
         """Whether no place is free."""
         return self.taken >= self.places
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more write would find a place after those that arrive already."""
+        return self.taken + self.arriving < self.places
+
     def refusal(self) -> Overloaded:
         """Return what those are told for whom no place is free."""
-        return Overloaded(f"{self.taken} requests are at work; nothing was done with this one; try again")
+        return Overloaded(f"{self.places} requests are at work; nothing was done with this one; try again")
+
+    def expect(self, scope: Scope) -> None:
+        """Count a write that somebody is about to work on."""
+        scope[ARRIVING_KEY] = True
+        self.arriving += 1
+
+
+class Arrivals:
+    """ASGI middleware, the first one: a request that was expected is there.
+
+    One whose body is there, too, comes to its place before anything else is read. One whose body is not is no longer
+    counted: it may never come.
+    """
+
+    def __init__(self, app: ASGIApp, *, admission: Admission) -> None:
+        """Wrap `app`."""
+        self._app = app
+        self._admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope.pop(ARRIVING_KEY, False):
+            self._admission.arriving -= 1
+        await self._app(scope, receive, send)
 
 
 class Gate:
@@ -64,23 +95,3 @@ class Gate:
             await self._app(scope, receive, send)
         finally:
             self._admission.taken -= 1
-
-
-class EarlyRefusal:
-    """ASGI middleware, before all that costs: refuses writes while no place is free."""
-
-    def __init__(self, app: ASGIApp, *, admission: Admission) -> None:
-        """Wrap `app`."""
-        self._app = app
-        self._admission = admission
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or answer 503 with its body unread."""
-        if self._admission.is_full and _is_write(scope):
-            await send_problem(self._admission.refusal(), scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
-def _is_write(scope: Scope) -> bool:
-    return scope["type"] == "http" and scope["method"] not in READING and scope["path"].startswith(API)

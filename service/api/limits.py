@@ -4,12 +4,12 @@
 What is over a bound is refused at once, with `Retry-After` where waiting helps; nothing queues without end.
 """
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from anyio import fail_after
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtune.service.errors import BodyTooLarge, Overloaded, RateLimited, ServiceError
@@ -106,8 +106,9 @@ class BodyLimit:
             raise UnsupportedMediaTypeError("compressed bodies are not read; send it without Content-Encoding")
         bytes_max = self._by_path.get(path, self._bytes_max)
         try:
-            return await asyncio.wait_for(_gather(receive, bytes_max, share), self._timeout_s)
-        except asyncio.TimeoutError as error:
+            with fail_after(self._timeout_s):
+                return await _gather(receive, bytes_max, share)
+        except TimeoutError as error:
             raise BodyTimeoutError(f"the body was not there after {self._timeout_s:g} s; send it faster") from error
 
 

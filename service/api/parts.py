@@ -18,10 +18,12 @@ from starlette.responses import Response
 from ringtune.service.domain.service import Service
 from ringtune.service.settings import ServiceSettings
 
+from .admission import Admission
 from .listeners import Listeners
 from .metrics import Metrics
 from .recommendation_cache import RecommendationCache
 from .refusals import UnreadableBodyError
+from .request_ids import IdSource
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 """What a route may answer besides, for OpenAPI."""
@@ -41,6 +43,8 @@ class Parts:
         metrics: The counters.
         cache: Encoded recommendations.
         listeners: Clients of the events.
+        admission: The places for requests at work.
+        ids: The requests' names.
         ending: Set when the process is asked to end: replies that last end then.
         health_threads: Bounds the threads of health checks.
         looking: The threads that look for recommendations: of their own, so that they wait for no commit.
@@ -51,6 +55,8 @@ class Parts:
     metrics: Metrics
     cache: RecommendationCache
     listeners: Listeners
+    admission: Admission
+    ids: IdSource = field(default_factory=IdSource)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     health_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(HEALTH_THREADS))
     looking: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKING_THREADS, "ringtune-look"))

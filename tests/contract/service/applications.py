@@ -2,6 +2,7 @@
 """The application, over a database of its own, for tests that speak to it in this process."""
 
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -12,8 +13,14 @@ ADMIN_SECRET = "admin-secret-of-these-tests"
 READ_SECRET = "read-secret-of-these-tests-"
 
 
-def application(folder: Path, *, has_tokens: bool = True) -> FastAPI:
-    """Return an application whose data lie in a folder; it lets nobody be too fast, and runs no optimizer."""
+def application(folder: Path, *, has_tokens: bool = True, **settings: Any) -> FastAPI:
+    """Return an application whose data lie in a folder; it lets nobody be too fast, and runs no optimizer.
+
+    Args:
+        folder: Of its database.
+        has_tokens: Whether a token is needed.
+        settings: More of them.
+    """
     return create_app(
         ServiceSettings.read(
             database_url=f"sqlite:///{folder / 'service.sqlite3'}",
@@ -21,6 +28,7 @@ def application(folder: Path, *, has_tokens: bool = True) -> FastAPI:
             read_token=READ_SECRET if has_tokens else None,
             rate_per_s=0.0,
             design_workers=0,
+            **settings,
         )
     )
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who finds a place, and who is refused without being read."""
+"""Who finds a place."""
 
 import asyncio
 
-import pytest
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from ringtune.service.api.admission import Admission, EarlyRefusal, Gate
+from ringtune.service.api.admission import Admission, Arrivals, Gate
 from tests.unit.service.api.asgi import Reply, ask, echo, scope_of
 
 RESULT = "/v1/studies/a/trials/b/result"
@@ -38,42 +37,16 @@ def test_the_gate_refuses_at_once_what_it_cannot_take() -> None:
     assert (503, "overloaded", "1") == (refused.status, refused.problem["code"], refused.headers["retry-after"])
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "taken", "expected"),
-    [
-        ("PUT", RESULT, 2, 503),
-        ("POST", "/v1/studies", 2, 503),
-        ("DELETE", "/v1/studies/a", 2, 503),
-        ("PUT", RESULT, 1, 200),
-        ("GET", "/v1/recommendations", 2, 200),
-        ("HEAD", "/v1/studies", 2, 200),
-        ("POST", "/sign-in", 2, 200),
-    ],
-)
-def test_writes_are_refused_early_while_no_place_is_free(method: str, path: str, taken: int, expected: int) -> None:
-    """What reads may be answered without a place, and what is for people is no write of the API."""
-    app = EarlyRefusal(echo, admission=Admission(2, taken))
+def test_what_is_expected_counts_until_it_is_there() -> None:
+    """One more has room only beside those that arrive; an arrival is counted once."""
+    admission = Admission(2, taken=1)
+    app = Arrivals(echo, admission=admission)
+    expected, other = scope_of(RESULT, method="PUT"), scope_of(RESULT, method="PUT")
 
-    reply = asyncio.run(ask(app, scope_of(path, method=method)))
+    before = admission.has_room
+    admission.expect(expected)
+    meanwhile = admission.has_room
+    replies = [asyncio.run(ask(app, scope)).status for scope in (other, expected, expected)]
 
-    assert expected == reply.status
-    if expected == 503:
-        assert ("overloaded", "1") == (reply.problem["code"], reply.headers["retry-after"])
-
-
-def test_what_is_refused_early_is_not_read() -> None:
-    """Its body costs nothing."""
-
-    async def forbidden() -> Message:
-        raise AssertionError("the body was read")
-
-    async def scenario() -> list[Message]:
-        sent: list[Message] = []
-
-        async def send(message: Message) -> None:
-            sent.append(message)
-
-        await EarlyRefusal(echo, admission=Admission(1, 1))(scope_of(RESULT, method="PUT"), forbidden, send)
-        return sent
-
-    assert 503 == asyncio.run(scenario())[0]["status"]
+    assert (True, False, True) == (before, meanwhile, admission.has_room)
+    assert (3 * [200], 0) == (replies, admission.arriving)

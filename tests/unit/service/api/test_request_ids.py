@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from ringtune.service.api.request_ids import RequestIds, request_id_of
+from ringtune.service.api.request_ids import IdSource, RequestIds, request_id_of
 from tests.unit.service.api.asgi import ask, echo, scope_of
 
 
@@ -14,7 +14,7 @@ def test_a_harmless_id_of_the_client_is_kept(given: str, is_kept: bool) -> None:
     """What could break a log line is replaced; the reply says by what."""
     scope = scope_of(headers=[("x-request-id", given)])
 
-    reply = asyncio.run(ask(RequestIds(echo), scope))
+    reply = asyncio.run(ask(RequestIds(echo, ids=IdSource()), scope))
 
     assert is_kept == (given == reply.headers["x-request-id"])
     assert request_id_of(scope) == reply.headers["x-request-id"]
@@ -22,7 +22,7 @@ def test_a_harmless_id_of_the_client_is_kept(given: str, is_kept: bool) -> None:
 
 def test_ids_differ() -> None:
     """Requests and processes do not share them."""
-    first, second = RequestIds(echo), RequestIds(echo)
+    first, second = RequestIds(echo, ids=IdSource()), RequestIds(echo, ids=IdSource())
 
     found = [asyncio.run(ask(app, scope_of())).headers["x-request-id"] for app in (first, first, second)]
 

@@ -14,13 +14,13 @@ namespace ringtune {
 using HalfSum = void (*)(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
                          double by);
 
-// As fused_loop for Element<Float16> or Element<BFloat16> and Add, to the bit; for processors with AVX2 and F16C. Null
-// where there is none for as many contributions.
+// As fused_loop for Element<Float16> or Element<BFloat16> and Add, to the bit. Null where there is none for the
+// instruction set or for as many contributions.
 template <typename Stored>
-HalfSum pick_half_sum(size_t sources, bool has_two_targets, FusedEnd end);
+HalfSum pick_half_sum(size_t sources, bool has_two_targets, FusedEnd end, InstructionSet set);
 
-extern template HalfSum pick_half_sum<Float16>(size_t, bool, FusedEnd);
-extern template HalfSum pick_half_sum<BFloat16>(size_t, bool, FusedEnd);
+extern template HalfSum pick_half_sum<Float16>(size_t, bool, FusedEnd, InstructionSet);
+extern template HalfSum pick_half_sum<BFloat16>(size_t, bool, FusedEnd, InstructionSet);
 
 }  // namespace ringtune
 #endif

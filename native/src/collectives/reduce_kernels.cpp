@@ -100,7 +100,7 @@ FusedLoop pick_fused(const FusedPlan& plan, InstructionSet set) {
 #if defined(RINGTUNE_HAS_HALF_LOOPS)
 // Replaces the loops over 16-bit floats that compilers leave slow.
 template <typename E, typename Op>
-void use_half_loops(Loops& chosen, const FusedPlan& plan, bool is_scaled) {
+void use_half_loops(Loops& chosen, const FusedPlan& plan, bool is_scaled, InstructionSet set) {
   constexpr bool kIsFloat16 = std::is_same_v<E, Element<Float16>>;
   constexpr bool kIsSum = std::is_same_v<Op, Add>;
   if constexpr (kIsFloat16) {
@@ -110,7 +110,7 @@ void use_half_loops(Loops& chosen, const FusedPlan& plan, bool is_scaled) {
     chosen.fused = nullptr;
   }
   if constexpr (kIsSum && (kIsFloat16 || std::is_same_v<E, Element<BFloat16>>)) {
-    chosen.fused = pick_half_sum<typename E::Stored>(plan.sources, plan.has_two_targets, plan.end);
+    chosen.fused = pick_half_sum<typename E::Stored>(plan.sources, plan.has_two_targets, plan.end, set);
   }
 }
 #endif
@@ -131,7 +131,7 @@ Loops loops(const Reduction& reduction, const FusedPlan& plan, InstructionSet se
                pick_fused<E, Op>(plan, set)};
 #if defined(RINGTUNE_HAS_HALF_LOOPS)
   if (set != InstructionSet::kPortable) {
-    use_half_loops<E, Op>(chosen, plan, is_scaled);
+    use_half_loops<E, Op>(chosen, plan, is_scaled, set);
   }
 #endif
   return chosen;

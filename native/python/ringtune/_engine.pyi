@@ -341,8 +341,8 @@ class CollectiveLayer:
             ConfigError: If there is none.
         """
 
-    def allreduce(self, data_ptr: int, elements: int, calls: int) -> None:
-        """Sum float32 elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk.
+    def allreduce(self, data_ptr: int, elements: int, dtype: int, calls: int) -> None:
+        """Sum elements over all ranks, in place, `calls` times, with `auto`'s algorithm and chunk.
 
         The GIL is released. Raises `CollectiveTimeout` if a rank does not move on for `timeout_s`.
         """

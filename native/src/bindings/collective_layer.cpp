@@ -22,19 +22,18 @@ Status CollectiveLayer::allocate_registered(size_t bytes, std::shared_ptr<std::b
   return arena_->allocate(bytes, memory);
 }
 
-Status CollectiveLayer::allreduce(float* data, size_t elements, int calls) {
-  const size_t bytes = elements * sizeof(float);
+Status CollectiveLayer::allreduce(std::byte* data, size_t elements, DataType dtype, int calls) {
+  const size_t bytes = elements * element_bytes(dtype);
   const EngineConfig config;
   const AlgorithmTable table(layout_);
-  const Reduction reduction{.dtype = DataType::kFloat32, .op = ReduceOp::kSum, .ranks = layout_.world_size()};
-  const bool is_registered =
-      arena_ != nullptr && arena_->offset_of(reinterpret_cast<const std::byte*>(data), bytes) != kNotInArena;
+  const Reduction reduction{.dtype = dtype, .op = ReduceOp::kSum, .ranks = layout_.world_size()};
+  const bool is_registered = arena_ != nullptr && arena_->offset_of(data, bytes) != kNotInArena;
   const TensorMemory memory = is_registered ? TensorMemory::kRegistered : TensorMemory::kAny;
   Communicator comm{layout_, stage_, nullptr, arenas_.get()};
   for (int call = 0; call < calls; ++call) {
     // Per call, as the engine does it per response.
     GatherList list;
-    list.add(reinterpret_cast<const std::byte*>(data), reinterpret_cast<std::byte*>(data), bytes);
+    list.add(data, data, bytes);
     const AllreduceChoice choice = choose_allreduce(config, table, layout_, memory, bytes);
     const AllreduceTask task{comm, list, reduction, choice.chunk_bytes};
     if (Status s = allreduce_algorithms()[static_cast<size_t>(choice.algorithm)].run(task); !s.ok()) return s;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "base/dtype.h"
 #include "base/status.h"
 #include "transport/layout.h"
 #include "transport/shm/arena.h"
@@ -19,8 +20,8 @@ class CollectiveLayer {
 
   // Memory of this rank that all ranks reach where it is; equal sequences of calls place it alike.
   Status allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory);
-  // Sums float32 elements over all ranks, in place, `calls` times, as the default config has it done.
-  Status allreduce(float* data, size_t elements, int calls);
+  // Sums elements over all ranks, in place, `calls` times, as the default config has it done.
+  Status allreduce(std::byte* data, size_t elements, DataType dtype, int calls);
 
   LapTimes& laps() { return laps_; }
 

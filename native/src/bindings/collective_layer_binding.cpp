@@ -6,6 +6,7 @@
 
 #include "bindings/collective_layer.h"
 #include "bindings/errors.h"
+#include "bindings/parse_enum.h"
 #include "bindings/registered_array.h"
 
 namespace ringtune {
@@ -28,11 +29,12 @@ void bind_collective_layer(nb::module_& module) {
       .def("__init__", &construct_layer, "segment_fd"_a, "rank"_a, "world_size"_a, "timeout_s"_a)
       .def(
           "allreduce",
-          [](CollectiveLayer& self, uintptr_t data, size_t elements, int calls) {
+          [](CollectiveLayer& self, uintptr_t data, size_t elements, int dtype, int calls) {
+            const DataType parsed = parse_dtype(dtype);
             const nb::gil_scoped_release unlocked;
-            raise_unless_ok(self.allreduce(reinterpret_cast<float*>(data), elements, calls));
+            raise_unless_ok(self.allreduce(reinterpret_cast<std::byte*>(data), elements, parsed, calls));
           },
-          "data_ptr"_a, "elements"_a, "calls"_a)
+          "data_ptr"_a, "elements"_a, "dtype"_a, "calls"_a)
       .def(
           "allocate_registered",
           [](CollectiveLayer& self, size_t size_bytes) {

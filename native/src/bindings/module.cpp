@@ -17,6 +17,7 @@
 #include "bindings/errors.h"
 #include "bindings/lap_times_binding.h"
 #include "bindings/links_factories.h"
+#include "bindings/parse_enum.h"
 #include "bindings/registered_array.h"
 #include "collectives/allreduce.h"
 
@@ -44,17 +45,6 @@ LogLevel parse_log_level(const std::string& name) {
   }
   throw StatusException({StatusCode::kConfigError, "log level '" + name + "' is none of debug, info, warning, error"});
 }
-
-template <typename Enum>
-Enum parse_enum(int value, int count, const char* what) {
-  if (value < 0 || value >= count) {
-    throw StatusException({StatusCode::kConfigError, std::string(what) + " number " + std::to_string(value) +
-                                                         " is outside 0 ... " + std::to_string(count - 1)});
-  }
-  return static_cast<Enum>(value);
-}
-
-DataType parse_dtype(int value) { return parse_enum<DataType>(value, kDataTypeCount, "dtype"); }
 
 // What the engine takes over is closed if it cannot be made.
 class TakenDescriptors {

@@ -10,6 +10,7 @@ from ringtune import _engine
 from ringtune.bootstrap import environment, find_place
 from ringtune.errors import ConfigError
 from ringtune.rendezvous import Offer, open_meeting
+from ringtune.submissions import DTYPES
 
 from .results import REGISTERED
 from .timing import Floats, Scheme, Way, aligned_zeros, measure, measure_sizes
@@ -36,9 +37,18 @@ class CollectiveCaller:
         finally:
             meeting.close()
 
+    @property
+    def laps(self) -> _engine.LapTimes:
+        """Where the time of this rank's allreduces goes."""
+        return self._layer.laps
+
     def allreduce(self, data: Floats, calls: int) -> None:
         """Sum an array over all ranks, in place, as many times as `calls` says."""
-        self._layer.allreduce(data.ctypes.data, data.size, calls)
+        self.allreduce_as("float32", data.ctypes.data, data.size, calls)
+
+    def allreduce_as(self, dtype: str, address: int, elements: int, calls: int) -> None:
+        """Sum elements of any type over all ranks, in place, as many times as `calls` says."""
+        self._layer.allreduce(address, elements, DTYPES.index(dtype), calls)
 
     def registered_zeros(self, elements: int) -> Floats:
         """Return memory that every rank reaches where it is."""

@@ -13,12 +13,15 @@ What matters is the time above a floor: a round's ratio is (ringtune - floor) ÷
 """
 
 import argparse
+import json
 import os
 import random
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import TypeAlias
 
 from rich.console import Console
 from rich.progress import track
@@ -27,10 +30,15 @@ from rich.table import Table
 WAYS = ("floor", "in step", "ddp", "ringtune")
 REPOSITORY = Path(__file__).parents[1]
 LAUNCH_LIMIT_S = 300.0
+LEAST_MS = 0.005
+"""What is shown of a step."""
+
+Launches: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
+"""What each launch of a way found."""
 
 
-def step_ms(way: str, ranks: int, steps: int) -> float:
-    """Launch a way and return the median time of its steps on rank 0, milliseconds."""
+def measured(way: str, ranks: int, steps: int) -> Mapping[str, float]:
+    """Launch a way and return the median of its steps and of their parts on rank 0, milliseconds."""
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks))
     finished = subprocess.run(
         [*torchrun, str(Path(__file__).with_name("training_step_rank.py")), way, str(steps)],
@@ -40,7 +48,29 @@ def step_ms(way: str, ranks: int, steps: int) -> float:
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY / "examples")},
         timeout=LAUNCH_LIMIT_S,
     )
-    return float(finished.stdout.split()[-1])
+    found: dict[str, float] = json.loads(finished.stdout.splitlines()[-1])
+    return found
+
+
+def measure(rounds: int, ranks: int, steps: int) -> Launches:
+    """Launch every way in every round."""
+    order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
+    launches: dict[str, list[Mapping[str, float]]] = {way: [] for way in WAYS}
+    for _ in track(range(rounds), description="rounds", console=Console(stderr=True), transient=True):
+        for way in order.sample(WAYS, len(WAYS)):
+            launches[way].append(measured(way, ranks, steps))
+    return launches
+
+
+def trace_table(launches: Launches) -> Table:
+    """Return the median over rounds of a step's parts in each way, and of the engine's laps."""
+    table = Table("ms per step", *launches)
+    for part in dict.fromkeys(part for found in launches.values() for part in found[0]):
+        values = [[each[part] for each in found if part in each] for found in launches.values()]
+        medians = [median(each) if each else 0.0 for each in values]
+        if max(medians) >= LEAST_MS:
+            table.add_row(part.replace("_", " "), *(f"{value:.2f}" if value else "" for value in medians))
+    return table
 
 
 def main() -> None:
@@ -49,17 +79,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--trace", action="store_true", help="also show the parts of a step, and the engine's laps")
     arguments = parser.parse_args()
-    order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
-    times: dict[str, list[float]] = {way: [] for way in WAYS}
-    for _ in track(range(arguments.rounds), description="rounds", console=Console(stderr=True), transient=True):
-        for way in order.sample(WAYS, len(WAYS)):
-            times[way].append(step_ms(way, arguments.ranks, arguments.steps))
+    launches = measure(arguments.rounds, arguments.ranks, arguments.steps)
+    times = {way: [launch["step"] for launch in found] for way, found in launches.items()}
     table = Table(f"{arguments.ranks} ranks, {arguments.rounds} rounds", "ms per step", "of each round")
     for way, values in times.items():
         table.add_row(way, f"{median(values):.1f}", " ".join(f"{value:.1f}" for value in values))
     console = Console()
     console.print(table)
+    if arguments.trace:
+        console.print(trace_table(launches))
     for floor in WAYS[:2]:
         rounds = zip(times[floor], times["ddp"], times["ringtune"], strict=True)
         shares = [(ours - least) / (theirs - least) for least, theirs, ours in rounds]

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of `benchmarks.training_step`: the large text transformer, its gradients reduced in one way.
 
-torchrun starts it, with PYTHONPATH=examples: `training_step_rank.py WAY STEPS`. Rank 0 prints the median step in
-milliseconds.
+torchrun starts it, with PYTHONPATH=examples: `training_step_rank.py WAY STEPS`. Rank 0 prints a JSON object with the
+median step and its parts in milliseconds.
 """
 
 import gc
+import json
 import os
 import sys
 import time
+from collections.abc import Mapping
 from statistics import median
 
 import torch
@@ -17,12 +19,15 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import ringtune.torch as hvd
+from ringtune.session import SESSION
 from text_transformer import LARGE, CharacterTransformer, next_character_loss
 
 CHARACTERS = 128
 BATCH_SIZE = 8
 WARM_UP_STEPS = 10
 ENGINE_WAYS = ("in step", "ringtune")
+PARTS = ("forward", "backward", "optimizer")
+"""Of a step; the optimizer's waits for what is not reduced yet."""
 
 
 def prepare(way: str, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -38,21 +43,35 @@ def prepare(way: str, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimize
     return model, optimizer
 
 
-def train(way: str, steps: int) -> None:
-    """Train as long as asked, in the way asked for; rank 0 prints the median step, milliseconds."""
+def train(way: str, steps: int) -> Mapping[str, float]:
+    """Train as long as asked, in the way asked for; return the median step and its parts, milliseconds.
+
+    Where the engine reduces, `engine_…` are its own laps per step: what its communication thread did, mostly beside
+    the parts.
+    """
     model, optimizer = prepare(way, CharacterTransformer(LARGE, CHARACTERS))
     windows = torch.randint(CHARACTERS, (BATCH_SIZE, LARGE.context + 1))
     times_s = []
-    for _ in range(WARM_UP_STEPS + steps):
-        start_s = time.perf_counter()
+    for step in range(WARM_UP_STEPS + steps):
+        if way == "ringtune" and step == WARM_UP_STEPS:
+            SESSION.require().engine.laps.start()
+        begun_s = time.perf_counter()
         optimizer.zero_grad()
-        next_character_loss(model(windows[:, :-1]), windows[:, 1:]).backward()
+        loss = next_character_loss(model(windows[:, :-1]), windows[:, 1:])
+        forward_s = time.perf_counter()
+        loss.backward()
+        backward_s = time.perf_counter()
         optimizer.step()
         if way == "in step":
             hvd.barrier()
-        times_s.append(time.perf_counter() - start_s)
-    if os.environ["RANK"] == "0":
-        print(median(times_s[WARM_UP_STEPS:]) * 1e3)
+        ended_s = time.perf_counter()
+        times_s.append((ended_s - begun_s, forward_s - begun_s, backward_s - forward_s, ended_s - backward_s))
+    medians = zip(("step", *PARTS), zip(*times_s[WARM_UP_STEPS:], strict=True), strict=True)
+    found = {name: median(values) * 1e3 for name, values in medians}
+    if way == "ringtune":
+        laps = SESSION.require().engine.laps.seconds()
+        found |= {f"engine_{lap}": seconds / steps * 1e3 for lap, seconds in laps.items()}
+    return found
 
 
 def main() -> None:
@@ -60,7 +79,9 @@ def main() -> None:
     way, steps = sys.argv[1], int(sys.argv[2])
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    train(way, steps)
+    found = train(way, steps)
+    if os.environ["RANK"] == "0":
+        print(json.dumps(found))
     if way == "ddp":
         gc.collect()  # a model that outlives its group can abort the interpreter's exit
         dist.destroy_process_group()

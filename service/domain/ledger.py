@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Telling: results into the ledger, one by one, in batches, or as whole tuning logs."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,8 +29,11 @@ class Ledger:
         self._policy = policy
         self._logs = RunLogs(database, studies, self.tell_batch)
 
-    def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> Stored:
+    async def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> Stored:
         """Store the result of a trial, which may be new; the same again changes nothing.
+
+        No thread waits for the commit: all that wait for the same one would wake at once, which costs more than the
+        results do.
 
         Returns:
             When the result is durable.
@@ -42,8 +46,11 @@ class Ledger:
             OutsideSearchSpace: If the config is not legal.
             Unavailable: If it could not be stored now.
         """
-        submission = prepare(self._cache.get(study_id), trial_id, result, max_speedup=self._policy.max_speedup)
-        outcome = self._writer.store([submission])[0]
+        study = self._cache.known(study_id)
+        if study is None:
+            study = await asyncio.to_thread(self._cache.get, study_id)
+        submission = prepare(study, trial_id, result, max_speedup=self._policy.max_speedup)
+        (outcome,) = await self._writer.store_async([submission])
         if isinstance(outcome, ServiceError):
             raise outcome
         return outcome

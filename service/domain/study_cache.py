@@ -58,16 +58,21 @@ class StudyCache:
         self._known: OrderedDict[str, KnownStudy] = OrderedDict()
         self._lock = threading.Lock()
 
+    def known(self, study_id: str) -> KnownStudy | None:
+        """Return a study if that needs no read."""
+        with self._lock:
+            if study_id in self._known:
+                self._known.move_to_end(study_id)
+            return self._known.get(study_id)
+
     def get(self, study_id: str) -> KnownStudy:
         """Return a study; one that was deleted by another process may still be known here.
 
         Raises:
             StudyNotFound: If there is none.
         """
-        with self._lock:
-            if study_id in self._known:
-                self._known.move_to_end(study_id)
-                return self._known[study_id]
+        if (known := self.known(study_id)) is not None:
+            return known
         with self._database.looking() as connection:
             row = studies.get(connection, study_id)
         if row is None:

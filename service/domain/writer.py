@@ -5,6 +5,7 @@ While a transaction is on its way to the disk the next results gather, so that g
 A transaction costs as much as many results do: under load each waits a moment for more.
 """
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -99,21 +100,19 @@ class GroupWriter:
             ShuttingDown: If the writer is closed; nothing was stored.
             StoreUnavailable: If the database does not answer; what was stored is not known.
         """
-        ticket = Ticket(submissions)
-        with self._changed:
-            if self._closed.is_set():
-                raise ShuttingDown("the service is shutting down; try again when it is back")
-            if self._queued + len(submissions) > self._max_queued:
-                raise Overloaded(f"{self._queued} results wait to be stored, which is all that may; try again later")
-            self._queue.append(ticket)
-            self._queued += len(submissions)
-            self._changed.notify()
         try:
-            return ticket.answer.result(self._timeout_s)
+            return self._accept(submissions).result(self._timeout_s)
         except FutureTimeout:
-            raise StoreUnavailable(
-                f"the database did not store the result within {self._timeout_s:g} s; report it again"
-            ) from None
+            raise self._no_answer() from None
+
+    async def store_async(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Store results as `store` does, without a thread that waits."""
+        answer = asyncio.wrap_future(self._accept(submissions))
+        try:
+            # Shielded: the thread that writes must find the future as it left it.
+            return await asyncio.wait_for(asyncio.shield(answer), self._timeout_s)
+        except asyncio.TimeoutError:
+            raise self._no_answer() from None
 
     def close(self) -> None:
         """Finish what was accepted, then end."""
@@ -123,6 +122,21 @@ class GroupWriter:
         self._on_point("closing")
         if self._thread.is_alive():
             self._thread.join(JOIN_S)
+
+    def _accept(self, submissions: Sequence[Submission]) -> "Future[list[Outcome]]":
+        ticket = Ticket(submissions)
+        with self._changed:
+            if self._closed.is_set():
+                raise ShuttingDown("the service is shutting down; try again when it is back")
+            if self._queued + len(submissions) > self._max_queued:
+                raise Overloaded(f"{self._queued} results wait to be stored, which is all that may; try again later")
+            self._queue.append(ticket)
+            self._queued += len(submissions)
+            self._changed.notify()
+        return ticket.answer
+
+    def _no_answer(self) -> StoreUnavailable:
+        return StoreUnavailable(f"the database did not store the result within {self._timeout_s:g} s; report it again")
 
     def _run(self) -> None:
         while tickets := self._next_group():

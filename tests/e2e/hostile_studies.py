@@ -17,6 +17,7 @@ from ringtune.service.store import tables as schema
 from ringtune.service.store.summaries import BASELINE
 from ringtune.tuner import CategoryParameter, Config, Phase, SearchSpace, StepTimes
 from tests.unit.dashboards.hostile import hostile_names
+from tests.unit.service.domain.reported import tell
 
 SHOWN = (
     "\u202egnp.exe\u202c",
@@ -137,7 +138,7 @@ def _measured(service: Service, values: Sequence[str]) -> str:
             result = ReportedResult(
                 Config({"mode": value}), job_id, 1e9, StepTimes(median_ms, 0.1, median_ms), 20, phase=phase
             )
-            service.ledger.tell(study.study_id, str(uuid.uuid4()), result)
+            tell(service, study.study_id, str(uuid.uuid4()), result)
         tested = ReportedResult(
             Config({"mode": values[0]}),
             job_id,
@@ -147,7 +148,7 @@ def _measured(service: Service, values: Sequence[str]) -> str:
             phase=Phase.ADOPTION,
             adoption=Adoption(0.4, 0.35, 0.45, 6),
         )
-        service.ledger.tell(study.study_id, str(uuid.uuid4()), tested)
+        tell(service, study.study_id, str(uuid.uuid4()), tested)
     return study.study_id
 
 

@@ -28,7 +28,7 @@ router = APIRouter(tags=["results"], route_class=JsonRoute)
         409: {"description": "The trial has another result, or is another job's."},
     },
 )
-def tell(
+async def tell(
     *,
     study_id: StudyId,
     trial_id: TrialId,
@@ -38,7 +38,7 @@ def tell(
     response: Response,
 ) -> schemas.StoredResult:
     """Report what was measured. The same again is answered 200; a result that came after its lease is kept as late."""
-    stored = service.ledger.tell(study_id, trial_id, to_result(body))
+    stored = await service.ledger.tell(study_id, trial_id, to_result(body))
     _count(metrics, [stored])
     response.status_code = 200 if stored.status == "same" else 201
     return to_stored(stored)

@@ -58,7 +58,7 @@ def test_nothing_outside_of_the_box_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_a_hundred_thousand_lies(tmp_path: Path) -> None:
     """The full count."""
     outcomes = believe(LONG_LIES, tmp_path)

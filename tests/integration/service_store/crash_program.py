@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.writer import GroupWriter, Outcome, Ticket
 from ringtune.service.store import Database
-from tests.unit.service.domain.reported import BETTER, result
+from tests.unit.service.domain.reported import BETTER, result, tell
 
 CLIENTS = 8
 NAMESPACE = uuid.UUID(int=6)
@@ -78,7 +78,7 @@ def main() -> None:
     def report(number: int) -> None:
         trial_id = trial_id_of(number)
         os.write(1, f"S {trial_id}\n".encode())
-        stored = service.ledger.tell(study_id, trial_id, result(f"job-{number % CLIENTS}", BETTER, 80.0 + number % 9))
+        stored = tell(service, study_id, trial_id, result(f"job-{number % CLIENTS}", BETTER, 80.0 + number % 9))
         os.write(1, f"A {trial_id} {stored.status}\n".encode())
         killer.answered.set()
 

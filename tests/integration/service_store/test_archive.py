@@ -23,7 +23,18 @@ from ringtune.service.store.tables import tokens as tokens_table
 from ringtune.tuner import StepTimes, VoidReason
 from ringtune.tuner.records import record_to_json
 from tests.integration.service_link.jobs import run_record
-from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, measure, new_id, result, study_of
+from tests.unit.service.domain.reported import (
+    BETTER,
+    DEFAULT,
+    KEY,
+    OTHER,
+    QUERY,
+    measure,
+    new_id,
+    result,
+    study_of,
+    tell,
+)
 
 
 def sealed(lines: list[str]) -> list[str]:
@@ -218,7 +229,7 @@ def test_an_archive_of_an_unknown_schema_is_refused(service: Service, schema: st
 def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Service) -> None:
     """Whole numbers and a negative zero are stored as doubles; the digest in the export is theirs."""
     whole = replace(result("job-1"), score_bytes_per_s=400_000_000, step_ms=StepTimes(100, -0.0, 100))
-    service.ledger.tell(study_of(service).study_id, new_id(), replace(whole, adoption=Adoption(1, -0.0, 2, 5)))
+    tell(service, study_of(service).study_id, new_id(), replace(whole, adoption=Adoption(1, -0.0, 2, 5)))
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)
 
@@ -228,10 +239,10 @@ def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Serv
 def test_an_archive_never_replaces_a_result(service: Service) -> None:
     """A trial that has another result here keeps it, and the import says so."""
     study_id, trial_id = study_of(service).study_id, new_id()
-    service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 80.0))
+    tell(service, study_id, trial_id, result("job-1", BETTER, 80.0))
     lines = list(service.archive.export())
     service.studies.delete(study_id)
-    service.ledger.tell(study_of(service).study_id, trial_id, result("job-1", BETTER, 81.0))
+    tell(service, study_of(service).study_id, trial_id, result("job-1", BETTER, 81.0))
 
     with pytest.raises(ResultConflict, match=trial_id):
         service.archive.take(lines)
@@ -375,7 +386,7 @@ def test_retention_lets_others_report_between_two_studies(database: Database, mo
     monkeypatch.setattr(retention, "rebuild", rebuild_after_a_report)
 
     def report(_seconds: float) -> None:
-        service.ledger.tell(fresh.study_id, new_id(), result("job-1", BETTER, 80.0))
+        tell(service, fresh.study_id, new_id(), result("job-1", BETTER, 80.0))
 
     removed = retention.Retention(database, Policy(max_age_s=3600.0), rest=report).apply()
 

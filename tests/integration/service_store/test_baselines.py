@@ -12,7 +12,18 @@ from ringtune.service.domain.summing import rebuild
 from ringtune.service.domain.values import Adoption, Study
 from ringtune.service.store import Database, migrate, reports, summaries
 from ringtune.tuner import Config, Phase
-from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, measure, new_id, result, study_of
+from tests.unit.service.domain.reported import (
+    BETTER,
+    DEFAULT,
+    KEY,
+    OTHER,
+    QUERY,
+    measure,
+    new_id,
+    result,
+    study_of,
+    tell,
+)
 
 POOR = DEFAULT.replace({"fusion_bytes": 64 << 10})
 LIMIT = 4.0
@@ -93,7 +104,7 @@ def test_a_job_has_one_baseline(service: Service, database: Database) -> None:
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)
 
-    stored = service.ledger.tell(study.study_id, new_id(), result("job-1", POOR, 300.0, phase=Phase.BASELINE))
+    stored = tell(service, study.study_id, new_id(), result("job-1", POOR, 300.0, phase=Phase.BASELINE))
 
     assert "quarantined" == stored.status
     assert stored.reason is not None
@@ -109,9 +120,9 @@ def test_paired_tests_over_different_baselines_are_apart(service: Service) -> No
     """The test of a job that began elsewhere says nothing of the default."""
     study = study_of(service)
     for number, baseline in ((1, DEFAULT), (2, POOR)):
-        service.ledger.tell(study.study_id, new_id(), result(f"job-{number}", baseline, phase=Phase.BASELINE))
+        tell(service, study.study_id, new_id(), result(f"job-{number}", baseline, phase=Phase.BASELINE))
         test = Adoption(0.1 * number, 0.1 * number - 0.01, 0.1 * number + 0.01, 8)
-        service.ledger.tell(study.study_id, new_id(), result(f"job-{number}", BETTER, 90.0, adoption=test))
+        tell(service, study.study_id, new_id(), result(f"job-{number}", BETTER, 90.0, adoption=test))
 
     evidence = service.recommendations.find(QUERY).evidence
 

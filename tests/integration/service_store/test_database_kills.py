@@ -25,7 +25,7 @@ from ringtune.service.errors import Unavailable
 from ringtune.service.store import Database, reports, summaries
 from tests.integration.service_store.crash_program import EarlyWriter
 from tests.integration.service_store.readiness import Readiness
-from tests.unit.service.domain.reported import BETTER, new_id, result, study_of
+from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
 
 CLIENTS = 8
 PER_KILL = 40
@@ -155,7 +155,7 @@ class Record:
 
     def _is_told(self, trial_id: str, told: ReportedResult) -> bool:
         try:
-            self.service.ledger.tell(self.study.study_id, trial_id, told)
+            tell(self.service, self.study.study_id, trial_id, told)
         except Unavailable:
             return False
         self.acknowledged.append(trial_id)

@@ -22,7 +22,7 @@ from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, Tr
 from ringtune.service.store import Database
 from ringtune.service.store.tables import trials
 from ringtune.tuner import search_space
-from tests.unit.service.domain.reported import BETTER, DEFAULT, measure, new_id, result, study_of
+from tests.unit.service.domain.reported import BETTER, DEFAULT, measure, new_id, result, study_of, tell
 
 DESIGN_LIMIT_S = 60.0
 
@@ -99,15 +99,15 @@ def test_a_job_that_comes_back_in_time_gets_a_new_token(service: Service, databa
     with pytest.raises(LeaseLost, match="token 1"):
         service.suggestions.renew(study_id, first.trial_id, "job-1", first.fencing_token, 60.0)
     assert 90.0 == service.suggestions.renew(study_id, first.trial_id, "job-1", 2, 90.0).expires_in_s
-    assert "late" == service.ledger.tell(study_id, first.trial_id, result("job-1", BETTER, fencing_token=1)).status
+    assert "late" == tell(service, study_id, first.trial_id, result("job-1", BETTER, fencing_token=1)).status
 
 
 def test_a_trial_with_a_result_is_over(service: Service) -> None:
     """It is neither asked for again nor released; neither is one that was reported without asking."""
     study_id, told = study_of(service).study_id, new_id()
     asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
-    service.ledger.tell(study_id, asked.trial_id, result("job-1", asked.config))
-    service.ledger.tell(study_id, told, result("job-1", asked.config))
+    tell(service, study_id, asked.trial_id, result("job-1", asked.config))
+    tell(service, study_id, told, result("job-1", asked.config))
 
     for trial_id in (asked.trial_id, told):
         with pytest.raises(TrialConflict, match="result"):

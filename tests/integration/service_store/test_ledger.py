@@ -21,7 +21,7 @@ from ringtune.service.errors import (
 from ringtune.service.store import Database, reports, summaries
 from ringtune.service.store.tables import trials
 from ringtune.tuner import Phase, VoidReason, search_space
-from tests.unit.service.domain.reported import BETTER, DEFAULT, new_id, result, study_of
+from tests.unit.service.domain.reported import BETTER, DEFAULT, new_id, result, study_of, tell
 
 LIMIT = Policy().max_speedup
 
@@ -36,12 +36,12 @@ def test_the_same_result_again_changes_nothing_and_another_is_a_conflict(service
     """A retry is answered `same`; another body under the same trial is refused, and the first stays."""
     study_id, trial_id = study_of(service).study_id, new_id()
 
-    first = service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 80.0))
-    again = service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 80.0))
+    first = tell(service, study_id, trial_id, result("job-1", BETTER, 80.0))
+    again = tell(service, study_id, trial_id, result("job-1", BETTER, 80.0))
 
     assert ("new", "same") == (first.status, again.status)
     with pytest.raises(ResultConflict, match=trial_id):
-        service.ledger.tell(study_id, trial_id, result("job-1", BETTER, 81.0))
+        tell(service, study_id, trial_id, result("job-1", BETTER, 81.0))
     assert [80.0] == [row["median_step_ms"] for row in rows_of(database, study_id)]
 
 
@@ -51,7 +51,7 @@ def test_many_callers_are_stored_once_each(service: Service, database: Database)
     told = [(new_id(), result(f"job-{n % 7}", BETTER, 80.0 + n)) for n in range(100)]
 
     with ThreadPoolExecutor(16) as pool:
-        statuses = list(pool.map(lambda item: service.ledger.tell(study_id, *item).status, told * 3))
+        statuses = list(pool.map(lambda item: tell(service, study_id, *item).status, told * 3))
 
     assert 100 == statuses.count("new")
     assert 200 == statuses.count("same")
@@ -66,8 +66,8 @@ def test_a_result_after_the_lease_is_kept_as_late(service: Service, database: Da
         connection.execute(update(trials).where(trials.c.trial_id == expired.trial_id).values(expires_unix_s=0.0))
 
     stored = {
-        asked.trial_id: service.ledger.tell(
-            study_id, asked.trial_id, result("job-1", asked.config, fencing_token=token)
+        asked.trial_id: tell(
+            service, study_id, asked.trial_id, result("job-1", asked.config, fencing_token=token)
         ).status
         for asked, token in ((expired, 1), (superseded, 7), (held, 1))
     }
@@ -81,7 +81,7 @@ def test_another_jobs_trial_cannot_be_reported(service: Service) -> None:
     asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
 
     with pytest.raises(TrialConflict, match="job-1"):
-        service.ledger.tell(study_id, asked.trial_id, result("job-2", asked.config))
+        tell(service, study_id, asked.trial_id, result("job-2", asked.config))
 
 
 def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Service, database: Database) -> None:
@@ -90,7 +90,7 @@ def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Servi
     honest = result("job-1", BETTER, 80.0)
     outside = DEFAULT.replace({"cycle_ms": 51.0})
     taken = new_id()
-    service.ledger.tell(study_id, taken, honest)
+    tell(service, study_id, taken, honest)
     batch = [
         (new_id(), honest),
         (new_id(), replace(honest, score_bytes_per_s=float("nan"))),
@@ -110,17 +110,17 @@ def test_what_cannot_be_true_is_refused_and_leaves_its_neighbours(service: Servi
     assert all(item.reason for item in stored if item.status not in {"new", "same"})
     assert 4 == len(rows_of(database, study_id))
     with pytest.raises(ImplausibleResult):
-        service.ledger.tell(study_id, *batch[1])
+        tell(service, study_id, *batch[1])
     with pytest.raises(OutsideSearchSpace, match="cycle_ms"):
-        service.ledger.tell(study_id, *batch[2])
+        tell(service, study_id, *batch[2])
 
 
 def test_what_is_unlike_the_jobs_own_baseline_is_quarantined(service: Service) -> None:
     """A step that is more than the limit away from the job's baseline is kept, and not used."""
     study = study_of(service)
-    service.ledger.tell(study.study_id, new_id(), result("job-1", phase=Phase.BASELINE))
+    tell(service, study.study_id, new_id(), result("job-1", phase=Phase.BASELINE))
 
-    stored = service.ledger.tell(study.study_id, new_id(), result("job-1", BETTER, 100.0 / (1.01 * (1 + LIMIT))))
+    stored = tell(service, study.study_id, new_id(), result("job-1", BETTER, 100.0 / (1.01 * (1 + LIMIT))))
 
     assert "quarantined" == stored.status
     assert "baseline" in str(stored.reason)
@@ -144,15 +144,15 @@ def test_an_unknown_study_is_named(service: Service) -> None:
     """Neither one result nor a batch goes to a study that is not there; one that was deleted is noticed."""
     study_id = study_of(service).study_id
     with pytest.raises(StudyNotFound, match="no study"):
-        service.ledger.tell("f" * 32, new_id(), result("job-1"))
+        tell(service, "f" * 32, new_id(), result("job-1"))
     with pytest.raises(StudyNotFound, match="no study"):
         service.ledger.tell_batch("f" * 32, [(new_id(), result("job-1"))])
 
-    service.ledger.tell(study_id, new_id(), result("job-1"))
+    tell(service, study_id, new_id(), result("job-1"))
     service.studies.delete(study_id)
 
     with pytest.raises(StudyNotFound):
-        service.ledger.tell(study_id, new_id(), result("job-1"))
+        tell(service, study_id, new_id(), result("job-1"))
 
 
 def test_what_is_derived_is_what_would_be_rebuilt(service: Service, database: Database) -> None:
@@ -188,7 +188,7 @@ def test_the_feed_has_every_result_once_and_in_order(service: Service) -> None:
     number = service.events.newest()
 
     with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(service.ledger.tell, study_id, new_id(), result(f"job-{n}")) for n in range(60)]
+        answers = [pool.submit(tell, service, study_id, new_id(), result(f"job-{n}")) for n in range(60)]
         while len(seen) < 60:
             events = service.events.since(number, limit=7)
             seen += [event.trial_id for event in events]

@@ -18,6 +18,7 @@ from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import reports, studies
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
+from tests.unit.service.domain.reported import tell
 
 SPACE = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
 FAST = default_config().replace({"cycle_ms": 0.3})
@@ -44,7 +45,7 @@ def measure(service: Service, study_id: str, configs: Sequence[tuple[Config, flo
     windows += [(config, ms, Phase.SEARCH) for config, ms in configs for _ in range(2)]
     for config, ms, phase in windows:
         result = ReportedResult(config, job_id, 1e9, StepTimes(ms, 0.1, ms), 20, phase=phase)
-        service.ledger.tell(study_id, str(uuid.uuid4()), result)
+        tell(service, study_id, str(uuid.uuid4()), result)
 
 
 def names_of(overview: Overview, order: str = "created", **wanted: str) -> list[str | None]:
@@ -121,7 +122,7 @@ def test_the_latest_result_first_is_the_column_that_is_shown(
             connection.execute(of_it)
             rebuild(connection, [some[name]], 4.0)
 
-    assert "quarantined" == service.ledger.tell(some["alpha"], str(uuid.uuid4()), absurd).status
+    assert "quarantined" == tell(service, some["alpha"], str(uuid.uuid4()), absurd).status
     for order, expected in (("activity", 1), ("-activity", -1)):
         items = overview.studies(Wanted(), order).items
         ages = [item.idle_s for item in items if item.idle_s is not None]

@@ -18,7 +18,7 @@ from ringtune.service.store import Database, migrate
 from ringtune.service.store.tables import queued_suggestions
 from ringtune.tuner import Config, SearchSpace, Value, search_space
 from tests.integration.service_store.test_leases import end_lease, wait_until
-from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, measure, new_id, result, study_of
+from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, measure, new_id, result, study_of, tell
 
 WIDE = search_space({}, DEFAULT)
 NO_CACHE = DEFAULT.replace({"response_cache": False})
@@ -58,7 +58,7 @@ def test_each_job_gets_configs_that_are_legal_for_it(service: Service, first_fix
         configs = [asked(service, study_id, space) for _ in range(12)]
         assert all(space.contains(config) for config in configs)
         assert len(set(configs)) > 6
-        told = [service.ledger.tell(study_id, new_id(), result("job-2", config)).status for config in configs]
+        told = [tell(service, study_id, new_id(), result("job-2", config)).status for config in configs]
         assert {"new"} == set(told)
     of_study = SearchSpace.from_json(service.studies.get(study_id).space)
     assert all(of_study.contains(asked(service, study_id)) for _ in range(12))

@@ -26,6 +26,7 @@ from tests.unit.service.domain.reported import (
     new_id,
     result,
     study_of,
+    tell,
 )
 
 Lie = Callable[[Service, str], None]
@@ -76,10 +77,10 @@ def test_one_job_gives_a_prior_and_a_second_confirms_it(service: Service) -> Non
 def test_a_baseline_that_comes_later_counts(service: Service) -> None:
     """Before it there is nothing to compare with; with it the config's earlier results are evidence."""
     study_id = study_of(service).study_id
-    service.ledger.tell(study_id, new_id(), result("job-1", BETTER, 80.0))
+    tell(service, study_id, new_id(), result("job-1", BETTER, 80.0))
     before = service.recommendations.find(QUERY)
 
-    service.ledger.tell(study_id, new_id(), result("job-1", phase=Phase.BASELINE))
+    tell(service, study_id, new_id(), result("job-1", phase=Phase.BASELINE))
 
     assert ("default", DEFAULT, False) == answer(before)
     assert ("exact", BETTER, True) == answer(service.recommendations.find(QUERY))
@@ -89,7 +90,7 @@ def test_who_has_nothing_to_compare_with_is_no_job_of_the_evidence(service: Serv
     """It measured the config, and no baseline."""
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)
-    service.ledger.tell(study.study_id, new_id(), result("job-2", BETTER, 80.0))
+    tell(service, study.study_id, new_id(), result("job-2", BETTER, 80.0))
 
     assert 1 == service.recommendations.find(QUERY).evidence.jobs
 
@@ -117,26 +118,26 @@ def test_where_nothing_beats_the_default_the_default_is_said(service: Service) -
 
 def praise_another(service: Service, study_id: str) -> None:
     """Report another config as very fast, many times and under many runs."""
-    service.ledger.tell(study_id, new_id(), result("liar", phase=Phase.BASELINE))
+    tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     for number in range(30):
         praised = replace(result("liar", OTHER, 25.0), run_id=f"run-{number}")
-        service.ledger.tell(study_id, new_id(), praised)
+        tell(service, study_id, new_id(), praised)
 
 
 def praise_with_tests(service: Service, study_id: str) -> None:
     """Report paired tests of another config, as precise as can be."""
-    service.ledger.tell(study_id, new_id(), result("liar", phase=Phase.BASELINE))
+    tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     for number in range(30):
         test = Adoption(3.0, 2.999, 3.001, 1000)
-        service.ledger.tell(study_id, new_id(), replace(result("liar", OTHER, adoption=test), run_id=f"run-{number}"))
+        tell(service, study_id, new_id(), replace(result("liar", OTHER, adoption=test), run_id=f"run-{number}"))
 
 
 def blame_the_best(service: Service, study_id: str) -> None:
     """Report the recommended config as very slow."""
-    service.ledger.tell(study_id, new_id(), result("liar", phase=Phase.BASELINE))
+    tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     for number in range(30):
         test = Adoption(-0.7, -0.71, -0.69, 1000)
-        service.ledger.tell(study_id, new_id(), replace(result("liar", BETTER, adoption=test), run_id=f"run-{number}"))
+        tell(service, study_id, new_id(), replace(result("liar", BETTER, adoption=test), run_id=f"run-{number}"))
 
 
 def report_absurd_scores(service: Service, study_id: str) -> None:
@@ -147,17 +148,17 @@ def report_absurd_scores(service: Service, study_id: str) -> None:
         result("liar", OTHER, adoption=Adoption(1e6, 1e5, 1e7, 5)),
         result("liar", OTHER, adoption=Adoption(0.1, -0.9999999999999999, 1e300, 5)),
     ]
-    service.ledger.tell(study_id, new_id(), result("liar", phase=Phase.BASELINE))
+    tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     stored = service.ledger.tell_batch(study_id, [(new_id(), item) for item in absurd * 10])
     assert {"quarantined"} == {item.status for item in stored}
 
 
 def support_the_second(service: Service, study_id: str) -> None:
     """Praise the config that two honest jobs measured as good, but not as the best."""
-    service.ledger.tell(study_id, new_id(), result("liar", phase=Phase.BASELINE))
+    tell(service, study_id, new_id(), result("liar", phase=Phase.BASELINE))
     test = Adoption(3.0, 2.999, 3.001, 1000)
     for _ in range(30):
-        service.ledger.tell(study_id, new_id(), result("liar", OTHER, adoption=test))
+        tell(service, study_id, new_id(), result("liar", OTHER, adoption=test))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +198,7 @@ def test_who_comes_first_does_not_say_what_is_believed(service: Service) -> None
 
     assert ("exact", config, False) == answer(service.recommendations.find(QUERY))
     with pytest.raises(OutsideSearchSpace):
-        service.ledger.tell(first.study_id, new_id(), result("job-1", BETTER.replace({"allreduce_algorithm": "a b"})))
+        tell(service, first.study_id, new_id(), result("job-1", BETTER.replace({"allreduce_algorithm": "a b"})))
 
 
 def test_a_lie_that_a_second_job_tests_is_over(service: Service) -> None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Studies and results as jobs would report them."""
 
+import asyncio
 import uuid
 
 from ringtune.service.domain import Service
-from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Study, StudyKey
+from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Stored, Study, StudyKey
 from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
 
 HARDWARE, MODEL = "a" * 64, "b" * 64
@@ -48,6 +49,11 @@ def result(
         adoption=adoption,
         fencing_token=fencing_token,
     )
+
+
+def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -> Stored:
+    """Report a result, and return once it is durable, or raise what the service says; in a thread of any kind."""
+    return asyncio.run(service.ledger.tell(study_id, trial_id, told))
 
 
 def measure(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:

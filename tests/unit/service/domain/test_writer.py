@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Group commit: many callers, few transactions, each answered after its own."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -220,6 +221,38 @@ def test_a_caller_does_not_wait_for_ever(writer_with: MakeWriter) -> None:
         writer.store([submission(0)])
 
     gate.opened.set()
+
+
+def test_a_coroutine_waits_no_longer_than_a_thread(writer_with: MakeWriter, database: Database) -> None:
+    """Nor does it take the writer along: what was accepted is stored, and so is what comes after it."""
+    gate = Gate("begun")
+    writer = writer_with(gate, timeout_s=0.01)
+
+    with pytest.raises(StoreUnavailable, match="again"):
+        asyncio.run(writer.store_async([submission(0)]))
+    gate.opened.set()
+    patient = writer_with()
+
+    assert [Stored("1", "new")] == asyncio.run(patient.store_async([submission(1)]))
+    writer.close()
+    assert 2 == stored_count(database)
+
+
+def test_many_coroutines_share_a_commit(writer_with: MakeWriter) -> None:
+    """As threads do; each gets its own outcome."""
+    gate = Gate("begun")
+    writer = writer_with(gate)
+
+    async def scenario() -> list[list[Outcome]]:
+        first = asyncio.ensure_future(writer.store_async([submission(0)]))
+        await asyncio.to_thread(gate.reached.wait, LIMIT_S)
+        rest = [asyncio.ensure_future(writer.store_async([submission(number)])) for number in range(1, 6)]
+        await asyncio.sleep(0)
+        gate.opened.set()
+        return await asyncio.gather(first, *rest)
+
+    assert [[Stored(str(number), "new")] for number in range(6)] == asyncio.run(scenario())
+    assert 2 == gate.passed.count("committed")
 
 
 def test_when_the_database_is_away_all_of_the_group_are_told(writer_with: MakeWriter, database: Database) -> None:

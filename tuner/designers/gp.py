@@ -129,8 +129,11 @@ class GaussianProcessDesigner:
 
     def _best(self) -> Config:
         """Return the measured config with the best posterior mean."""
-        measured = [trial.config for trial in self._trials if trial.is_conclusive]
+        measured = self._measured()
         return measured[int(np.argmin(self.predict(measured).mean_log_step_ms))]
+
+    def _measured(self) -> list[Config]:
+        return [trial.config for trial in self._trials if trial.is_conclusive]
 
     def _observed(self, samples: Sequence[Sample], prior: Prior | None) -> Observations:
         y = np.array([math.log(sample.step_times.median) for sample in samples])
@@ -142,7 +145,7 @@ class GaussianProcessDesigner:
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
-        measured = [trial.config for trial in self._trials if trial.is_conclusive]
+        measured = self._measured()
         points = self._points(measured, self._prior)
         normals = rng.standard_normal((DRAWS, len(measured)))
         candidates = self._candidates(process, measured, rng)
@@ -177,12 +180,14 @@ class GaussianProcessDesigner:
         return [config for config in dict.fromkeys(configs) if config not in tried]
 
     def _points(self, configs: Sequence[Config], prior: Prior | None) -> Points:
-        """Return the configs encoded, with the prior's trend about that of the baseline."""
+        """Return the configs encoded, with the prior's trend about that of the best measured config, capped as y is."""
         x = self._space.encode_all(configs)
         if prior is None:
             return Points.without_trend(x)
-        expected = prior.log_step_ms([self._trials[0].config, *configs], self._trials)
-        return Points(x, np.clip(expected[1:] - expected[0], -WORST_OVER_BEST, WORST_OVER_BEST))
+        measured = self._measured()
+        expected = prior.log_step_ms([*measured, *configs], self._trials)
+        trend = expected[len(measured) :] - expected[: len(measured)].min()
+        return Points(x, np.clip(trend, -WORST_OVER_BEST, WORST_OVER_BEST))
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))

@@ -129,6 +129,23 @@ def test_what_is_always_wrong_is_as_good_to_know() -> None:
     assert true_ranks(designer.suggest().config) < 0.02
 
 
+def test_a_prior_tells_good_configs_apart_however_poor_the_baseline_is() -> None:
+    """One that is ten times as slow as they are does not set the scale of what is expected."""
+
+    def steep(config: Config) -> float:
+        return engine_like_surface(config) + (2.3 if config["fusion_bytes"] == 0 else 0.0)
+
+    rng = np.random.default_rng(7)
+    unseen = [config for config in (SPACE.random(rng) for _ in range(100)) if config["fusion_bytes"] != 0]
+    configs = [poor_baseline(), default_config()]
+    designer = GaussianProcessDesigner(SPACE, 0, [KnownSurface(steep)])
+
+    designer.update([measured_trial(i, config, [math.exp(steep(config))]) for i, config in enumerate(configs)])
+    predicted = designer.predict(unseen).mean_log_step_ms
+
+    assert np.corrcoef(predicted, [steep(config) for config in unseen])[0, 1] > 0.8
+
+
 def test_of_two_priors_the_samples_choose() -> None:
     """Whichever comes first."""
     true, false = KnownSurface(engine_like_surface), KnownSurface(unrelated)

@@ -26,7 +26,7 @@ from ringtune.submissions import world_of
 from ringtune.tuner import RunSettings, SearchSpace, default_config, engine_parameters, make_designer, open_log
 from ringtune.tuner.records import RunRecord, SampleRecord
 
-from .training import TrainingSteps
+from .training import COMPUTING, TrainingSteps
 
 STEPS_PER_WINDOW = 10
 FIRST_STEPS = 50
@@ -102,7 +102,7 @@ def main() -> None:
     folder, pairs, block_s = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     url = sys.argv[4] if len(sys.argv) > 4 else None
     hvd.init()
-    training = TrainingSteps()
+    training = TrainingSteps(COMPUTING)
     usual_ms = median(training.run(FIRST_STEPS))
     windows = agree(world_of(global_process_set), max(1, round(1e3 * block_s / usual_ms / STEPS_PER_WINDOW)))
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)

@@ -1,29 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks' jobs train: a model of many small tensors, whose steps are short."""
+"""What the benchmarks' jobs train: small models, whose steps communicate or compute."""
 
 import time
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
 import ringtune.torch as hvd
 
-LAYERS, WIDTH, BATCH_SIZE = 24, 96, 16
+LAYERS = 24
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a step computes.
+
+    Attributes:
+        width: Of each of the layers; a layer has two gradients, the larger with 4 * width ** 2 bytes.
+        batch_size: Of each rank.
+    """
+
+    width: int
+    batch_size: int
+
+
+COMMUNICATING = Size(width=96, batch_size=16)
+"""Steps of some milliseconds, of which most is communication."""
+COMPUTING = Size(width=512, batch_size=64)
+"""Steps of some tens of milliseconds, of which most is the model."""
 
 
 class TrainingSteps:
-    """Steps of a job on this rank, which has begun: gradients of 48 tensors, of 36 KiB and less."""
+    """Steps of a job on this rank, which has begun."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: Size) -> None:
         """Make the model, the same on each rank."""
         torch.set_num_threads(1)
         torch.manual_seed(0)
-        layers = (layer for _ in range(LAYERS) for layer in (nn.Linear(WIDTH, WIDTH), nn.ReLU()))
+        layers = (layer for _ in range(LAYERS) for layer in (nn.Linear(size.width, size.width), nn.ReLU()))
         self._model = nn.Sequential(*layers)
         self._optimizer = hvd.DistributedOptimizer(
             torch.optim.SGD(self._model.parameters(), lr=1e-3), named_parameters=self._model.named_parameters()
         )
-        self._inputs = torch.randn(BATCH_SIZE, WIDTH)
+        self._inputs = torch.randn(size.batch_size, size.width)
 
     def run(self, steps: int) -> list[float]:
         """Run so many steps and return how long each took, milliseconds."""

@@ -23,7 +23,7 @@ from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.tuner import Result
 
-from .training import TrainingSteps
+from .training import COMMUNICATING, TrainingSteps
 
 LOOK_STEPS = 25
 """Between two looks at whether the tuner has decided: all ranks end after the same step."""
@@ -49,7 +49,7 @@ def tune(most_steps: int) -> None:
     ringtune.callbacks.add(decided)
     hvd.init()
     world = world_of(global_process_set)
-    training = TrainingSteps()
+    training = TrainingSteps(COMMUNICATING)
     steps = 0
     is_decided = False
     while steps < most_steps and not is_decided:
@@ -65,7 +65,7 @@ def compare(configs: Mapping[str, Mapping[str, Any]], rounds: int, window_ms: fl
     """Train under each config once in each round, in an order drawn anew; every rank draws the same."""
     hvd.init()
     world = world_of(global_process_set)
-    training = TrainingSteps()
+    training = TrainingSteps(COMMUNICATING)
     training.run(FIRST_STEPS)
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
     found: dict[str, list[float]] = {name: [] for name in configs}

@@ -13,6 +13,7 @@ several would seem better than it is.
 import argparse
 import json
 import random
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ POOR_BASELINE = "fusion_bytes=0,cycle_ms=5"
 LONG, SAME_KEY, OTHER_LAYOUT = 20, 5, 10
 """Samples."""
 RANKS, OTHER_RANKS = 2, 3
+FILE_WIDTH = 200
+"""Columns of a table that goes into a file."""
 MOST_STEPS = 20_000
 """A job ends when its tuner has decided, long before."""
 
@@ -131,7 +134,7 @@ def main() -> None:
                 best, over = beside_the_best(found, title)
                 row = (f"{title}, {ranks} ranks", job.began_with, str(job.samples), job.verdict, best)
                 table.add_row(*row, _percent(over), _percent(beside_the_best(found, "default")[1]))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
 
 
 def _percent(interval: Interval) -> str:

@@ -23,6 +23,8 @@ from ringtune.service.domain.archive_seal import Seal
 from tests.contract.service.applications import ADMIN_SECRET, application, bearer
 from tests.contract.service.requests import RUN_RECORDS, STUDY_BODY, UUIDS, result_body
 
+LIMIT_S = 120.0
+"""Of a request: a busy machine is no finding."""
 LINES = "application/x-ndjson"
 ENDLESS = "/v1/events"
 SHORT_CASES = 2_000
@@ -45,7 +47,10 @@ class Known:
 def description_of(app: FastAPI) -> Any:
     """Return the description, as the application itself gives it."""
     config = schemathesis.Config.from_dict(
-        {"checks": {"positive_data_acceptance": {"expected-statuses": [str(status) for status in DOMAIN_SAYS]}}}
+        {
+            "request-timeout": LIMIT_S,
+            "checks": {"positive_data_acceptance": {"expected-statuses": [str(status) for status in DOMAIN_SAYS]}},
+        }
     )
     return schemathesis.openapi.from_asgi("/openapi.json", app, headers=bearer(ADMIN_SECRET), config=config)
 

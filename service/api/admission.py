@@ -29,11 +29,13 @@ class Admission:
         places: How many there are.
         taken: How many have a request at work.
         arriving: Writes that were read from their connections and that nobody has begun to work on.
+        what: They are for.
     """
 
     places: int
     taken: int = 0
     arriving: int = 0
+    what: str = "requests"
 
     @property
     def is_full(self) -> bool:
@@ -47,7 +49,7 @@ class Admission:
 
     def refusal(self) -> Overloaded:
         """Return what those are told for whom no place is free."""
-        return Overloaded(f"{self.places} requests are at work; nothing was done with this one; try again")
+        return Overloaded(f"{self.places} {self.what} are at work; nothing was done with this one; try again")
 
     def expect(self, scope: Scope) -> None:
         """Count a write that somebody is about to work on."""

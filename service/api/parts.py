@@ -29,6 +29,7 @@ Responses: TypeAlias = dict[int | str, dict[str, Any]]
 """What a route may answer besides, for OpenAPI."""
 LOOKING_THREADS = 6
 """Fewer than the database has connections: whoever writes finds one."""
+EXPORTS = 2
 HEALTH_THREADS = 2
 """Of their own, so that health is answered while all others are busy."""
 
@@ -44,6 +45,7 @@ class Parts:
         cache: Encoded recommendations.
         listeners: Clients of the events.
         admission: The places for requests at work.
+        exports: The places for exports on their way: they are fewer than the database has connections.
         ids: The requests' names.
         ending: Set when the process is asked to end: replies that last end then.
         health_threads: Bounds the threads of health checks.
@@ -56,6 +58,7 @@ class Parts:
     cache: RecommendationCache
     listeners: Listeners
     admission: Admission
+    exports: Admission = field(default_factory=lambda: Admission(EXPORTS, what="exports"))
     ids: IdSource = field(default_factory=IdSource)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     health_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(HEALTH_THREADS))

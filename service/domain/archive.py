@@ -8,7 +8,7 @@ its runs; the last line seals them. Leases, tokens and the audit stay where they
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -60,7 +60,7 @@ class Archive:
         self._box = box
         self._policy = policy
 
-    def export(self) -> Iterator[str]:
+    def export(self) -> Generator[str, None, None]:
         """Yield lines without their ends, as of one moment, a few rows in memory at a time."""
         seal = Seal()
         with self._database.reading() as connection:

@@ -1,22 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """`GET /v1/export` and `POST /v1/import`: everything, as JSON Lines."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import asdict
 
+import structlog
+from anyio import CancelScope, fail_after
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from ringtune.service import schemas
 from ringtune.service.api.access import needs
-from ringtune.service.api.parts import ServiceDep
+from ringtune.service.api.admission import Admission
+from ringtune.service.api.parts import PartsDep, ServiceDep
+from ringtune.service.api.problems import send_problem
 from ringtune.service.api.refusals import UnreadableBodyError, UnsupportedMediaTypeError
 
 MEDIA_TYPE = "application/x-ndjson"
 LINES = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 LINES_PER_PART = 500
+READER_S = 30.0
+"""How long the reader of an export may take nothing."""
 
 router = APIRouter(tags=["operators"])
 
@@ -27,9 +35,9 @@ router = APIRouter(tags=["operators"])
     response_class=StreamingResponse,
     responses={200: {"description": "JSON Lines; `POST /v1/import` takes them.", "content": LINES}},
 )
-def export_everything(service: ServiceDep) -> StreamingResponse:
+def export_everything(service: ServiceDep, parts: PartsDep) -> StreamingResponse:
     """Return all studies and results. Tokens are not in it."""
-    return StreamingResponse(_parts(service.archive.export()), media_type=MEDIA_TYPE)
+    return _Export(_joined(service.archive.export()), parts.exports)
 
 
 @router.post(
@@ -49,13 +57,43 @@ async def import_everything(request: Request, service: ServiceDep) -> schemas.Im
     return schemas.Imported(**asdict(taken))
 
 
-def _parts(lines: Iterator[str]) -> Iterator[str]:
+class _Export(StreamingResponse):
+    """An export on its way: it holds a connection to the database, so there are few, and none waits for ever."""
+
+    def __init__(self, content: Generator[str, None, None], places: Admission) -> None:
+        super().__init__(content, media_type=MEDIA_TYPE)
+        self._content = content
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send all of it; 503 without a place, and a broken connection for who takes nothing for `READER_S`."""
+        if self._places.is_full:
+            await send_problem(self._places.refusal(), scope, receive, send)
+            return
+
+        async def send_in_time(message: Message) -> None:
+            with fail_after(READER_S):
+                await send(message)
+
+        self._places.taken += 1
+        try:
+            await super().__call__(scope, receive, send_in_time)
+        except TimeoutError:  # who returns before the end has the connection broken off
+            structlog.get_logger().warning("export_abandoned", detail=f"its reader took nothing for {READER_S:g} s")
+        finally:
+            self._places.taken -= 1
+            with CancelScope(shield=True):
+                await run_in_threadpool(self._content.close)
+
+
+def _joined(lines: Generator[str, None, None]) -> Generator[str, None, None]:
     """Join lines, for one at a time would cost a switch of threads each."""
-    part: list[str] = []
-    for line in lines:
-        part.append(line.rstrip("\n"))
-        if len(part) == LINES_PER_PART:
+    with closing(lines):
+        part: list[str] = []
+        for line in lines:
+            part.append(line.rstrip("\n"))
+            if len(part) == LINES_PER_PART:
+                yield "\n".join(part) + "\n"
+                part = []
+        if part:
             yield "\n".join(part) + "\n"
-            part = []
-    if part:
-        yield "\n".join(part) + "\n"

@@ -66,11 +66,15 @@ def trace_table(launches: Launches) -> Table:
     """Return the median over rounds of a step's parts in each way, and of the engine's laps."""
     table = Table("ms per step", *launches)
     for part in dict.fromkeys(part for found in launches.values() for part in found[0]):
-        values = [[each[part] for each in found if part in each] for found in launches.values()]
-        medians = [median(each) if each else 0.0 for each in values]
+        medians = [median_of(part, found) for found in launches.values()]
         if max(medians) >= LEAST_MS:
             table.add_row(part.replace("_", " "), *(f"{value:.2f}" if value else "" for value in medians))
     return table
+
+
+def median_of(part: str, found: Sequence[Mapping[str, float]]) -> float:
+    """Return a part's median over launches; 0 where the way has no such part."""
+    return median(each.get(part, 0.0) for each in found)
 
 
 def main() -> None:

@@ -21,6 +21,8 @@ PATIENCE = 10.0
 """A designer that does not use its time, for it waits for something or for a processor, has so many times as long."""
 POLL_S = 0.25
 """How late a designer is noticed that has used up its time."""
+LONGEST_LOOK_S = 1.0
+"""What counts of the time between two looks: in the rest of it the process was stopped."""
 
 
 class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
@@ -130,7 +132,7 @@ class GuardedDesigner:
                 answer, error = answers.get(timeout=min(POLL_S, self._deadline_s))
                 break
             except queue.Empty:
-                if thinking.is_too_long:
+                if thinking.is_too_long():
                     reason = f"designer {self.name} did not answer within {self._deadline_s:g} s"
                     raise DesignerFailed(reason) from None
         if isinstance(error, DesignerFailed):
@@ -168,17 +170,20 @@ class _Thinking:
 
     def __init__(self, deadline_s: float) -> None:
         self._deadline_s = deadline_s
-        self._latest_s = time.monotonic() + PATIENCE * deadline_s
+        self._patience_s = PATIENCE * deadline_s
+        self._looked_s = time.monotonic()
         self._clock: int | None = None
 
     def begin(self) -> None:
         """Begin, in the thread that thinks."""
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
 
-    @property
     def is_too_long(self) -> bool:
-        """Whether the thread has used up its time, or does not use it; from any thread."""
-        if time.monotonic() >= self._latest_s:
+        """Return whether the thread has used up its time, or does not use it; to be called now and then."""
+        now_s = time.monotonic()
+        self._patience_s -= min(now_s - self._looked_s, LONGEST_LOOK_S)
+        self._looked_s = now_s
+        if self._patience_s <= 0:
             return True
         try:
             return self._clock is not None and time.clock_gettime(self._clock) >= self._deadline_s

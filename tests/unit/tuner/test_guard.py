@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the guard around designers."""
 
+import itertools
 import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,6 +87,28 @@ def test_a_designer_that_waits_for_a_processor_has_not_failed() -> None:
         return suggestion
 
     assert suggestion == guarded(late, deadline_s=1.0).advise(TRIALS, MEASURED).suggestion
+
+
+def test_a_job_that_was_stopped_meanwhile_has_a_designer_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an hour between two looks at the clock a second counts."""
+    suggestion = Suggestion(default_config())
+    begun, looked_again = threading.Event(), threading.Event()
+    clock, looks = time.monotonic, itertools.count()
+
+    def stopped_once() -> float:
+        is_stopped = begun.is_set()
+        if is_stopped and next(looks) == 1:
+            looked_again.set()
+        return clock() + (3600.0 if is_stopped else 0.0)
+
+    def suggest() -> Suggestion:
+        begun.set()
+        looked_again.wait(GENEROUS_S)
+        return suggestion
+
+    monkeypatch.setattr(time, "monotonic", stopped_once)
+
+    assert suggestion == guarded(suggest, deadline_s=5.0).advise(TRIALS, MEASURED).suggestion
 
 
 def test_a_designer_that_computes_without_end_has_failed() -> None:

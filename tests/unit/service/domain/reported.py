@@ -3,6 +3,7 @@
 
 import asyncio
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Stored, Study, StudyKey
@@ -52,8 +53,9 @@ def result(
 
 
 def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -> Stored:
-    """Report a result, and return once it is durable, or raise what the service says; in a thread of any kind."""
-    return asyncio.run(service.ledger.tell(study_id, trial_id, told))
+    """Report a result, and return once it is durable, or raise what the service says; within a running loop, too."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, service.ledger.tell(study_id, trial_id, told)).result()
 
 
 def measure(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:

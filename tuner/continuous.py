@@ -75,7 +75,7 @@ class ContinuousTuning:
         observer: Observer,
         *,
         rest: Callable[[float], object],
-        on_decision: Callable[[], None],
+        on_decision: Callable[[Result], None],
         clock: Clock = time.monotonic,
     ) -> None:
         """Prepare; nothing is measured before `run`.
@@ -85,7 +85,7 @@ class ContinuousTuning:
             log: Takes the records; the caller closes it.
             observer: Shows all runs to people.
             rest: Waits so many seconds, less when the job ends.
-            on_decision: Called after each run that came to one, before the watch begins.
+            on_decision: Takes each decision, in force by then, before the watch over it begins.
             clock: Seconds, monotonic.
         """
         self._ask = ask
@@ -165,7 +165,7 @@ class ContinuousTuning:
 
     def _concluded(self, question: Question, result: Result) -> Result:
         if result.is_complete:
-            self._on_decision()
+            self._on_decision(result)
         if result.adopted and result.baseline == question.target.baseline():
             self._gains[result.config] = result
         return result

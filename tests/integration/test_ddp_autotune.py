@@ -22,6 +22,7 @@ SCENARIOS = (
     "refused",
     "uneven",
     "tuned",
+    "watched",
     "remembered",
     "ends_before_the_tuner",
 )
@@ -106,6 +107,17 @@ def test_a_job_is_tuned_to_the_end(played: Sequence[Finished], folder: Path) -> 
     assert run.adoption is not None
     assert run.result is not None
     assert re.search(r"adopted: |keeping default: ", played[0].stderr), played[0].text
+
+
+def test_a_decision_is_watched(played: Sequence[Finished], folder: Path) -> None:
+    """Slower steps call it into question on all ranks at the same step; what follows is a run of its own in the log."""
+    first, second = (re.findall(r"answered after .*", finished.stdout) for finished in played)
+    assert 1 == len(first), played[0].text
+    assert first == second
+    runs = read_log(folder / f"{LOG}.watched").runs
+    assert len(runs) >= 2
+    assert all(run.result is not None for run in runs[:2])
+    assert "is called into question" in played[0].stderr, played[0].text
 
 
 def test_what_was_found_is_kept_for_the_next_job(played: Sequence[Finished], folder: Path) -> None:

@@ -20,6 +20,7 @@ from ringtune.tuner import (
     KeepingLog,
     Prior,
     Question,
+    Result,
     RunSettings,
     SearchSpace,
     SpaceError,
@@ -238,7 +239,7 @@ class _TuningJob:
         step_s = self._facts.state().run.step_s
         return Moment(self._world.engine.counters()["steps"], None if step_s is None else step_s * 1e3)
 
-    def _keep(self) -> None:
+    def _keep(self, _: Result) -> None:
         self._memory.keep(self._log.finished_run())
 
     def _question(self, earlier: Sequence[Trial]) -> Question:

@@ -8,8 +8,6 @@ import resource
 import sys
 import time
 import weakref
-from collections.abc import Callable
-from contextlib import nullcontext
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -24,39 +22,18 @@ from torch.nn.parallel import DistributedDataParallel
 from ringtune.ddp import DdpTuner, autotune, follower, tuning_thread
 from ringtune.ddp.buckets import BucketSizes
 from ringtune.ddp.control import ControlGroup
-from ringtune.ddp.follower import ROUND_STEPS, Follower
+from ringtune.ddp.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower
 from ringtune.ddp.reducers import Rebuild, bucket_sizes
 from ringtune.ddp.rounds import digest_of
 from ringtune.ddp.target import Exchange
 from ringtune.errors import MismatchError
+from ringtune.tuner import continuous, watch
+from tests.integration.ddp_training import Branches, train, wrapped
 from tests.integration.plain_rank import say
 
 RANK, LOG = int(sys.argv[1]), sys.argv[4]
-WIDTH = 32
 LIMIT_S = 240.0
 SIZES = [BucketSizes(9_000, 9_000), BucketSizes(1_000_000, 4_000), BucketSizes(100, 100), BucketSizes(20_000, 5_000)]
-
-
-class Branches(torch.nn.Module):
-    """A stack of layers and two branches, of which a step may use either."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stack = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH) for _ in range(6)))
-        self.branches = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(2))
-
-    def forward(self, inputs: torch.Tensor, uses: tuple[int, ...] = (0, 1)) -> torch.Tensor:
-        """Return what the branches in `uses` make of the stack's output."""
-        outputs = torch.tanh(self.stack(inputs))
-        for index in uses:
-            outputs = outputs + self.branches[index](outputs)
-        return outputs
-
-
-def wrapped(**options: Any) -> DistributedDataParallel:
-    """Return the model under DDP, of several buckets, with equal weights in every call and on every rank."""
-    torch.manual_seed(3)
-    return DistributedDataParallel(Branches(), **{"bucket_cap_mb": 0.01, **options})
 
 
 def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange]:
@@ -71,29 +48,6 @@ def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange]:
     )
     mine.follow(model)
     return mine, exchange
-
-
-def train(model: DistributedDataParallel, steps: int, *, passes: int = 1, begins_with: int | None = None,
-          uses: Any = None, before: Callable[[int], None] = lambda _: None) -> list[torch.Tensor]:  # fmt: skip
-    """Train some steps on this rank's rows and return every step's gradients.
-
-    Only the last of a step's passes is synchronised; the first step may have another number of them.
-    """
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    gradients: list[torch.Tensor] = []
-    for step in range(steps):
-        before(step)
-        optimizer.zero_grad()
-        wanted = begins_with if step == 0 and begins_with is not None else passes
-        for number in range(wanted):
-            generator = torch.Generator().manual_seed(100 * step + 10 * number + RANK)
-            inputs = torch.randn(4, WIDTH, generator=generator)
-            used = (0, 1) if uses is None else uses(step, number)
-            with nullcontext() if number == wanted - 1 else model.no_sync():
-                model(inputs, used).square().mean().backward()
-        gradients += [p.grad.clone() for p in model.parameters() if p.grad is not None]
-        optimizer.step()
-    return gradients
 
 
 def bucket_bytes(model: DistributedDataParallel) -> list[int]:
@@ -188,13 +142,14 @@ def many() -> None:
     assert len(calls) == len(bucket_bytes(model)) > 1, (calls, bucket_bytes(model))
 
 
-def steps_until(tuner: DdpTuner, model: DistributedDataParallel) -> int:
-    """Train until the tuner has finished; return the number of steps, which is the same on every rank."""
+def steps_until(tuner: DdpTuner, model: DistributedDataParallel, *, finished: bool = True, delay_s: float = 0.0) -> int:
+    """Train until the tuner has finished, or has not; return the number of steps, which is the same on every rank."""
     end_s = time.monotonic() + LIMIT_S
     for step in count(1):
-        train(model, 1)
-        if tuner.is_finished or time.monotonic() > end_s:
+        train(model, 1, before=lambda _: time.sleep(delay_s))
+        if tuner.is_finished is finished:
             return step
+        assert time.monotonic() < end_s, (step, tuner.is_finished)
     raise AssertionError
 
 
@@ -208,9 +163,28 @@ def tuned() -> None:
     if tuner.result is not None:
         assert tuner.result.is_complete, tuner.result
         assert BucketSizes.from_config(tuner.result.config) == bucket_sizes(model), (tuner.result, tuner.config)
-    train(model, 4)
+    decided = bucket_sizes(model)
+    tuner.close()
+    train(model, 3 * RESTING_ROUND_STEPS)
+    assert tuner.is_finished
+    assert decided == bucket_sizes(model)
     assert [] == [hook for hook in model._forward_pre_hooks.values() if "before" in str(hook)]
     say(f"ended after {steps} steps with {dict(tuner.config or {})}")
+
+
+def watched() -> None:
+    """Where steps have become slower the question is asked anew, and answered, after the same steps everywhere."""
+    model = wrapped()
+    with (
+        patch.object(watch, "LOOK_EVERY_S", 0.01),
+        patch.object(continuous, "BACK_OFF_S", 0.0),
+        autotune(model, log=f"{LOG}.watched", max_samples=3, warmup_steps=5, steps_per_sample=5) as tuner,
+    ):
+        answered = steps_until(tuner, model)
+        train(model, 800)  # what is usual now
+        asked = steps_until(tuner, model, finished=False, delay_s=0.02)
+        again = steps_until(tuner, model, delay_s=0.02)
+        say(f"answered after {answered} steps, asked after {asked}, answered after {again}: {dict(tuner.config or {})}")
 
 
 def remembered() -> None:

@@ -13,6 +13,7 @@ from ringtune.tuner import (
     ContinuousTuning,
     Phase,
     Question,
+    Result,
     RunSettings,
     Trial,
     TuningRun,
@@ -134,7 +135,7 @@ def tune_for(
         if target.now_s > hours * HOUR_S:
             target._disturbances = Disturbances(closes_after_windows=0)
 
-    def keep() -> None:
+    def keep(_: Result) -> None:
         job.kept += {record.run_id for record in log.finished_run()}
 
     tuning = ContinuousTuning(ask, log, job.observer, rest=rest, on_decision=keep, clock=target.clock)

@@ -2,9 +2,10 @@
 """The training thread's side of tuning, on every rank: counts steps, joins the rounds, and changes the buckets.
 
 A *step* is a backward pass that synchronised gradients; it ends where the next forward pass begins. All ranks do the
-same ones, so they count alike, and what a round of step s says holds on all of them from step s + ROUND_STEPS on. By
-then every rank has joined that round and trained on: nobody waits for it. A change of buckets is voted on: each rank
-builds its new reducer, and only where all could do so does it come in force, otherwise nowhere.
+same ones, so they count alike, and what a round says holds on all of them from the step of the next round on. By
+then every rank has joined it and trained on: nobody waits for it. A change of buckets is voted on: each rank builds its
+new reducer, and only where all could do so does it come in force, otherwise nowhere. Rounds are rare while the tuner
+tries nothing, and has only an eye on its decision.
 """
 
 import time
@@ -26,13 +27,16 @@ from .windows import StepEnd
 
 ROUND_STEPS = 2
 """How far ahead a switch is agreed: a step for the round, one to spare where its thread found no free core."""
+RESTING_ROUND_STEPS = 32
+"""The same while a decision is in force, a multiple of it: a round costs every rank some tens of microseconds."""
 
 
 class Follower:
-    """One model on one rank. Used from the thread that trains; `is_over` and `sizes` from any.
+    """One model on one rank. Used from the thread that trains; what has a name without `_` from any.
 
     Attributes:
         sizes: The sizes of the buckets in force.
+        is_settled: Whether they are a decision, and nothing is tried; it changes at the same step on every rank.
         is_over: Whether the buckets stay as they are from now on; it turns true at the same step on every rank.
     """
 
@@ -64,6 +68,7 @@ class Follower:
         self._epoch = 0
         self._backward_mode: bool | None = None  # of the model at the forward pass whose backward pass has begun
         self.sizes = sizes
+        self.is_settled = False
         self.is_over = False
 
     def follow(self, model: DistributedDataParallel) -> None:
@@ -109,7 +114,8 @@ class Follower:
         self._step += 1
         if self._exchange is not None:
             self._exchange.put(StepEnd(self._step, time.monotonic(), self._epoch))
-        if self._step % ROUND_STEPS:
+        is_resting = self.is_settled and not self.is_over
+        if self._step % (RESTING_ROUND_STEPS if is_resting else ROUND_STEPS):
             return
         try:
             self._join_round(model, control)
@@ -147,6 +153,7 @@ class Follower:
         assert wish is not None  # rank 0 has one in every round
         if wish.epoch > self._epoch:
             self._switch(model, control, wish)
+        self.is_settled = wish.is_decision
         if wish.is_last:
             self._finish(None)
 

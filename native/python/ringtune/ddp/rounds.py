@@ -38,9 +38,10 @@ class Round:
     def words(self, world_size: int) -> list[int]:
         """Return the numbers that say it."""
         wish, objection = self.wish, 0 if self.objector is None else world_size - self.objector
-        wished = [0, 0, 0, 0]
+        wished = [0, 0, 0, 0, 0]
         if wish is not None:
-            wished = [wish.epoch, wish.sizes.cap_bytes, wish.sizes.first_bytes, int(wish.is_last)]
+            sizes = wish.sizes
+            wished = [wish.epoch, sizes.cap_bytes, sizes.first_bytes, int(wish.is_decision), int(wish.is_last)]
         return [self.step, -self.step, objection, *wished]
 
     @classmethod
@@ -50,13 +51,13 @@ class Round:
         Raises:
             MismatchError: If ranks have done different numbers of steps.
         """
-        latest, earliest, objection, epoch, cap_bytes, first_bytes, is_last = words
+        latest, earliest, objection, epoch, cap_bytes, first_bytes, is_decision, is_last = words
         if latest != -earliest:
             raise MismatchError(
                 f"ranks have done {-earliest} to {latest} steps at the same time: every rank must call autotune() at "
                 "the same step, and do the same synchronised backward passes"
             )
-        wish = Wish(epoch, BucketSizes(cap_bytes, first_bytes), bool(is_last))
+        wish = Wish(epoch, BucketSizes(cap_bytes, first_bytes), bool(is_decision), bool(is_last))
         return cls(latest, wish, world_size - objection if objection else None)
 
 

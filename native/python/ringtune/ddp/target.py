@@ -5,7 +5,7 @@ import queue
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ringtune.tuner import Config, SearchSpace, TargetClosed, Window, WindowSpec
 
@@ -14,7 +14,7 @@ from .windows import StepEnd, WindowBuilder
 
 TARGET_NAME = "torch-ddp"
 POLL_S = 0.1  # how late the end of the job is noticed; a step is handed over at once
-MOST_UNREAD_STEPS = 10_000
+MOST_UNREAD_STEPS = 1_000
 """Steps that are kept while nobody reads them; later ones are lost, and the window at hand begins again."""
 
 
@@ -25,11 +25,13 @@ class Wish:
     Attributes:
         epoch: Counts the changes of `sizes`.
         sizes: The buckets to have.
+        is_decision: Whether nothing is tried with them: they are what tuning came to, and only watched.
         is_last: Whether there will be no other wish.
     """
 
     epoch: int
     sizes: BucketSizes
+    is_decision: bool = False
     is_last: bool = False
 
 
@@ -57,15 +59,31 @@ class Exchange:
                 self._wish = Wish(self._wish.epoch + 1, sizes)
             return self._wish.epoch
 
+    def settle(self) -> None:
+        """Make the latest wish a decision, until another is asked for."""
+        with self._lock:
+            self._wish = replace(self._wish, is_decision=True)
+
+    def rest(self, seconds: float) -> None:
+        """Settle, and wait so long, less when there is nothing more to tune."""
+        self.settle()
+        self.closing.wait(seconds)
+
     def end(self) -> None:
         """Make the latest wish the last one."""
         with self._lock:
-            self._wish = Wish(self._wish.epoch, self._wish.sizes, is_last=True)
+            self._wish = replace(self._wish, is_last=True)
 
     def put(self, end: StepEnd) -> None:
         """Hand over the end of a step, unless too many wait; never blocks."""
         with suppress(queue.Full):
             self._ends.put_nowait(end)
+
+    def forget_ends(self) -> None:
+        """Drop what nobody has read."""
+        with suppress(queue.Empty):
+            while True:
+                self._ends.get_nowait()
 
     def next_end(self) -> StepEnd:
         """Wait for the end of a step.
@@ -126,9 +144,12 @@ class DdpTarget:
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
         """Yield windows under `spec`, each once it is complete; only the first is preceded by settling steps.
 
+        Steps that were done before count for nothing: they may be minutes old.
+
         Raises:
             TargetClosed: If the job is over.
         """
+        self._exchange.forget_ends()
         settle_steps = spec.settle_steps
         while True:
             self._builder.begin(WindowSpec(spec.epoch, settle_steps, spec.steps, spec.limit_ms))

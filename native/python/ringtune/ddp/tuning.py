@@ -125,13 +125,17 @@ class DdpTuner:
 
     @property
     def result(self) -> Result | None:
-        """How tuning ended, on rank 0; None before that, where it is off, and on other ranks."""
+        """What was decided last, on rank 0; None before that, where it is off, and on other ranks."""
         return None if self._thread is None else self._thread.result
 
     @property
     def is_finished(self) -> bool:
-        """Whether the buckets stay as they are from now on; turns true after the same step on every rank."""
-        return self._follower is None or self._follower.is_over
+        """Whether a decision is in force and nothing is tried; changes after the same step on every rank.
+
+        It stays true where tuning is off or closed. Otherwise it turns false when step times have moved so far that the
+        tuner asks the question anew, and true again with the answer.
+        """
+        return self._follower is None or self._follower.is_over or self._follower.is_settled
 
     @property
     def config(self) -> Config | None:
@@ -139,10 +143,10 @@ class DdpTuner:
         return None if self._follower is None else self._follower.sizes.to_config()
 
     def close(self) -> None:
-        """End tuning; on rank 0 alone it has an effect, which reaches all ranks within a few steps.
+        """End tuning; on rank 0 alone it has an effect, which reaches all ranks within a few tens of steps.
 
-        If no decision was taken yet, the buckets become those that training began with. Waits for no other rank;
-        never raises; idempotent.
+        The buckets become those of the last decision, without one those that training began with. Waits for no other
+        rank; never raises; idempotent.
         """
         if self._thread is not None:
             atexit.unregister(self.close)

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuning run of one model in a thread of rank 0; all that it shares with training is the `Exchange`."""
+"""The tuning of one model in a thread of rank 0; all that it shares with training is the `Exchange`."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ringtune.memory import Memory
 from ringtune.progress import TuningDisplay
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
+    ContinuousTuning,
     KeepingLog,
+    Prior,
+    Question,
     Result,
     RunSettings,
     SearchSpace,
+    Trial,
     TuningLog,
-    TuningRun,
     make_designer,
+    study_of,
 )
 
 from .buckets import BucketSizes
@@ -67,6 +71,9 @@ class TuningThread:
         self._warn = warn
         # A daemon, for training may end without a word to it; `stop` at exit closes the log.
         self._thread = threading.Thread(target=self.run, name="ringtune-ddp-tuning", daemon=True)
+        builder = WindowBuilder(plan.bytes_per_step, plan.tensor_set)
+        self._target = DdpTarget(exchange, plan.space, plan.baseline.to_config(), builder)
+        self._decided = plan.baseline
         self.result: Result | None = None
 
     def start(self) -> None:
@@ -74,15 +81,13 @@ class TuningThread:
         self._thread.start()
 
     def run(self) -> None:
-        """Tune to the end; never raises. The last wish is then a decision, or the buckets that training began with."""
+        """Tune, and watch what was decided, to the end; never raises.
+
+        The last wish is then the last decision, or the buckets that training began with.
+        """
         try:
-            result = self._tune()
-            self.result = result
-            if not result.is_complete:
-                self._exchange.ask(self._plan.baseline)
-            self._exchange.end()  # no rank waits for a disk
-            if result.is_complete:
-                self._plan.memory.keep(self._log.finished_run())
+            self._tune()
+            self._exchange.ask(self._decided)
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             self._warn(f"the tuner failed and stays off: {error!r}; training goes on with the buckets that it has")
         finally:
@@ -96,13 +101,23 @@ class TuningThread:
         if not self._thread.is_alive():
             self._log.close()
 
-    def _tune(self) -> Result:
-        plan = self._plan
-        baseline = plan.baseline.to_config()
-        target = DdpTarget(self._exchange, plan.space, baseline, WindowBuilder(plan.bytes_per_step, plan.tensor_set))
-        settings = plan.settings
-        # Where nothing is to be tuned, this is the training thread.
-        learned = plan.memory.priors(settings.key, plan.space, settings.seed) if plan.space.free else ()
+    def _tune(self) -> None:
+        with closing(TuningDisplay(self._plan.log_path)) as display:
+            ContinuousTuning(
+                self._question, self._log, display, rest=self._exchange.rest, on_decision=self._take_decision
+            ).run()
+
+    def _take_decision(self, result: Result) -> None:
+        self.result, self._decided = result, BucketSizes.from_config(result.config)
+        self._exchange.settle()  # no rank waits for a disk
+        self._plan.memory.keep(self._log.finished_run())
+
+    def _question(self, earlier: Sequence[Trial]) -> Question:
+        """Ask what to search for; `earlier` are the trials of the search before."""
+        plan, settings = self._plan, self._plan.settings
+        learned: Sequence[Prior] = study_of(plan.space, earlier, settings.seed)
+        if not learned and plan.space.free:  # where nothing is to be tuned, this is the training thread
+            learned = plan.memory.priors(settings.key, plan.space, settings.seed)
         designer = make_designer(DEFAULT_DESIGNER, plan.space, settings.seed, learned)
-        with closing(TuningDisplay(plan.log_path)) as display:
-            return TuningRun(target, designer, settings, self._log, display).run()
+        run_settings = replace(settings, prior_trials=()) if earlier else settings
+        return Question(self._target, designer, run_settings)

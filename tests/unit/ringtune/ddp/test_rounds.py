@@ -9,7 +9,7 @@ from ringtune.ddp.target import Wish
 from ringtune.errors import MismatchError
 
 WORLD = 4
-WISH = Wish(3, BucketSizes(5_000, 70), is_last=True)
+WISH = Wish(3, BucketSizes(5_000, 70), is_decision=True)
 
 
 def merged(rounds: list[list[int]]) -> list[int]:
@@ -24,6 +24,13 @@ def test_rank_0s_wish_reaches_everybody() -> None:
     agreed = Round.from_words(merged([one.words(WORLD) for one in said]), WORLD)
 
     assert Round(8, WISH, None) == agreed
+
+
+def test_the_last_wish_is_known_as_such() -> None:
+    """Whether it is a decision is another question."""
+    last = Round(8, Wish(3, BucketSizes(5_000, 70), is_last=True), None)
+
+    assert last == Round.from_words(last.words(WORLD), WORLD)
 
 
 def test_of_several_objections_the_first_ranks_is_named() -> None:

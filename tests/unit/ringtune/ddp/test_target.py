@@ -2,6 +2,7 @@
 """What the tuning thread and the training thread hand each other."""
 
 import threading
+from collections.abc import Iterable
 
 import pytest
 
@@ -19,6 +20,12 @@ def make_target() -> tuple[DdpTarget, Exchange]:
     exchange = Exchange(FIRST)
     space = bucket_space(FIRST, 10_000, is_fixed=False)
     return DdpTarget(exchange, space, FIRST.to_config(), WindowBuilder(10_000, 1)), exchange
+
+
+def train(exchange: Exchange, steps: Iterable[int]) -> None:
+    """Hand over steps of a second each."""
+    for step in steps:
+        exchange.put(StepEnd(step, float(step), 0))
 
 
 def test_a_config_becomes_a_wish_with_a_new_epoch() -> None:
@@ -41,11 +48,23 @@ def test_the_last_wish_keeps_its_sizes() -> None:
     assert Wish(1, OTHER, is_last=True) == exchange.wish
 
 
+def test_a_decision_lasts_until_something_else_is_asked_for() -> None:
+    """What is in force already may be asked for: nothing is tried by that."""
+    target, exchange = make_target()
+
+    exchange.settle()
+    target.apply(FIRST.to_config())
+    kept = exchange.wish
+    target.apply(OTHER.to_config())
+
+    assert Wish(0, FIRST, is_decision=True) == kept
+    assert Wish(1, OTHER) == exchange.wish
+
+
 def test_only_the_first_window_settles() -> None:
     """The settling steps belong to the switch."""
     target, exchange = make_target()
-    for step in range(7):
-        exchange.put(StepEnd(step, float(step), 0))
+    threading.Timer(0.05, train, (exchange, range(7))).start()
     windows = target.windows(SPEC)
 
     first, second = next(windows), next(windows)
@@ -65,6 +84,18 @@ def test_the_end_of_the_job_ends_a_wait_that_has_begun() -> None:
         next(target.windows(SPEC))
     with pytest.raises(TargetClosed):
         target.apply(OTHER.to_config())
+
+
+def test_steps_that_nobody_read_are_in_no_window() -> None:
+    """They may be minutes old, and of a machine that was another."""
+    target, exchange = make_target()
+    for step in range(7):
+        exchange.put(StepEnd(step, 0.001 * step, 0))
+    threading.Timer(0.05, train, (exchange, range(90, 97))).start()
+
+    window = next(target.windows(SPEC))
+
+    assert (1000.0, 1000.0) == window.step_ms
 
 
 def test_steps_that_nobody_reads_do_not_pile_up() -> None:

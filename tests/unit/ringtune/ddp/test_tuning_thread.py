@@ -44,11 +44,11 @@ def thread_with(memory: Memory, exchange: Exchange, warnings: list[str]) -> Tuni
     return TuningThread(plan, open_log(None), exchange, warnings.append)
 
 
-def test_the_ranks_hear_of_the_end_before_the_run_is_kept() -> None:
+def test_the_ranks_hear_of_the_decision_before_the_run_is_kept() -> None:
     """They do not go on with their rounds while a slow disk, or another job's lock, is waited for."""
     warnings: list[str] = []
     exchange = Exchange(SIZES)
-    memory = AskingMemory(None, Console(0), lambda: exchange.wish.is_last, [])
+    memory = AskingMemory(None, Console(0), lambda: exchange.wish.is_decision, [])
 
     thread_with(memory, exchange, warnings).run()
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of measured step times as a problem: its cells are the truth, and what they scatter by is the noise.
+"""A table of measured step times as a problem: its cells tell the truth, and what they scatter by is the noise.
 
-Between measured numbers, ln(step time) is interpolated linearly on the parameter's scale, so that no config is faster
-than the fastest cell, which therefore is the optimum. Special values, switches and categories are never between. Where
-a combination was not measured it is taken to be as the nearest one that was: one with as few other switches as can be,
+Each cell's truth is its median, or where cells were measured repeatedly what all of them tell (`shrinkage.py`). Between
+measured numbers, ln(step time) is interpolated linearly on the parameter's scale, so that no config is faster than the
+fastest cell, which therefore is the optimum. Special values, switches and categories are never between. Where a
+combination was not measured it is taken to be as the nearest one that was: one with as few other switches as can be,
 and of those the one with the nearest numbers.
 
 A window is drawn from those that were measured of the nearest cell: steps in a row, from a random one on, relative to
-the cell's own median. So the noise is the machine's, from step to step and from launch to launch.
+the cell's median. So the noise is the machine's, from step to step and from launch to launch.
 """
 
 import hashlib
@@ -17,7 +18,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from ringtune.tuner.sample import MAD_TO_STD
 from ringtune.tuner.simulator.target import CUT_STEPS
 
 from .problem import Problem
+from .shrinkage import median_ms, shrunken_ms
 
 Array = NDArray[np.float64]
 TENSOR_SET = 1
@@ -57,8 +58,13 @@ class Table:
 
     @cached_property
     def cell_ms(self) -> Mapping[Config, float]:
-        """The true step time of each cell: the median of its windows' medians."""
-        return {config: median(median(w) for w in windows) for config, windows in self.cells.items()}
+        """The median of each cell's windows, milliseconds."""
+        return median_ms(self.cells)
+
+    @cached_property
+    def true_ms(self) -> Mapping[Config, float]:
+        """What the cells truly take, milliseconds, as all of them tell."""
+        return shrunken_ms(self.cells, self.space)
 
     @cached_property
     def _axes(self) -> Mapping[str, list[float]]:
@@ -76,7 +82,7 @@ class Table:
 
     def step_ms(self, config: Config) -> float:
         """Return the true step time of any legal config, milliseconds."""
-        return math.exp(sum(weight * math.log(self.cell_ms[cell]) for cell, weight in self._corners(config)))
+        return math.exp(sum(weight * math.log(self.true_ms[cell]) for cell, weight in self._corners(config)))
 
     def nearest(self, config: Config) -> Config:
         """Return the measured config that counts most at a legal one."""
@@ -168,7 +174,7 @@ class TableProblem(Problem):
     @cached_property
     def optimum_ms(self) -> float:
         """The shortest step of a cell, milliseconds."""
-        return min(self.table.cell_ms.values())
+        return min(self.table.true_ms.values())
 
     @property
     def without_noise(self) -> "TableProblem":

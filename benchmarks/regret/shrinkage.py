@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cells of a measured grid truly take, when each was measured a few times on a noisy machine.
+
+The lowest of many noisy medians is lower than any config is, and which cell has it is chance. All cells together know
+more: y, the ln of a cell's median, is drawn towards m, what an additive model of the numbers expects within the cell's
+switches and categories, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975, "Data analysis
+using Stein's estimator and its generalizations", eq. 1.7, towards a regression):
+
+    truth = m + w (y - m),  w = t^2 / (t^2 + s^2)
+
+| symbol | meaning |
+|---|---|
+| s | standard error of y, from the differences between a cell's windows |
+| t | by how much cells truly depart from the model: what departures show, less s |
+
+Where windows differ little, or the surface is not additive, w is near 1 and the medians stand. Scatters are taken from
+medians of absolute values, so that some windows beside another program do not count.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner import Config, NumberParameter, SearchSpace
+from ringtune.tuner.sample import MAD_TO_STD
+
+Array = NDArray[np.float64]
+Cells = Mapping[Config, Sequence[Sequence[float]]]
+MEDIAN_VARIANCE = math.pi / 2
+"""Of a median of three values or more, beside the variance of their mean: the limit for many normal ones."""
+
+
+def median_ms(cells: Cells) -> dict[Config, float]:
+    """Return the median of the medians of each cell's windows, milliseconds."""
+    return {config: median(median(w) for w in windows) for config, windows in cells.items()}
+
+
+def shrunken_ms(cells: Cells, space: SearchSpace) -> dict[Config, float]:
+    """Return what each cell truly takes as all of them tell, milliseconds.
+
+    Args:
+        cells: Step times in milliseconds by config, a row per window.
+        space: What was varied.
+    """
+    medians = median_ms(cells)
+    window_std = _window_std(cells)
+    logs = np.log(list(medians.values()))
+    effects = _effects(list(cells), space)
+    rank = int(np.linalg.matrix_rank(effects))
+    if window_std == 0.0 or rank >= len(logs):
+        return medians
+    errors = window_std**2 * np.array([_median_variance(len(windows)) for windows in cells.values()])
+    expected = effects @ np.linalg.lstsq(effects, logs, rcond=None)[0]
+    departures = logs - expected
+    seen = (MAD_TO_STD * float(np.median(np.abs(departures)))) ** 2 * len(logs) / (len(logs) - rank)
+    true = max(seen - float(np.median(errors)), 0.0)
+    return dict(zip(cells, np.exp(expected + true / (true + errors) * departures).tolist(), strict=True))
+
+
+def _window_std(cells: Cells) -> float:
+    """Return by how much ln(median step) of a config's windows scatters; 0 where no config has two."""
+    logs = [[math.log(median(window)) for window in windows] for windows in cells.values()]
+    differences = [abs(one - other) for ys in logs for one, other in itertools.combinations(ys, 2)]
+    return MAD_TO_STD * median(differences) / math.sqrt(2.0) if differences else 0.0
+
+
+def _median_variance(windows: int) -> float:
+    """Return the variance of the median of so many windows, in those of one."""
+    return (MEDIAN_VARIANCE if windows > 2 else 1.0) / windows
+
+
+def _effects(configs: Sequence[Config], space: SearchSpace) -> Array:
+    """Return the additive model's columns: each value of each number within each combination of the others."""
+    numbers = [p.name for p in space.free if isinstance(p, NumberParameter)]
+    others = [p.name for p in space.free if p.name not in numbers]
+    rows = []
+    for config in configs:
+        branch = tuple(config[name] for name in others)
+        rows.append({(branch, None, None), *((branch, name, config[name]) for name in numbers)})
+    columns = list(dict.fromkeys(effect for row in rows for effect in row))
+    return np.array([[float(effect in row) for effect in columns] for row in rows])

@@ -206,6 +206,16 @@ def test_the_image_has_two_stages_and_no_rights() -> None:
     assert {"HEALTHCHECK", "EXPOSE", "VOLUME", "STOPSIGNAL"} <= {kind for kind, _ in last_stage}
 
 
+def test_the_image_is_built_with_all_that_cmake_installs() -> None:
+    """Sources outside of native/ that are part of the package."""
+    text = (REPOSITORY / "native" / "CMakeLists.txt").read_text(encoding="utf-8")
+    installing = text.partition("if(RINGTUNE_BINDINGS)")[2].partition("\nendif()")[0]
+    needed = set(re.findall(r"/\.\./(\w+)", installing))
+
+    assert needed
+    assert needed <= set(copied())
+
+
 def copied() -> list[str]:
     """Return what the first stage takes of the repository."""
     copies = [words.split() for kind, words in instructions() if kind == "COPY" and not words.startswith("--from")]

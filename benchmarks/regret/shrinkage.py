@@ -25,7 +25,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner import Config, NumberParameter, SearchSpace
+from ringtune.tuner import Config, NumberParameter, SearchSpace, Value
 from ringtune.tuner.sample import MAD_TO_STD
 
 Array = NDArray[np.float64]
@@ -74,12 +74,14 @@ def _median_variance(windows: int) -> float:
 
 
 def _effects(configs: Sequence[Config], space: SearchSpace) -> Array:
-    """Return the additive model's columns: each value of each number within each combination of the others."""
-    numbers = [p.name for p in space.free if isinstance(p, NumberParameter)]
-    others = [p.name for p in space.free if p.name not in numbers]
-    rows = []
-    for config in configs:
-        branch = tuple(config[name] for name in others)
-        rows.append({(branch, None, None), *((branch, name, config[name]) for name in numbers)})
-    columns = list(dict.fromkeys(effect for row in rows for effect in row))
+    """Return the additive model's columns, ones and zeros, shape (configs, effects)."""
+    rows = [_effects_on(config, space) for config in configs]
+    columns = list(dict.fromkeys(itertools.chain.from_iterable(rows)))
     return np.array([[float(effect in row) for effect in columns] for row in rows])
+
+
+def _effects_on(config: Config, space: SearchSpace) -> list[tuple[Value, ...]]:
+    """Return what acts on a config: its switches and categories together, and within them the value of each number."""
+    numbers = [p.name for p in space.free if isinstance(p, NumberParameter)]
+    branch = tuple(config[p.name] for p in space.free if p.name not in numbers)
+    return [branch, *((*branch, name, config[name]) for name in numbers)]

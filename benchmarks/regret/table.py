@@ -7,15 +7,16 @@ fastest cell, which therefore is the optimum. Special values, switches and categ
 combination was not measured it is taken to be as the nearest one that was: one with as few other switches as can be,
 and of those the one with the nearest numbers.
 
-A window is drawn from those that were measured of the nearest cell: steps in a row, from a random one on, relative to
-the cell's median. So the noise is the machine's, from step to step and from launch to launch.
+A window is drawn from all that were measured under the nearest cell's switches and categories: steps in a row, from a
+random one on, relative to what is true of the cell that it was measured of. So the noise is the machine's, from step to
+step and from launch to launch. Drawn from the nearest cell's own two or three windows, it would be the same every time.
 """
 
 import hashlib
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -84,9 +85,21 @@ class Table:
         """Return the true step time of any legal config, milliseconds."""
         return math.exp(sum(weight * math.log(self.true_ms[cell]) for cell, weight in self._corners(config)))
 
-    def nearest(self, config: Config) -> Config:
-        """Return the measured config that counts most at a legal one."""
-        return max(self._corners(config), key=lambda corner: corner[1])[0]
+    def noise_at(self, config: Config) -> Sequence[Array]:
+        """Return the windows that may be drawn at a config: what steps take over what is true, of one step or more."""
+        nearest = max(self._corners(config), key=lambda corner: corner[1])[0]
+        return self._noise[self._branch(nearest)]
+
+    @cached_property
+    def _noise(self) -> Mapping[tuple[Value, ...], Sequence[Array]]:
+        """All windows over what is true of their cells, by switches and categories."""
+        found: dict[tuple[Value, ...], list[Array]] = {}
+        for cell, windows in self.cells.items():
+            found.setdefault(self._branch(cell), []).extend(np.asarray(w) / self.true_ms[cell] for w in windows)
+        return found
+
+    def _branch(self, config: Config) -> tuple[Value, ...]:
+        return tuple(config[p.name] for p in self.space.free if not isinstance(p, NumberParameter))
 
     def _corners(self, config: Config) -> list[tuple[Config, float]]:
         """Return the measured configs around one, and their weights."""
@@ -253,9 +266,7 @@ class TableTarget:
         true_ms = self._table.step_ms(self._config)
         if not self._has_noise:
             return np.full(steps, true_ms)
-        cell = self._table.nearest(self._config)
-        windows = self._table.cells[cell]
-        window = np.asarray(windows[int(self._rng.integers(len(windows)))])
+        windows = self._table.noise_at(self._config)
+        window = windows[int(self._rng.integers(len(windows)))]
         start = int(self._rng.integers(len(window)))
-        drawn: Array = window[(start + np.arange(steps)) % len(window)] / self._table.cell_ms[cell] * true_ms
-        return drawn
+        return true_ms * window[(start + np.arange(steps)) % len(window)]

@@ -4,7 +4,7 @@
 The lowest of many noisy medians is lower than any config is, and which cell has it is chance. All cells together know
 more: y, the ln of a cell's median, is drawn towards m, what an additive model of the numbers expects within the cell's
 switches and categories, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975, "Data analysis
-using Stein's estimator and its generalizations", eq. 1.7, towards a regression):
+using Stein's estimator and its generalizations"; here towards a regression):
 
     truth = m + w (y - m),  w = t^2 / (t^2 + s^2)
 
@@ -37,6 +37,11 @@ MEDIAN_VARIANCE = math.pi / 2
 def median_ms(cells: Cells) -> dict[Config, float]:
     """Return the median of the medians of each cell's windows, milliseconds."""
     return {config: median(median(w) for w in windows) for config, windows in cells.items()}
+
+
+def branch_of(config: Config, space: SearchSpace) -> tuple[Value, ...]:
+    """Return a config's free switches and categories."""
+    return tuple(config[p.name] for p in space.free if not isinstance(p, NumberParameter))
 
 
 def shrunken_ms(cells: Cells, space: SearchSpace) -> dict[Config, float]:
@@ -82,6 +87,6 @@ def _effects(configs: Sequence[Config], space: SearchSpace) -> Array:
 
 def _effects_on(config: Config, space: SearchSpace) -> list[tuple[Value, ...]]:
     """Return what acts on a config: its switches and categories together, and within them the value of each number."""
+    branch = branch_of(config, space)
     numbers = [p.name for p in space.free if isinstance(p, NumberParameter)]
-    branch = tuple(config[p.name] for p in space.free if p.name not in numbers)
     return [branch, *((*branch, name, config[name]) for name in numbers)]

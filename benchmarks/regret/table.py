@@ -29,7 +29,7 @@ from ringtune.tuner.sample import MAD_TO_STD
 from ringtune.tuner.simulator.target import CUT_STEPS
 
 from .problem import Problem
-from .shrinkage import median_ms, shrunken_ms
+from .shrinkage import branch_of, median_ms, shrunken_ms
 
 Array = NDArray[np.float64]
 TENSOR_SET = 1
@@ -88,18 +88,16 @@ class Table:
     def noise_at(self, config: Config) -> Sequence[Array]:
         """Return the windows that may be drawn at a config: what steps take over what is true, of one step or more."""
         nearest = max(self._corners(config), key=lambda corner: corner[1])[0]
-        return self._noise[self._branch(nearest)]
+        return self._noise[branch_of(nearest, self.space)]
 
     @cached_property
     def _noise(self) -> Mapping[tuple[Value, ...], Sequence[Array]]:
         """All windows over what is true of their cells, by switches and categories."""
         found: dict[tuple[Value, ...], list[Array]] = {}
         for cell, windows in self.cells.items():
-            found.setdefault(self._branch(cell), []).extend(np.asarray(w) / self.true_ms[cell] for w in windows)
+            branch = found.setdefault(branch_of(cell, self.space), [])
+            branch += [np.asarray(window) / self.true_ms[cell] for window in windows]
         return found
-
-    def _branch(self, config: Config) -> tuple[Value, ...]:
-        return tuple(config[p.name] for p in self.space.free if not isinstance(p, NumberParameter))
 
     def _corners(self, config: Config) -> list[tuple[Config, float]]:
         """Return the measured configs around one, and their weights."""

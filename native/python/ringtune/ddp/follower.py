@@ -28,7 +28,7 @@ from .windows import StepEnd
 ROUND_STEPS = 2
 """How far ahead a switch is agreed: a step for the round, one to spare where its thread found no free core."""
 RESTING_ROUND_STEPS = 32
-"""The same while a decision is in force, a multiple of it: a round costs every rank some tens of microseconds."""
+"""The same while a decision is in force, a multiple of it: then nobody is in a hurry."""
 
 
 class Follower:

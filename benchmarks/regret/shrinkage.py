@@ -3,7 +3,7 @@
 
 The lowest of many noisy medians is lower than any config is, and which cell has it is chance. All cells together know
 more: y, the ln of a cell's median, is drawn towards m, what an additive model of the numbers expects within the cell's
-switches and categories, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975, "Data analysis
+switches, categories and special values, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975, "Data analysis
 using Stein's estimator and its generalizations"; here towards a regression):
 
     truth = m + w (y - m),  w = t^2 / (t^2 + s^2)
@@ -39,9 +39,12 @@ def median_ms(cells: Cells) -> dict[Config, float]:
     return {config: median(median(w) for w in windows) for config, windows in cells.items()}
 
 
-def branch_of(config: Config, space: SearchSpace) -> tuple[Value, ...]:
-    """Return a config's free switches and categories."""
-    return tuple(config[p.name] for p in space.free if not isinstance(p, NumberParameter))
+def branch_of(config: Config, space: SearchSpace) -> tuple[Value | None, ...]:
+    """Return a config's free switches, categories and special values, None for any other number."""
+    return tuple(
+        None if isinstance(p, NumberParameter) and config[p.name] not in p.special else config[p.name]
+        for p in space.free
+    )
 
 
 def shrunken_ms(cells: Cells, space: SearchSpace) -> dict[Config, float]:
@@ -85,8 +88,8 @@ def _effects(configs: Sequence[Config], space: SearchSpace) -> Array:
     return np.array([[float(effect in row) for effect in columns] for row in rows])
 
 
-def _effects_on(config: Config, space: SearchSpace) -> list[tuple[Value, ...]]:
-    """Return what acts on a config: its switches and categories together, and within them the value of each number."""
+def _effects_on(config: Config, space: SearchSpace) -> list[tuple[Value | None, ...]]:
+    """Return what acts on a config: its branch, and within it the value of each number."""
     branch = branch_of(config, space)
     numbers = [p.name for p in space.free if isinstance(p, NumberParameter)]
     return [branch, *((*branch, name, config[name]) for name in numbers)]

@@ -7,9 +7,10 @@ fastest cell, which therefore is the optimum. Special values, switches and categ
 combination was not measured it is taken to be as the nearest one that was: one with as few other switches as can be,
 and of those the one with the nearest numbers.
 
-A window is drawn from all that were measured under the nearest cell's switches and categories: steps in a row, from a
-random one on, relative to what is true of the cell that it was measured of. So the noise is the machine's, from step to
-step and from launch to launch. Drawn from the nearest cell's own two or three windows, it would be the same every time.
+A window is drawn from all that were measured under the nearest cell's switches, categories and special values: steps in
+a row, from a random one on, relative to what is true of the cell that it was measured of. So the noise is the machine's,
+from step to step and from launch to launch. Drawn from the nearest cell's own two or three windows, it would be the same
+every time; drawn from all cells, that of a thousand small messages would fall upon one large one.
 """
 
 import hashlib
@@ -91,9 +92,9 @@ class Table:
         return self._noise[branch_of(nearest, self.space)]
 
     @cached_property
-    def _noise(self) -> Mapping[tuple[Value, ...], Sequence[Array]]:
-        """All windows over what is true of their cells, by switches and categories."""
-        found: dict[tuple[Value, ...], list[Array]] = {}
+    def _noise(self) -> Mapping[tuple[Value | None, ...], Sequence[Array]]:
+        """All windows over what is true of their cells, by branch."""
+        found: dict[tuple[Value | None, ...], list[Array]] = {}
         for cell, windows in self.cells.items():
             branch = found.setdefault(branch_of(cell, self.space), [])
             branch += [np.asarray(window) / self.true_ms[cell] for window in windows]

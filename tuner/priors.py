@@ -37,6 +37,22 @@ class Prior(Protocol):
 
 
 @runtime_checkable
+class UncertainPrior(Prior, Protocol):
+    """A prior with unknowns of its own, which knows what it would expect if they were others."""
+
+    def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
+        """Return by how much the expectation would be higher with one of k unknowns a standard deviation larger.
+
+        Args:
+            configs: Legal ones, m of them.
+            trials: All trials so far, the baseline (trial 0) first.
+
+        Returns:
+            Shape (m, k), finite. The unknowns are independent, and as uncertain as before the first sample.
+        """
+
+
+@runtime_checkable
 class Experience(Prior, Protocol):
     """A prior that comes from measurements: it knows which configs they were, and the best of them."""
 

@@ -66,6 +66,30 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
     )
 
 
+def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: Sequence[Config]) -> Array:
+    """Return how ln(step time) depends on the constants' scales and on the computing.
+
+    Args:
+        job: What is reduced, and where.
+        costs: The constants, calibrated.
+        compute_s: What a step computes, seconds.
+        configs: m configs.
+
+    Returns:
+        By how much it is higher per standard deviation of what was known beforehand, shape (m, 6): the secant over one.
+    """
+    knobs = Knobs.of(configs, job)
+    half = np.diag([*SCALE_STDS, COMPUTE_STD]) / 2
+
+    def log_step_s(thetas: Array) -> Array:
+        *scales, compute = np.exp(thetas.T)[:, :, None]
+        logs: Array = np.log(step_s_under(knobs, job, scaled(costs, np.array(scales)), compute_s * compute))
+        return logs
+
+    of_each: Array = (log_step_s(half) - log_step_s(-half)).T
+    return of_each
+
+
 def calibrated(
     job: JobShape, costs: EngineCosts, configs: Sequence[Config], step_s: Sequence[float]
 ) -> tuple[EngineCosts, float]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ringtune.tuner.config import Config
 from ringtune.tuner.sample import Trial
 
-from .calibration import calibrated
+from .calibration import calibrated, sensitivities
 from .costs import EngineCosts
 from .step import JobShape, expected_step_s
 
@@ -39,11 +39,23 @@ class CostModelPrior:
             configs: Configs of the engine.
             trials: All trials so far, the baseline first.
         """
-        if tuple(trials) != self._trials:
-            self._trials, self._fitted = tuple(trials), self._fit(trials)
-        costs, compute_s = self._fitted
+        costs, compute_s = self._calibrated(trials)
         expected: Array = np.log(expected_step_s(self._job, costs, compute_s, configs) / MS_TO_S)
         return expected
+
+    def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
+        """Return by how much that is higher per standard deviation of each constant, shape (m, 6).
+
+        Args:
+            configs: Configs of the engine.
+            trials: All trials so far, the baseline first.
+        """
+        return sensitivities(self._job, *self._calibrated(trials), configs)
+
+    def _calibrated(self, trials: Sequence[Trial]) -> tuple[EngineCosts, float]:
+        if tuple(trials) != self._trials:
+            self._trials, self._fitted = tuple(trials), self._fit(trials)
+        return self._fitted
 
     def _fit(self, trials: Sequence[Trial]) -> tuple[EngineCosts, float]:
         """Return the constants and the computing, seconds; asked once for all questions about the same trials."""

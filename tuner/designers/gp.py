@@ -3,9 +3,11 @@
 
 The acquisition is taken over configs that the space accepts, never over the box around their encoding, where a special
 value would be half chosen: first over configs near the best, or with a parameter drawn anew, then over ever closer
-neighbours of those that promise most. What comes before is the opening (`opening`), and before that, where an earlier
-study is among the priors, the best of what it measured: nothing else is as likely to be good, and nothing tells sooner
-whether the study still holds. While it does, no move of the opening is made that the study has made.
+neighbours of those that promise most. Where one more sample of a measured config would do more for the final pick, that
+comes instead: of ten configs that noise blurs, the luckiest is rarely the best. What comes before is the opening
+(`opening`), and before that, where an earlier study is among the priors, the best of what it measured: nothing else is
+as likely to be good, and nothing tells sooner whether the study still holds. While it does, no move of the opening is
+made that the study has made.
 
 Each prior is the trend of a process of its own, a flat trend is one more, and at every update the samples choose.
 """
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from ringtune.tuner.config import Config
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.priors import Experience, Prior
+from ringtune.tuner.priors import Experience, Prior, UncertainPrior
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space import SearchSpace
 
@@ -46,6 +48,11 @@ DRAWS = 64
 """Of the measured configs' noise-free values."""
 MIN_GAIN = 0.003
 """Improvements below a third of a percent are not worth a trial."""
+LEAST_CHALLENGERS = 9
+"""So many measured configs beside the baseline before one is measured again: a model of fewer is soon sure of what it
+has not seen, and of 24 narrow optima four were never found."""
+LEAST_REPEAT_GAIN = 0.0003
+"""Of the pick, as ln(step time), from one more sample of a measured config: for less, something new is tried."""
 WORST_OVER_BEST = 1.5
 """y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
 
@@ -93,13 +100,13 @@ class GaussianProcessDesigner:
             self._prior = choices[index]
 
     def suggest(self) -> Suggestion:
-        """Return the next move of the opening, then the config with the largest noisy expected improvement."""
+        """Return the next move of the opening, then the config of which a sample promises most."""
         tried = {trial.config for trial in self._trials}
         if self._process is None:
             first = (config for config in first_numbers(self._space, FIRST, self._seed) if config not in tried)
             return Suggestion(next(first, self._space.default()))
         config = self._opening(tried)
-        return self._with_expectation(self._most_promising(self._process) if config is None else config)
+        return self._with_expectation(self._most_telling(self._process) if config is None else config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return the posterior of the noise-free ln(step time).
@@ -142,6 +149,18 @@ class GaussianProcessDesigner:
             np.minimum(y, y.min() + WORST_OVER_BEST),
             np.array([sample.log_median_variance for sample in samples]),
         )
+
+    def _most_telling(self, process: "GaussianProcess") -> Config:
+        """Return the untried config that promises most, or a measured one of which a sample helps the pick more."""
+        promising = self._most_promising(process)
+        measured = self._measured()
+        if len(measured) <= LEAST_CHALLENGERS:
+            return promising
+        points = self._points(measured, self._prior)
+        again, first = process.lowest_means_after(points, self._points([promising], self._prior))
+        best = 1 + int(np.argmin(again[1:]))  # the run itself measures the baseline again
+        now = float(process.predict(points)[0].min())
+        return measured[best] if again[best] < min(first, now - LEAST_REPEAT_GAIN) else promising
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
@@ -187,7 +206,12 @@ class GaussianProcessDesigner:
         measured = self._measured()
         expected = prior.log_step_ms([*measured, *configs], self._trials)
         trend = expected[len(measured) :] - expected[: len(measured)].min()
-        return Points(x, np.clip(trend, -WORST_OVER_BEST, WORST_OVER_BEST))
+        capped = np.clip(trend, -WORST_OVER_BEST, WORST_OVER_BEST)
+        if not isinstance(prior, UncertainPrior):
+            return Points.with_trend(x, capped)
+        directions = prior.directions(configs, self._trials)
+        directions[capped != trend] = 0.0
+        return Points(x, capped, directions)
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))

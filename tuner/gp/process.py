@@ -9,11 +9,14 @@
 | v | variance of each that its own steps explain | (n,) |
 | s | what windows of one config differ by beyond that, a standard deviation | |
 | a | amplitude: by how much configs differ, a standard deviation | |
-| S | a^2 M(X, X) + c^2 11' + b^2 tt' + diag(v + s^2): the covariance of y, with a constant of variance c^2 | (n, n) |
+| J | by how much t would be higher if one of k unknowns of the trend were a standard deviation larger | (n, k) |
+| S | a^2 M(X, X) + c^2 11' + b^2 tt' + JJ' + diag(v + s^2): the covariance of y; c^2 is that of a constant | (n, n) |
 
-The trend may be a cost model or an earlier study, right up to a factor at best: y = g t + ..., where g has mean 1 and
-variance b^2, integrated out like the constant (Rasmussen & Williams 2006, section 2.7). Whether a trend is used at all
-is for its evidence to say (`GaussianProcess.log_evidence`).
+The trend may be a cost model or an earlier study, right up to a factor at best: y = g t + J u + ..., where g has mean 1
+and variance b^2, and u, of mean 0 and variance 1, is what the constants of a model are beside those it took. Both are
+integrated out like the constant (Rasmussen & Williams 2006, section 2.7): without u a model would be as sure of configs
+that depend on what nothing has told yet, as of those that do not. Whether a trend is used at all is for its evidence to
+say (`GaussianProcess.log_evidence`).
 
 The hyper-parameters l, a and s have log-normal priors: ten samples alone could not tell an irrelevant parameter from a
 long length scale, nor noise from a short one. The mode is found by L-BFGS with analytic gradients (Rasmussen
@@ -30,7 +33,7 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
-from .acquisition import noisy_expected_improvement
+from .acquisition import expected_lowest_mean, noisy_expected_improvement
 from .blas import ONE_BLAS_THREAD
 from .kernel import correlations, correlations_and_slopes, squared_differences
 from .values import JointPosterior, Observations, Points
@@ -94,6 +97,7 @@ class GaussianProcess:
         """Factorise the covariance; O(n^3)."""
         self.parameters = parameters
         self._points = observed.points
+        self._sample_variance = float(np.median(observed.variance)) + parameters.noise**2
         self._level, self._residual = _level_and_residual(observed)
         covariance = self._covariance(observed.points, observed.points)
         covariance += np.diag(observed.variance + parameters.noise**2 + JITTER)
@@ -138,6 +142,25 @@ class GaussianProcess:
         with ONE_BLAS_THREAD.held():
             return noisy_expected_improvement(self.joint(measured, candidates), normals, min_gain)
 
+    def lowest_means_after(self, measured: Points, fresh: Points) -> tuple[Array, float]:
+        """Return how low the lowest posterior mean should be once one config has a sample more.
+
+        Args:
+            measured: Configs that may be picked, n of them.
+            fresh: One that was not measured.
+
+        Returns:
+            After one more sample of each measured config, shape (n,), and after the first of the fresh one.
+        """
+        with ONE_BLAS_THREAD.held():
+            posterior = self.joint(measured, fresh)
+        variances = np.maximum(np.diag(posterior.within), 0.0)
+        again = expected_lowest_mean(posterior.measured, posterior.within, variances, self._sample_variance)
+        means = np.append(posterior.measured, posterior.candidates)
+        shared = np.append(posterior.between, posterior.variances)[None, :]
+        (first,) = expected_lowest_mean(means, shared, posterior.variances, self._sample_variance)
+        return again, float(first)
+
     def left_out_residuals(self) -> tuple[Array, Array]:
         """Return by how much each observation differs from what all others predict, and in standard deviations.
 
@@ -161,7 +184,8 @@ class GaussianProcess:
         return covariance
 
     def _prior_variance(self, points: Points) -> Array:
-        variance: Array = self.parameters.amplitude**2 + CONSTANT_STD**2 + (TREND_STD * points.trend) ** 2
+        unknown = (TREND_STD * points.trend) ** 2 + np.sum(points.directions**2, axis=1)
+        variance: Array = self.parameters.amplitude**2 + CONSTANT_STD**2 + unknown
         return variance
 
 
@@ -263,7 +287,9 @@ def _level_and_residual(observed: Observations) -> tuple[float, Array]:
 
 def _linear_covariance(points: Points, others: Points) -> Array:
     """Return the covariance that comes from the unknown constant and the unknown factor of the trend."""
-    covariance: Array = CONSTANT_STD**2 + TREND_STD**2 * np.outer(points.trend, others.trend)
+    covariance: Array = (
+        CONSTANT_STD**2 + TREND_STD**2 * np.outer(points.trend, others.trend) + points.directions @ others.directions.T
+    )
     return covariance
 
 

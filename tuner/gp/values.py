@@ -18,15 +18,23 @@ class Points:
         x: Encoded configs, shape (n, d); one config may have several rows.
         trend: What ln(step time) is expected to be there before anything was measured, up to a constant, shape (n,);
             zeros where nothing is expected.
+        directions: By how much the trend would be higher if one of the k unknowns that it depends on were a standard
+            deviation larger, shape (n, k).
     """
 
     x: Array
     trend: Array
+    directions: Array
 
     @classmethod
     def without_trend(cls, x: Array) -> "Points":
         """Return encoded configs, shape (n, d), of which nothing is expected."""
-        return cls(x, np.zeros(len(x)))
+        return cls.with_trend(x, np.zeros(len(x)))
+
+    @classmethod
+    def with_trend(cls, x: Array, trend: Array) -> "Points":
+        """Return encoded configs, shape (n, d), with a trend, shape (n,), that depends on nothing unknown."""
+        return cls(x, trend, np.zeros((len(x), 0)))
 
 
 @dataclass(frozen=True)

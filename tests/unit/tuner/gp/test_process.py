@@ -37,7 +37,7 @@ def observed(
     """Return noisy values of `slope_and_bump` at random places of three coordinates, of which a trend is expected."""
     rng = np.random.default_rng(seed)
     x = rng.random((count, 3))
-    points = Points.without_trend(x) if trend is None else Points(x, trend(x))
+    points = Points.without_trend(x) if trend is None else Points.with_trend(x, trend(x))
     return Observations(points, slope_and_bump(x) + rng.normal(0.0, noise, count), np.full(count, variance))
 
 
@@ -173,7 +173,7 @@ def test_a_true_trend_makes_five_samples_enough() -> None:
     index, process = most_probable_process(alternatives, 0)
 
     assert index == 0
-    mean, _ = process.predict(Points(unseen, too_weak(unseen)))
+    mean, _ = process.predict(Points.with_trend(unseen, too_weak(unseen)))
     assert np.corrcoef(mean, slope_and_bump(unseen))[0, 1] > 0.95
     flat_mean, _ = fitted_process(alternatives[1], 0).predict(Points.without_trend(unseen))
     assert np.corrcoef(flat_mean, slope_and_bump(unseen))[0, 1] < 0.9
@@ -184,7 +184,7 @@ def test_the_samples_say_how_strong_the_trend_is() -> None:
     rng = np.random.default_rng(2)
     x, trend = rng.random((25, 3)), rng.normal(0.0, 0.1, 25)
     y = 3.0 + 2.0 * trend + rng.normal(0.0, 0.01, 25)
-    alternatives = [Observations(points, y, np.zeros(25)) for points in (Points.without_trend(x), Points(x, trend))]
+    alternatives = [Observations(points, y, np.zeros(25)) for points in (Points.without_trend(x), Points.with_trend(x, trend))]
 
     index, process = most_probable_process(alternatives, 0)
 

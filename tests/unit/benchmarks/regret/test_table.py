@@ -97,6 +97,17 @@ def test_what_was_measured_under_another_switch_is_no_noise_here() -> None:
     assert all(pytest.approx(window.step_ms) == (5.0,) * 4 for window in windows)
 
 
+def test_what_was_measured_with_a_special_value_is_no_noise_elsewhere() -> None:
+    """A thousand small messages scatter as no large one does."""
+    cells = {**CELLS, config(0, 1.0): ((7.0,), (70.0,), (7.0,))}
+    table = Table("t", "public", SPACE, config(64 * KIB, 1.0), cells, 1)
+
+    off, on = (np.concatenate(table.noise_at(config(fusion, 1.0))) for fusion in (0, 64 * KIB))
+
+    assert off.max() > 5.0
+    assert on.max() < 2.0
+
+
 def test_a_window_over_the_limit_is_cut() -> None:
     """After a few steps, and only their time is spent."""
     target = PROBLEM.target(0)

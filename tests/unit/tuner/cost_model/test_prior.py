@@ -4,8 +4,10 @@
 import numpy as np
 import pytest
 
-from ringtune.tuner import Prior, Trial, default_config
+from ringtune.tuner import Trial, default_config
 from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape, LinkCosts, expected_step_s
+from ringtune.tuner.cost_model.calibration import COMPUTE_STD, SCALE_STDS
+from ringtune.tuner.priors import UncertainPrior
 from ringtune.tuner.testing import measured_trial, poor_baseline
 
 JOB = JobShape((512 * 1024,) * 200, (2, 2))
@@ -13,7 +15,7 @@ COSTS = EngineCosts()
 MADE_UP_COMPUTE_S = 0.3
 
 
-def prior() -> Prior:
+def prior() -> UncertainPrior:
     """Return what is tested, as designers see it."""
     return CostModelPrior(JOB, COSTS)
 
@@ -82,3 +84,19 @@ def test_a_job_that_communicates_little_is_expected_to_gain_little() -> None:
     expected = fast.log_step_ms(configs, [measured_trial(0, default_config(), [2000.0])])
 
     assert np.ptp(expected) < 0.01
+
+
+def test_it_knows_which_configs_hang_on_which_constant() -> None:
+    """On what ranks get out of a link together, only where they send together; on the computing, all."""
+    flat, together = default_config(), default_config().replace({"hierarchical_allreduce": True})
+    true_ms = 1e3 * expected_step_s(JOB, COSTS, MADE_UP_COMPUTE_S, [flat])
+    trials = [measured_trial(0, flat, [float(true_ms[0])])]
+
+    directions = prior().directions([flat, together], trials)
+
+    of_together, of_compute = directions[:, len(SCALE_STDS) - 1], directions[:, len(SCALE_STDS)]
+    assert of_together[0] == 0.0
+    assert of_together[1] > 0.05
+    assert np.all(of_compute > 0.05)
+    assert np.all(of_compute < COMPUTE_STD)
+    assert np.all(np.isfinite(directions))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner import Config, default_config, make_designer, search_space
-from ringtune.tuner.designers.gp import GaussianProcessDesigner
+from ringtune.tuner.designers.gp import LEAST_CHALLENGERS, GaussianProcessDesigner
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
 
@@ -166,3 +166,57 @@ def test_the_registry_hands_priors_on() -> None:
     assert isinstance(designer, GaussianProcessDesigner)
     assert designer.prior is prior
     assert make_designer("random", SPACE, 0, [prior]).name == "random"
+
+
+@dataclass(frozen=True)
+class Doubtful(KnownSurface):
+    """Knows a surface, but for one unknown that acts where the allreduce is hierarchical."""
+
+    def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
+        """Return one there, else nothing."""
+        del trials
+        return np.array([[float(bool(config["hierarchical_allreduce"]))] for config in configs])
+
+
+def test_what_hangs_on_an_unknown_is_uncertain_until_it_is_measured() -> None:
+    """However sure the rest is; but where the prior is out of all proportion it stays capped."""
+    flat = [trial for trial in noisy_trials(30, 0.0) if not trial.config["hierarchical_allreduce"]]
+    on = flat[0].config.replace({"hierarchical_allreduce": True})
+
+    def awful(config: Config) -> float:
+        return engine_like_surface(config) + 9.0 * bool(config["hierarchical_allreduce"])
+
+    stds = []
+    for surface in (engine_like_surface, awful):
+        designer = GaussianProcessDesigner(SPACE, 0, [Doubtful(surface)])
+        designer.update(flat)
+        assert isinstance(designer.prior, Doubtful)
+        stds.append(float(designer.predict([on]).std[0]))
+
+    assert stds[0] > 0.9
+    assert stds[1] < 0.9
+
+
+def is_asked_again(noise: float, seed: int, count: int = 12) -> bool:
+    """Tell whether the next config was measured already: of one knob, at some places, the baseline four times."""
+    space = search_space({}, default_config(), tuned=("cycle_ms",))
+    rng = np.random.default_rng(seed)
+    configs = [default_config(), *(space.at_quantiles([(i + 0.5) / count]) for i in range(count))]
+    trials = []
+    for number, config in enumerate(configs):
+        drawn = rng.normal(engine_like_surface(config), noise, 1 if number else 4)
+        trials.append(measured_trial(number, config, np.exp(drawn).tolist()))
+    designer = GaussianProcessDesigner(space, 0)
+    designer.update(trials)
+    return designer.suggest().config in configs
+
+
+def test_where_noise_blurs_the_leaders_one_is_measured_again() -> None:
+    """In two or more of 24 cases, and in none without noise: there a fresh config always tells more."""
+    assert sum(is_asked_again(0.02, seed) for seed in range(24)) >= 2
+    assert not any(is_asked_again(0.0, seed) for seed in range(8))
+
+
+def test_a_model_of_few_configs_asks_for_others() -> None:
+    """However noisy: it is soon sure of what it has not seen."""
+    assert not any(is_asked_again(0.02, seed, count=LEAST_CHALLENGERS - 1) for seed in range(24))

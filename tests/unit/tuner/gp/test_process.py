@@ -46,12 +46,18 @@ def without_trend(count: int, seed: int) -> Points:
     return Points.without_trend(np.random.default_rng(seed).random((count, 3)))
 
 
-@pytest.mark.parametrize("trend", [None, slope_and_bump])
+def open_ended(x: Array) -> Points:
+    """Return places with a trend that depends on two unknowns, each of which acts along one of the coordinates."""
+    return Points(x, slope_and_bump(x), 0.3 * x[:, :2])
+
+
+@pytest.mark.parametrize("points_of", [Points.without_trend, open_ended])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_gradient_is_that_of_the_value(seed: int, trend: Callable[[Array], Array] | None) -> None:
+def test_the_gradient_is_that_of_the_value(seed: int, points_of: Callable[[Array], Points]) -> None:
     """Against finite differences, at random hyper-parameters."""
     rng = np.random.default_rng(seed)
-    data = observed(15, 0.05, seed, variance=1e-4, trend=trend)
+    data = observed(15, 0.05, seed, variance=1e-4)
+    data = Observations(points_of(data.points.x), data.y, data.variance)
     posterior = NegativeLogPosterior(data)
     medians = np.log([LENGTH.median] * 3 + [AMPLITUDE.median, NOISE.median])
     theta = medians + rng.normal(0.0, 0.7, 5)
@@ -87,10 +93,12 @@ def test_without_noise_it_goes_through_what_it_has_seen_and_returns_to_the_level
     assert far_std[0] > 0.3
 
 
-def test_the_joint_posterior_agrees_with_the_one_of_each_config() -> None:
+@pytest.mark.parametrize("points_of", [Points.without_trend, open_ended])
+def test_the_joint_posterior_agrees_with_the_one_of_each_config(points_of: Callable[[Array], Points]) -> None:
     """Means, variances, and the covariance between two sets that are the same."""
-    process = fitted_process(observed(20, 0.02), 0)
-    points = without_trend(7, seed=5)
+    data = observed(20, 0.02)
+    process = fitted_process(Observations(points_of(data.points.x), data.y, data.variance), 0)
+    points = points_of(without_trend(7, seed=5).x)
 
     mean, std = process.predict(points)
     mean_x, mean_z, within, between, variance = process.joint(points, points)
@@ -184,12 +192,35 @@ def test_the_samples_say_how_strong_the_trend_is() -> None:
     rng = np.random.default_rng(2)
     x, trend = rng.random((25, 3)), rng.normal(0.0, 0.1, 25)
     y = 3.0 + 2.0 * trend + rng.normal(0.0, 0.01, 25)
-    alternatives = [Observations(points, y, np.zeros(25)) for points in (Points.without_trend(x), Points.with_trend(x, trend))]
+    expected = (Points.without_trend(x), Points.with_trend(x, trend))
+    alternatives = [Observations(points, y, np.zeros(25)) for points in expected]
 
     index, process = most_probable_process(alternatives, 0)
 
     assert index == 1
     assert 1.8 < process.trend_factor < 2.1
+
+
+def test_where_nothing_told_of_an_unknown_the_trend_is_not_believed() -> None:
+    """Where it acts, what is expected is as uncertain as it is; one sample there makes it known everywhere."""
+    x = np.zeros((12, 3))
+    x[:, 2] = np.linspace(0.0, 1.0, 12)
+    sure, unsure = np.array([[0.0, 0.0, 0.5]]), np.array([[1.0, 0.0, 0.5], [0.0, 0.0, 0.9]])
+    small = Hyperparameters(np.full(3, 0.5), 0.01, 0.001)
+
+    def posterior(acting: Array) -> tuple[Array, Array]:
+        """Return it at both places, with observations that are all 0.2 where the unknown acts, else 0."""
+        data = Observations(Points(x, np.zeros(12), acting[:, None]), 0.2 * acting, np.zeros(12))
+        at = Points(np.vstack([sure, unsure]), np.zeros(3), np.array([[0.0], [1.0], [1.0]]))
+        return GaussianProcess(data, small).predict(at)
+
+    _, before = posterior(np.zeros(12))
+    mean, after = posterior(np.eye(12)[11])
+
+    assert before[0] < 0.02
+    assert np.all(before[1:] > 0.9)
+    assert mean[1] == pytest.approx(0.2, abs=0.02)
+    assert np.all(after[1:] < 0.05)
 
 
 @pytest.mark.parametrize("seed", range(5))

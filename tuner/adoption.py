@@ -16,6 +16,9 @@ from .sample import Phase
 from .stopping import MIN_EXPECTED_GAIN
 from .trials import BASELINE_ID
 
+CONFIRMATIONS = 3
+"""So often what would be tested is measured once more first, while it owes its place to a single window: of many that
+noise blurs the luckiest leads, and the test would only show that it beats the baseline."""
 ATTEMPTS_PER_PAIR = 3
 """A pair with a void window is measured again; the test as a whole may take this many times its pairs."""
 
@@ -53,14 +56,33 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
         DesignerFailed: If the designer cannot be used any more.
         TargetClosed: If the job is over.
     """
+    challenger = _challenger(state, guard)
+    for _ in range(CONFIRMATIONS):
+        if challenger is None or len(state.book.times_of(challenger)) > 1 or not _is_confirmation_affordable(state):
+            break
+        state.journal.enter(Phase.ADOPTION, state.settings.adoption_pairs, config=challenger)
+        order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, state.steps)
+        state.book.add(state.meter.measure(order))
+        challenger = _challenger(state, guard)
+    if challenger is None:
+        return keep(state, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
+    return compare(state, challenger)
+
+
+def _challenger(state: RunState, guard: GuardedDesigner) -> Config | None:
+    """Return the config with the best posterior mean; None where it is not expected to gain enough."""
     measured = state.book.measured()
     state.meter.switch(state.interim)
     prediction = guard.predict(state.book.trials(), measured)
     best = int(np.argmin(prediction.mean_log_step_ms))
     baseline_mean = prediction.mean_log_step_ms[measured.index(state.baseline)]
-    if math.expm1(baseline_mean - prediction.mean_log_step_ms[best]) < MIN_EXPECTED_GAIN:
-        return keep(state, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
-    return compare(state, measured[best])
+    gain = float(baseline_mean - prediction.mean_log_step_ms[best])
+    return None if math.expm1(gain) < MIN_EXPECTED_GAIN else measured[best]
+
+
+def _is_confirmation_affordable(state: RunState) -> bool:
+    """Tell whether the budget has room for a window more than the fewest pairs take."""
+    return state.steps_left - state.window_steps >= adoption_steps(MIN_PAIRS, state.adoption_window_steps)
 
 
 def compare(state: RunState, challenger: Config) -> Decision:

@@ -42,10 +42,10 @@ def distribution_figure(run: RunReview, analysis: Analysis) -> Figure | None:
 
 
 def rival_of(run: RunReview, analysis: Analysis) -> Config | None:
-    """Return the config chosen or tested against the baseline; without a test the fastest one; never the baseline."""
+    """Return the config chosen, or last tested against the baseline, or else the fastest one; never the baseline."""
     tested = [sample.config for sample in run.tried if sample.phase == Phase.ADOPTION]
     fastest = sorted((trial for trial in analysis.trials if trial.windows), key=lambda trial: trial.log_time or 0.0)
-    rivals = (run.chosen, *tested, *(trial.config for trial in fastest))
+    rivals = (run.chosen, *reversed(tested), *(trial.config for trial in fastest))
     return next((config for config in rivals if config not in {None, run.baseline}), None)
 
 

@@ -9,7 +9,7 @@ from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_confi
 from ringtune.tuner.paired_test import FUTILITY_PAIRS, MIN_PAIRS
 from ringtune.tuner.records import AdoptionRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
-from tests.unit.tuner.recording import Outcome, tune
+from tests.unit.tuner.recording import Outcome, samples, tune
 
 
 def adoption(outcome: Outcome) -> AdoptionRecord:
@@ -37,10 +37,46 @@ def test_pairs_alternate_in_order() -> None:
     """Baseline first, then challenger first: drift within pairs cancels."""
     outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
 
-    taken = [r for r in outcome.records if isinstance(r, SampleRecord) and r.phase == Phase.ADOPTION]
-    is_baseline = [record.trial_id == 0 for record in taken]
+    is_baseline = [record.trial_id == 0 for record in samples(outcome, Phase.ADOPTION)]
 
-    assert [True, False, False, True] * 6 == is_baseline
+    pairs = is_baseline[is_baseline.index(True) :]  # before them, the challenger alone is measured once more
+    assert [True, False, False, True] * 6 == pairs
+
+
+class Lucky(SyntheticTarget):
+    """A job whose fourth config looks faster than all others in its first window, and slower ever after."""
+
+    def __init__(self) -> None:
+        """Make every other config 10 % faster than the baseline."""
+        super().__init__(surface=self._lucky, seed=4)
+
+    def _lucky(self, config: Config) -> float:
+        if config == default_config():
+            return math.log(20.0)
+        tried = list(dict.fromkeys(c for c in self.applied if c != default_config()))
+        if config != self.lucky:
+            return math.log(20.0) - 0.1
+        return math.log(20.0) - (0.14 if config == tried[-1] else 0.05)
+
+    @property
+    def lucky(self) -> Config | None:
+        """The fourth config that was tried; None before there was one."""
+        tried = list(dict.fromkeys(c for c in self.applied if c != default_config()))
+        return tried[3] if len(tried) > 3 else None
+
+
+def test_what_one_lucky_window_brought_to_the_top_is_measured_again_before_the_test() -> None:
+    """Without, it would be tested, and kept out or even adopted, while better ones stand by."""
+    target = Lucky()
+
+    outcome = tune(target, settings=RunSettings(max_samples=8, warmup_steps=0))
+
+    taken = [Config(record.config) for record in samples(outcome, Phase.ADOPTION)]
+    assert outcome.result.adopted
+    assert outcome.result.config != target.lucky
+    assert 1 == taken.count(target.lucky)
+    assert target.lucky == taken[0]
+    assert 2 * len(adoption(outcome).pairs) + 2 == len(taken)
 
 
 def test_no_test_without_an_expected_gain() -> None:
@@ -83,7 +119,7 @@ def test_a_lucky_search_is_not_adopted() -> None:
 
 def test_a_hopeless_test_ends_early() -> None:
     """When even the upper bound is below zero, the remaining pairs are spared."""
-    outcome = tune(Fading(26, 0.2), settings=RunSettings(max_samples=20, warmup_steps=0))
+    outcome = tune(Fading(27, 0.2), settings=RunSettings(max_samples=20, warmup_steps=0))
 
     assert FUTILITY_PAIRS == len(adoption(outcome).pairs)
     assert not outcome.result.adopted

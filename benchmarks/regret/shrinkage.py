@@ -3,8 +3,8 @@
 
 The lowest of many noisy medians is lower than any config is, and which cell has it is chance. All cells together know
 more: y, the ln of a cell's median, is drawn towards m, what an additive model of the numbers expects within the cell's
-switches, categories and special values, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975, "Data analysis
-using Stein's estimator and its generalizations"; here towards a regression):
+switches, categories and special values, by as much as the noise asks for (James and Stein 1961; Efron and Morris 1975,
+"Data analysis using Stein's estimator and its generalizations"; here towards a regression):
 
     truth = m + w (y - m),  w = t^2 / (t^2 + s^2)
 

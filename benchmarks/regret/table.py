@@ -9,8 +9,8 @@ and of those the one with the nearest numbers.
 
 A window is drawn from all that were measured under the nearest cell's switches, categories and special values: steps in
 a row, from a random one on, relative to what is true of the cell that it was measured of. So the noise is that of the
-machine, from step to step and from launch to launch. Drawn from the nearest cell's own two or three windows, it would be
-the same every time; drawn from all cells, that of a thousand small messages would fall upon one large one.
+machine, from step to step and from launch to launch. Drawn from the nearest cell's own two or three windows it would
+be the same every time; drawn from all cells, that of a thousand small messages would fall upon one large one.
 """
 
 import hashlib

@@ -12,7 +12,7 @@ from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
 from .paired_test import MIN_PAIRS, expected_pair_noise
-from .sample import Phase, Sample, StepTimes
+from .sample import Phase, Sample, StepTimes, Trial
 from .settings import RunSettings
 from .stopping import MIN_EXPECTED_GAIN, Patience
 from .student_t import student_t_quantile
@@ -183,7 +183,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         TargetClosed: If the job is over.
     """
     settings = state.settings
-    done = min(len(settings.prior_trials), settings.max_samples)
+    done = min(_searched_samples(settings.prior_trials), settings.max_samples)
     patience = Patience()
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
     for index in range(done, settings.max_samples):
@@ -220,6 +220,11 @@ def is_stable(medians: Sequence[float]) -> bool:
     freedom = STABLE_WINDOWS - 2
     error = math.sqrt(residual / freedom / spread)
     return abs(slope) < student_t_quantile(freedom, 0.975) * error
+
+
+def _searched_samples(trials: Sequence[Trial]) -> int:
+    """Return how many samples a search has taken; some configs are measured more than once."""
+    return sum(sample.phase is Phase.SEARCH for trial in trials for sample in trial.samples)
 
 
 def _baseline_samples(state: RunState) -> int:

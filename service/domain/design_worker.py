@@ -17,6 +17,8 @@ from ringtune.tuner import Config, Phase, Prior, Sample, SearchSpace, StepTimes,
 from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape
 
 NICENESS = 10
+ATTEMPTS_PER_CONFIG = 2
+"""A designer may want one config twice in a batch: it is asked on."""
 
 
 def suggest(problem: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -28,7 +30,8 @@ def suggest(problem: Mapping[str, Any]) -> list[dict[str, Any]]:
             `gradient_bytes` and `layout` where the cost model is to help.
 
     Returns:
-        So many configs, distinct from each other and from the pending ones where the designer can.
+        So many configs, distinct from each other and from the pending ones where the designer can; one that was
+        measured already is among them where a second sample of it tells more than anything new.
     """
     space = SearchSpace.from_json(problem["space"])
     designer = make_designer(problem["designer"], space, problem["seed"], _priors(problem))
@@ -37,13 +40,15 @@ def suggest(problem: Mapping[str, Any]) -> list[dict[str, Any]]:
     designer.update(trials)
     for config in map(Config, problem["pending"]):
         believed.append(_believed(designer, config, trials, len(believed)))
-    found: list[Config] = []
-    for _ in range(problem["count"]):
+    found: dict[Config, None] = {}
+    for _ in range(ATTEMPTS_PER_CONFIG * problem["count"]):
         designer.update(believed)
         config = space.validate(designer.suggest().config)
-        found.append(config)
+        found[config] = None
+        if len(found) == problem["count"]:
+            break
         believed.append(_believed(designer, config, trials, len(believed)))
-    return [config.to_json() for config in dict.fromkeys(found)]
+    return [config.to_json() for config in found]
 
 
 def _priors(problem: Mapping[str, Any]) -> Sequence[Prior]:

@@ -238,6 +238,38 @@ def test_an_unfinished_run_is_resumed_from_its_log(tmp_path: Path) -> None:
     assert () == find_unfinished(path, key, space.to_json(), 0)
 
 
+def test_second_samples_count_when_a_run_is_resumed(tmp_path: Path) -> None:
+    """A designer that asks for every config twice has half as many configs, and no more samples."""
+    path, key = tmp_path / "tuning.jsonl", {"model": "m", "hardware": "h"}
+    space = search_space({}, poor_baseline())
+
+    class Twice(RandomDesigner):
+        """Suggests every config once more."""
+
+        def suggest(self) -> Suggestion:
+            """Return a config that has one sample; else a new one."""
+            once = [trial.config for trial in self.trials[1:] if len(trial.samples) == 1]
+            return Suggestion(once[0]) if once else super().suggest()
+
+        def update(self, trials: Sequence[Trial]) -> None:
+            """Remember them."""
+            self.trials = tuple(trials)
+            super().update(trials)
+
+    for run_id, closes_after_windows in (("first", 14), ("second", None)):
+        target = SyntheticTarget(
+            baseline=poor_baseline(), disturbances=Disturbances(closes_after_windows=closes_after_windows), seed=6
+        )
+        prior = find_unfinished(path, key, space.to_json(), 0)
+        log = open_log(path)
+        tune(target, Twice(space, 0), RunSettings(run_id=run_id, key=key, prior_trials=prior), log)
+        log.close()
+
+    searched = [record for run in read_log(path).runs for record in run.samples if record.phase == Phase.SEARCH]
+    assert 20 == len(searched)
+    assert 10 == len({Config(record.config) for record in searched})
+
+
 def test_a_target_that_closes_in_the_last_switch_is_quiet() -> None:
     """Also the very last call may find the job over."""
 

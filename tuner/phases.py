@@ -223,8 +223,8 @@ def is_stable(medians: Sequence[float]) -> bool:
 
 
 def _searched_samples(trials: Sequence[Trial]) -> int:
-    """Return how many samples a search has taken; some configs are measured more than once."""
-    return sum(sample.phase is Phase.SEARCH for trial in trials for sample in trial.samples)
+    """Return how many samples of a search are known: some configs have several, and what a check measured is one."""
+    return sum(max(sum(sample.phase is Phase.SEARCH for sample in trial.samples), 1) for trial in trials)
 
 
 def _baseline_samples(state: RunState) -> int:

@@ -7,18 +7,13 @@ categories as they are. It is told ln(step time), the baseline's first. What cou
 
 from collections.abc import Callable, Sequence
 from statistics import fmean
-from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
-from ringtune.tuner import BooleanParameter, CategoryParameter, Config, Prediction, SearchSpace, Suggestion, Trial
-from ringtune.tuner.config import Value
+from ringtune.tuner import Config, Prediction, SearchSpace, Suggestion, Trial
 from ringtune.tuner.designers.base import best_single_samples, best_single_suggestion
-from ringtune.tuner.kinds import Parameter
-
-NUMBER = "a number"
-"""The choice beside a number's special values."""
+from ringtune.tuner.designers.dimensions import Dimension, Range, config_at, dimensions_of, point_of
 
 
 def gp_sampler(seed: int) -> optuna.samplers.BaseSampler:
@@ -51,9 +46,7 @@ class OptunaDesigner:
         """
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._space = space
-        self._distributions = {
-            name: distribution for parameter in space.free for name, distribution in _distributions(parameter).items()
-        }
+        self._distributions = {name: _distribution(dimension) for name, dimension in dimensions_of(space).items()}
         self._study = optuna.create_study(sampler=sampler(seed))
         self._trials: tuple[Trial, ...] = ()
         self._asked: tuple[optuna.Trial, Config, int] | None = None
@@ -65,7 +58,7 @@ class OptunaDesigner:
         if not self._knows_baseline and trials and trials[0].is_conclusive:
             self._knows_baseline = True
             value = fmean(trials[0].log_step_ms)
-            parameters = self._parameters(trials[0].config)
+            parameters = point_of(self._space, trials[0].config)
             self._study.add_trial(
                 optuna.trial.create_trial(params=parameters, distributions=self._distributions, value=value)
             )
@@ -81,7 +74,7 @@ class OptunaDesigner:
         if self._asked is not None:
             self._study.tell(self._asked[0], state=optuna.trial.TrialState.FAIL)
         asked = self._study.ask(self._distributions)
-        config = self._config(asked.params)
+        config = config_at(self._space, asked.params)
         samples = next((len(trial.log_step_ms) for trial in self._trials if trial.config == config), 0)
         self._asked = asked, config, samples
         return best_single_suggestion(config, self._trials)
@@ -94,40 +87,8 @@ class OptunaDesigner:
         """
         return best_single_samples(configs, self._trials)
 
-    def _config(self, parameters: dict[str, Any]) -> Config:
-        values = {parameter.name: _value(parameter, parameters) for parameter in self._space.free}
-        return self._space.default().replace(values)
 
-    def _parameters(self, config: Config) -> dict[str, Any]:
-        """Return a config as a trial's parameters; a number that is special says nothing about the number."""
-        found: dict[str, Any] = {}
-        for parameter in self._space.free:
-            value = config[parameter.name]
-            if isinstance(parameter, BooleanParameter | CategoryParameter):
-                found[parameter.name] = value
-                continue
-            if parameter.special:
-                found[f"{parameter.name} is"] = str(value) if value in parameter.special else NUMBER
-            found[parameter.name] = parameter.low if value in parameter.special else float(value)
-        return found
-
-
-def _distributions(parameter: Parameter) -> dict[str, BaseDistribution]:
-    if isinstance(parameter, BooleanParameter):
-        return {parameter.name: CategoricalDistribution([False, True])}
-    if isinstance(parameter, CategoryParameter):
-        return {parameter.name: CategoricalDistribution(parameter.choices)}
-    number = FloatDistribution(parameter.low, parameter.high, log=parameter.scale != "linear")
-    if not parameter.special:
-        return {parameter.name: number}
-    choices = [NUMBER, *(str(special) for special in parameter.special)]
-    return {f"{parameter.name} is": CategoricalDistribution(choices), parameter.name: number}
-
-
-def _value(parameter: Parameter, parameters: dict[str, Any]) -> Value:
-    value: Value = parameters[parameter.name]
-    if isinstance(parameter, BooleanParameter | CategoryParameter):
-        return value
-    which = parameters.get(f"{parameter.name} is", NUMBER)
-    special = {str(special): special for special in parameter.special}
-    return special[which] if which in special else parameter.nearest(float(value))
+def _distribution(dimension: Dimension) -> BaseDistribution:
+    if isinstance(dimension, Range):
+        return FloatDistribution(dimension.low, dimension.high, log=dimension.is_log)
+    return CategoricalDistribution(dimension)

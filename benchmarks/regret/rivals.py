@@ -137,6 +137,7 @@ RIVALS: Mapping[str, Rival] = {
     "ringtune, false prior": policy("gp", falsehoods),
     "gp, untested": searcher("gp", cost_model),
     "skopt": searcher("skopt"),
+    "skopt gp_hedge": searcher("skopt_hedge"),
     "optuna gp": optuna_searcher("gp_sampler"),
     "optuna tpe": optuna_searcher("tpe_sampler"),
     "optuna cma-es": optuna_searcher("cma_es_sampler"),

@@ -65,6 +65,20 @@ class TestSkoptDesigner(DesignerConformance):
         return make_designer("skopt", space, seed)
 
 
+class TestSkoptHedgeDesigner(DesignerConformance):
+    """scikit-optimize's own optimizer, a rival."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return a designer that leaves everything to it."""
+        return make_designer("skopt_hedge", space, seed)
+
+    def test_does_not_repeat_itself(self) -> None:
+        """Its points differ; where a number has a special value, the number beside it makes no other config."""
+        trials = self.converse(self.make_designer(search_space({}, default_config()), 4), self.ROUNDS)
+
+        assert 5 < len({trial.config for trial in trials})
+
+
 def test_every_registered_designer_is_under_contract() -> None:
     """A new registry entry needs a class here."""
-    assert ("bagua", "gp", "grid", "horovod", "random", "skopt") == designer_names()
+    assert ("bagua", "gp", "grid", "horovod", "random", "skopt", "skopt_hedge") == designer_names()

@@ -7,15 +7,16 @@ counts in the end is the best single score (its bayesian_optimizer.py). What Bag
 """
 
 import math
-import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from ringtune.tuner.config import Config
 from ringtune.tuner.kinds import BooleanParameter, NumberParameter
-from ringtune.tuner.sample import Trial
+from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space import SearchSpace
 
 from .base import Prediction, Suggestion, best_single_samples, best_single_suggestion
+from .skopt_optimizer import SkoptOptimizer, Told
 
 INITIAL_POINTS = 20
 MIN_POWER, MAX_POWER = 10, 31
@@ -36,6 +37,7 @@ class BaguaDesigner:
         bucket, hierarchical = free.get(BUCKET), free.get(HIERARCHICAL)
         self._bucket = bucket if isinstance(bucket, NumberParameter) else None
         self._has_switch = isinstance(hierarchical, BooleanParameter)
+        self._optimizer = SkoptOptimizer(self._options, self._told)
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Take in all trials so far."""
@@ -43,7 +45,8 @@ class BaguaDesigner:
 
     def suggest(self) -> Suggestion:
         """Return what the optimizer asks for after having been told every sample."""
-        return best_single_suggestion(self._config(*self._asked()), self._trials)
+        power, switch = self._optimizer.ask_after(self._trials)
+        return best_single_suggestion(self._config(int(power), int(switch)), self._trials)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return each config's best single sample.
@@ -53,25 +56,17 @@ class BaguaDesigner:
         """
         return best_single_samples(configs, self._trials)
 
-    def _asked(self) -> tuple[int, int]:
-        # scikit-learn takes seconds to import: only when a designer works, in its own thread.
-        from skopt import Optimizer  # noqa: PLC0415
-        from threadpoolctl import threadpool_limits  # noqa: PLC0415
+    def _options(self) -> dict[str, Any]:
+        return {
+            "dimensions": [(MIN_POWER, MAX_POWER), (0, 1)],
+            "n_initial_points": INITIAL_POINTS,
+            "initial_point_generator": "halton",
+            "random_state": self._seed,
+        }
 
-        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            optimizer = Optimizer(
-                [(MIN_POWER, MAX_POWER), (0, 1)],
-                n_initial_points=INITIAL_POINTS,
-                initial_point_generator="halton",
-                random_state=self._seed,
-            )
-            samples = [sample for trial in self._trials for sample in trial.samples if sample.valid]
-            if samples:
-                told = [self._point(sample.config) for sample in samples]
-                optimizer.tell(told, [-sample.score_bytes_per_s for sample in samples])
-            power, switch = optimizer.ask()
-        return int(power), int(switch)
+    def _told(self, sample: Sample) -> Told:
+        """Return the sample's point and, to be minimised, the negative of its gigabytes per second."""
+        return self._point(sample.config), -sample.score_bytes_per_s / 1e9
 
     def _point(self, config: Config) -> list[int]:
         size = max(float(config[BUCKET]) if BUCKET in config else 0.0, 2.0**MIN_POWER)

@@ -15,6 +15,7 @@ from .grid import GridDesigner
 from .horovod import HorovodDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
+from .skopt_hedge import SkoptHedgeDesigner
 
 
 def _without_priors(factory: Callable[[SearchSpace, int], Designer]) -> DesignerFactory:
@@ -30,11 +31,17 @@ DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
         "horovod": _without_priors(HorovodDesigner),
         "random": _without_priors(RandomDesigner),
         "skopt": _without_priors(SkoptDesigner),
+        "skopt_hedge": _without_priors(SkoptHedgeDesigner),
     }
 )
 DEFAULT_DESIGNER = "gp"
 LATE_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"gp": ("ringtune.tuner.gp.process", "scipy.optimize"), "skopt": ("skopt.acquisition", "skopt.learning")}
+    {
+        "bagua": ("skopt",),
+        "gp": ("ringtune.tuner.gp.process", "scipy.optimize"),
+        "skopt": ("skopt.acquisition", "skopt.learning"),
+        "skopt_hedge": ("skopt",),
+    }
 )
 """What designers import when they first work."""
 

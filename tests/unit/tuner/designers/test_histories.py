@@ -22,6 +22,7 @@ DESIGNERS = {
     "horovod": (100, 20_000),
     "random": (300, 60_000),
     "skopt": (15, 3_000),
+    "skopt_hedge": (10, 1_000),
 }
 """By name: histories in the short form, and in the long one."""
 CASES = [

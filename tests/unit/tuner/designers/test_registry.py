@@ -19,7 +19,9 @@ def test_every_name_makes_a_designer_of_that_name(name: str) -> None:
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
     """The message helps."""
-    with pytest.raises(ValueError, match="no designer 'annealing'; there are bagua, gp, grid, horovod, random, skopt"):
+    with pytest.raises(
+        ValueError, match="no designer 'annealing'; there are bagua, gp, grid, horovod, random, skopt, skopt_hedge"
+    ):
         make_designer("annealing", SPACE, 0)
 
 

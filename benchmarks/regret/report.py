@@ -52,7 +52,7 @@ def regret_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
     """Return mean regret and the share of runs near the optimum, by rival and budget."""
     quiet = outcomes.quiet(problems, QUIET_NOISE)
     table = _table("Mean regret, and share of runs within 2 % of the optimum", outcomes)
-    columns = ("there, noise up to 1.5 %", "steps while tuning ÷ baseline's", "cost after the first minute")
+    columns = ("there at each, noise up to 1.5 %", "steps while tuning ÷ baseline's", "cost after the first minute")
     for heading in columns:
         table.add_column(heading, justify="right")
     for rival in outcomes.rivals:
@@ -61,10 +61,10 @@ def regret_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
             regret = outcomes.values("regret", rival, budget, problems)
             cells.append(f"{100 * regret.mean():.1f} %, {100 * np.mean(regret <= NEAR):.0f} %")
         last = outcomes.budgets[-1]
-        near = outcomes.values("regret", rival, last, quiet) <= NEAR
+        near = [outcomes.values("regret", rival, budget, quiet) <= NEAR for budget in outcomes.budgets]
         slow_down = outcomes.values("slow_down", rival, last, problems)
         later = outcomes.values("later_cost", rival, last, problems)
-        there = f"{100 * near.mean():.0f} %" if len(near) else "-"
+        there = " / ".join(f"{100 * found.mean():.0f}" for found in near) + " %" if quiet else "-"
         table.add_row(rival, *cells, there, f"{1 + slow_down.mean():.3f}", f"{100 * later.mean():.1f} %")
     return table
 

@@ -4,18 +4,15 @@
 Importing this takes seconds (scikit-learn); the designer does so in its own thread.
 """
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from skopt.acquisition import gaussian_ei
 from skopt.learning import GaussianProcessRegressor
 from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
-from threadpoolctl import threadpool_limits
+
+from .quietness import quiet_and_modest
 
 Array = NDArray[np.float64]
 
@@ -37,7 +34,7 @@ class GaussianProcess:
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Return means and standard deviations of the noise-free value, shape (m,) each, for x of shape (m, d)."""
-        with _quiet_and_modest():
+        with quiet_and_modest():
             mean, std = self._regressor.predict(x, return_std=True)
         return np.asarray(mean, dtype=float), np.asarray(std, dtype=float)
 
@@ -51,7 +48,7 @@ class GaussianProcess:
         Returns:
             Shape (m,), non-negative.
         """
-        with _quiet_and_modest():
+        with quiet_and_modest():
             gains: Array = np.asarray(gaussian_ei(x, self._regressor, y_opt=best, xi=MIN_GAIN), dtype=float)
         return gains
 
@@ -69,18 +66,5 @@ def fitted_model(x: Array, y: Array, seed: int) -> GaussianProcess:
     regressor = GaussianProcessRegressor(
         kernel=kernel, normalize_y=True, noise="gaussian", n_restarts_optimizer=1, random_state=seed
     )
-    with _quiet_and_modest():
+    with quiet_and_modest():
         return GaussianProcess(regressor.fit(x, y))
-
-
-@contextmanager
-def _quiet_and_modest() -> Iterator[None]:
-    """Compute on one core, without warnings that are none.
-
-    The matrices are tiny: a second BLAS thread only spins, five times slower on two busy cores and at the expense of
-    the job that trains beside us.
-    """
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a hyper-parameter at its bound is no failure
-        warnings.simplefilter("ignore", UserWarning)  # a variance of -1e-12 is set to 0, as it should be
-        yield

@@ -5,12 +5,12 @@ It comes with a portfolio of acquisition functions, `gp_hedge`, which learns fro
 be told one sample after the other, and kept.
 """
 
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ringtune.tuner.sample import Sample, Trial
+
+from .quietness import quiet_and_modest
 
 if TYPE_CHECKING:
     from skopt import Optimizer
@@ -37,7 +37,7 @@ class SkoptOptimizer:
     def ask_after(self, trials: Sequence[Trial]) -> list[Any]:
         """Return the point that it wants next, once it knows the trials' valid samples."""
         valid = {trial.trial_id: tuple(sample for sample in trial.samples if sample.valid) for trial in trials}
-        with _quiet_and_modest():
+        with quiet_and_modest():
             if self._optimizer is None or not self._goes_on(valid):
                 self._optimizer, self._known = _new_optimizer(self._options()), {}
             for number, samples in valid.items():
@@ -55,13 +55,3 @@ def _new_optimizer(options: dict[str, Any]) -> "Optimizer":
     from skopt import Optimizer  # noqa: PLC0415
 
     return Optimizer(**options)
-
-
-@contextmanager
-def _quiet_and_modest() -> Iterator[None]:
-    """Compute on one core, without the warnings of libraries that nobody here can heed."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn)
-
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

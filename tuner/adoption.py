@@ -2,6 +2,7 @@
 """Adoption: fresh interleaved pairs of baseline and challenger decide, never the best score seen."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
 from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_noise
 from .phases import SHORT_WINDOW_STEPS, RunState
-from .sample import Phase
+from .sample import Phase, StepTimes
 from .stopping import MIN_EXPECTED_GAIN
 from .trials import BASELINE_ID
 
@@ -95,21 +96,48 @@ def compare(state: RunState, challenger: Config) -> Decision:
     total, steps = state.settings.adoption_pairs, _window_steps(state)
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     test = PairedTest(expected_pair_noise(state.book.trials(), steps))
+    earlier = {config: state.book.times_of(config) for config in (state.baseline, challenger)}
+    fresh: dict[Config, float] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
-        is_out_of_steps = state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if test.pairs else 0)
-        if len(test.pairs) == total or test.is_plain or is_out_of_steps:
+        if len(test.pairs) == total or test.is_plain or _is_out_of_steps(state, steps, bool(test.pairs)):
             break
-        pair = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
-        if pair is not None:
-            test.pairs.append(pair)
+        fresh = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
+        if len(fresh) == len(earlier):
+            test.pairs.append((fresh[state.baseline], fresh[challenger]))
+            state.journal.measured()
+            state.journal.measured()
             state.journal.advance()
     else:
         if len(test.pairs) < total:
             tested = f"only {len(test.pairs)} of {total} pairs"
             return keep(state, f"{tested} of the adoption test had valid windows")
-    if len(test.pairs) < MIN_PAIRS:
+    if len(test.pairs) < MIN_PAIRS and not _is_mended(test, state.baseline, earlier, fresh):
         return keep(state, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed")
     return _judge(state, challenger, test)
+
+
+def _is_mended(
+    test: PairedTest, baseline: Config, earlier: Mapping[Config, Sequence[StepTimes]], fresh: Mapping[Config, float]
+) -> bool:
+    """Complete the last pair that is needed, if a void window spoilt it and no steps are left for another.
+
+    In place of the void window stands the config's last one before the test. Luck may have had a part in that, and the
+    two are further apart than a pair's: the pair is added only if the gain is plain with it.
+
+    Args:
+        test: With its pairs.
+        baseline: Of the two configs.
+        earlier: Both configs' valid samples before the test.
+        fresh: Medians of the spoilt pair's valid windows, milliseconds.
+    """
+    medians = {config: times[-1].median for config, times in earlier.items() if times} | dict(fresh)
+    if len(fresh) != 1 or len(medians) != len(earlier):
+        return False
+    (challenger,) = (config for config in medians if config != baseline)
+    mended = PairedTest(test.expected, [*test.pairs, (medians[baseline], medians[challenger])])
+    if mended.is_plain:
+        test.pairs = mended.pairs
+    return mended.is_plain
 
 
 def _window_steps(state: RunState) -> int:
@@ -141,18 +169,25 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:+.1f} %"
 
 
-def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> Pair | None:
-    """Measure both configs, one after the other; None when a window is void, for then the whole pair is."""
+def _is_out_of_steps(state: RunState, steps: int, has_pairs: bool) -> bool:
+    """Tell whether the budget has no room for a pair; neighbouring pairs share a config, and do not switch."""
+    return state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if has_pairs else 0)
+
+
+def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> dict[Config, float]:
+    """Measure both configs, one after the other, and return the medians of valid windows, milliseconds.
+
+    Where a window is void the whole pair is, and the other window is spared, if steps are left for another pair.
+    """
     baseline_order = Order(state.baseline, BASELINE_ID, Phase.ADOPTION, steps)
     challenger_order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, steps)
     orders = (baseline_order, challenger_order) if is_baseline_first else (challenger_order, baseline_order)
     medians: dict[Config, float] = {}
     for order in orders:
         sample = state.meter.measure(order, repeats=0)
-        if not sample.valid:
-            return None
-        state.book.add(sample)
-        medians[order.config] = sample.step_times.median
-    state.journal.measured()
-    state.journal.measured()
-    return medians[state.baseline], medians[challenger]
+        if sample.valid:
+            state.book.add(sample)
+            medians[order.config] = sample.step_times.median
+        elif not _is_out_of_steps(state, steps, has_pairs=True):
+            break
+    return medians

@@ -160,3 +160,48 @@ def test_a_test_that_is_always_void_keeps_the_default() -> None:
 
     assert "keeping default: only 0 of 12 pairs of the adoption test had valid windows" == result.verdict
     assert poor_baseline() == result.config
+
+
+class PausesWithBaseline(SyntheticTarget):
+    """A job that pauses in every window of the baseline after so many windows."""
+
+    def __init__(self, after_windows: int) -> None:
+        """Begin with a poor baseline."""
+        super().__init__(baseline=poor_baseline(), seed=3)
+        self._after_windows = after_windows
+
+    def _void_reason(self) -> VoidReason | None:
+        is_late = self._windows > self._after_windows and self.applied[-1] == poor_baseline()
+        return VoidReason.PAUSE if is_late else None
+
+
+def budgeted(after_windows: int) -> Outcome:
+    """Tune a job that pauses, in 100 steps."""
+    settings = RunSettings(max_samples=100, max_steps=100, warmup_steps=0, steps_per_sample=10)
+    return tune(PausesWithBaseline(after_windows), settings=settings)
+
+
+def windows_up_to_the_first_pair() -> int:
+    """Return how many windows the same job has measured when the test has its first pair."""
+    outcome = budgeted(1000)
+    windows = sum(isinstance(record, SampleRecord) for record in outcome.records)
+    return windows - 2 * (len(adoption(outcome).pairs) - 1)
+
+
+def test_a_pause_at_the_end_of_the_budget_does_not_cost_a_plain_gain() -> None:
+    """No steps are left for another pair: the window before the test takes the void one's place."""
+    outcome = budgeted(windows_up_to_the_first_pair())
+
+    windows = [record for record in samples(outcome, Phase.ADOPTION) if record.valid]
+    assert outcome.result.adopted, outcome.result.verdict
+    assert outcome.result.steps <= 100
+    assert MIN_PAIRS == len(adoption(outcome).pairs)
+    assert MIN_PAIRS - 1 == sum(Config(record.config) == poor_baseline() for record in windows)
+
+
+def test_without_a_single_whole_pair_the_baseline_is_kept() -> None:
+    """However plain the gain looks: windows of the search prove nothing."""
+    outcome = budgeted(windows_up_to_the_first_pair() - 2)
+
+    assert not outcome.result.adopted
+    assert outcome.result.verdict.endswith("0 adoption pairs are too few for an interval, 2 are needed")

@@ -48,9 +48,9 @@ DRAWS = 64
 """Of the measured configs' noise-free values."""
 MIN_GAIN = 0.003
 """Improvements below a third of a percent are not worth a trial."""
-LEAST_CHALLENGERS = 9
+LEAST_CHALLENGERS = 6
 """So many measured configs beside the baseline before one is measured again: a model of fewer is soon sure of what it
-has not seen, and of 24 narrow optima four were never found."""
+has not seen."""
 LEAST_REPEAT_GAIN = 0.0003
 """Of the pick, as ln(step time), from one more sample of a measured config: for less, something new is tried."""
 WORST_OVER_BEST = 1.5

@@ -27,13 +27,17 @@ FUTILITY_PAIRS = 4
 """From so many pairs on, the test ends when even the upper bound is below zero."""
 MIN_PAIRS = 2
 """An interval needs two pairs."""
-LEAST_WEIGHT, MOST_WEIGHT = 2, 6
-"""What the samples before the test say of the noise counts as much as so many pairs; one less with each beyond two.
+LEAST_WEIGHT, USUAL_WEIGHT, MOST_WEIGHT = 2, 6, 12
+"""What the samples before the test say of the noise counts as much as so many pairs.
 
-The least where too few windows of the baseline say how much windows differ, else one more than there are: resting on
-WINDOW_STD, a test of two pairs would err in 6 of 100 cases on a machine whose windows differ by 2 %
-(benchmarks.adoption_error).
+The least where too few windows of the baseline say how much windows differ: resting on WINDOW_STD, a test of two pairs
+would err in 6 of 100 cases on a machine whose windows differ by 2 % (benchmarks.adoption_error). Else one more than
+there are, the usual at most; more, up to the most, where it rests on the scatter of steps, of which there are many.
 """
+SPEAKING_PAIRS = 8
+"""From so many on the pairs speak alone."""
+MAD_EFFICIENCY = 0.37
+"""Of n normal numbers a MAD tells the standard deviation as well as so many n do by their mean square."""
 MIN_BASELINES = 3
 """So many windows of the baseline say how much windows differ."""
 WINDOW_STD = 0.008
@@ -62,11 +66,12 @@ class PairNoise:
     """
 
     variance: float
-    weight: int = MOST_WEIGHT
+    weight: float = USUAL_WEIGHT
 
-    def weight_beside(self, pairs: int) -> int:
-        """Return as how many pairs it counts beside so many."""
-        return max(self.weight - max(pairs - MIN_PAIRS, 0), 0)
+    def weight_beside(self, pairs: int) -> float:
+        """Return as how many pairs it counts beside so many: the less, the more there are."""
+        of_each = max(self.weight / (SPEAKING_PAIRS - MIN_PAIRS), 1.0)
+        return max(self.weight - max(pairs - MIN_PAIRS, 0) * of_each, 0.0)
 
 
 @dataclass
@@ -107,7 +112,7 @@ def speedup_interval(
         confidence: Of the interval.
     """
     d = [math.log(baseline / challenger) for baseline, challenger in pairs]
-    freedom = len(d) - 1
+    freedom: float = len(d) - 1
     squares = freedom * variance(d)
     if expected is not None:
         weight = expected.weight_beside(len(d))
@@ -121,20 +126,24 @@ def speedup_interval(
 def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise:
     """Return what samples say of s^2: twice the variance of a window's ln(median).
 
-    It is the larger of what the scatter of the steps lets expect, and of what the baseline's windows differ by, which a
-    drift of the machine makes larger than that of pairs.
+    It is the larger of what the scatter of the steps and WINDOW_STD let expect, and of what the baseline's windows
+    differ by, which a drift of the machine makes larger than that of pairs. The first is a sum of two variances, one
+    known from many steps, the other only not refuted by the baseline's windows: as how many degrees of freedom that
+    counts says Satterthwaite 1946, "An approximate distribution of estimates of variance components".
 
     Args:
         trials: The baseline first; at least one sample is valid.
         window_steps: Of each of a pair's windows: the fewer, the more its median scatters.
     """
-    scatter = fmean(
-        sample.log_median_variance * sample.steps / window_steps
-        for trial in trials
-        for sample in trial.samples
-        if sample.valid
-    )
+    samples = [sample for trial in trials for sample in trial.samples if sample.valid]
+    scatter = fmean(sample.log_median_variance * sample.steps / window_steps for sample in samples)
+    expected = scatter + WINDOW_STD**2
     baselines = trials[0].log_step_ms
-    between = variance(baselines) if len(baselines) >= MIN_BASELINES else 0.0
-    weight = LEAST_WEIGHT if len(baselines) < MIN_BASELINES else min(len(baselines) + 1, MOST_WEIGHT)
-    return PairNoise(2.0 * max(scatter + WINDOW_STD**2, between), weight)
+    if len(baselines) < MIN_BASELINES:
+        return PairNoise(2.0 * expected, LEAST_WEIGHT)
+    between, weight = variance(baselines), min(len(baselines) + 1, USUAL_WEIGHT)
+    if between > expected:
+        return PairNoise(2.0 * between, weight)
+    steps = MAD_EFFICIENCY * sum(sample.steps for sample in samples)
+    freedom = expected**2 / (scatter**2 / steps + WINDOW_STD**4 / (len(baselines) - 1))
+    return PairNoise(2.0 * expected, min(max(freedom, weight), MOST_WEIGHT))

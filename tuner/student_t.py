@@ -2,7 +2,7 @@
 """Quantiles of Student's t. A module of its own because scipy takes long to import and only rank 0 needs it."""
 
 
-def student_t_quantile(degrees_of_freedom: int, probability: float) -> float:
+def student_t_quantile(degrees_of_freedom: float, probability: float) -> float:
     """Return the value that a Student's t variable stays below with the given probability.
 
     Args:

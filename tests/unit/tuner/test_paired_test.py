@@ -2,6 +2,7 @@
 """Tests of the paired sequential test: its interval, its error rate, and how early it ends."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from ringtune.tuner.paired_test import (
     LEAST_WEIGHT,
     MIN_PAIRS,
     MOST_WEIGHT,
+    SPEAKING_PAIRS,
     PairedTest,
     PairNoise,
     expected_pair_noise,
     speedup_interval,
 )
+from ringtune.tuner.sample import StepTimes, Trial
 from ringtune.tuner.testing import measured_trial
 
 PAIRS = 12
@@ -49,7 +52,7 @@ def test_equal_pairs_have_an_interval_of_no_width() -> None:
 
 def test_the_samples_before_the_test_count_while_pairs_are_few() -> None:
     """Two pairs that happen to agree are no proof; when there are many, they alone count."""
-    few, many = [(20.0, 16.0)] * 2, [(20.0, 16.0)] * (MIN_PAIRS + MOST_WEIGHT)
+    few, many = [(20.0, 16.0)] * 2, [(20.0, 16.0)] * SPEAKING_PAIRS
     noise = PairNoise(0.2**2)
 
     assert speedup_interval(few, noise).low < 0 < speedup_interval(few).low
@@ -116,14 +119,41 @@ def test_shorter_windows_scatter_more() -> None:
     assert usual > 0
 
 
-@pytest.mark.parametrize(
-    ("windows", "weight"), [(1, LEAST_WEIGHT), (2, LEAST_WEIGHT), (3, 4), (4, 5), (40, MOST_WEIGHT)]
-)
-def test_what_is_known_of_the_noise_counts_by_the_windows_it_was_seen_in(windows: int, weight: int) -> None:
-    """One window of the baseline says nothing of how much windows differ; and nothing known beforehand counts more."""
-    trials = [measured_trial(0, default_config(), [20.0] * windows)]
+def scattered(windows: int, relative_mad: float) -> list[Trial]:
+    """Return the baseline alone, its windows of equal medians and steps that scatter by so much."""
+    trial = measured_trial(0, default_config(), [20.0] * windows)
+    times = StepTimes(20.0, 20.0 * relative_mad, 20.0)
+    return [replace(trial, samples=tuple(replace(sample, step_times=times) for sample in trial.samples))]
 
-    assert weight == expected_pair_noise(trials, 10).weight
+
+@pytest.mark.parametrize(("windows", "weight"), [(1, LEAST_WEIGHT), (2, LEAST_WEIGHT), (3, 4), (4, 5), (5, 6)])
+def test_what_is_known_of_the_noise_counts_by_the_windows_it_was_seen_in(windows: int, weight: int) -> None:
+    """One window of the baseline says nothing of how much windows differ, whatever its steps do."""
+    assert weight == expected_pair_noise(scattered(windows, 0.0), 10).weight
+    assert weight <= expected_pair_noise(scattered(windows, 0.05), 10).weight
+
+
+def test_noise_that_many_steps_tell_is_known_better() -> None:
+    """Where steps scatter by far more than windows differ, it is their number that counts."""
+    weights = [expected_pair_noise(scattered(4, mad), 10).weight for mad in (0.0, 0.01, 0.05)]
+
+    assert weights == sorted(weights)
+    assert 5 < weights[1] < MOST_WEIGHT == weights[2]
+
+
+def test_noise_beyond_what_steps_explain_is_known_from_the_windows_alone() -> None:
+    """Where the baseline's windows differ by more than was to be expected, they are all that is known of it."""
+    assert expected_pair_noise([measured_trial(0, default_config(), [20.0, 22.0, 18.0, 21.0])], 10).weight == 5
+
+
+@pytest.mark.parametrize("weight", [LEAST_WEIGHT, 5, MOST_WEIGHT])
+def test_from_enough_pairs_on_they_speak_alone(weight: int) -> None:
+    """What the samples before them say fades with every pair."""
+    weights = [PairNoise(1.0, weight).weight_beside(pairs) for pairs in range(MIN_PAIRS, SPEAKING_PAIRS + 1)]
+
+    assert weights[0] == weight
+    assert weights == sorted(weights, reverse=True)
+    assert weights[-1] == 0
 
 
 @pytest.mark.parametrize("windows", [1, 3, 5])

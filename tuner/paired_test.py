@@ -21,8 +21,15 @@ from .sample import Trial
 from .student_t import student_t_quantile
 
 CONFIDENCE = 0.95
-EARLY_CONFIDENCE = 0.998
-"""Of the interval whose lower bound must be above zero before the last pair."""
+"""Of the two-sided interval that is reported."""
+LAST_ERROR, FEWEST_ERROR, EARLY_ERROR = 0.05, 0.025, 0.001
+"""Of challengers that gain nothing, what share the last look adopts; that if there are but MIN_PAIRS; a look before it.
+
+One-sided, so that the lower bound of the interval that is reported may be a little below zero where the challenger is
+adopted. A challenger that gains nothing costs nothing, one that gains and is not adopted costs its gain, and of those
+that lose far fewer pass. So few pairs rest mostly on what was known of the noise before them: where that was too
+little, their errors double.
+"""
 FUTILITY_PAIRS = 4
 """From so many pairs on, the test ends when even the upper bound is below zero."""
 MIN_PAIRS = 2
@@ -30,16 +37,16 @@ MIN_PAIRS = 2
 LEAST_WEIGHT, USUAL_WEIGHT, MOST_WEIGHT = 2, 6, 12
 """What the samples before the test say of the noise counts as much as so many pairs.
 
-The least where too few windows of the baseline say how much windows differ: resting on WINDOW_STD, a test of two pairs
-would err in 6 of 100 cases on a machine whose windows differ by 2 % (benchmarks.adoption_error). Else one more than
-there are, the usual at most; more, up to the most, where it rests on the scatter of steps, of which there are many.
+The least where too few windows were repeated to say how much windows differ: WINDOW_STD is a guess then. Else two more
+than there are repeats, the usual at most; more, up to the most, where it rests on the scatter of steps, of which there
+are many.
 """
 SPEAKING_PAIRS = 8
 """From so many on the pairs speak alone."""
 MAD_EFFICIENCY = 0.37
 """Of n normal numbers a MAD tells the standard deviation as well as so many n do by their mean square."""
-MIN_BASELINES = 3
-"""So many windows of the baseline say how much windows differ."""
+MIN_REPEATS = 2
+"""So many windows beside each config's first say how much windows differ."""
 WINDOW_STD = 0.008
 """By how much two windows of one config differ beyond what the scatter of their steps explains, as ln(step time)."""
 
@@ -92,13 +99,20 @@ class PairedTest:
         return speedup_interval(self.pairs, self.expected)
 
     @property
+    def is_shown(self) -> bool:
+        """Whether the challenger is faster, at the last look's error rate; needs MIN_PAIRS pairs."""
+        return self._is_faster(LAST_ERROR if len(self.pairs) > MIN_PAIRS else FEWEST_ERROR)
+
+    @property
     def is_plain(self) -> bool:
         """Whether more pairs would not change the answer."""
         if len(self.pairs) < MIN_PAIRS:
             return False
-        if speedup_interval(self.pairs, self.expected, EARLY_CONFIDENCE).low > 0:
-            return True
-        return len(self.pairs) >= FUTILITY_PAIRS and self.interval.high < 0
+        return self._is_faster(EARLY_ERROR) or (len(self.pairs) >= FUTILITY_PAIRS and self.interval.high < 0)
+
+    def _is_faster(self, error: float) -> bool:
+        """Tell whether the speed-up is above zero at a one-sided error rate."""
+        return speedup_interval(self.pairs, self.expected, 1.0 - 2.0 * error).low > 0
 
 
 def speedup_interval(
@@ -126,10 +140,10 @@ def speedup_interval(
 def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise:
     """Return what samples say of s^2: twice the variance of a window's ln(median).
 
-    It is the larger of what the scatter of the steps and WINDOW_STD let expect, and of what the baseline's windows
+    It is the larger of what the scatter of the steps and WINDOW_STD let expect, and of what windows of the same config
     differ by, which a drift of the machine makes larger than that of pairs. The first is a sum of two variances, one
-    known from many steps, the other only not refuted by the baseline's windows: as how many degrees of freedom that
-    counts says Satterthwaite 1946, "An approximate distribution of estimates of variance components".
+    known from many steps, the other only not refuted by repeated windows: as how many degrees of freedom that counts
+    says Satterthwaite 1946, "An approximate distribution of estimates of variance components".
 
     Args:
         trials: The baseline first; at least one sample is valid.
@@ -138,12 +152,20 @@ def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise
     samples = [sample for trial in trials for sample in trial.samples if sample.valid]
     scatter = fmean(sample.log_median_variance * sample.steps / window_steps for sample in samples)
     expected = scatter + WINDOW_STD**2
-    baselines = trials[0].log_step_ms
-    if len(baselines) < MIN_BASELINES:
+    between, repeats = _between_windows(trials)
+    if repeats < MIN_REPEATS:
         return PairNoise(2.0 * expected, LEAST_WEIGHT)
-    between, weight = variance(baselines), min(len(baselines) + 1, USUAL_WEIGHT)
+    weight = min(repeats + 2, USUAL_WEIGHT)
     if between > expected:
         return PairNoise(2.0 * between, weight)
     steps = MAD_EFFICIENCY * sum(sample.steps for sample in samples)
-    freedom = expected**2 / (scatter**2 / steps + WINDOW_STD**4 / (len(baselines) - 1))
+    freedom = expected**2 / (scatter**2 / steps + WINDOW_STD**4 / repeats)
     return PairNoise(2.0 * expected, min(max(freedom, weight), MOST_WEIGHT))
+
+
+def _between_windows(trials: Sequence[Trial]) -> tuple[float, int]:
+    """Return the variance of ln(median) between windows of the same config, and its degrees of freedom."""
+    repeated = [log_ms for log_ms in (trial.log_step_ms for trial in trials) if len(log_ms) > 1]
+    repeats = sum(len(log_ms) - 1 for log_ms in repeated)
+    squares = sum((len(log_ms) - 1) * variance(log_ms) for log_ms in repeated)
+    return squares / max(repeats, 1), repeats

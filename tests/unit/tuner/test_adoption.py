@@ -106,6 +106,18 @@ class Fading(SyntheticTarget):
         return math.log(20.0) + (self._change if self._windows > self._after_windows else -0.1)
 
 
+@pytest.mark.parametrize(("max_steps", "is_confirmed"), [(115, False), (220, True)])
+def test_a_window_before_the_test_costs_no_third_pair(max_steps: int, is_confirmed: bool) -> None:
+    """Of two pairs more is asked than of three, which is worth more than to know the challenger better."""
+    settings = RunSettings(max_samples=max_steps, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    outcome = tune(Fading(1000, 0.0), settings=settings)
+
+    first = samples(outcome, Phase.ADOPTION)[0]
+
+    assert is_confirmed == (first.trial_id != 0)
+    assert is_confirmed or len(adoption(outcome).pairs) > MIN_PAIRS
+
+
 def test_a_lucky_search_is_not_adopted() -> None:
     """What looked 10 % faster while searching and is as fast as the baseline when tested again is not adopted."""
     outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
@@ -114,6 +126,18 @@ def test_a_lucky_search_is_not_adopted() -> None:
     assert outcome.result.verdict.startswith("keeping default: the best candidate was not shown to be faster")
     assert 12 == len(adoption(outcome).pairs)
     assert default_config() == outcome.target.applied[-1]
+
+
+def test_what_is_just_shown_says_at_which_error_rate() -> None:
+    """The interval that is reported asks for half of that rate, and may reach below zero."""
+    outcome = tune(Fading(26, -0.013), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    record, result = adoption(outcome), outcome.result
+
+    assert result.adopted
+    assert record.ci_low is not None
+    assert record.ci_low < 0 < record.speedup  # type: ignore[operator]
+    assert result.verdict.endswith("12 pairs, above zero at one-sided 5 %)")
 
 
 def test_a_hopeless_test_ends_early() -> None:

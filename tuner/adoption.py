@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .budget import adoption_steps
+from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
@@ -59,31 +59,52 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
     """
     challenger = _challenger(state, guard)
     for _ in range(CONFIRMATIONS):
-        if challenger is None or len(state.book.times_of(challenger)) > 1 or not _is_confirmation_affordable(state):
+        if challenger is None or not _is_worth_confirming(state, challenger):
             break
-        state.journal.enter(Phase.ADOPTION, state.settings.adoption_pairs, config=challenger)
-        order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, state.steps)
+        state.journal.enter(Phase.ADOPTION, state.settings.adoption_pairs, config=challenger.config)
+        order = Order(challenger.config, state.book.id_of(challenger.config), Phase.ADOPTION, state.steps)
         state.book.add(state.meter.measure(order))
         challenger = _challenger(state, guard)
     if challenger is None:
         return keep(state, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
-    return compare(state, challenger)
+    return compare(state, challenger.config)
 
 
-def _challenger(state: RunState, guard: GuardedDesigner) -> Config | None:
-    """Return the config with the best posterior mean; None where it is not expected to gain enough."""
+@dataclass(frozen=True)
+class _Challenger:
+    """What would be tested.
+
+    Attributes:
+        config: With the best posterior mean.
+        gain: Expected, as ln(baseline / config).
+    """
+
+    config: Config
+    gain: float
+
+
+def _challenger(state: RunState, guard: GuardedDesigner) -> _Challenger | None:
+    """Return the best config by the designer's posterior mean; None where it is not expected to gain enough."""
     measured = state.book.measured()
     state.meter.switch(state.interim)
     prediction = guard.predict(state.book.trials(), measured)
     best = int(np.argmin(prediction.mean_log_step_ms))
     baseline_mean = prediction.mean_log_step_ms[measured.index(state.baseline)]
     gain = float(baseline_mean - prediction.mean_log_step_ms[best])
-    return None if math.expm1(gain) < MIN_EXPECTED_GAIN else measured[best]
+    return None if math.expm1(gain) < MIN_EXPECTED_GAIN else _Challenger(measured[best], gain)
 
 
-def _is_confirmation_affordable(state: RunState) -> bool:
-    """Tell whether the budget has room for a window beside one pair more than the fewest, of which less is asked."""
-    return state.steps_left - state.window_steps >= adoption_steps(MIN_PAIRS + 1, state.adoption_window_steps)
+def _is_worth_confirming(state: RunState, challenger: _Challenger) -> bool:
+    """Tell whether it owes its place to a single window, and the budget has room for another beside the pairs.
+
+    That is room for as many pairs as should show the gain, and for one more than the fewest if that is not enough:
+    less is asked of three pairs than of two.
+    """
+    if len(state.book.times_of(challenger.config)) > 1:
+        return False
+    steps = state.adoption_window_steps
+    needed = pairs_needed(challenger.gain, expected_pair_noise(state.book.trials(), steps))
+    return state.steps_left - state.window_steps >= adoption_steps(min(needed, MIN_PAIRS + 1), steps)
 
 
 def compare(state: RunState, challenger: Config) -> Decision:

@@ -106,11 +106,18 @@ class Fading(SyntheticTarget):
         return math.log(20.0) + (self._change if self._windows > self._after_windows else -0.1)
 
 
-@pytest.mark.parametrize(("max_steps", "is_confirmed"), [(115, False), (220, True)])
-def test_a_window_before_the_test_costs_no_third_pair(max_steps: int, is_confirmed: bool) -> None:
-    """Of two pairs more is asked than of three, which is worth more than to know the challenger better."""
+@pytest.mark.parametrize(
+    ("max_steps", "step_noise", "is_confirmed"), [(115, 0.02, True), (220, 0.08, False), (400, 0.08, True)]
+)
+def test_a_window_before_the_test_costs_no_pair_that_is_needed(
+    max_steps: int, step_noise: float, is_confirmed: bool
+) -> None:
+    """Of two pairs more is asked than of three, which is worth more than to know the challenger better.
+
+    It costs nothing where two pairs show the gain, and where there is room for both.
+    """
     settings = RunSettings(max_samples=max_steps, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
-    outcome = tune(Fading(1000, 0.0), settings=settings)
+    outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=step_noise)), settings=settings)
 
     first = samples(outcome, Phase.ADOPTION)[0]
 

@@ -2,7 +2,8 @@
 """A service that is killed at a named point while clients report: what it writes on standard output is their record.
 
 Arguments: URL STUDY POINT COUNT MODE FIRST LAST. Clients report the trials from FIRST to LAST; the process kills itself
-when the writer passes POINT for the COUNT-th time. MODE `early` is the control: callers are answered before the commit.
+when the writer passes POINT for the COUNT-th time. MODE `early` is the control: callers are answered before the commit,
+and a single client reports, so that no late answer of an earlier transaction is taken for one of that which is killed.
 
 A line is `S <trial id>` before a client reports, and `A <trial id> <status>` when it was answered. Each is one write to
 a pipe, so that none is torn.
@@ -66,11 +67,12 @@ def trial_id_of(number: int) -> str:
 def main() -> None:
     """Report, and be killed."""
     url, study_id, point, count, mode, first, last = sys.argv[1:]
-    killer = Killer(point, int(count), waits=mode == "early")
+    is_control = mode == "early"
+    killer = Killer(point, int(count), waits=is_control)
     service = Service(
         Database.open(url),
         policy=Policy(design_workers=0),
-        writer_type=EarlyWriter if mode == "early" else GroupWriter,
+        writer_type=EarlyWriter if is_control else GroupWriter,
         on_point=killer.pass_point,
     )
     service.start()
@@ -82,7 +84,7 @@ def main() -> None:
         os.write(1, f"A {trial_id} {stored.status}\n".encode())
         killer.answered.set()
 
-    with ThreadPoolExecutor(CLIENTS) as pool:
+    with ThreadPoolExecutor(1 if is_control else CLIENTS) as pool:
         list(pool.map(report, range(int(first), int(last))))
     service.close()
 

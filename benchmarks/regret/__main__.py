@@ -2,9 +2,10 @@
 """How far from the best config do tuners end, at equal budgets of steps, and how often do they leave a job worse off?
 
 Start it by `python -m benchmarks.regret`. One sample is ten steps, settling after a switch counts as well. Problems are
-simulated jobs, recorded surfaces of this engine (benchmarks/surfaces), and public measurements of others (--data). A
-problem counts for search only where random search misses the optimum by 2 % in half of its runs; those in which nothing
-is to be gained, and those whose knobs do nothing, have tables of their own, for safety.
+simulated jobs, recorded surfaces of this engine (benchmarks/surfaces), and public measurements of others (--data):
+these within one launch, and again with a launch for each window. A problem counts for search only where random search
+misses the optimum by 2 % in half of its runs; those in which nothing is to be gained, and those whose knobs do nothing,
+have tables of their own, for safety.
 """
 
 import argparse

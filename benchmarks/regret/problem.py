@@ -24,7 +24,8 @@ class Problem(ABC):
 
     Attributes:
         name: Unique among problems.
-        kind: `simulated`, `recorded` (a surface of this engine's) or `public` (measurements of others).
+        kind: `simulated`, `recorded` (a surface of this engine's), `public` (measurements of others) or `relaunched`
+            (the same, every window a launch of its own).
         step_noise: Standard deviation of ln(step time) between steps.
         is_inert: Whether the knobs do nothing (A/A): any change is an error of the first kind.
         data_digest: Identifies the measurements that it consists of; empty where it is code alone.

@@ -9,7 +9,7 @@ from pathlib import Path
 from ringtune.tuner.simulator import SCENARIOS
 
 from .problem import Problem
-from .public_data import public_problems
+from .public_data import public_problems, relaunched_problems
 from .recorded import recorded_problems
 from .simulated import SimulatedProblem
 
@@ -17,7 +17,7 @@ SURFACES = Path(__file__).parents[1] / "surfaces"
 """Where recorded surfaces are kept."""
 INERT = ("mobilenet_v2_np4_crowded", "manysmall_np2", "resnet50_8x8_25gbit", "resnet50_2x2_1gbit")
 """Scenarios that are also run with knobs that do nothing: two on busy machines, an ordinary and a quiet one."""
-KINDS = ("simulated", "recorded", "public")
+KINDS = ("simulated", "recorded", "public", "relaunched")
 
 
 @dataclass(frozen=True)
@@ -59,5 +59,5 @@ def problems_of(sources: Sources, kind: str) -> Mapping[str, Problem]:
     elif kind == "recorded":
         found += recorded_problems(sources.surfaces)
     elif sources.data is not None:
-        found += public_problems(sources.data)
+        found += public_problems(sources.data) if kind == "public" else relaunched_problems(sources.data)
     return {problem.name: problem for problem in found}

@@ -4,12 +4,16 @@
 They are read where they lie, in a folder with `surfaces/` and `collectives/`. Of a series of steps these files hold
 quantiles alone; windows are made of them: as many steps as there are places, at evenly spread quantiles, in a random
 order that is always the same.
+
+A tuner within a job never launches it anew: there, steps alone scatter (`public`). One that launches a command for each
+window meets what launches of the same config differ by, too (`relaunched`), where that was measured.
 """
 
 import csv
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,13 +52,27 @@ EPYC_DEFAULT = "mpich"
 
 def public_problems(folder: Path) -> list[TableProblem]:
     """Return all problems that a folder's files make; those of files that are not there are left out."""
+    return [TableProblem(table) for table in _tables(folder)]
+
+
+def relaunched_problems(folder: Path) -> list[TableProblem]:
+    """Return the problems of which some config was launched more than once, every window a launch of its own."""
+    return [
+        TableProblem(replace(table, name=f"{table.name}_relaunched", kind="relaunched", is_relaunched=True))
+        for table in _tables(folder)
+        if any(len(windows) > 1 for windows in table.cells.values())
+    ]
+
+
+def _tables(folder: Path) -> list[Table]:
+    """Return what was measured, as of jobs that are never launched anew."""
     tables = [
         *_horovod_tables(folder / "surfaces", folder / "gradients"),
         *_pico_tables(folder / "collectives" / "pico_lumi_leonardo.csv"),
         *_tcp_tables(folder / "collectives" / "tcp_8_hosts.csv"),
         *_epyc_tables(folder / "collectives" / "eth_cscs_epyc.csv"),
     ]
-    return [TableProblem(table) for table in tables]
+    return [replace(table, is_relaunched=False) for table in tables]
 
 
 def steps_of(quantiles: Sequence[tuple[float, float]], seed: int, steps: int = STEPS) -> tuple[float, ...]:

@@ -18,6 +18,7 @@ HEADINGS = {
     "simulated": "(a) simulated jobs",
     "recorded": "(b) recorded surfaces of this engine",
     "public": "(c) public measurements of other engines",
+    "relaunched": "(c) the same, every window a launch of its own",
 }
 
 

@@ -9,7 +9,8 @@ and of those the one with the nearest numbers.
 
 A window is drawn from all that were measured under the nearest cell's switches, categories and special values: steps in
 a row, from a random one on, relative to what is true of the cell that it was measured of. So the noise is that of the
-machine, from step to step and from launch to launch. Drawn from the nearest cell's own two or three windows it would
+machine, from step to step and from launch to launch; or, where a job is never launched anew, relative to the window's
+own median, and the noise is that from step to step. Drawn from the nearest cell's own two or three windows it would
 be the same every time; drawn from all cells, that of a thousand small messages would fall upon one large one.
 """
 
@@ -20,6 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +50,7 @@ class Table:
         cells: Step times in milliseconds by config, a row per window; every window has a step.
         bytes_per_step: What a step reduces.
         cost_model: What a job would know at its start, if anything.
+        is_relaunched: Whether every window is of a launch of its own; else steps alone scatter.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Table:
     cells: Mapping[Config, tuple[tuple[float, ...], ...]]
     bytes_per_step: int
     cost_model: Callable[[], Prior | None] = field(default=lambda: None, compare=False)
+    is_relaunched: bool = True
 
     @cached_property
     def cell_ms(self) -> Mapping[Config, float]:
@@ -87,17 +91,20 @@ class Table:
         return math.exp(sum(weight * math.log(self.true_ms[cell]) for cell, weight in self._corners(config)))
 
     def noise_at(self, config: Config) -> Sequence[Array]:
-        """Return the windows that may be drawn at a config: what steps take over what is true, of one step or more."""
+        """Return the windows that may be drawn at a config: steps, one or more, over what is true of their cell.
+
+        Where the job is not relaunched they are over their own window's median.
+        """
         nearest = max(self._corners(config), key=lambda corner: corner[1])[0]
         return self._noise[branch_of(nearest, self.space)]
 
     @cached_property
     def _noise(self) -> Mapping[tuple[Value | None, ...], Sequence[Array]]:
-        """All windows over what is true of their cells, by branch."""
+        """All windows as of `noise_at`, by branch."""
         found: dict[tuple[Value | None, ...], list[Array]] = {}
         for cell, windows in self.cells.items():
             branch = found.setdefault(branch_of(cell, self.space), [])
-            branch += [np.asarray(window) / self.true_ms[cell] for window in windows]
+            branch += [np.asarray(w) / (self.true_ms[cell] if self.is_relaunched else median(w)) for w in windows]
         return found
 
     def _corners(self, config: Config) -> list[tuple[Config, float]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.regret.problems import Sources
-from benchmarks.regret.public_data import HOROVOD_DEFAULT, public_problems, steps_of
+from benchmarks.regret.public_data import HOROVOD_DEFAULT, public_problems, relaunched_problems, steps_of
 
 HOROVOD = """workload,backend,fusion_mb,cycle_ms,hierarchical,step_ms,step_ms_p90,step_ms_min
 m,gloo,128,1,0,20.0,30.0,10.0
@@ -18,6 +18,7 @@ m,gloo,4,5,0,9.0,9.5,8.5
 m,gloo,128,5,0,25.0,26.0,24.0
 m,gloo,0,5,0,45.0,46.0,44.0
 """
+TWO_LAUNCHES = HOROVOD.replace("22.0,30.0,10.0", "200.0,300.0,100.0")
 PICO_HEAD = "system,nnodes,ppn,count_int32,algorithm,iters,first_ns,min_ns,p05_ns,median_ns,mean_ns,p95_ns,max_ns\n"
 
 
@@ -32,6 +33,31 @@ def test_horovods_surface_is_a_problem(tmp_path: Path) -> None:
     assert HOROVOD_DEFAULT == problem.baseline
     assert 8.0 == pytest.approx(problem.optimum_ms, rel=0.02)
     assert {"hierarchical_allreduce"} == set(problem.table.space.fixed)
+
+
+def test_a_job_keeps_its_launch_where_it_is_not_relaunched(tmp_path: Path) -> None:
+    """The default's launches took 20 and 200 ms; steps of one, no less than half and no more than 1.5 of its median."""
+    (tmp_path / "surfaces").mkdir()
+    (tmp_path / "surfaces" / "m_np2_gloo.csv").write_text(TWO_LAUNCHES)
+
+    (kept,), (relaunched,) = public_problems(tmp_path), relaunched_problems(tmp_path)
+
+    assert ("public", "relaunched") == (kept.kind, relaunched.kind)
+    assert "horovod_m_np2_gloo_relaunched" == relaunched.name
+    assert kept.baseline_ms == relaunched.baseline_ms
+    of_steps, of_launches = (np.concatenate(problem.table.noise_at(HOROVOD_DEFAULT)) for problem in (kept, relaunched))
+    assert (0.5, 1.5) == pytest.approx((of_steps.min(), of_steps.max()), rel=0.05)
+    assert of_launches.max() > 8.0 * of_launches.min()
+
+
+def test_what_was_launched_once_is_not_relaunched(tmp_path: Path) -> None:
+    """No more is known of it."""
+    (tmp_path / "surfaces").mkdir()
+    once = "".join(line for line in HOROVOD.splitlines(keepends=True) if ",22.0," not in line)
+    (tmp_path / "surfaces" / "m_np2_gloo.csv").write_text(once)
+
+    assert 1 == len(public_problems(tmp_path))
+    assert [] == relaunched_problems(tmp_path)
 
 
 def test_a_clusters_allreduces_are_problems(tmp_path: Path) -> None:

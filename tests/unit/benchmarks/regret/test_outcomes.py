@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counts of a contest, what is paired while it goes on, and what the tables say."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,24 @@ from benchmarks.regret.contest import Outcome
 from benchmarks.regret.outcomes import Outcomes, upper_bound
 from benchmarks.regret.plots import write_plots
 from benchmarks.regret.problems import Sources, problems_of
-from benchmarks.regret.report import render
+from benchmarks.regret.report import cost_table, render
 
 PROBLEMS = problems_of(Sources(), "simulated")
 STEEP, FLAT, INERT = "manysmall_np2", "resnet50_np2_flat", "aa_manysmall_np2"
 
 
 def outcome(
-    rival: str, seed: int, regret: float = 0.0, problem: str = STEEP, *, loss: float = 0.0, budget: int = 200
+    rival: str,
+    seed: int,
+    regret: float = 0.0,
+    problem: str = STEEP,
+    *,
+    loss: float = 0.0,
+    budget: int = 200,
+    later_cost: float = 0.0,
 ) -> Outcome:
     """Return what became of a run."""
-    return Outcome(problem, rival, seed, budget, regret, loss, 0.0)
+    return Outcome(problem, rival, seed, budget, regret, loss, 0.0, later_cost)
 
 
 def test_a_run_counts_when_every_rival_has_done_it() -> None:
@@ -70,6 +78,24 @@ def test_a_rival_is_compared_run_by_run() -> None:
 def test_none_of_3600_runs_is_no_proof_of_never() -> None:
     """The rule of three: at most 3 of as many."""
     assert upper_bound(0, 3600) == pytest.approx(3 / 3600, rel=0.01)
+
+
+def test_no_gain_elsewhere_or_later_pays_for_what_a_problem_lost() -> None:
+    """The highest cost of every budget is told, and how many runs cost too much."""
+    costs = {(STEEP, 200): (0.01, 0.07), (FLAT, 200): (-0.5, -0.5), (STEEP, 600): (-0.5, -0.5), (FLAT, 600): (0.0, 0.0)}
+    runs = [
+        outcome("ringtune", seed, problem=problem, budget=budget, later_cost=cost)
+        for (problem, budget), of_seeds in costs.items()
+        for seed, cost in enumerate(of_seeds)
+    ]
+    console = Console(width=200, record=True, file=StringIO())
+
+    console.print(cost_table(Outcomes(runs, PROBLEMS)))
+
+    text = console.export_text()
+    assert f"4.0 % {STEEP}" in text
+    assert f"0.0 % {FLAT}" in text
+    assert "1 of 8" in text
 
 
 def test_tables_and_figures_say_the_same(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ Scale: TypeAlias = Literal["linear", "log", "log2"]
 SPECIAL_SHARE = 0.15
 """Share of the quantiles that each special value takes: enough for about three of twenty random configs."""
 NEUTRAL = 0.5
-"""The numeric coordinate of a special value: the middle, as far from both ends of the range as can be."""
+"""The numeric coordinate of a special value that is no number: the middle, as far from both ends as can be."""
 SIGNIFICANT_DIGITS = 4
 """Fractional numbers are rounded to this, finer than any effect, so that configs read well and compare equal."""
 
@@ -87,11 +87,7 @@ class NumberParameter:
     def encode(self, value: Value) -> list[float]:
         """Return the coordinates of an allowed value, each in [0, 1]."""
         indicators = [float(_is_same(value, special)) for special in self.special]
-        if any(indicators):
-            return [*indicators, NEUTRAL]
-        low, high = self._bounds
-        share = (self._scaled(float(value)) - low) / (high - low)
-        return [*indicators, min(max(share, 0.0), 1.0)]
+        return [*indicators, self._share(value)]
 
     def decode(self, coordinates: Sequence[float]) -> Value:
         """Return the allowed value nearest to `coordinates`, of any finite size."""
@@ -129,6 +125,15 @@ class NumberParameter:
     @cached_property
     def _bounds(self) -> tuple[float, float]:
         return self._scaled(self.low), self._scaled(self.high)
+
+    def _share(self, value: Value) -> float:
+        """Return the place in the range: its end where a special number lies beyond, as 0 for *off* does."""
+        if isinstance(value, str):
+            return NEUTRAL
+        if not self.low < value < self.high:
+            return float(value >= self.high)
+        low, high = self._bounds
+        return (self._scaled(float(value)) - low) / (high - low)
 
     def _number(self, share: float) -> Value:
         low, high = self._bounds

@@ -54,7 +54,7 @@ LEAST_INFORMED_CHALLENGERS = 6
 of what it has not seen. Where a prior says what to expect there, fewer will do."""
 LEAST_REPEAT_GAIN = 0.0003
 """Of the pick, as ln(step time), from one more sample of a measured config: for less, something new is tried."""
-WORST_OVER_BEST = 1.5
+WORST_OVER_BEST = 2.5
 """y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
 
 

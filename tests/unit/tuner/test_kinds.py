@@ -63,9 +63,12 @@ def test_categories_are_only_their_choices(value: object) -> None:
         CategoryParameter("algorithm", ("ring", "tree"), "ring").check(value)
 
 
-def test_a_special_value_has_its_indicator_and_a_neutral_number() -> None:
-    """Being special is a coordinate of its own, and says nothing about the number."""
-    assert [1.0, NEUTRAL] == FUSION.encode(0)
+def test_a_special_value_has_its_indicator() -> None:
+    """Beside it a number beyond the range stands at the range's end, and what is no number in the middle."""
+    unlimited = NumberParameter("limit", 1, 64, 64, "log2", special=(1000,))
+
+    assert [1.0, 0.0] == FUSION.encode(0)
+    assert [1.0, 1.0] == unlimited.encode(1000)
     assert [1.0, NEUTRAL] == CHUNK.encode("auto")
     assert [0.0, 0.0] == FUSION.encode(65536)
 

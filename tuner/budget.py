@@ -24,7 +24,7 @@ MOST_PAIRS = 100
 
 EXPLORATION_GRACE_S = 60.0
 EXPLORATION_SHARE = 0.03
-"""What was tried may cost so much of the job's time after the first minute; while it costs more, nothing is tried."""
+"""Of the job's time, that what was tried may cost after the first minute; nothing is tried that might make it more."""
 
 
 @dataclass
@@ -39,12 +39,18 @@ class ExplorationAccount:
     began_s: float
     spent_s: float = 0.0
 
-    def is_overdrawn(self, now_s: float, cost_s: float) -> bool:
-        """Tell whether so much cost of the search that goes on is too much by now."""
+    def is_overdrawn(self, now_s: float, cost_s: float, risk_s: float = 0.0) -> bool:
+        """Tell whether what is tried next could cost too much.
+
+        Args:
+            now_s: On the run's clock, seconds.
+            cost_s: Of the search that goes on, seconds; below zero where it has gained on the whole.
+            risk_s: What is tried next may cost, seconds.
+        """
         elapsed_s = now_s - self.began_s
         if elapsed_s <= EXPLORATION_GRACE_S:
             return False
-        return self.spent_s + max(cost_s, 0.0) > EXPLORATION_SHARE * elapsed_s
+        return self.spent_s + cost_s + risk_s > EXPLORATION_SHARE * elapsed_s
 
     def close_search(self, cost_s: float) -> None:
         """Add what a search has cost in all."""

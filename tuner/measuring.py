@@ -2,6 +2,7 @@
 """Measuring one config: switch, settle, take a window, judge it, measure a void one again, and keep the account."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -58,10 +59,32 @@ def steps_for(times: Sequence[StepTimes], fixed: int | None) -> int:
         return fixed
     if not times:
         return MIN_STEPS
-    noise = median(MAD_TO_STD * x.mad / x.median for x in times)
-    for_noise = math.ceil(MEDIAN_VARIANCE * (noise / MEDIAN_ERROR) ** 2)
     for_duration = math.ceil(MIN_WINDOW_MS / median(x.median for x in times))
-    return min(max(for_noise, for_duration, MIN_STEPS), MAX_STEPS)
+    return min(max(steps_within(MEDIAN_ERROR, times), for_duration, MIN_STEPS), MAX_STEPS)
+
+
+def steps_within(error: float, times: Sequence[StepTimes]) -> int:
+    """Return the fewest steps whose median is known well enough.
+
+    Args:
+        error: Standard error of the median, as a fraction of it, above zero.
+        times: Step times seen so far, usable ones, at least one.
+    """
+    noise = median(MAD_TO_STD * x.mad / x.median for x in times)
+    return math.ceil(MEDIAN_VARIANCE * (noise / error) ** 2)
+
+
+@dataclass
+class _Spent:
+    """What the windows of a config took, settling steps included."""
+
+    windows: int = 0
+    steps: int = 0
+    spent_ms: float = 0.0
+
+    def cost_s(self, reference_ms: float) -> float:
+        """Return the seconds lost against so many steps of the reference's."""
+        return (self.spent_ms - self.steps * reference_ms) * 1e-3
 
 
 class Meter:
@@ -79,7 +102,7 @@ class Meter:
         self._in_force: Config | None = None
         self._epoch = 0
         self._has_switched = False
-        self._explored: dict[Config, tuple[int, float]] = {}  # steps, and their milliseconds
+        self._explored: defaultdict[Config, _Spent] = defaultdict(_Spent)
         self._windows_of_others = 0
         self.steps = 0
         self.tensor_set: int | None = None
@@ -135,11 +158,21 @@ class Meter:
             Below zero when what was tried was faster on the whole. Settling steps are taken to be as long as the
             mean step of their window; pauses, and the steps while the designer thinks, are left out.
         """
-        return sum(
-            (spent_ms - steps * reference_ms) * 1e-3
-            for config, (steps, spent_ms) in self._explored.items()
+        return sum(spent.cost_s(reference_ms) for config, spent in self._explored.items() if config != reference)
+
+    def dearest_s(self, reference: Config, reference_ms: float) -> float:
+        """Return what a window of the config cost that cost most by window, seconds; 0 where none cost anything.
+
+        Args:
+            reference: As of `cost_s`.
+            reference_ms: As of `cost_s`.
+        """
+        costs = (
+            spent.cost_s(reference_ms) / spent.windows
+            for config, spent in self._explored.items()
             if config != reference
         )
+        return max(costs, default=0.0)
 
     def credit(self, sample: Sample, reference_ms: float) -> None:
         """Count a window in which nothing was tried, if its steps were shorter than the reference's.
@@ -171,5 +204,7 @@ class Meter:
             self._add(sample.config, steps, sample.step_times.mean)
 
     def _add(self, config: Config, steps: int, mean_ms: float) -> None:
-        before, spent_ms = self._explored.get(config, (0, 0.0))
-        self._explored[config] = before + steps, spent_ms + steps * mean_ms
+        spent = self._explored[config]
+        spent.windows += 1
+        spent.steps += steps
+        spent.spent_ms += steps * mean_ms

@@ -77,14 +77,24 @@ class RunState:
 
     @property
     def is_over_exploration_budget(self) -> bool:
-        """Whether the configs tried have cost more time than they may have by now."""
-        return self.account.is_overdrawn(self.journal.now_s, self.cost_s)
+        """Whether the configs tried have cost so much time that one more might make it too much."""
+        return self.account.is_overdrawn(self.journal.now_s, self.cost_s, self.risk_s)
 
     @property
     def cost_s(self) -> float:
         """Seconds lost so far to configs that were tried; 0 before the reference was measured."""
-        times = self.book.times_of(self.reference)
-        return self.meter.cost_s(self.reference, median(x.median for x in times)) if times else 0.0
+        return self.meter.cost_s(self.reference, self._reference_ms) if self._reference_ms else 0.0
+
+    @property
+    def risk_s(self) -> float:
+        """Seconds that the next trial may cost: as much as the dearest so far, or as one that is not quite cut."""
+        uncut_s = self.window_steps * (CUT_FACTOR * self.baseline_ms - self._reference_ms) * 1e-3
+        return max(self.meter.dearest_s(self.reference, self._reference_ms), uncut_s) if self._reference_ms else 0.0
+
+    @property
+    def _reference_ms(self) -> float:
+        """Median of the reference's median step times, milliseconds; 0 before it was measured."""
+        return self._median_ms(self.reference)
 
     @property
     def window_steps(self) -> int:
@@ -107,8 +117,7 @@ class RunState:
     @property
     def baseline_ms(self) -> float:
         """Median of the baseline's median step times, milliseconds; 0 before it was measured."""
-        times = self.book.times_of(self.baseline)
-        return median(x.median for x in times) if times else 0.0
+        return self._median_ms(self.baseline)
 
     @property
     def interim(self) -> Config:
@@ -119,6 +128,10 @@ class RunState:
         times = self.book.times_of(self.incumbent)
         is_faster = bool(times) and median(x.median for x in times) < self.baseline_ms
         return self.incumbent if is_faster else self.baseline
+
+    def _median_ms(self, config: Config) -> float:
+        times = self.book.times_of(config)
+        return median(x.median for x in times) if times else 0.0
 
 
 def warm_up(state: RunState) -> None:

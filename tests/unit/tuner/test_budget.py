@@ -71,3 +71,15 @@ def test_the_account_is_of_the_whole_job() -> None:
     assert not account.is_overdrawn(2000.0, 0.3 * allowed_s)
     assert account.is_overdrawn(2000.0, 0.5 * allowed_s)
     assert not account.is_overdrawn(3000.0, 0.5 * allowed_s)
+
+
+def test_the_account_has_room_for_what_is_tried_next() -> None:
+    """Nothing is tried that might make the cost too much; what the same search has gained makes room."""
+    account = ExplorationAccount(began_s=0.0)
+    now_s = 1000.0
+    allowed_s = EXPLORATION_SHARE * now_s
+
+    assert not account.is_overdrawn(now_s, 0.5 * allowed_s, risk_s=0.4 * allowed_s)
+    assert account.is_overdrawn(now_s, 0.5 * allowed_s, risk_s=0.6 * allowed_s)
+    assert not account.is_overdrawn(now_s, -0.5 * allowed_s, risk_s=1.4 * allowed_s)
+    assert account.is_overdrawn(now_s, -0.5 * allowed_s, risk_s=1.6 * allowed_s)

@@ -8,7 +8,6 @@ import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
 from ringtune.tuner.budget import EXPLORATION_GRACE_S, EXPLORATION_SHARE
-from ringtune.tuner.measuring import SETTLE_STEPS
 from ringtune.tuner.phases import MAX_WARMUP_WINDOWS, STABLE_WINDOWS, is_stable
 from ringtune.tuner.records import SampleRecord, SuggestionRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, poor_baseline
@@ -153,8 +152,7 @@ def test_exploration_costs_no_more_than_its_share_of_the_time() -> None:
 
     assert outcome.result.is_complete
     assert outcome.result.seconds > 2 * EXPLORATION_GRACE_S
-    of_one_try_s = 0.25 * 1.1 * (max(record.steps for record in samples(outcome, Phase.SEARCH)) + SETTLE_STEPS)
-    assert outcome.result.cost_s < EXPLORATION_SHARE * outcome.result.seconds + of_one_try_s
+    assert outcome.result.cost_s < EXPLORATION_SHARE * outcome.result.seconds
     assert len({record.trial_id for record in samples(outcome, Phase.SEARCH)}) == 12
 
 

@@ -146,12 +146,12 @@ class GuardedDesigner:
             raise DesignerFailed(f"designer {self.name} suggested a {type(suggestion).__name__}, not a Suggestion")
         try:
             config = self._space.validate(suggestion.config)
-            expected = [_float_or_none(x) for x in (suggestion.expected_score, suggestion.expected_std)]
+            score, std = _float_or_none(suggestion.expected_score), _float_or_none(suggestion.expected_std)
         except SpaceError as error:
             raise DesignerFailed(f"designer {self.name} suggested a config that is not allowed: {error}") from error
         except Exception as error:
             raise DesignerFailed(f"designer {self.name} suggested nonsense: {error!r}") from error
-        return Suggestion(config, *expected)
+        return Suggestion(config, score, std, is_informed=bool(suggestion.is_informed))
 
     def _checked_prediction(self, prediction: object, count: int) -> Prediction:
         if isinstance(prediction, Prediction):

@@ -10,7 +10,7 @@ from .budget import ExplorationAccount, pairs_needed, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
-from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for
+from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for, steps_within
 from .paired_test import MIN_PAIRS, expected_pair_noise
 from .sample import Phase, Sample, StepTimes, Trial
 from .settings import RunSettings
@@ -33,6 +33,8 @@ BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
 SHORT_WINDOW_STEPS = 5
 """Of a test that has to show much within a budget of steps: the fewest whose median is not that of one slow step."""
+COARSE_ERROR = 0.15
+"""Of what is unknown of a config before it is tried, that may be unknown still after a short window."""
 CUT_FACTOR = 1.3
 """A config whose steps take this many times the baseline's median is cut after a few of them: they are a sample too."""
 
@@ -56,6 +58,7 @@ class RunState:
         account: What all searches of the job cost.
         steps: Steps per window.
         expected_gain: By how much the incumbent's steps are expected to be shorter than the baseline's, as ln.
+        unknown_std: What a suggestion that is not informed may be off by, as ln(step time); None for one that is.
     """
 
     settings: RunSettings
@@ -68,6 +71,7 @@ class RunState:
     account: ExplorationAccount
     steps: int = MIN_STEPS
     expected_gain: float = 0.0
+    unknown_std: float | None = None
 
     @property
     def steps_left(self) -> float:
@@ -98,8 +102,21 @@ class RunState:
 
     @property
     def window_steps(self) -> int:
-        """What a window of the baseline or the search takes of the budget."""
+        """What a window of the baseline takes of the budget."""
         return self.steps + SETTLE_STEPS
+
+    @property
+    def search_steps(self) -> int:
+        """Steps of a window of the search.
+
+        Where steps are counted and nothing but this run's samples tells what to expect, any config may be much better
+        or much worse: the median of few steps tells most of that, and what they save is another config's.
+        """
+        if self.settings.max_steps is None or self.unknown_std is None:
+            return self.steps
+        times = [x for trial in self.book.trials() for x in self.book.times_of(trial.config)]
+        wanted = steps_within(COARSE_ERROR * self.unknown_std, times)
+        return min(max(wanted, SHORT_WINDOW_STEPS), self.steps)
 
     @property
     def adoption_window_steps(self) -> int:
@@ -201,12 +218,12 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
     for index in range(done, settings.max_samples):
         is_baseline_due = index > done and index % BASELINE_EVERY == 0
-        if state.steps_left - (1 + is_baseline_due) * state.window_steps < _reserved_steps(state):
+        if not _has_room(state, is_baseline_due * state.window_steps):
             break
         if is_baseline_due:
             _sample_baseline(state)
         _wait_for_exploration_budget(state)
-        if state.steps_left - state.window_steps < _reserved_steps(state):
+        if not _has_room(state):
             break
         advice = _think(state, guard)
         if patience.is_over(advice, len(state.book.measured())):
@@ -247,13 +264,28 @@ def _baseline_samples(state: RunState) -> int:
     return int(min(max(affordable, 1), BASELINE_SAMPLES))
 
 
+def _has_room(state: RunState, before_steps: int = 0) -> bool:
+    """Tell whether the budget has room for another sample, beside so many steps before it."""
+    return state.search_steps <= _search_room(state) - before_steps
+
+
+def _search_room(state: RunState) -> float:
+    """Return how many steps the next sample may measure so that the adoption test finds its own left."""
+    return state.steps_left - SETTLE_STEPS - _reserved_steps(state)
+
+
 def _reserved_steps(state: RunState) -> float:
-    """Return how much of a budget the adoption test of the incumbent should find left."""
+    """Return how much of a budget the adoption test of the incumbent should find left.
+
+    While nothing is worth a test, it is what a gain needs that is large: a small one takes longer to find anyway.
+    """
     limit = state.settings.max_steps
     if limit is None:
         return 0.0
-    gain = state.expected_gain if math.expm1(state.expected_gain) >= MIN_EXPECTED_GAIN else None
     steps = state.adoption_window_steps
+    gain = state.expected_gain if math.expm1(state.expected_gain) >= MIN_EXPECTED_GAIN else None
+    if gain is None:
+        steps = min(SHORT_WINDOW_STEPS, steps)
     return reserved_steps(limit, gain, expected_pair_noise(state.book.trials(), steps), steps)
 
 
@@ -289,6 +321,8 @@ def _think(state: RunState, guard: GuardedDesigner) -> Advice:
     state.meter.switch(state.interim)
     advice = guard.advise(state.book.trials(), state.book.measured())
     state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
+    outlook = None if advice.suggestion.is_informed else advice.outlook
+    state.unknown_std = None if outlook is None else outlook.std
     return advice
 
 
@@ -298,7 +332,8 @@ def _try(state: RunState, advice: Advice, designer: str) -> None:
     trial_id = state.book.id_of(config)
     state.journal.suggestion(advice.suggestion, trial_id, designer=designer, ask_ms=advice.ask_ms)
     limit_ms = CUT_FACTOR * state.baseline_ms
-    state.book.add(state.meter.measure(Order(config, trial_id, Phase.SEARCH, state.steps, limit_ms)))
+    steps = int(min(state.search_steps, max(_search_room(state), SHORT_WINDOW_STEPS)))
+    state.book.add(state.meter.measure(Order(config, trial_id, Phase.SEARCH, steps, limit_ms)))
     state.journal.measured()
 
 

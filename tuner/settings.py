@@ -18,7 +18,7 @@ class RunSettings:
         max_samples: Configs the designer may suggest.
         max_steps: Steps that may be measured or skipped in all, the adoption test included; None sets no limit.
         warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
-        steps_per_sample: Steps per window; None chooses them from the noise seen.
+        steps_per_sample: Steps per window, at most where `max_steps` is set; None chooses them from the noise seen.
         seed: Decides every random choice.
         key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
         model_name: What people call the model; None leaves it unnamed. Not part of the key.

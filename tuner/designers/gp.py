@@ -14,6 +14,7 @@ Each prior is the trend of a process of its own, a flat trend is one more, and a
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -215,4 +216,5 @@ class GaussianProcessDesigner:
         return Points(x, capped, directions)
 
     def _with_expectation(self, config: Config) -> Suggestion:
-        return expected_suggestion(config, self._trials, self.predict([config]))
+        suggestion = expected_suggestion(config, self._trials, self.predict([config]))
+        return replace(suggestion, is_informed=self._prior is not None)

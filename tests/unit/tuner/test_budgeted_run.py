@@ -1,14 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs with a budget of steps on simulated jobs that pause: what was found must still be tested."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from ringtune.tuner import RunSettings, SilentObserver, TuningRun, default_config, make_designer, open_log
-from ringtune.tuner.budget import ExplorationAccount
+from ringtune.tuner import (
+    Config,
+    Phase,
+    Prediction,
+    RunSettings,
+    SilentObserver,
+    Suggestion,
+    Trial,
+    TuningRun,
+    default_config,
+    make_designer,
+    open_log,
+)
+from ringtune.tuner.budget import ExplorationAccount, adoption_steps
+from ringtune.tuner.measuring import SETTLE_STEPS
+from ringtune.tuner.paired_test import MIN_PAIRS
 from ringtune.tuner.phases import SHORT_WINDOW_STEPS, RunState
 from ringtune.tuner.simulator import SCENARIOS
-from ringtune.tuner.testing import Disturbances, SyntheticTarget, measured_trial, poor_baseline
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
 from ringtune.tuner.trials import TrialBook
+from tests.unit.tuner.recording import samples, tune
 
 MAX_STEPS = 200
 
@@ -49,6 +67,87 @@ def test_a_gain_that_was_expected_to_be_larger_is_tested_all_the_same(seed: int)
 )
 def test_a_large_gain_is_tested_in_short_windows(gain: float, max_steps: int | None, expected: int) -> None:
     """What they save is the search's; a gain as small as what windows scatter by needs long ones."""
+    state = measured_state(max_steps)
+    state.expected_gain = gain
+
+    assert expected == state.adoption_window_steps
+
+
+@pytest.mark.parametrize(
+    ("unknown_std", "max_steps", "expected"),
+    [(0.3, 100, SHORT_WINDOW_STEPS), (0.05, 100, 7), (0.01, 100, 10), (None, 100, 10), (0.3, None, 10)],
+    ids=["everything", "much", "little", "informed", "without a budget"],
+)
+def test_the_less_is_known_the_shorter_is_a_window_of_the_search(
+    unknown_std: float | None, max_steps: int | None, expected: int
+) -> None:
+    """Steps scatter by 1.5 %: a median of few tells a config that may be off by a third, not one that may by 1 %."""
+    state = measured_state(max_steps)
+    state.unknown_std = unknown_std
+
+    assert expected == state.search_steps
+
+
+@pytest.mark.parametrize(("designer", "expected"), [("gp", SHORT_WINDOW_STEPS), ("random", 10)])
+def test_without_a_prior_many_configs_are_looked_at_for_a_short_while(designer: str, expected: int) -> None:
+    """Only a designer knows whether more than the samples speaks for what it suggests."""
+    target = SyntheticTarget(disturbances=Disturbances(step_noise=0.01), seed=0)
+    settings = RunSettings(max_steps=100, max_samples=100, warmup_steps=0, steps_per_sample=10)
+
+    outcome = tune(target, make_designer(designer, target.space(), 0), settings)
+
+    assert expected == max(record.steps for record in samples(outcome, Phase.SEARCH))
+
+
+def test_while_nothing_is_found_the_search_has_what_a_small_gain_would_need() -> None:
+    """What is left in the end is room for short windows of a test, and no other sample."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
+    max_steps = 100
+    settings = RunSettings(max_steps=max_steps, max_samples=100, warmup_steps=0, steps_per_sample=10)
+
+    result = tune(target, settings=settings).result
+
+    left = max_steps - result.steps
+    assert not result.adopted
+    assert left < adoption_steps(MIN_PAIRS, SHORT_WINDOW_STEPS) + 2 * (10 + SETTLE_STEPS)
+
+
+class Wavering:
+    """A Gaussian process of which every other suggestion is said to be informed."""
+
+    def __init__(self, target: SyntheticTarget) -> None:
+        self._process = make_designer("gp", target.space(), 0)
+        self._suggested = 0
+        self.name = self._process.name
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Take them in."""
+        self._process.update(trials)
+
+    def suggest(self) -> Suggestion:
+        """Say in turn that only samples speak for the config, and that more does."""
+        self._suggested += 1
+        return replace(self._process.suggest(), is_informed=self._suggested % 2 == 0)
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Say what the process does."""
+        return self._process.predict(configs)
+
+
+@pytest.mark.parametrize("max_steps", range(102, 107))
+def test_the_last_sample_of_the_search_leaves_the_test_its_pairs(max_steps: int) -> None:
+    """Also where it was to be a short one until the designer said what it is."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
+    settings = RunSettings(max_steps=max_steps, max_samples=100, warmup_steps=0, steps_per_sample=10)
+
+    outcome = tune(target, Wavering(target), settings)
+
+    assert 2 * MIN_PAIRS <= len(samples(outcome, Phase.ADOPTION))
+    assert outcome.result.steps <= max_steps
+
+
+def measured_state(max_steps: int | None) -> RunState:
+    """Return the state of a run that has measured its baseline, whose steps scatter by 1.5 %, and nothing else."""
     state = RunState(
         settings=RunSettings(max_steps=max_steps, steps_per_sample=10),
         baseline=default_config(),
@@ -58,8 +157,6 @@ def test_a_large_gain_is_tested_in_short_windows(gain: float, max_steps: int | N
         book=TrialBook(default_config()),
         journal=None,  # type: ignore[arg-type]
         account=ExplorationAccount(0.0),
-        expected_gain=gain,
     )
     state.book.add(measured_trial(0, default_config(), [20.0]).samples[0])
-
-    assert expected == state.adoption_window_steps
+    return state

@@ -61,6 +61,15 @@ def test_advice_has_the_suggestion_and_the_best_posterior_mean() -> None:
     assert advice.ask_ms >= 0
 
 
+@pytest.mark.parametrize("is_informed", [False, True])
+def test_advice_says_whether_the_suggestion_is_informed(*, is_informed: bool) -> None:
+    """A designer that says nothing of it is taken to be."""
+    suggestion = Suggestion(default_config(), is_informed=is_informed)
+
+    assert is_informed == guarded(lambda: suggestion).advise(TRIALS, MEASURED).suggestion.is_informed
+    assert Suggestion(default_config()).is_informed
+
+
 def test_a_designer_that_raises_has_failed() -> None:
     """Its own words are in the message."""
     with pytest.raises(DesignerFailed, match=r"designer scripted raised ZeroDivisionError"):

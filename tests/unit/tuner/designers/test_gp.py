@@ -101,6 +101,7 @@ def test_with_a_true_prior_the_first_suggestion_is_good_already() -> None:
     designer.update(noisy_trials(1, 0.01))
 
     assert designer.prior is not None
+    assert designer.suggest().is_informed
     assert true_ranks(designer.suggest().config) < 0.02
 
 
@@ -117,6 +118,7 @@ def test_a_false_prior_is_dropped_and_then_does_no_harm() -> None:
         designer.update(noisy_trials(10, 0.01))
 
     assert misled.prior is None
+    assert not misled.suggest().is_informed
     assert plain.suggest() == misled.suggest()
 
 

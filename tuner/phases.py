@@ -32,7 +32,10 @@ BASELINE_SHARE = 0.15
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
 SHORT_WINDOW_STEPS = 5
-"""Of a test that has to show much within a budget of steps: the fewest whose median is not that of one slow step."""
+"""Of a test that has to show much, or a search that knows nothing, within a budget of steps.
+
+The fewest whose median is not that of one slow step.
+"""
 COARSE_ERROR = 0.15
 """Of what is unknown of a config before it is tried, that may be unknown still after a short window."""
 CUT_FACTOR = 1.3

@@ -49,7 +49,7 @@ def gamble(fast: float, slow: float) -> Surface:
     return surface
 
 
-def lost_s(record: SampleRecord) -> float:
+def cost_s(record: SampleRecord) -> float:
     """Return what a window of a config that is not the baseline has cost; waiting earns or costs nothing."""
     above_s = (float(record.step_ms["mean"] or 0.0) - STEP_MS) * 1e-3
     if record.phase == Phase.WATCH:
@@ -65,8 +65,8 @@ def test_after_the_first_minute_no_trial_costs_more_than_is_left(fast: float, sl
     log = tune(target, settings=RunSettings(max_samples=30, seed=1)).records
 
     tried = [x for x in log if isinstance(x, SampleRecord) and x.trial_id != BASELINE_ID]
-    totals_s = accumulate(lost_s(x) for x in tried)
-    learnt_by = next(i for i, x in enumerate(tried) if lost_s(x) > 0.0)
-    later = [pair for pair in zip(tried, totals_s, strict=True) if pair[0].t_s > EXPLORATION_GRACE_S][learnt_by + 1 :]
+    totals_s = accumulate(cost_s(x) for x in tried)
+    learnt_by = next(i for i, x in enumerate(tried) if cost_s(x) > 0.0)
+    later = [x for x in list(zip(tried, totals_s, strict=True))[learnt_by + 1 :] if x[0].t_s > EXPLORATION_GRACE_S]
     assert len(later) > 10
     assert all(total_s < EXPLORATION_SHARE * record.t_s for record, total_s in later)

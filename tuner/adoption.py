@@ -12,8 +12,8 @@ from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
 from .paired_test import LAST_ERROR, MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_noise
-from .phases import SHORT_WINDOW_STEPS, RunState
-from .sample import Phase, StepTimes
+from .phases import RunState
+from .sample import Phase, Sample
 from .stopping import MIN_EXPECTED_GAIN
 from .trials import BASELINE_ID
 
@@ -33,7 +33,7 @@ class Decision:
         adopted: Whether it is the challenger.
         verdict: One line for people.
         interval: The measured speed-up, or None without a test.
-        pairs: Median step times (baseline, challenger) of the pairs, milliseconds.
+        pairs: Typical step times (baseline, challenger) of the pairs, milliseconds.
         is_complete: False when the job ended before there was anything to decide.
     """
 
@@ -67,7 +67,7 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
         challenger = _challenger(state, guard)
     if challenger is None:
         return keep(state, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
-    return compare(state, challenger.config)
+    return compare(state, challenger.config, challenger.gain)
 
 
 @dataclass(frozen=True)
@@ -102,22 +102,26 @@ def _is_worth_confirming(state: RunState, challenger: _Challenger) -> bool:
     """
     if len(state.book.times_of(challenger.config)) > 1:
         return False
-    steps = state.adoption_window_steps
-    needed = pairs_needed(challenger.gain, expected_pair_noise(state.book.trials(), steps))
-    return state.steps_left - state.window_steps >= adoption_steps(min(needed, MIN_PAIRS + 1), steps)
+    plan = state.adoption_plan(challenger.gain, spent_before=state.window_steps)
+    return plan.pairs >= min(pairs_needed(challenger.gain, plan.noise), MIN_PAIRS + 1)
 
 
-def compare(state: RunState, challenger: Config) -> Decision:
+def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
     """Measure pair after pair until the answer is plain, or the pairs or the budget of steps are spent.
+
+    Args:
+        state: Of the run.
+        challenger: What is tested against the baseline.
+        gain: Expected of it, as ln(baseline / challenger): where steps are counted, windows are made for it.
 
     Raises:
         TargetClosed: If the job is over.
         TensorSetChanged: If its gradients have changed.
     """
-    total, steps = state.settings.adoption_pairs, _window_steps(state)
+    total, steps = state.settings.adoption_pairs, state.adoption_plan(gain).window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     test = PairedTest(expected_pair_noise(state.book.trials(), steps))
-    earlier = {config: state.book.times_of(config) for config in (state.baseline, challenger)}
+    earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, float] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
         if len(test.pairs) == total or test.is_plain or _is_out_of_steps(state, steps, bool(test.pairs)):
@@ -138,7 +142,7 @@ def compare(state: RunState, challenger: Config) -> Decision:
 
 
 def _is_mended(
-    test: PairedTest, baseline: Config, earlier: Mapping[Config, Sequence[StepTimes]], fresh: Mapping[Config, float]
+    test: PairedTest, baseline: Config, earlier: Mapping[Config, Sequence[Sample]], fresh: Mapping[Config, float]
 ) -> bool:
     """Complete the last pair that is needed, if a void window spoilt it and no steps are left for another.
 
@@ -149,28 +153,16 @@ def _is_mended(
         test: With its pairs.
         baseline: Of the two configs.
         earlier: Both configs' valid samples before the test.
-        fresh: Medians of the spoilt pair's valid windows, milliseconds.
+        fresh: Typical steps of the spoilt pair's valid windows, milliseconds.
     """
-    medians = {config: times[-1].median for config, times in earlier.items() if times} | dict(fresh)
-    if len(fresh) != 1 or len(medians) != len(earlier):
+    typical_ms = {config: samples[-1].typical_ms for config, samples in earlier.items() if samples} | dict(fresh)
+    if len(fresh) != 1 or len(typical_ms) != len(earlier):
         return False
-    (challenger,) = (config for config in medians if config != baseline)
-    mended = PairedTest(test.expected, [*test.pairs, (medians[baseline], medians[challenger])])
+    (challenger,) = (config for config in typical_ms if config != baseline)
+    mended = PairedTest(test.expected, [*test.pairs, (typical_ms[baseline], typical_ms[challenger])])
     if mended.is_plain:
         test.pairs = mended.pairs
     return mended.is_plain
-
-
-def _window_steps(state: RunState) -> int:
-    """Return the steps of each window: fewer than usual where the search, which expected more, left room for no more.
-
-    Less than the shortest is no window: the test then ends without an answer.
-    """
-    usual, left = state.adoption_window_steps, state.steps_left
-    if adoption_steps(MIN_PAIRS, usual) <= left:
-        return usual
-    fitting = int(((left - SETTLE_STEPS) / MIN_PAIRS - SETTLE_STEPS) / 2)
-    return min(max(fitting, SHORT_WINDOW_STEPS), usual)
 
 
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
@@ -198,19 +190,19 @@ def _is_out_of_steps(state: RunState, steps: int, has_pairs: bool) -> bool:
 
 
 def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> dict[Config, float]:
-    """Measure both configs, one after the other, and return the medians of valid windows, milliseconds.
+    """Measure both configs, one after the other, and return the typical steps of valid windows, milliseconds.
 
     Where a window is void the whole pair is, and the other window is spared, if steps are left for another pair.
     """
     baseline_order = Order(state.baseline, BASELINE_ID, Phase.ADOPTION, steps)
     challenger_order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, steps)
     orders = (baseline_order, challenger_order) if is_baseline_first else (challenger_order, baseline_order)
-    medians: dict[Config, float] = {}
+    typical_ms: dict[Config, float] = {}
     for order in orders:
         sample = state.meter.measure(order, repeats=0)
         if sample.valid:
             state.book.add(sample)
-            medians[order.config] = sample.step_times.median
+            typical_ms[order.config] = sample.typical_ms
         elif not _is_out_of_steps(state, steps, has_pairs=True):
             break
-    return medians
+    return typical_ms

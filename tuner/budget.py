@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a search may cost: how steps are shared between search and adoption test, and its share of the job's time.
 
-The test needs the more pairs the smaller the gain is that it has to show, so that what is kept for it follows from what
-is expected of the best config known: a large gain leaves nearly all steps to the search.
+The test needs the more pairs the smaller the gain is that it has to show. The search leaves it those of a large gain;
+whether it should leave more is a matter of what it finds (`adoption_plan`).
 """
 
 import math
@@ -12,8 +12,6 @@ from .measuring import SETTLE_STEPS
 from .paired_test import CONFIDENCE, MIN_PAIRS, PairNoise
 from .student_t import student_t_quantile
 
-ADOPTION_SHARE = 0.4
-"""Of the budget, that the adoption test is given at most."""
 SPARE_SHARE = 1 / 8
 """A pause of the job voids a pair, and without another the best config would be dropped for want of a test; so one is
 kept in reserve where it takes no more of the budget than this."""
@@ -77,18 +75,12 @@ def adoption_steps(pairs: int, window_steps: int) -> int:
     return pairs * (2 * window_steps + SETTLE_STEPS) + SETTLE_STEPS
 
 
-def reserved_steps(max_steps: int, gain: float | None, noise: PairNoise, window_steps: int) -> float:
-    """Return what the search leaves for the adoption test.
+def reserved_steps(max_steps: int, window_steps: int) -> int:
+    """Return what the search leaves for the adoption test at least: the fewest pairs, and a spare one where it fits.
 
     Args:
         max_steps: The budget.
-        gain: Expected of the best config known, as ln(baseline / challenger); None where it is not worth a test.
-        noise: Of ln(baseline / challenger) of a pair.
         window_steps: Of a window of the test.
     """
     spare = int(adoption_steps(1, window_steps) <= SPARE_SHARE * max_steps)
-    least = adoption_steps(MIN_PAIRS + spare, window_steps)
-    if gain is None:
-        return least
-    wanted = adoption_steps(pairs_needed(gain, noise) + spare, window_steps)
-    return max(min(wanted, ADOPTION_SHARE * max_steps), least)
+    return adoption_steps(MIN_PAIRS + spare, window_steps)

@@ -52,6 +52,7 @@ class Advice:
         expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
         ask_ms: How long the designer thought, milliseconds.
         outlook: What to expect of the suggestion; None from a designer that does not say how sure it is.
+        gain_std: By how much the incumbent may differ from what is expected of it, as ln(step time).
     """
 
     suggestion: Suggestion
@@ -59,6 +60,7 @@ class Advice:
     expected_gain: float
     ask_ms: float
     outlook: Outlook | None
+    gain_std: float = 0.0
 
 
 class GuardedDesigner:
@@ -100,7 +102,14 @@ class GuardedDesigner:
         outlook = None
         if suggestion.expected_std and prediction.std[-1] > 0:
             outlook = Outlook(float(means[best] - means[-1]), float(prediction.std[-1]))
-        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, outlook)
+        return Advice(
+            suggestion,
+            measured[best],
+            float(means[0] - means[best]),
+            ask_ms,
+            outlook,
+            float(prediction.std[best]) if best else 0.0,
+        )
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
         """Tell the designer all trials and return its finite prediction for `configs`.

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from .config import Config
-from .sample import MAD_TO_STD, MEDIAN_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
+from .sample import MAD_TO_STD, TYPICAL_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
 from .targets import Target, TargetClosed, WindowSpec
 
 SETTLE_STEPS = 2
-"""Steps skipped after a switch: the step in flight, and one with cold caches; a window's median bears one more."""
+"""Steps skipped after a switch: the step in flight, and one with cold caches; a window bears one more."""
 MAX_REPEATS = 3
 """How often a void window is measured again."""
 LASTING_WINDOWS = 4
@@ -21,8 +21,8 @@ MIN_STEPS = 10
 MAX_STEPS = 200
 MIN_WINDOW_MS = 300.0
 """Shorter windows are at the mercy of single scheduler decisions."""
-MEDIAN_ERROR = 0.01
-"""Standard error of a window's median that is aimed at: below the effects worth adopting."""
+TYPICAL_ERROR = 0.01
+"""Standard error of a window's typical step that is aimed at: below the effects worth adopting."""
 
 
 class TensorSetChanged(Exception):  # noqa: N818 - reads as the event it is
@@ -60,18 +60,18 @@ def steps_for(times: Sequence[StepTimes], fixed: int | None) -> int:
     if not times:
         return MIN_STEPS
     for_duration = math.ceil(MIN_WINDOW_MS / median(x.median for x in times))
-    return min(max(steps_within(MEDIAN_ERROR, times), for_duration, MIN_STEPS), MAX_STEPS)
+    return min(max(steps_within(TYPICAL_ERROR, times), for_duration, MIN_STEPS), MAX_STEPS)
 
 
 def steps_within(error: float, times: Sequence[StepTimes]) -> int:
-    """Return the fewest steps whose median is known well enough.
+    """Return the fewest steps of which it is known well enough what is typical.
 
     Args:
-        error: Standard error of the median, as a fraction of it, above zero.
+        error: Standard error of the typical step, as a fraction of it, above zero.
         times: Step times seen so far, usable ones, at least one.
     """
     noise = median(MAD_TO_STD * x.mad / x.median for x in times)
-    return math.ceil(MEDIAN_VARIANCE * (noise / error) ** 2)
+    return math.ceil(TYPICAL_VARIANCE * (noise / error) ** 2)
 
 
 @dataclass

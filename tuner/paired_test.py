@@ -3,7 +3,7 @@
 
 | symbol | meaning |
 |---|---|
-| d | ln(median default step / median challenger step) of one pair; above zero where the challenger is faster |
+| d | ln(typical default step / typical challenger step) of one pair; above zero where the challenger is faster |
 | n | number of pairs |
 | s^2 | variance of d: of the pairs, and while they are few, of what the samples before them say |
 
@@ -51,7 +51,7 @@ WINDOW_STD = 0.008
 """By how much two windows of one config differ beyond what the scatter of their steps explains, as ln(step time)."""
 
 Pair = tuple[float, float]
-"""Median step times of baseline and challenger, milliseconds."""
+"""Typical step times of baseline and challenger, milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def speedup_interval(
 
 
 def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise:
-    """Return what samples say of s^2: twice the variance of a window's ln(median).
+    """Return what samples say of s^2: twice the variance of a window's ln(typical step).
 
     It is the larger of what the scatter of the steps and WINDOW_STD let expect, and of what windows of the same config
     differ by, which a drift of the machine makes larger than that of pairs. The first is a sum of two variances, one
@@ -147,10 +147,10 @@ def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise
 
     Args:
         trials: The baseline first; at least one sample is valid.
-        window_steps: Of each of a pair's windows: the fewer, the more its median scatters.
+        window_steps: Of each of a pair's windows: the fewer, the more what is typical of it scatters.
     """
     samples = [sample for trial in trials for sample in trial.samples if sample.valid]
-    scatter = fmean(sample.log_median_variance * sample.steps / window_steps for sample in samples)
+    scatter = fmean(sample.log_variance * sample.steps / window_steps for sample in samples)
     expected = scatter + WINDOW_STD**2
     between, repeats = _between_windows(trials)
     if repeats < MIN_REPEATS:
@@ -164,7 +164,7 @@ def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise
 
 
 def _between_windows(trials: Sequence[Trial]) -> tuple[float, int]:
-    """Return the variance of ln(median) between windows of the same config, and its degrees of freedom."""
+    """Return the variance of ln(typical step) between windows of the same config, and its degrees of freedom."""
     repeated = [log_ms for log_ms in (trial.log_step_ms for trial in trials) if len(log_ms) > 1]
     repeats = sum(len(log_ms) - 1 for log_ms in repeated)
     squares = sum((len(log_ms) - 1) * variance(log_ms) for log_ms in repeated)

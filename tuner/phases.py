@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from .budget import ExplorationAccount, pairs_needed, reserved_steps
+from .adoption_plan import SHORT_WINDOW_STEPS, AdoptionPlan, best_plan, possible_rises
+from .budget import ExplorationAccount, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for, steps_within
-from .paired_test import MIN_PAIRS, expected_pair_noise
 from .sample import Phase, Sample, StepTimes, Trial
 from .settings import RunSettings
-from .stopping import MIN_EXPECTED_GAIN, Patience
+from .stopping import Patience
 from .student_t import student_t_quantile
 from .trials import BASELINE_ID, TrialBook
 
@@ -31,11 +31,6 @@ BASELINE_SHARE = 0.15
 """Of a budget of steps, that the first measurement of the baseline takes at most."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
-SHORT_WINDOW_STEPS = 5
-"""Of a test that has to show much, or a search that knows nothing, within a budget of steps.
-
-The fewest whose median is not that of one slow step.
-"""
 COARSE_ERROR = 0.15
 """Of what is unknown of a config before it is tried, that may be unknown still after a short window."""
 CUT_FACTOR = 1.3
@@ -109,11 +104,20 @@ class RunState:
         return self.steps + SETTLE_STEPS
 
     @property
+    def baseline_steps(self) -> int:
+        """Steps of a window of the baseline: shorter ones where the budget has no room for several of the usual."""
+        limit = self.settings.max_steps
+        if limit is None:
+            return self.steps
+        fitting = int(BASELINE_SHARE * limit / BASELINE_SAMPLES)
+        return min(max(fitting, SHORT_WINDOW_STEPS), self.steps)
+
+    @property
     def search_steps(self) -> int:
         """Steps of a window of the search.
 
         Where steps are counted and nothing but this run's samples tells what to expect, any config may be much better
-        or much worse: the median of few steps tells most of that, and what they save is another config's.
+        or much worse: few steps tell most of that, and what they save is another config's.
         """
         if self.settings.max_steps is None or self.unknown_std is None:
             return self.steps
@@ -122,17 +126,14 @@ class RunState:
         return min(max(wanted, SHORT_WINDOW_STEPS), self.steps)
 
     @property
-    def adoption_window_steps(self) -> int:
-        """Steps of each of a pair's windows: short ones, so that drift between them cancels.
+    def pair_window_steps(self) -> int:
+        """Steps of each of a pair's windows, at most: short ones, so that drift between them cancels."""
+        return self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
 
-        Where steps are counted, still shorter ones if the gain is so large that few of them show it.
-        """
-        usual = self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
-        if self.settings.max_steps is None or self.expected_gain <= 0.0:
-            return usual
-        short = min(SHORT_WINDOW_STEPS, usual)
-        noise = expected_pair_noise(self.book.trials(), short)
-        return short if pairs_needed(self.expected_gain, noise) <= MIN_PAIRS else usual
+    def adoption_plan(self, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
+        """Return how the adoption test of a gain, as ln(baseline / challenger), should use the steps left."""
+        left = self.steps_left - spent_before
+        return best_plan(self.book.trials(), gain, self.pair_window_steps, left, self.settings.adoption_pairs)
 
     @property
     def baseline_ms(self) -> float:
@@ -221,15 +222,15 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
     for index in range(done, settings.max_samples):
         is_baseline_due = index > done and index % BASELINE_EVERY == 0
-        if not _has_room(state, is_baseline_due * state.window_steps):
+        if not _has_room(state, is_baseline_due * (state.baseline_steps + SETTLE_STEPS)):
             break
         if is_baseline_due:
             _sample_baseline(state)
         _wait_for_exploration_budget(state)
-        if not _has_room(state):
+        if state.is_over_exploration_budget or not _has_room(state):
             break
         advice = _think(state, guard)
-        if patience.is_over(advice, len(state.book.measured())):
+        if patience.is_over(advice, len(state.book.measured())) or not _is_worth_a_sample(state, advice):
             break
         _try(state, advice, guard.name)
         state.journal.advance()
@@ -263,7 +264,7 @@ def _searched_samples(trials: Sequence[Trial]) -> int:
 def _baseline_samples(state: RunState) -> int:
     """Return how often the baseline is measured before the search; once at least."""
     limit = state.settings.max_steps
-    affordable = math.inf if limit is None else BASELINE_SHARE * limit / state.steps
+    affordable = math.inf if limit is None else BASELINE_SHARE * limit / state.baseline_steps
     return int(min(max(affordable, 1), BASELINE_SAMPLES))
 
 
@@ -278,18 +279,19 @@ def _search_room(state: RunState) -> float:
 
 
 def _reserved_steps(state: RunState) -> float:
-    """Return how much of a budget the adoption test of the incumbent should find left.
-
-    While nothing is worth a test, it is what a gain needs that is large: a small one takes longer to find anyway.
-    """
+    """Return how much of a budget the adoption test finds left at least: what a large gain needs to be shown."""
     limit = state.settings.max_steps
-    if limit is None:
-        return 0.0
-    steps = state.adoption_window_steps
-    gain = state.expected_gain if math.expm1(state.expected_gain) >= MIN_EXPECTED_GAIN else None
-    if gain is None:
-        steps = min(SHORT_WINDOW_STEPS, steps)
-    return reserved_steps(limit, gain, expected_pair_noise(state.book.trials(), steps), steps)
+    return 0.0 if limit is None else reserved_steps(limit, min(SHORT_WINDOW_STEPS, state.pair_window_steps))
+
+
+def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
+    """Tell whether what is suggested should win more than the steps it takes would in the adoption test."""
+    if state.settings.max_steps is None or advice.outlook is None:
+        return True
+    gain, rises = advice.expected_gain, possible_rises(advice.outlook)
+    now = state.adoption_plan(gain).value(gain, advice.gain_std)
+    plan = state.adoption_plan(gain + fmean(rises), state.search_steps + SETTLE_STEPS)
+    return fmean(plan.value(gain + rise, advice.gain_std) for rise in rises) >= now
 
 
 def _settle(state: RunState) -> list[Sample]:
@@ -353,7 +355,7 @@ def _wait_for_exploration_budget(state: RunState) -> None:
 
 
 def _sample_baseline(state: RunState) -> Sample:
-    sample = state.meter.measure(Order(state.baseline, BASELINE_ID, Phase.BASELINE, state.steps))
+    sample = state.meter.measure(Order(state.baseline, BASELINE_ID, Phase.BASELINE, state.baseline_steps))
     state.book.add(sample)
     state.journal.measured()
     return sample

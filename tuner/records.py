@@ -78,7 +78,7 @@ class SuggestionRecord:
 
 @dataclass(frozen=True)
 class AdoptionRecord:
-    """The decision: a list of pairs of median step times (empty when no test was needed), and the verdict."""
+    """The decision: a list of pairs of typical step times (empty when no test was needed), and the verdict."""
 
     t_s: float
     run_id: str

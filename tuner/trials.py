@@ -44,4 +44,8 @@ class TrialBook:
 
     def times_of(self, config: Config) -> tuple[StepTimes, ...]:
         """Return the step times of a config's valid samples."""
-        return tuple(sample.step_times for sample in self._samples.get(config, ()) if sample.valid)
+        return tuple(sample.step_times for sample in self.valid_samples(config))
+
+    def valid_samples(self, config: Config) -> tuple[Sample, ...]:
+        """Return a config's valid samples in the order in which they were taken."""
+        return tuple(sample for sample in self._samples.get(config, ()) if sample.valid)

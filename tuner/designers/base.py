@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The designer protocol: what to try next, and what to expect of it.
 
-Every designer models y = ln(median step time in milliseconds), to be minimised, from all trials so far.
+Every designer models y = ln(typical step time in milliseconds), to be minimised, from all trials so far.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted ln(median step time in ms) of several configs.
+    """Predicted ln(typical step time in ms) of several configs.
 
     Attributes:
         mean_log_step_ms: Posterior means, shape (m,).

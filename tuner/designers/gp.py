@@ -145,11 +145,11 @@ class GaussianProcessDesigner:
         return [trial.config for trial in self._trials if trial.is_conclusive]
 
     def _observed(self, samples: Sequence[Sample], prior: Prior | None) -> Observations:
-        y = np.array([math.log(sample.step_times.median) for sample in samples])
+        y = np.array([math.log(sample.typical_ms) for sample in samples])
         return Observations(
             self._points([sample.config for sample in samples], prior),
             np.minimum(y, y.min() + WORST_OVER_BEST),
-            np.array([sample.log_median_variance for sample in samples]),
+            np.array([sample.log_variance for sample in samples]),
         )
 
     def _most_telling(self, process: "GaussianProcess") -> Config:

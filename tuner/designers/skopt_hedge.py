@@ -60,7 +60,7 @@ class SkoptHedgeDesigner:
 
     def _told(self, sample: Sample) -> Told:
         point = point_of(self._space, sample.config)
-        return [point[name] for name in self._dimensions], math.log(sample.step_times.median)
+        return [point[name] for name in self._dimensions], math.log(sample.typical_ms)
 
 
 def _skopt_dimension(dimension: Dimension) -> Any:

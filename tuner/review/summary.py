@@ -104,7 +104,7 @@ class RunReview:
         ranks_per_host: The layout, where the log has it.
         budget: The limits that the run was given.
         search_space: Its description, or None.
-        pair_step_ms: Median step times of baseline and challenger of each adoption pair.
+        pair_step_ms: Typical step times of baseline and challenger of each adoption pair.
         thoughts: When the designer worked, and for how long.
         windows_left_out: Windows that were counted only, because the log is huge.
     """

@@ -10,6 +10,7 @@ this log's windows say. All answers are differences between two configs, with th
 | f(b) - f(a) | what is lost by b instead of a; 0.02 is 2 % longer steps |
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from ringtune.tuner.config import Config, Value
 from ringtune.tuner.designers.gp import WORST_OVER_BEST
 from ringtune.tuner.gp import Observations, Points
 from ringtune.tuner.kinds import NumberParameter, Parameter
-from ringtune.tuner.sample import MAD_TO_STD, MEDIAN_VARIANCE
+from ringtune.tuner.sample import MAD_TO_STD
 from ringtune.tuner.space import SearchSpace
 
 from .spaces import space_of
@@ -36,6 +37,8 @@ MAX_WINDOWS = 120
 """Fitted at most: the fit takes time cubic in them. Of more, each config's first ones count."""
 MIN_WINDOWS = 4
 MAX_VARIANCE = 1.0
+MEDIAN_VARIANCE = math.pi / 2
+"""Variance of a median, which logs of any origin have, over that of a mean, of many normal numbers."""
 SLICE_POINTS = 17
 CONFIDENCE_STDS = 1.96
 """Half of a 95 % interval, in standard deviations."""

@@ -3,11 +3,13 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.tuner import Phase, Sample, StepTimes, Trial, VoidReason, Window, default_config
+from ringtune.tuner.sample import TYPICAL_VARIANCE
 
 
 def judge(window: Window) -> Sample:
@@ -72,12 +74,29 @@ def test_a_cut_window_is_valid() -> None:
 
 
 def test_a_samples_own_noise_falls_with_its_steps() -> None:
-    """The variance of the median of ln(step time), from the steps' scatter."""
+    """The variance of ln(typical step time), from the steps' scatter."""
     times = StepTimes(20.0, 0.2, 20.0)
     short, long = (Sample(0, default_config(), Phase.SEARCH, 0, 1e6, times, steps) for steps in (20, 80))
 
-    assert math.isclose(long.log_median_variance, short.log_median_variance / 4)
-    assert math.isclose(math.sqrt(short.log_median_variance), 0.01 * 1.4826 * math.sqrt(math.pi / 2 / 20))
+    assert math.isclose(long.log_variance, short.log_variance / 4)
+    assert math.isclose(math.sqrt(short.log_variance), 0.01 * 1.4826 * math.sqrt(TYPICAL_VARIANCE / 20))
+
+
+def test_a_late_step_moves_what_is_typical_by_one_standard_error_at_most() -> None:
+    """However late it is; of steps without one it is the mean."""
+    even, late = (9.0, 9.5, 10.1, 10.5, 11.0), (9.0, 9.5, 10.1, 10.5, 1000.0)
+
+    assert math.isclose(sum(even) / len(even), judge(Window(1, even, 4000, 1)).typical_ms)
+    assert math.isclose(10.1 + 1.4826 * 0.6 / math.sqrt(5), judge(Window(1, late, 4000, 1)).typical_ms)
+
+
+def test_a_typical_step_is_surer_than_a_median() -> None:
+    """Of normal numbers its variance is no more than the constant says, and below that of a median."""
+    windows = np.random.default_rng(0).normal(100.0, 1.0, (4000, 10))
+    typical = [judge(Window(1, tuple(steps), 4000, 1)).typical_ms for steps in windows.tolist()]
+
+    assert 10 * np.var(typical) < TYPICAL_VARIANCE
+    assert np.var(typical) < 0.8 * np.var(np.median(windows, axis=1))
 
 
 @pytest.mark.parametrize(("median", "mad"), [(1.0, 1e300), (5e-324, 1.0), (1e-300, 1e300)])
@@ -85,15 +104,15 @@ def test_a_scatter_beyond_all_measure_is_a_number_too(median: float, mad: float)
     """A damaged file may hold it; its square would be none, and the designer would fail."""
     sample = Sample(0, default_config(), Phase.SEARCH, 0, 1e6, StepTimes(median, mad, 1.0), 20)
 
-    assert 1.0 < sample.log_median_variance < math.inf
+    assert 1.0 < sample.log_variance < math.inf
 
 
-def test_a_trial_models_the_log_of_its_valid_medians() -> None:
+def test_a_trial_models_the_log_of_its_valid_typical_steps() -> None:
     """Invalid samples contribute nothing."""
     samples = (judge(Window(1, (1.0, 2.0, 9.0), 9, 1)), judge(Window(1, (5.0,), 9, 1, VoidReason.PAUSE)))
 
     trial = Trial(1, default_config(), samples)
 
-    assert [math.log(2.0)] == pytest.approx(list(trial.log_step_ms))
+    assert [math.log(samples[0].typical_ms)] == pytest.approx(list(trial.log_step_ms))
     assert trial.is_conclusive
     assert not Trial(1, default_config(), samples[1:]).is_conclusive

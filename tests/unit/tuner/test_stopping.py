@@ -77,16 +77,16 @@ def test_a_designer_that_does_not_say_how_sure_it_is_spends_the_budget() -> None
 
 
 def test_a_flat_search_ends_early() -> None:
-    """Over one knob that does nothing two thirds of the budget do in four of five seeds, and the default is kept."""
-    counts = []
-    for seed in range(5):
+    """Over one knob that does nothing two thirds of the budget do in most seeds, and the default is kept."""
+    counts, seeds = [], 16
+    for seed in range(seeds):
         space = search_space({}, default_config(), tuned=("cycle_ms",))
         target = SyntheticTarget(surface=flat_surface, seed=seed, space=space)
         outcome = tune(target, make_designer("gp", space, seed), RunSettings(seed=seed, max_samples=BUDGET))
         counts.append(tried(outcome))
         assert not outcome.result.adopted
 
-    assert sum(count <= 2 * BUDGET // 3 for count in counts) >= 4
+    assert sum(count <= 2 * BUDGET // 3 for count in counts) > seeds // 2
     assert min(counts) >= LEAST_CONFIGS - 1
 
 

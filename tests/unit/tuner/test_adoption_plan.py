@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of how the adoption test uses the steps that are left, and of what they are worth."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import Trial, default_config
+from ringtune.tuner.adoption_plan import SHORT_WINDOW_STEPS, AdoptionPlan, best_plan, possible_rises
+from ringtune.tuner.budget import adoption_steps
+from ringtune.tuner.guard import Outlook
+from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest, PairNoise
+from ringtune.tuner.testing import measured_trial
+
+USUAL_STEPS, MOST_PAIRS = 10, 12
+PAIR_STD = 0.03
+
+
+def trials() -> list[Trial]:
+    """Return those of a baseline that was measured three times and whose steps scatter by 1.5 %."""
+    return [measured_trial(0, default_config(), (20.0, 20.2, 19.9))]
+
+
+def plan(gain: float, steps_left: float) -> AdoptionPlan:
+    """Return the plan of that machine."""
+    return best_plan(trials(), gain, USUAL_STEPS, steps_left, MOST_PAIRS)
+
+
+def test_a_large_gain_is_tested_in_short_windows() -> None:
+    """Any window shows it, and what short ones save is the search's."""
+    assert SHORT_WINDOW_STEPS == plan(1.0, 200).window_steps
+
+
+@pytest.mark.parametrize("steps_left", range(26, 120, 7))
+def test_no_other_windows_would_show_a_gain_more_probably(steps_left: int) -> None:
+    """Neither shorter ones, of which more fit into the steps, nor longer ones; all pairs fit."""
+    best = plan(0.03, steps_left)
+
+    others = [best_plan(trials(), 0.03, steps, steps_left, MOST_PAIRS) for steps in range(5, USUAL_STEPS)]
+
+    assert best.power(0.03) >= max(other.power(0.03) for other in others)
+    assert adoption_steps(best.pairs, best.window_steps) <= steps_left
+
+
+def test_without_a_budget_windows_are_as_usual() -> None:
+    """And there is room for all pairs."""
+    free = plan(1.0, math.inf)
+
+    assert (USUAL_STEPS, MOST_PAIRS) == (free.window_steps, free.pairs)
+
+
+def test_too_few_steps_for_two_pairs_are_worth_nothing() -> None:
+    """An interval needs two."""
+    short = plan(1.0, adoption_steps(MIN_PAIRS, SHORT_WINDOW_STEPS) - 1)
+
+    assert short.pairs < MIN_PAIRS
+    assert 0.0 == short.value(1.0, 0.1)
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 6])
+@pytest.mark.parametrize("gain", [0.0, 0.04, 0.08])
+def test_power_is_the_share_of_tests_that_show_the_gain(pairs: int, gain: float) -> None:
+    """Of pairs that scatter as expected, within what an approximation to Student's noncentral t may be off by."""
+    rng, noise = np.random.default_rng(0), PairNoise(PAIR_STD**2)
+    shown = 0
+    for _ in range(1000):
+        test = PairedTest(noise, [(math.exp(d), 1.0) for d in rng.normal(gain, PAIR_STD, pairs)])
+        shown += test.is_shown
+
+    assert abs(AdoptionPlan(USUAL_STEPS, pairs, noise).power(gain) - shown / 1000) < 0.08
+
+
+def test_value_grows_with_the_gain_and_with_the_steps() -> None:
+    """A gain that none of the pairs can show is worth little, one that is plain as much as it is."""
+    small, large = plan(0.01, 60), plan(0.5, 60)
+
+    assert 0.0 < small.value(0.01, 0.005) < 0.5 * 0.01
+    assert math.isclose(0.5, large.value(0.5, 0.0), rel_tol=1e-3)
+    assert plan(0.03, 150).value(0.03, 0.01) > plan(0.03, 60).value(0.03, 0.01)
+
+
+def test_a_suggestion_lowers_no_gain() -> None:
+    """One that is surely worse raises nothing; of one that may be either, half of the outcomes do."""
+    hopeless, open_ones = (possible_rises(Outlook(gain, 0.1)) for gain in (-1.0, 0.0))
+
+    assert {0.0} == set(hopeless)
+    assert 0.0 == min(open_ones)
+    assert 0.0 < sorted(open_ones)[len(open_ones) // 2 + 1]

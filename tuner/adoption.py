@@ -11,7 +11,7 @@ from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
-from .paired_test import LAST_ERROR, MIN_PAIRS, Interval, Pair, PairedTest, expected_pair_noise
+from .paired_test import LAST_ERROR, MIN_PAIRS, Interval, Pair, PairedTest
 from .phases import RunState
 from .sample import Phase, Sample
 from .stopping import MIN_EXPECTED_GAIN
@@ -118,9 +118,10 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
         TargetClosed: If the job is over.
         TensorSetChanged: If its gradients have changed.
     """
-    total, steps = state.settings.adoption_pairs, state.adoption_plan(gain).window_steps
+    total, plan = state.settings.adoption_pairs, state.adoption_plan(gain)
+    steps = plan.window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    test = PairedTest(expected_pair_noise(state.book.trials(), steps))
+    test = PairedTest(plan.noise)
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, float] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):

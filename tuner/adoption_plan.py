@@ -17,13 +17,11 @@ from statistics import NormalDist
 
 from .budget import adoption_steps
 from .guard import Outlook
-from .measuring import SETTLE_STEPS
+from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
 from .paired_test import FEWEST_ERROR, LAST_ERROR, MIN_PAIRS, PairNoise, expected_pair_noise
 from .sample import Trial
 from .student_t import student_t_quantile
 
-SHORT_WINDOW_STEPS = 5
-"""The fewest that tell a config's typical step: of fewer, one that is slow is half."""
 OVERCONFIDENCE = 1.5
 """A model of few samples does not know what it has not seen. Were it taken at its word, searches would end too early:
 on Horovod's tables, without a prior, 3.3 and 2.6 % from the optimum after 200 and 300 steps instead of 2.8 and 1.7 %.

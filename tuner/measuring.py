@@ -18,6 +18,8 @@ MAX_REPEATS = 3
 LASTING_WINDOWS = 4
 """So many windows in a row with other tensors: the job trains something else now."""
 MIN_STEPS = 10
+SHORT_WINDOW_STEPS = 5
+"""Where steps are counted: the fewest that tell a config's typical step, for of fewer one that is slow is half."""
 MAX_STEPS = 200
 MIN_WINDOW_MS = 300.0
 """Shorter windows are at the mercy of single scheduler decisions."""

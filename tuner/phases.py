@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from .adoption_plan import SHORT_WINDOW_STEPS, AdoptionPlan, best_plan, possible_rises
+from .adoption_plan import AdoptionPlan, best_plan, possible_rises
 from .budget import ExplorationAccount, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
-from .measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order, steps_for, steps_within
+from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
 from .sample import Phase, Sample, StepTimes, Trial
 from .settings import RunSettings
 from .stopping import Patience

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from ringtune.tuner import Trial, default_config
-from ringtune.tuner.adoption_plan import SHORT_WINDOW_STEPS, AdoptionPlan, best_plan, possible_rises
+from ringtune.tuner.adoption_plan import AdoptionPlan, best_plan, possible_rises
 from ringtune.tuner.budget import adoption_steps
 from ringtune.tuner.guard import Outlook
-from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest, PairNoise
+from ringtune.tuner.measuring import SHORT_WINDOW_STEPS
+from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest, PairNoise, expected_pair_noise
 from ringtune.tuner.testing import measured_trial
 
 USUAL_STEPS, MOST_PAIRS = 10, 12
@@ -37,9 +38,14 @@ def test_no_other_windows_would_show_a_gain_more_probably(steps_left: int) -> No
     """Neither shorter ones, of which more fit into the steps, nor longer ones; all pairs fit."""
     best = plan(0.03, steps_left)
 
-    others = [best_plan(trials(), 0.03, steps, steps_left, MOST_PAIRS) for steps in range(5, USUAL_STEPS)]
+    others = [
+        AdoptionPlan(steps, pairs, expected_pair_noise(trials(), steps))
+        for steps in range(SHORT_WINDOW_STEPS, USUAL_STEPS + 1)
+        for pairs in range(MIN_PAIRS, MOST_PAIRS + 1)
+        if adoption_steps(pairs, steps) <= steps_left
+    ]
 
-    assert best.power(0.03) >= max(other.power(0.03) for other in others)
+    assert best.power(0.03) == max(other.power(0.03) for other in others)
     assert adoption_steps(best.pairs, best.window_steps) <= steps_left
 
 

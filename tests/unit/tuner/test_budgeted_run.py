@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from ringtune.tuner import (
@@ -19,9 +20,8 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
-from ringtune.tuner.adoption_plan import SHORT_WINDOW_STEPS
 from ringtune.tuner.budget import ExplorationAccount, adoption_steps
-from ringtune.tuner.measuring import SETTLE_STEPS
+from ringtune.tuner.measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
 from ringtune.tuner.paired_test import MIN_PAIRS
 from ringtune.tuner.phases import RunState
 from ringtune.tuner.simulator import SCENARIOS
@@ -98,6 +98,55 @@ def test_while_nothing_is_found_the_search_has_what_a_small_gain_would_need() ->
     left = max_steps - result.steps
     assert not result.adopted
     assert left < adoption_steps(MIN_PAIRS, SHORT_WINDOW_STEPS) + 2 * (10 + SETTLE_STEPS)
+
+
+@pytest.mark.parametrize(("max_steps", "expected"), [(100, SHORT_WINDOW_STEPS), (200, 10)])
+def test_the_baseline_is_measured_three_times_however_small_the_budget(max_steps: int, expected: int) -> None:
+    """Only repeated windows tell by how much windows differ; where there is little room they are short."""
+    target = SyntheticTarget(disturbances=Disturbances(step_noise=0.01), seed=0)
+    settings = RunSettings(max_steps=max_steps, max_samples=1, warmup_steps=0, steps_per_sample=10)
+
+    outcome = tune(target, settings=settings)
+
+    assert 3 * [expected] == [record.steps for record in samples(outcome, Phase.BASELINE)]
+
+
+class Settled:
+    """Suggests one config that is 3 % faster, and then others of which it expects little or much."""
+
+    name = "settled"
+
+    def __init__(self, target: SyntheticTarget, later_gain: float) -> None:
+        self._space = target.space()
+        self._later_gain = later_gain
+        self._trials: Sequence[Trial] = ()
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Take them in."""
+        self._trials = trials
+
+    def suggest(self) -> Suggestion:
+        """Say what to try, with a standard deviation, so that it is believed."""
+        return Suggestion(default_config().replace({"cycle_ms": 2.0 + len(self._trials)}), 1e6, 1e3)
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Expect 3 % of what was suggested first, nothing of the others measured, and what was said of the next."""
+        tried = [trial.config for trial in self._trials]
+        gains = [0.0 if c in tried else 0.03 if len(tried) == 1 else self._later_gain for c in configs]
+        gains = [0.03 if c in tried[1:2] else gain for c, gain in zip(configs, gains, strict=True)]
+        return Prediction(-np.array(gains), np.full(len(configs), 0.002))
+
+
+@pytest.mark.parametrize(("later_gain", "most_samples"), [(-0.5, 1), (0.3, 30)], ids=["hopeless", "promising"])
+def test_no_sample_is_taken_from_the_test_without_a_prospect(later_gain: float, most_samples: int) -> None:
+    """What a small gain needs to be shown is not spent on configs that will not be better."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.03), seed=0)
+    settings = RunSettings(max_steps=200, max_samples=30, warmup_steps=0, steps_per_sample=10)
+
+    taken = len(samples(tune(target, Settled(target, later_gain), settings), Phase.SEARCH))
+
+    assert (taken == 1) == (most_samples == 1)
+    assert taken <= most_samples
 
 
 class Wavering:

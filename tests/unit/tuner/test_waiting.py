@@ -13,7 +13,7 @@ from ringtune.tuner.measuring import SETTLE_STEPS
 from ringtune.tuner.records import SampleRecord
 from ringtune.tuner.testing import Disturbances, Surface, SyntheticTarget
 from ringtune.tuner.trials import BASELINE_ID
-from tests.unit.tuner.recording import RecordingLog, RecordingObserver, tune
+from tests.unit.tuner.recording import RecordingLog, RecordingObserver, samples, tune
 
 STEP_MS = 3000.0
 
@@ -70,3 +70,16 @@ def test_after_the_first_minute_no_trial_costs_more_than_is_left(fast: float, sl
     later = [x for x in list(zip(tried, totals_s, strict=True))[learnt_by + 1 :] if x[0].t_s > EXPLORATION_GRACE_S]
     assert len(later) > 10
     assert all(total_s < EXPLORATION_SHARE * record.t_s for record, total_s in later)
+
+
+def test_a_search_ends_where_no_steps_are_left_to_wait() -> None:
+    """The first trial overdraws the account; then a short one would still fit beside the test, but not into that."""
+    target = SyntheticTarget(surface=gamble(1.0, 3.0), disturbances=Disturbances(step_noise=0.001), seed=0)
+    settings = RunSettings(max_steps=100, max_samples=100, warmup_steps=0, steps_per_sample=10)
+
+    outcome = tune(target, make_designer("gp", target.space(), 0), settings)
+
+    (tried,) = samples(outcome, Phase.SEARCH)
+    assert tried.t_s > EXPLORATION_GRACE_S
+    assert cost_s(tried) > EXPLORATION_SHARE * target.now_s
+    assert samples(outcome, Phase.WATCH)

@@ -11,6 +11,7 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,9 @@ from rich.progress import track
 from rich.table import Table
 
 from ringtune.tuner import Config, Phase, Sample, Trial, Window
-from ringtune.tuner.paired_test import MOST_WEIGHT, Pair, PairedTest, PairNoise, expected_pair_noise
+from ringtune.tuner.pair_noise import MOST_WEIGHT, PairNoise, expected_pair_noise
+from ringtune.tuner.paired_test import Pair, PairedTest
+from ringtune.tuner.scatter import Scatter
 
 Array = NDArray[np.float64]
 
@@ -65,17 +68,25 @@ class Machine:
         """Return what a search has measured: the baseline so often, and others once each."""
         numbers = [0] * baselines + list(range(1, 1 + SEARCHED))
         samples: dict[int, list[Sample]] = {}
-        for number, step_ms in zip(numbers, self.windows(len(numbers)).tolist(), strict=True):
-            config = Config({"trial": number})
-            window = Window(0, tuple(step_ms), 1, 1)
-            sample = Sample.from_window(window, trial_id=number, config=config, phase=Phase.SEARCH)
+        for number, sample in zip(numbers, self._samples(numbers), strict=True):
             samples.setdefault(number, []).append(sample)
         return [Trial(number, of[0].config, tuple(of)) for number, of in samples.items()]
 
-    def pairs(self, count: int, gain: float) -> list[Pair]:
-        """Return the medians of windows of the baseline and of a challenger."""
-        medians = [np.median(self.windows(count, of), axis=1) for of in (0.0, gain)]
-        return [(float(baseline), float(challenger)) for baseline, challenger in zip(*medians, strict=True)]
+    def pairs(self, count: int, gain: float, trials: Sequence[Trial]) -> list[Pair]:
+        """Return windows of the baseline and of a challenger, weighed by what the samples before them tell, too."""
+        scatter = Scatter.of(trials)
+        baselines, challengers = self._samples([0] * count), self._samples([1] * count, gain)
+        return [Pair.of(*pair, scatter) for pair in zip(baselines, challengers, strict=True)]
+
+    def _samples(self, numbers: Sequence[int], gain: float = 0.0) -> list[Sample]:
+        """Return a window of each of the numbered trials."""
+        windows = self.windows(len(numbers), gain).tolist()
+        return [
+            Sample.from_window(
+                Window(0, tuple(step_ms), 1, 1), trial_id=number, config=Config({"trial": number}), phase=Phase.SEARCH
+            )
+            for number, step_ms in zip(numbers, windows, strict=True)
+        ]
 
 
 def adoptions(pairs: Sequence[Pair], expected: PairNoise, limits: Sequence[int]) -> list[bool]:
@@ -94,11 +105,12 @@ def shares(machine: Machine, arguments: argparse.Namespace, baselines: int) -> A
     limits = arguments.pairs
     adopted = np.zeros((2, len(limits)))
     for _ in range(arguments.runs):
-        expected = expected_pair_noise(machine.trials(baselines), arguments.steps)
+        trials = machine.trials(baselines)
+        expected = expected_pair_noise(trials, arguments.steps)
         if arguments.weight is not None:
-            expected = PairNoise(expected.variance, arguments.weight)
+            expected = replace(expected, weight=arguments.weight)
         for row, gain in enumerate((0.0, math.log1p(arguments.gain))):
-            adopted[row] += adoptions(machine.pairs(max(limits), gain), expected, limits)
+            adopted[row] += adoptions(machine.pairs(max(limits), gain, trials), expected, limits)
     found: Array = adopted / arguments.runs
     return found
 

@@ -11,9 +11,11 @@ from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
-from .paired_test import LAST_ERROR, MIN_PAIRS, Interval, Pair, PairedTest
+from .pair_noise import MIN_PAIRS
+from .paired_test import LAST_ERROR, Interval, Pair, PairedTest
 from .phases import RunState
 from .sample import Phase, Sample
+from .scatter import Scatter
 from .stopping import MIN_EXPECTED_GAIN
 from .trials import BASELINE_ID
 
@@ -33,7 +35,7 @@ class Decision:
         adopted: Whether it is the challenger.
         verdict: One line for people.
         interval: The measured speed-up, or None without a test.
-        pairs: Typical step times (baseline, challenger) of the pairs, milliseconds.
+        pairs: Those measured.
         is_complete: False when the job ended before there was anything to decide.
     """
 
@@ -121,15 +123,15 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
     total, plan = state.settings.adoption_pairs, state.adoption_plan(gain)
     steps = plan.window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    test = PairedTest(plan.noise)
+    test, scatter = PairedTest(plan.noise), Scatter.of(state.book.trials())
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
-    fresh: dict[Config, float] = {}
+    fresh: dict[Config, Sample] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
         if len(test.pairs) == total or test.is_plain or _is_out_of_steps(state, steps, bool(test.pairs)):
             break
         fresh = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
         if len(fresh) == len(earlier):
-            test.pairs.append((fresh[state.baseline], fresh[challenger]))
+            test.pairs.append(Pair.of(fresh[state.baseline], fresh[challenger], scatter))
             state.journal.measured()
             state.journal.measured()
             state.journal.advance()
@@ -137,15 +139,20 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
         if len(test.pairs) < total:
             tested = f"only {len(test.pairs)} of {total} pairs"
             return keep(state, f"{tested} of the adoption test had valid windows")
-    if len(test.pairs) < MIN_PAIRS and not _is_mended(test, state.baseline, earlier, fresh):
+    test.pairs = _mended(test, state.baseline, earlier, fresh, scatter)
+    if len(test.pairs) < MIN_PAIRS:
         return keep(state, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed")
     return _judge(state, challenger, test)
 
 
-def _is_mended(
-    test: PairedTest, baseline: Config, earlier: Mapping[Config, Sequence[Sample]], fresh: Mapping[Config, float]
-) -> bool:
-    """Complete the last pair that is needed, if a void window spoilt it and no steps are left for another.
+def _mended(
+    test: PairedTest,
+    baseline: Config,
+    earlier: Mapping[Config, Sequence[Sample]],
+    fresh: Mapping[Config, Sample],
+    scatter: Scatter,
+) -> list[Pair]:
+    """Return the pairs, with the last one that is needed if a void window spoilt it and no steps are left for another.
 
     In place of the void window stands the config's last one before the test. Luck may have had a part in that, and the
     two are further apart than a pair's: the pair is added only if the gain is plain with it.
@@ -154,16 +161,15 @@ def _is_mended(
         test: With its pairs.
         baseline: Of the two configs.
         earlier: Both configs' valid samples before the test.
-        fresh: Typical steps of the spoilt pair's valid windows, milliseconds.
+        fresh: The last pair's valid windows.
+        scatter: Of the samples before the test.
     """
-    typical_ms = {config: samples[-1].typical_ms for config, samples in earlier.items() if samples} | dict(fresh)
-    if len(fresh) != 1 or len(typical_ms) != len(earlier):
-        return False
-    (challenger,) = (config for config in typical_ms if config != baseline)
-    mended = PairedTest(test.expected, [*test.pairs, (typical_ms[baseline], typical_ms[challenger])])
-    if mended.is_plain:
-        test.pairs = mended.pairs
-    return mended.is_plain
+    samples = {config: of[-1] for config, of in earlier.items() if of} | dict(fresh)
+    if len(test.pairs) >= MIN_PAIRS or len(fresh) != 1 or len(samples) != len(earlier):
+        return test.pairs
+    (challenger,) = (config for config in samples if config != baseline)
+    mended = PairedTest(test.expected, [*test.pairs, Pair.of(samples[baseline], samples[challenger], scatter)])
+    return mended.pairs if mended.is_plain else test.pairs
 
 
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
@@ -190,20 +196,20 @@ def _is_out_of_steps(state: RunState, steps: int, has_pairs: bool) -> bool:
     return state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if has_pairs else 0)
 
 
-def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> dict[Config, float]:
-    """Measure both configs, one after the other, and return the typical steps of valid windows, milliseconds.
+def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> dict[Config, Sample]:
+    """Measure both configs, one after the other, and return the valid windows.
 
     Where a window is void the whole pair is, and the other window is spared, if steps are left for another pair.
     """
     baseline_order = Order(state.baseline, BASELINE_ID, Phase.ADOPTION, steps)
     challenger_order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, steps)
     orders = (baseline_order, challenger_order) if is_baseline_first else (challenger_order, baseline_order)
-    typical_ms: dict[Config, float] = {}
+    samples: dict[Config, Sample] = {}
     for order in orders:
         sample = state.meter.measure(order, repeats=0)
         if sample.valid:
             state.book.add(sample)
-            typical_ms[order.config] = sample.typical_ms
+            samples[order.config] = sample
         elif not _is_out_of_steps(state, steps, has_pairs=True):
             break
-    return typical_ms
+    return samples

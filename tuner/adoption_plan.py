@@ -18,7 +18,8 @@ from statistics import NormalDist
 from .budget import adoption_steps
 from .guard import Outlook
 from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
-from .paired_test import FEWEST_ERROR, LAST_ERROR, MIN_PAIRS, PairNoise, expected_pair_noise
+from .pair_noise import MIN_PAIRS, PairNoise, expected_pair_noise, usual_window_variance
+from .paired_test import FEWEST_ERROR, LAST_ERROR
 from .sample import Trial
 from .student_t import student_t_quantile
 
@@ -80,12 +81,23 @@ def best_plan(
     return max(plans, key=lambda plan: plan.power(gain))
 
 
-def possible_rises(outlook: Outlook) -> list[float]:
-    """Return by how much a suggestion may raise the gain of the best known config, which it does not lower.
+def possible_rises(outlook: Outlook, trials: Sequence[Trial], steps: int) -> list[float]:
+    """Return by how much a sample of a suggestion may raise the gain of the best known config, which it does not lower.
 
-    Equally probable ones, with a spread that allows for a designer that is too sure.
+    What is won is not what the suggestion may be, but what one sample will let the designer believe of it, which is the
+    less the noisier the sample is (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy", eq. 4).
+
+    Args:
+        outlook: Of the suggestion.
+        trials: All so far, of which at least one sample is valid: how noisy it will be.
+        steps: Of the sample.
+
+    Returns:
+        Equally probable ones, with a spread that allows for a designer that is too sure.
     """
-    return [max(outlook.gain + OVERCONFIDENCE * outlook.std * normal, 0.0) for normal in _NORMALS]
+    unknown = (OVERCONFIDENCE * outlook.std) ** 2
+    told = unknown / math.sqrt(unknown + usual_window_variance(trials, steps))
+    return [max(outlook.gain + told * normal, 0.0) for normal in _NORMALS]
 
 
 def _pairs_within(steps: float, window_steps: int, most_pairs: int) -> int:

@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 
 from .measuring import SETTLE_STEPS
-from .paired_test import CONFIDENCE, MIN_PAIRS, PairNoise
+from .pair_noise import MIN_PAIRS, PairNoise
+from .paired_test import CONFIDENCE
 from .student_t import student_t_quantile
 
 SPARE_SHARE = 1 / 8

@@ -16,7 +16,7 @@ to a false alarm of a one-sided sum).
 import math
 from statistics import median
 
-from .paired_test import WINDOW_STD
+from .pair_noise import WINDOW_STD
 from .sample import MAD_TO_STD
 
 REFERENCE_WINDOWS = 20

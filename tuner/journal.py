@@ -2,10 +2,11 @@
 """The journal of a run: turns what happens into records of the log and progress for people."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .config import Config
 from .designers.base import Suggestion
+from .paired_test import Pair
 from .records import (
     SCHEMA,
     AdoptionRecord,
@@ -126,11 +127,11 @@ class Journal:
             )
         )
 
-    def result(self, result: Result, pairs: list[tuple[float, float]]) -> None:
+    def result(self, result: Result, pairs: Sequence[Pair]) -> None:
         """Write the records of the decision and the result; an unfinished run has none, so that it can be resumed."""
         if result.is_complete:
             run_id = self._settings.run_id
-            named = [{"baseline_step_ms": baseline, "challenger_step_ms": challenger} for baseline, challenger in pairs]
+            named = [{"baseline_step_ms": pair.baseline_ms, "challenger_step_ms": pair.challenger_ms} for pair in pairs]
             figures = finite(result.speedup), finite(result.ci_low), finite(result.ci_high)
             self._reporter.write(AdoptionRecord(self.elapsed_s, run_id, named, *figures, result.verdict))
             self._reporter.write(

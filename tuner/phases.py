@@ -288,7 +288,8 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     """Tell whether what is suggested should win more than the steps it takes would in the adoption test."""
     if state.settings.max_steps is None or advice.outlook is None:
         return True
-    gain, rises = advice.expected_gain, possible_rises(advice.outlook)
+    trials = state.book.trials()
+    gain, rises = advice.expected_gain, possible_rises(advice.outlook, trials, state.search_steps)
     now = state.adoption_plan(gain).value(gain, advice.gain_std)
     plan = state.adoption_plan(gain + fmean(rises), state.search_steps + SETTLE_STEPS)
     return fmean(plan.value(gain + rise, advice.gain_std) for rise in rises) >= now

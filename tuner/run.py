@@ -192,7 +192,7 @@ class TuningRun:
             seconds=state.journal.elapsed_s,
             is_complete=decision.is_complete,
         )
-        state.journal.result(result, list(decision.pairs))
+        state.journal.result(result, decision.pairs)
         return result
 
 

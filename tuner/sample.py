@@ -128,10 +128,15 @@ class Sample:
         return times.median + min(max(times.mean - times.median, -margin), margin)
 
     @property
-    def log_variance(self) -> float:
-        """The variance of ln(typical step time) that the scatter of the steps explains, as if they were independent."""
+    def step_variance(self) -> float:
+        """What one step adds to the variance of ln(typical step time), as if steps were independent."""
         relative = min(MAD_TO_STD * self.step_times.mad / self.step_times.median, MOST_SPREAD)
-        return TYPICAL_VARIANCE * relative**2 / max(self.steps, 1)
+        return TYPICAL_VARIANCE * relative**2
+
+    @property
+    def log_variance(self) -> float:
+        """The variance of ln(typical step time) that the scatter of the steps explains, by this sample alone."""
+        return self.step_variance / max(self.steps, 1)
 
     @classmethod
     def from_window(cls, window: Window, *, trial_id: int, config: Config, phase: Phase) -> "Sample":

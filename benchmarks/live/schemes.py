@@ -97,7 +97,7 @@ def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, ste
     seconds = time.monotonic() - begin_s
     pairs = _measured_pairs(target, config)
     interval = speedup_interval(pairs)
-    baseline_ms = float(np.median([baseline for baseline, _ in pairs]))
+    baseline_ms = float(np.median([pair.baseline_ms for pair in pairs]))
     gain_s = baseline_ms * 1e-3 * (1.0 - 1.0 / (1.0 + interval.speedup))
     payback = round(max(cost_s / gain_s, 0.0)) if config != target.baseline() and gain_s > 0 else None
     return Tuned(
@@ -171,6 +171,6 @@ def _measured_pairs(target: Target, config: Config) -> list[Pair]:
         order = (baseline, config) if number % 2 == 0 else (config, baseline)
         windows = [meter.measure(Order(each, BASELINE_ID, Phase.ADOPTION, MIN_STEPS)) for each in order]
         medians = [window.step_times.median for window in windows]
-        pairs.append((medians[0], medians[1]) if number % 2 == 0 else (medians[1], medians[0]))
+        pairs.append(Pair(*(medians if number % 2 == 0 else reversed(medians))))
     meter.switch(config)
     return pairs

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from ringtune.tuner.paired_test import speedup_interval
+from ringtune.tuner.paired_test import Pair, speedup_interval
 
 from .launching import launched
 
@@ -117,7 +117,7 @@ def main() -> None:
     table = Table("service", "steps/s", "beside none (95 % interval)", "smallest to largest of the pairs")
     for way in track(arguments.only, description="services", console=Console(stderr=True), transient=True):
         pairs = measure(way, arguments.pairs, arguments.block_seconds)
-        interval = speedup_interval(pairs)
+        interval = speedup_interval([Pair(*pair) for pair in pairs])
         ratios = [alone / beside - 1 for alone, beside in pairs]
         change = f"{interval.speedup:+.2%} ({interval.low:+.2%} to {interval.high:+.2%})"
         per_s = median(1 / beside for _, beside in pairs)

@@ -26,7 +26,7 @@ from rich.table import Table
 
 from ringtune.tuner import Phase, default_config
 from ringtune.tuner.log_reader import read_log
-from ringtune.tuner.paired_test import Interval, speedup_interval
+from ringtune.tuner.paired_test import Interval, Pair, speedup_interval
 
 from .launching import launched
 from .server import serving
@@ -97,7 +97,7 @@ def compared(
 def beside_the_best(found: Mapping[str, Sequence[float]], name: str) -> tuple[str, Interval]:
     """Return which config is best in the even rounds, and by how much another one's step is longer in the odd ones."""
     best = min(found, key=lambda each: geometric_mean(found[each][::2]))
-    return best, speedup_interval(list(zip(found[name][1::2], found[best][1::2], strict=True)))
+    return best, speedup_interval(list(map(Pair, found[name][1::2], found[best][1::2])))
 
 
 def main() -> None:

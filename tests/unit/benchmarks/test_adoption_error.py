@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.adoption_error import Machine, adoptions
-from ringtune.tuner.paired_test import expected_pair_noise
+from ringtune.tuner.pair_noise import expected_pair_noise
 
 STEPS = 10
 
@@ -34,8 +34,9 @@ def test_a_search_leaves_as_many_windows_of_the_baseline_as_it_is_told() -> None
 def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
     """In each of twenty tests."""
     machine = Machine(np.random.default_rng(0), STEPS, 0.01, 0.005)
-    expected = expected_pair_noise(machine.trials(5), STEPS)
+    trials = machine.trials(5)
+    expected = expected_pair_noise(trials, STEPS)
 
-    adopted = [[adoptions(machine.pairs(6, gain), expected, (2, 6)) for _ in range(20)] for gain in (0.5, -0.5)]
+    adopted = [[adoptions(machine.pairs(6, gain, trials), expected, (2, 6)) for _ in range(20)] for gain in (0.5, -0.5)]
 
     assert [[[True, True]] * 20, [[False, False]] * 20] == adopted

@@ -6,7 +6,8 @@ import math
 import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
-from ringtune.tuner.paired_test import FUTILITY_PAIRS, MIN_PAIRS
+from ringtune.tuner.pair_noise import MIN_PAIRS
+from ringtune.tuner.paired_test import FUTILITY_PAIRS
 from ringtune.tuner.records import AdoptionRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.recording import Outcome, samples, tune

@@ -2,16 +2,18 @@
 """Tests of how the adoption test uses the steps that are left, and of what they are worth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from ringtune.tuner import Trial, default_config
+from ringtune.tuner import StepTimes, Trial, default_config
 from ringtune.tuner.adoption_plan import AdoptionPlan, best_plan, possible_rises
 from ringtune.tuner.budget import adoption_steps
 from ringtune.tuner.guard import Outlook
 from ringtune.tuner.measuring import SHORT_WINDOW_STEPS
-from ringtune.tuner.paired_test import MIN_PAIRS, PairedTest, PairNoise, expected_pair_noise
+from ringtune.tuner.pair_noise import MIN_PAIRS, PairNoise, expected_pair_noise
+from ringtune.tuner.paired_test import Pair, PairedTest
 from ringtune.tuner.testing import measured_trial
 
 USUAL_STEPS, MOST_PAIRS = 10, 12
@@ -71,7 +73,7 @@ def test_power_is_the_share_of_tests_that_show_the_gain(pairs: int, gain: float)
     rng, noise = np.random.default_rng(0), PairNoise(PAIR_STD**2)
     shown = 0
     for _ in range(1000):
-        test = PairedTest(noise, [(math.exp(d), 1.0) for d in rng.normal(gain, PAIR_STD, pairs)])
+        test = PairedTest(noise, [Pair(math.exp(d), 1.0, PAIR_STD**2) for d in rng.normal(gain, PAIR_STD, pairs)])
         shown += test.is_shown
 
     assert abs(AdoptionPlan(USUAL_STEPS, pairs, noise).power(gain) - shown / 1000) < 0.08
@@ -88,8 +90,21 @@ def test_value_grows_with_the_gain_and_with_the_steps() -> None:
 
 def test_a_suggestion_lowers_no_gain() -> None:
     """One that is surely worse raises nothing; of one that may be either, half of the outcomes do."""
-    hopeless, open_ones = (possible_rises(Outlook(gain, 0.1)) for gain in (-1.0, 0.0))
+    hopeless, open_ones = (possible_rises(Outlook(gain, 0.1), trials(), USUAL_STEPS) for gain in (-1.0, 0.0))
 
     assert {0.0} == set(hopeless)
     assert 0.0 == min(open_ones)
     assert 0.0 < sorted(open_ones)[len(open_ones) // 2 + 1]
+
+
+def test_a_noisy_sample_tells_little_of_a_suggestion() -> None:
+    """A short one of steps that scatter by more than the suggestion may gain leaves most of it unknown."""
+    times = StepTimes(20.0, 4.0, 20.0)
+    noisy = [replace(t, samples=tuple(replace(sample, step_times=times) for sample in t.samples)) for t in trials()]
+    calm_rise, noisy_rise, long_rise = (
+        max(possible_rises(Outlook(0.0, 0.02), seen, steps))
+        for seen, steps in ((trials(), USUAL_STEPS), (noisy, USUAL_STEPS), (noisy, 100 * USUAL_STEPS))
+    )
+
+    assert noisy_rise < 0.5 * calm_rise
+    assert noisy_rise < long_rise < calm_rise * 1.01

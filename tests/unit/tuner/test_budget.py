@@ -15,7 +15,8 @@ from ringtune.tuner.budget import (
     reserved_steps,
 )
 from ringtune.tuner.measuring import SETTLE_STEPS
-from ringtune.tuner.paired_test import LEAST_WEIGHT, MIN_PAIRS, MOST_WEIGHT, PairedTest, PairNoise
+from ringtune.tuner.pair_noise import LEAST_WEIGHT, MIN_PAIRS, MOST_WEIGHT, PairNoise
+from ringtune.tuner.paired_test import Pair, PairedTest
 
 PAIR_STD = 0.03
 NOISE = PairNoise(PAIR_STD**2)
@@ -31,7 +32,7 @@ def test_so_many_pairs_show_the_gain_mostly(weight: int) -> None:
         shown = 0
         for _ in range(300):
             test = PairedTest(noise)
-            test.pairs = [(math.exp(d), 1.0) for d in rng.normal(gain, PAIR_STD, pairs)]
+            test.pairs = [Pair(math.exp(d), 1.0, PAIR_STD**2) for d in rng.normal(gain, PAIR_STD, pairs)]
             shown += test.interval.low > 0
         assert 0.8 < shown / 300 < 0.97
 

@@ -22,7 +22,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.budget import ExplorationAccount, adoption_steps
 from ringtune.tuner.measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
-from ringtune.tuner.paired_test import MIN_PAIRS
+from ringtune.tuner.pair_noise import MIN_PAIRS
 from ringtune.tuner.phases import RunState
 from ringtune.tuner.simulator import SCENARIOS
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline

@@ -8,20 +8,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ringtune.tuner import default_config, paired_test
-from ringtune.tuner.paired_test import (
-    FUTILITY_PAIRS,
-    LAST_ERROR,
+from ringtune.tuner import default_config, pair_noise
+from ringtune.tuner.pair_noise import (
     LEAST_WEIGHT,
     MIN_PAIRS,
     MOST_WEIGHT,
     SPEAKING_PAIRS,
-    PairedTest,
     PairNoise,
     expected_pair_noise,
-    speedup_interval,
+    window_variance,
 )
-from ringtune.tuner.sample import StepTimes, Trial
+from ringtune.tuner.paired_test import FUTILITY_PAIRS, LAST_ERROR, Pair, PairedTest, speedup_interval
+from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, Window
+from ringtune.tuner.scatter import Scatter
 from ringtune.tuner.testing import measured_trial, poor_baseline
 
 PAIRS = 12
@@ -31,8 +30,8 @@ WINDOW_STD = 0.02
 def test_the_interval_is_students() -> None:
     """Against scipy's own one-sample interval of the mean log ratio."""
     rng = np.random.default_rng(0)
-    pairs = [(20.0 * math.exp(rng.normal(0.05, 0.03)), 20.0) for _ in range(12)]
-    d = np.array([math.log(a / b) for a, b in pairs])
+    pairs = [Pair(20.0 * math.exp(rng.normal(0.05, 0.03)), 20.0) for _ in range(12)]
+    d = np.array([math.log(a / b) for a, b, _ in pairs])
     low, high = stats.t.interval(0.95, 11, loc=d.mean(), scale=stats.sem(d))
 
     interval = speedup_interval(pairs)
@@ -46,18 +45,66 @@ def test_the_interval_is_students() -> None:
 
 def test_equal_pairs_have_an_interval_of_no_width() -> None:
     """Without noise the speed-up is exact: 20 ms against 16 ms is 25 %."""
-    interval = speedup_interval([(20.0, 16.0)] * 4)
+    interval = speedup_interval([Pair(20.0, 16.0)] * 4)
 
     assert pytest.approx((0.25, 0.25, 0.25)) == (interval.speedup, interval.low, interval.high)
 
 
 def test_the_samples_before_the_test_count_while_pairs_are_few() -> None:
     """Two pairs that happen to agree are no proof; when there are many, they alone count."""
-    few, many = [(20.0, 16.0)] * 2, [(20.0, 16.0)] * SPEAKING_PAIRS
+    few, many = ([Pair(20.0, 16.0, 0.2**2)] * pairs for pairs in (2, SPEAKING_PAIRS))
     noise = PairNoise(0.2**2)
 
     assert speedup_interval(few, noise).low < 0 < speedup_interval(few).low
     assert speedup_interval(many) == speedup_interval(many, noise)
+
+
+def test_a_pair_counts_by_what_its_windows_tell() -> None:
+    """One that is disturbed moves the speed-up little, and widens the interval less than among equals."""
+    even, disturbed = [Pair(20.0, 16.0, 0.01)] * 3, Pair(20.0, 40.0, 1.0)
+
+    weighed = speedup_interval([*even, disturbed])
+    alike = speedup_interval([*even, disturbed._replace(variance=0.01)])
+
+    assert weighed.speedup == pytest.approx(0.25, abs=0.02)
+    assert alike.speedup < 0.0
+    assert alike.low < 0.0 < weighed.low
+
+
+def test_a_pair_is_the_surer_the_less_the_steps_of_both_windows_scatter() -> None:
+    """Whichever of the two it is whose steps scatter."""
+    calm, noisy = (
+        replace(measured_trial(0, default_config(), [20.0]).samples[0], step_times=StepTimes(20.0, mad, 20.0))
+        for mad in (0.1, 4.0)
+    )
+    scatter = Scatter.of([Trial(0, default_config(), (calm, calm, noisy))])
+
+    sure, one, other = (Pair.of(*both, scatter).variance for both in ((calm, calm), (calm, noisy), (noisy, calm)))
+
+    assert one == other
+    assert sure < 0.5 * one
+
+
+@pytest.mark.parametrize("pairs", [2, 5, PAIRS])
+def test_it_errs_as_stated_where_some_windows_are_disturbed(pairs: int) -> None:
+    """One window in five scatters by five times as much, and is slower: pairs are weighed, and still no more err."""
+    rng = np.random.default_rng(pairs)
+
+    def sample() -> Sample:
+        std = 0.15 if rng.random() < 0.2 else 0.03
+        steps = 20.0 * np.exp(rng.normal(std, std, 10))
+        window = Window(0, tuple(steps.tolist()), 1, 1)
+        return Sample.from_window(window, trial_id=0, config=default_config(), phase=Phase.ADOPTION)
+
+    wrong, runs = 0, 1500
+    for _ in range(runs):
+        trials = [Trial(0, default_config(), tuple(sample() for _ in range(5)))]
+        test, scatter = PairedTest(expected_pair_noise(trials, 10)), Scatter.of(trials)
+        while len(test.pairs) < pairs and not test.is_plain:
+            test.pairs.append(Pair.of(sample(), sample(), scatter))
+        wrong += test.is_shown
+
+    assert wrong / runs < LAST_ERROR + 4 * math.sqrt(LAST_ERROR / runs)
 
 
 def decided(rng: np.random.Generator, gain: float, pair_limit: int = PAIRS) -> PairedTest:
@@ -65,7 +112,7 @@ def decided(rng: np.random.Generator, gain: float, pair_limit: int = PAIRS) -> P
     test = PairedTest(PairNoise(2 * WINDOW_STD**2))
     while len(test.pairs) < pair_limit and not test.is_plain:
         baseline, challenger = np.exp(rng.normal([gain, 0.0], WINDOW_STD))
-        test.pairs.append((20.0 * baseline, 20.0 * challenger))
+        test.pairs.append(Pair(20.0 * baseline, 20.0 * challenger, 2 * WINDOW_STD**2))
     return test
 
 
@@ -94,7 +141,7 @@ def just_shown(pairs: int) -> PairedTest:
     mean = stats.t.ppf(0.96, freedom) * std / math.sqrt(pairs)
     around = np.array([(-1.0) ** number for number in range(pairs)])
     around *= std / np.std(around, ddof=1)
-    return PairedTest(noise, [(20.0 * math.exp(d), 20.0) for d in mean + around - around.mean()])
+    return PairedTest(noise, [Pair(20.0 * math.exp(d), 20.0, std**2) for d in mean + around - around.mean()])
 
 
 def test_what_is_shown_may_have_an_interval_that_just_reaches_below_zero() -> None:
@@ -139,7 +186,7 @@ def test_the_expected_variance_is_that_of_windows_that_differ_by_more_than_their
     other = measured_trial(1, poor_baseline(), [2 * step_ms for step_ms in drifting])
 
     usual, of_one, of_both = (
-        expected_pair_noise(trials, 10).variance
+        expected_pair_noise(trials, calm[0].samples[0].steps).variance
         for trials in (calm, [measured_trial(0, default_config(), drifting)], [*calm, other])
     )
 
@@ -148,11 +195,26 @@ def test_the_expected_variance_is_that_of_windows_that_differ_by_more_than_their
     assert math.isclose(of_both, of_one / 2)
 
 
+def test_a_disturbed_window_says_little_of_how_much_windows_differ() -> None:
+    """Its own steps explain by how much it does."""
+    drifting = measured_trial(0, default_config(), [20.0, 20.1, 26.0, 19.9])
+    disturbed = [*drifting.samples]
+    disturbed[2] = replace(disturbed[2], step_times=StepTimes(26.0, 10.0, 26.0))
+
+    lasting, explained = (
+        expected_pair_noise([replace(drifting, samples=samples)], 20)
+        for samples in (drifting.samples, tuple(disturbed))
+    )
+
+    assert lasting.scale > 4.0
+    assert explained.scale < 0.3 * lasting.scale
+
+
 def test_shorter_windows_scatter_more() -> None:
     """A median of half as many steps has twice the variance, but for what no longer window averages out."""
     trials = [measured_trial(0, default_config(), [20.0])]
     steps = trials[0].samples[0].steps
-    lasting = 2 * paired_test.WINDOW_STD**2
+    lasting = 2 * pair_noise.WINDOW_STD**2
 
     usual, half = (expected_pair_noise(trials, each).variance - lasting for each in (steps, steps // 2))
 
@@ -205,8 +267,10 @@ def test_it_errs_rarely_on_a_machine_that_is_noisier_than_usual(windows: int) ->
     for _ in range(3000):
         log_ms = rng.normal(0.0, WINDOW_STD, windows)
         trials = [measured_trial(0, default_config(), [float(20.0 * math.exp(y)) for y in log_ms])]
-        test = PairedTest(expected_pair_noise(trials, trials[0].samples[0].steps))
-        test.pairs = [(math.exp(d), 1.0) for d in rng.normal(0.0, math.sqrt(2.0) * WINDOW_STD, 2)]
+        sample, scatter = trials[0].samples[0], Scatter.of(trials)
+        test = PairedTest(expected_pair_noise(trials, sample.steps))
+        usual = 2 * window_variance(sample, scatter)
+        test.pairs = [Pair(math.exp(d), 1.0, usual) for d in rng.normal(0.0, math.sqrt(2.0) * WINDOW_STD, 2)]
         wrong += test.is_shown
 
     assert wrong / 3000 < 0.055

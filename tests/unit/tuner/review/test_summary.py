@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from ringtune.tuner import RunSettings, VoidReason
-from ringtune.tuner.paired_test import MIN_PAIRS
+from ringtune.tuner.pair_noise import MIN_PAIRS
 from ringtune.tuner.review import review_log, to_json
 from ringtune.tuner.review.summary import UNFINISHED
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline

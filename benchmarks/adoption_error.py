@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """How often does the adoption test err, and how often does it see a gain, where few windows say how noisy a machine is?
 
-Start it by `python -m benchmarks.adoption_error` (three minutes). No engine runs: windows are drawn, of which the steps
-scatter as told, and which differ beyond that by `--window-std`; the baseline has `--baselines` windows before the test,
-as a search under a budget of steps leaves it. Each cell is the share of tests that adopt: of challengers that gain
-nothing, and of those that gain `--gain`.
+Start it by `python -m benchmarks.adoption_error` (five minutes). No engine runs: windows are drawn, of which the steps
+scatter as told, and which differ beyond that by `--window-std`; or, with `--replay`, windows of the baseline of
+recorded surfaces and public tables, of which some scatter by more than others. The baseline has `--baselines` windows
+before the test, as a search under a budget of steps leaves it. Each cell is the share of tests that adopt: of
+challengers that gain nothing, and of those that gain `--gain`.
 """
 
 import argparse
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +23,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from ringtune.tuner import Config, Phase, Sample, Trial, Window
+from ringtune.tuner import Config, Phase, Sample, Trial, Window, WindowSpec
 from ringtune.tuner.pair_noise import MOST_WEIGHT, PairNoise, expected_pair_noise
 from ringtune.tuner.paired_test import Pair, PairedTest
 from ringtune.tuner.scatter import Scatter
+
+from .regret.problem import Problem
+from .regret.problems import SURFACES, Sources, problems_of
 
 Array = NDArray[np.float64]
 
@@ -45,24 +52,20 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, nargs="+", default=[2, 3, 5, 12], help="at most, ascending")
     parser.add_argument("--weight", type=int, help="what is known before the test counts as so many pairs")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--replay", choices=("recorded", "public"), nargs="+", default=[], help="noise that was measured"
+    )
+    parser.add_argument("--surfaces", type=Path, default=SURFACES, metavar="DIR", help="recorded surfaces")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="public measurements: surfaces/, collectives/")
     return parser.parse_args()
 
 
-class Machine:
+class Machine(ABC):
     """Windows of a machine on which configs take as long as is said, but for noise."""
 
-    def __init__(self, rng: np.random.Generator, steps: int, step_std: float, window_std: float) -> None:
-        """Draw windows of `steps` steps; both deviations are of ln(step time)."""
-        self._rng = rng
-        self._steps = steps
-        self._step_std = step_std
-        self._window_std = window_std
-
+    @abstractmethod
     def windows(self, count: int, gain: float = 0.0) -> Array:
         """Return the step times of windows of a config that is faster by so much, as ln; shape (count, steps), ms."""
-        log_ms = self._rng.normal(-gain, self._window_std, (count, 1))
-        drawn: Array = STEP_MS * np.exp(self._rng.normal(log_ms, self._step_std, (count, self._steps)))
-        return drawn
 
     def trials(self, baselines: int) -> list[Trial]:
         """Return what a search has measured: the baseline so often, and others once each."""
@@ -87,6 +90,37 @@ class Machine:
             )
             for number, step_ms in zip(numbers, windows, strict=True)
         ]
+
+
+class SimulatedMachine(Machine):
+    """One whose windows scatter evenly, and differ beyond that."""
+
+    def __init__(self, rng: np.random.Generator, steps: int, step_std: float, window_std: float) -> None:
+        """Draw windows of `steps` steps; both deviations are of ln(step time)."""
+        self._rng = rng
+        self._steps = steps
+        self._step_std = step_std
+        self._window_std = window_std
+
+    def windows(self, count: int, gain: float = 0.0) -> Array:
+        """Return windows as of `Machine`."""
+        log_ms = self._rng.normal(-gain, self._window_std, (count, 1))
+        drawn: Array = STEP_MS * np.exp(self._rng.normal(log_ms, self._step_std, (count, self._steps)))
+        return drawn
+
+
+class ReplayedMachine(Machine):
+    """One whose windows of the baseline were recorded."""
+
+    def __init__(self, problem: Problem, steps: int, seed: int) -> None:
+        """Replay windows of `steps` steps."""
+        target = problem.target(seed)
+        epoch = target.apply(problem.baseline)
+        self._windows = target.windows(WindowSpec(epoch, 0, steps, 0.0))
+
+    def windows(self, count: int, gain: float = 0.0) -> Array:
+        """Return windows as of `Machine`."""
+        return np.array([next(self._windows).step_ms for _ in range(count)]) * math.exp(-gain)
 
 
 def adoptions(pairs: Sequence[Pair], expected: PairNoise, limits: Sequence[int]) -> list[bool]:
@@ -115,19 +149,32 @@ def shares(machine: Machine, arguments: argparse.Namespace, baselines: int) -> A
     return found
 
 
+def machines(arguments: argparse.Namespace) -> dict[str, Machine]:
+    """Return the machines by name; raises SystemExit where there is none."""
+    if not arguments.replay:
+        rng, step_std = np.random.default_rng(arguments.seed), arguments.step_std
+        return {
+            f"windows differ by {100 * std:g} %": SimulatedMachine(rng, arguments.steps, step_std, std)
+            for std in arguments.window_std
+        }
+    sources = Sources(arguments.surfaces, arguments.data)
+    problems = {name: problem for kind in arguments.replay for name, problem in problems_of(sources, kind).items()}
+    if not problems:
+        raise SystemExit("nothing to replay: " + "; ".join(sources.missing()))
+    return {name: ReplayedMachine(of, arguments.steps, arguments.seed) for name, of in problems.items()}
+
+
 def main() -> None:
     """Simulate all cells and print the table."""
     arguments = parse_arguments()
     table = Table(title=f"Adopted, of those that gain 0 % and {100 * arguments.gain:g} %", title_justify="left")
-    for heading in ("windows differ by", "of the baseline", *(f"{pairs} pairs" for pairs in arguments.pairs)):
+    for heading in ("machine", "of the baseline", *(f"{pairs} pairs" for pairs in arguments.pairs)):
         table.add_column(heading, justify="right")
-    rows = [(window_std, baselines) for window_std in arguments.window_std for baselines in arguments.baselines]
-    rng = np.random.default_rng(arguments.seed)
-    for window_std, baselines in track(rows, "simulating", console=Console(stderr=True)):
-        machine = Machine(rng, arguments.steps, arguments.step_std, window_std)
+    cells_of = list(product(machines(arguments).items(), arguments.baselines))
+    for (name, machine), baselines in track(cells_of, "simulating", console=Console(stderr=True)):
         found = shares(machine, arguments, baselines)
         cells = [f"{100 * error:.1f} %, {100 * power:.0f} %" for error, power in found.T]
-        table.add_row(f"{100 * window_std:g} %", str(baselines), *cells)
+        table.add_row(name, str(baselines), *cells)
     console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
     console.print(table)
     console.print(f"{arguments.runs} tests each; a weight of {arguments.weight or f'up to {MOST_WEIGHT}'}")

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.adoption_error import Machine, adoptions
+from benchmarks.adoption_error import ReplayedMachine, SimulatedMachine, adoptions
+from benchmarks.regret.problems import Sources, problems_of
 from ringtune.tuner.pair_noise import expected_pair_noise
 
 STEPS = 10
@@ -15,7 +16,7 @@ STEPS = 10
 @pytest.mark.parametrize(("step_std", "window_std"), [(0.001, 0.03), (0.05, 0.001)])
 def test_windows_scatter_by_their_steps_and_beyond(step_std: float, window_std: float) -> None:
     """Of 2,000 windows, by what each of the two explains."""
-    machine = Machine(np.random.default_rng(0), STEPS, step_std, window_std)
+    machine = SimulatedMachine(np.random.default_rng(0), STEPS, step_std, window_std)
     log_ms = np.log(np.median(machine.windows(2000), axis=1))
 
     expected = math.sqrt(window_std**2 + math.pi / 2 * step_std**2 / STEPS)
@@ -25,7 +26,7 @@ def test_windows_scatter_by_their_steps_and_beyond(step_std: float, window_std: 
 
 def test_a_search_leaves_as_many_windows_of_the_baseline_as_it_is_told() -> None:
     """And the others once each, each under a config of its own."""
-    trials = Machine(np.random.default_rng(0), STEPS, 0.03, 0.01).trials(3)
+    trials = SimulatedMachine(np.random.default_rng(0), STEPS, 0.03, 0.01).trials(3)
 
     assert [3, 1, 1, 1, 1, 1] == [len(trial.samples) for trial in trials]
     assert len(trials) == len({trial.config for trial in trials})
@@ -33,10 +34,21 @@ def test_a_search_leaves_as_many_windows_of_the_baseline_as_it_is_told() -> None
 
 def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
     """In each of twenty tests."""
-    machine = Machine(np.random.default_rng(0), STEPS, 0.01, 0.005)
+    machine = SimulatedMachine(np.random.default_rng(0), STEPS, 0.01, 0.005)
     trials = machine.trials(5)
     expected = expected_pair_noise(trials, STEPS)
 
     adopted = [[adoptions(machine.pairs(6, gain, trials), expected, (2, 6)) for _ in range(20)] for gain in (0.5, -0.5)]
 
     assert [[[True, True]] * 20, [[False, False]] * 20] == adopted
+
+
+def test_recorded_windows_are_replayed() -> None:
+    """Their typical step is the baseline's, and a challenger's is shorter by what it gains."""
+    problem = next(iter(problems_of(Sources(), "recorded").values()))
+    machine = ReplayedMachine(problem, STEPS, 0)
+
+    usual, faster = (float(np.median(machine.windows(300, gain))) for gain in (0.0, math.log(2.0)))
+
+    assert problem.step_ms(problem.baseline) == pytest.approx(usual, rel=0.05)
+    assert usual / 2 == pytest.approx(faster, rel=0.05)

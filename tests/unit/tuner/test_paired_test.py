@@ -197,17 +197,36 @@ def test_the_expected_variance_is_that_of_windows_that_differ_by_more_than_their
 
 def test_a_disturbed_window_says_little_of_how_much_windows_differ() -> None:
     """Its own steps explain by how much it does."""
-    drifting = measured_trial(0, default_config(), [20.0, 20.1, 26.0, 19.9])
-    disturbed = [*drifting.samples]
-    disturbed[2] = replace(disturbed[2], step_times=StepTimes(26.0, 10.0, 26.0))
+    calm = [20.0, 20.1, 19.9, 20.0, 20.1, 19.9, 20.0, 20.1, 19.9]
+    drifting = measured_trial(0, default_config(), [*calm, 26.0])
+    disturbed = replace(drifting.samples[-1], step_times=StepTimes(26.0, 6.0, 26.0))
 
     lasting, explained = (
-        expected_pair_noise([replace(drifting, samples=samples)], 20)
-        for samples in (drifting.samples, tuple(disturbed))
+        expected_pair_noise([replace(drifting, samples=(*drifting.samples[:-1], last))], disturbed.steps)
+        for last in (drifting.samples[-1], disturbed)
     )
 
-    assert lasting.scale > 4.0
-    assert explained.scale < 0.3 * lasting.scale
+    assert lasting.scale > 50.0
+    assert explained.scale < 2.0
+
+
+def test_the_expected_variance_is_not_too_small_for_the_weighed_mean_of_pairs() -> None:
+    """Where one window in five scatters by five times as much; nor three times as large as it is."""
+    rng = np.random.default_rng(0)
+
+    def sample() -> Sample:
+        steps = 20.0 * np.exp(rng.normal(0.0, 0.15 if rng.random() < 0.2 else 0.03, 20))
+        window = Window(0, tuple(steps.tolist()), 1, 1)
+        return Sample.from_window(window, trial_id=0, config=default_config(), phase=Phase.ADOPTION)
+
+    trials = [Trial(0, default_config(), tuple(sample() for _ in range(200)))]
+    scatter, expected = Scatter.of(trials), expected_pair_noise(trials, 20)
+    means = [
+        math.log1p(speedup_interval([Pair.of(sample(), sample(), scatter) for _ in range(PAIRS)]).speedup)
+        for _ in range(400)
+    ]
+
+    assert 1.0 < expected.variance / (PAIRS * np.var(means)) < 3.0
 
 
 def test_shorter_windows_scatter_more() -> None:

@@ -150,7 +150,7 @@ def shares(machine: Machine, arguments: argparse.Namespace, baselines: int) -> A
 
 
 def machines(arguments: argparse.Namespace) -> dict[str, Machine]:
-    """Return the machines by name; raises SystemExit where there is none."""
+    """Return the machines by name; raises SystemExit where a kind that is asked for has none."""
     if not arguments.replay:
         rng, step_std = np.random.default_rng(arguments.seed), arguments.step_std
         return {
@@ -158,10 +158,13 @@ def machines(arguments: argparse.Namespace) -> dict[str, Machine]:
             for std in arguments.window_std
         }
     sources = Sources(arguments.surfaces, arguments.data)
-    problems = {name: problem for kind in arguments.replay for name, problem in problems_of(sources, kind).items()}
-    if not problems:
-        raise SystemExit("nothing to replay: " + "; ".join(sources.missing()))
-    return {name: ReplayedMachine(of, arguments.steps, arguments.seed) for name, of in problems.items()}
+    found: dict[str, Machine] = {}
+    for kind in arguments.replay:
+        problems = problems_of(sources, kind)
+        if not problems:
+            raise SystemExit(f"nothing {kind} to replay: " + "; ".join(sources.missing()))
+        found |= {name: ReplayedMachine(of, arguments.steps, arguments.seed) for name, of in problems.items()}
+    return found
 
 
 def main() -> None:

@@ -38,7 +38,7 @@ class PairNoise:
     Attributes:
         variance: Of a pair as good as most are.
         weight: As how many pairs this counts beside two.
-        scale: By how many times each pair varies by more than its own windows explain.
+        scale: Of each pair's variance, over what its own windows explain; phi of `paired_test`.
     """
 
     variance: float

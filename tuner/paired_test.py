@@ -6,7 +6,7 @@
 | d | ln(typical default step / typical challenger step) of one pair; above zero where the challenger is faster |
 | v | variance of d that the scatter of its windows' steps lets expect |
 | n | number of pairs |
-| s^2 | variance of d over v: of the pairs, and while they are few, of what the samples before them say |
+| phi | variance of d over v: of the pairs, and while they are few, of what the samples before them say |
 
 A pair counts as 1 / v: what disturbs a window mostly makes its steps scatter, too. v is the same whichever of the two
 was disturbed, so that a challenger that gains nothing gains nothing by it.
@@ -81,7 +81,7 @@ class PairedTest:
     """Pairs as they come, and what they say.
 
     Attributes:
-        expected: What the samples before the test say of s^2.
+        expected: What the samples before the test say of phi.
         pairs: Those measured.
     """
 
@@ -117,7 +117,7 @@ def speedup_interval(
 
     Args:
         pairs: At least MIN_PAIRS, of step times and variances above zero.
-        expected: What the samples before the test say of s^2; None: the pairs alone count.
+        expected: What the samples before the test say of phi; None: the pairs alone count.
         confidence: Of the interval.
     """
     d = np.array([pair.log_ratio for pair in pairs])

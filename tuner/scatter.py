@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much a window tells: by the scatter of its own steps, and by that of all other windows.
 
-Machines are not noisy evenly. On most of them some windows scatter by several times of what others do, of the same
-config: another job ran beside them, or packets were lost. A few steps tell little of how much they scatter, though, so
-that a window's variance is drawn to the mean of all (that is the posterior mean under an inverse gamma prior; Gelman et
-al. 2013, "Bayesian Data Analysis", section 2.6).
+Machines are not noisy evenly: on many, some windows scatter by several times of what others of the same config do, as
+when another job begins beside them. A few steps tell little of how much they scatter, though, so that a window's
+variance is drawn to the mean of all (that is the posterior mean under an inverse gamma prior; Gelman et al. 2013,
+"Bayesian Data Analysis", section 2.6).
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.adoption_error import ReplayedMachine, SimulatedMachine, adoptions
+from benchmarks.adoption_error import ReplayedMachine, SimulatedMachine, adoptions, machines, parse_arguments
 from benchmarks.regret.problems import Sources, problems_of
 from ringtune.tuner.pair_noise import expected_pair_noise
 
@@ -52,3 +52,11 @@ def test_recorded_windows_are_replayed() -> None:
 
     assert problem.step_ms(problem.baseline) == pytest.approx(usual, rel=0.05)
     assert usual / 2 == pytest.approx(faster, rel=0.05)
+
+
+def test_a_kind_without_data_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not left out beside one that is there."""
+    monkeypatch.setattr("sys.argv", ["adoption_error", "--replay", "recorded", "public"])
+
+    with pytest.raises(SystemExit, match="nothing public to replay: .*--data names no folder"):
+        machines(parse_arguments())

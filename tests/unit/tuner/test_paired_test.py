@@ -85,23 +85,24 @@ def test_a_pair_is_the_surer_the_less_the_steps_of_both_windows_scatter() -> Non
     assert sure < 0.5 * one
 
 
+def uneven(rng: np.random.Generator, steps: int, late: float = 0.0) -> Sample:
+    """Return a window, of which one in five scatters by five times as much; steps are late by so many deviations."""
+    std = 0.15 if rng.random() < 0.2 else 0.03
+    window = Window(0, tuple((20.0 * np.exp(rng.normal(late * std, std, steps))).tolist()), 1, 1)
+    return Sample.from_window(window, trial_id=0, config=default_config(), phase=Phase.ADOPTION)
+
+
 @pytest.mark.parametrize("pairs", [2, 5, PAIRS])
 def test_it_errs_as_stated_where_some_windows_are_disturbed(pairs: int) -> None:
     """One window in five scatters by five times as much, and is slower: pairs are weighed, and still no more err."""
     rng = np.random.default_rng(pairs)
 
-    def sample() -> Sample:
-        std = 0.15 if rng.random() < 0.2 else 0.03
-        steps = 20.0 * np.exp(rng.normal(std, std, 10))
-        window = Window(0, tuple(steps.tolist()), 1, 1)
-        return Sample.from_window(window, trial_id=0, config=default_config(), phase=Phase.ADOPTION)
-
     wrong, runs = 0, 1500
     for _ in range(runs):
-        trials = [Trial(0, default_config(), tuple(sample() for _ in range(5)))]
+        trials = [Trial(0, default_config(), tuple(uneven(rng, 10, late=1.0) for _ in range(5)))]
         test, scatter = PairedTest(expected_pair_noise(trials, 10)), Scatter.of(trials)
         while len(test.pairs) < pairs and not test.is_plain:
-            test.pairs.append(Pair.of(sample(), sample(), scatter))
+            test.pairs.append(Pair.of(uneven(rng, 10, late=1.0), uneven(rng, 10, late=1.0), scatter))
         wrong += test.is_shown
 
     assert wrong / runs < LAST_ERROR + 4 * math.sqrt(LAST_ERROR / runs)
@@ -214,15 +215,10 @@ def test_the_expected_variance_is_not_too_small_for_the_weighed_mean_of_pairs() 
     """Where one window in five scatters by five times as much; nor three times as large as it is."""
     rng = np.random.default_rng(0)
 
-    def sample() -> Sample:
-        steps = 20.0 * np.exp(rng.normal(0.0, 0.15 if rng.random() < 0.2 else 0.03, 20))
-        window = Window(0, tuple(steps.tolist()), 1, 1)
-        return Sample.from_window(window, trial_id=0, config=default_config(), phase=Phase.ADOPTION)
-
-    trials = [Trial(0, default_config(), tuple(sample() for _ in range(200)))]
+    trials = [Trial(0, default_config(), tuple(uneven(rng, 20) for _ in range(200)))]
     scatter, expected = Scatter.of(trials), expected_pair_noise(trials, 20)
     means = [
-        math.log1p(speedup_interval([Pair.of(sample(), sample(), scatter) for _ in range(PAIRS)]).speedup)
+        math.log1p(speedup_interval([Pair.of(uneven(rng, 20), uneven(rng, 20), scatter) for _ in range(PAIRS)]).speedup)
         for _ in range(400)
     ]
 

@@ -22,6 +22,8 @@ HEADINGS = {
     "public": "(c) public measurements of other engines",
     "relaunched": "(c) the same, every window a launch of its own",
 }
+POOLED = ("simulated", "recorded", "public")
+"""Kinds that are also looked at together, each problem as much as another; `relaunched` has those of `public` again."""
 
 
 def render(outcomes: Outcomes, console: Console) -> None:
@@ -34,8 +36,13 @@ def render(outcomes: Outcomes, console: Console) -> None:
         if searched:
             console.print(regret_table(outcomes, searched))
             console.print(problem_table(outcomes, searched))
-            if OURS in outcomes.rivals:
-                console.print(paired_table(outcomes, searched))
+            _print_paired(outcomes, searched, console)
+    by_kind = [searched for kind in POOLED if (searched := outcomes.searched(kind))]
+    if len(by_kind) > 1:
+        pooled = [name for searched in by_kind for name in searched]
+        console.print(f"(a) to (c) together: {len(pooled)} count for search")
+        console.print(regret_table(outcomes, pooled))
+        _print_paired(outcomes, pooled, console)
     if outcomes.flat:
         console.print(safety_table(outcomes, outcomes.flat, "Picks where nothing is to be gained"))
     if outcomes.inert:
@@ -50,6 +57,11 @@ def render_regret(outcomes: Outcomes, console: Console) -> None:
         if searched := outcomes.searched(kind):
             console.print(HEADINGS[kind])
             console.print(regret_table(outcomes, searched))
+
+
+def _print_paired(outcomes: Outcomes, problems: Sequence[str], console: Console) -> None:
+    if OURS in outcomes.rivals:
+        console.print(paired_table(outcomes, problems))
 
 
 def regret_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:

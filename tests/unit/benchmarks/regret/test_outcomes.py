@@ -14,7 +14,9 @@ from benchmarks.regret.problems import Sources, problems_of
 from benchmarks.regret.report import cost_table, render
 
 PROBLEMS = problems_of(Sources(), "simulated")
+RECORDED = problems_of(Sources(), "recorded")
 STEEP, FLAT, INERT = "manysmall_np2", "resnet50_np2_flat", "aa_manysmall_np2"
+RECORDED_STEEP = "recorded_resnet50_2x2_1gbit"
 
 
 def outcome(
@@ -96,6 +98,28 @@ def test_no_gain_elsewhere_or_later_pays_for_what_a_problem_lost() -> None:
     assert f"4.0 % {STEEP}" in text
     assert f"0.0 % {FLAT}" in text
     assert "1 of 8" in text
+
+
+def test_problems_of_several_kinds_are_pooled_each_as_much_as_another() -> None:
+    """Two of one kind at 10 %, one of another at 40 %: 20 % on the whole, in a table that no kind alone has."""
+    regrets = {STEEP: 0.10, "manysmall_4x4_10gbit": 0.10, RECORDED_STEEP: 0.40}
+    runs = [outcome(rival, 0, regret, name) for rival in ("random", "ringtune") for name, regret in regrets.items()]
+    console = Console(width=200, record=True, file=StringIO())
+
+    render(Outcomes(runs, {**PROBLEMS, **RECORDED}), console)
+
+    text = console.export_text()
+    assert "together: 3 count for search" in text
+    assert "20.0 %, 0 %" in text.split("together: ")[1]
+
+
+def test_one_kind_alone_is_not_pooled() -> None:
+    """Its table would stand there twice."""
+    console = Console(width=200, record=True, file=StringIO())
+
+    render(Outcomes([outcome("random", 0, 0.1)], PROBLEMS), console)
+
+    assert "together" not in console.export_text()
 
 
 def test_tables_and_figures_say_the_same(tmp_path: Path) -> None:

@@ -37,12 +37,7 @@ def render(outcomes: Outcomes, console: Console) -> None:
             console.print(regret_table(outcomes, searched))
             console.print(problem_table(outcomes, searched))
             _print_paired(outcomes, searched, console)
-    by_kind = [searched for kind in POOLED if (searched := outcomes.searched(kind))]
-    if len(by_kind) > 1:
-        pooled = [name for searched in by_kind for name in searched]
-        console.print(f"(a) to (c) together: {len(pooled)} count for search")
-        console.print(regret_table(outcomes, pooled))
-        _print_paired(outcomes, pooled, console)
+    _print_pooled(outcomes, console)
     if outcomes.flat:
         console.print(safety_table(outcomes, outcomes.flat, "Picks where nothing is to be gained"))
     if outcomes.inert:
@@ -57,6 +52,16 @@ def render_regret(outcomes: Outcomes, console: Console) -> None:
         if searched := outcomes.searched(kind):
             console.print(HEADINGS[kind])
             console.print(regret_table(outcomes, searched))
+
+
+def _print_pooled(outcomes: Outcomes, console: Console) -> None:
+    """Print what all kinds say together, where there are several."""
+    by_kind = [searched for kind in POOLED if (searched := outcomes.searched(kind))]
+    if len(by_kind) > 1:
+        pooled = [name for searched in by_kind for name in searched]
+        console.print(f"(a) to (c) together: {len(pooled)} count for search")
+        console.print(regret_table(outcomes, pooled))
+        _print_paired(outcomes, pooled, console)
 
 
 def _print_paired(outcomes: Outcomes, problems: Sequence[str], console: Console) -> None:

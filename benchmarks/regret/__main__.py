@@ -5,7 +5,7 @@ Start it by `python -m benchmarks.regret`. One sample is ten steps, settling aft
 simulated jobs, recorded surfaces of this engine (benchmarks/surfaces), and public measurements of others (--data):
 these within one launch, and again with a launch for each window. A problem counts for search only where random search
 misses the optimum by 2 % in half of its runs; those in which nothing is to be gained, and those whose knobs do nothing,
-have tables of their own, for safety.
+have tables of their own, for safety. Where several kinds are run, what counts of them is told together, too.
 """
 
 import argparse

@@ -56,10 +56,10 @@ def render_regret(outcomes: Outcomes, console: Console) -> None:
 
 def _print_pooled(outcomes: Outcomes, console: Console) -> None:
     """Print what all kinds say together, where there are several."""
-    by_kind = [searched for kind in POOLED if (searched := outcomes.searched(kind))]
+    by_kind = {kind: searched for kind in POOLED if (searched := outcomes.searched(kind))}
     if len(by_kind) > 1:
-        pooled = [name for searched in by_kind for name in searched]
-        console.print(f"(a) to (c) together: {len(pooled)} count for search")
+        pooled = [name for searched in by_kind.values() for name in searched]
+        console.print(f"{', '.join(by_kind)}, together: {len(pooled)} count for search")
         console.print(regret_table(outcomes, pooled))
         _print_paired(outcomes, pooled, console)
 

@@ -109,7 +109,7 @@ def test_problems_of_several_kinds_are_pooled_each_as_much_as_another() -> None:
     render(Outcomes(runs, {**PROBLEMS, **RECORDED}), console)
 
     text = console.export_text()
-    assert "together: 3 count for search" in text
+    assert "simulated, recorded, together: 3 count for search" in text
     assert "20.0 %, 0 %" in text.split("together: ")[1]
 
 

@@ -27,10 +27,15 @@ MAX_WARMUP_WINDOWS = 30
 NEGLIGIBLE_DRIFT = 0.01
 """A drift below this over the windows looked at is stable, however significant."""
 BASELINE_SAMPLES = 3
+UNINFORMED_BASELINE_SAMPLES = 2
+"""Where steps are counted and the designer does not know what to expect: there one more config does more for the job.
+Where an earlier job says it, the search is over soon, and its test wants to know the noise."""
 BASELINE_SHARE = 0.15
 """Of a budget of steps, that the first measurement of the baseline takes at most."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
+LEAST_SAMPLES_AFTER = 3
+"""But not where the budget has room for fewer samples of the search after it: the test measures the baseline anyway."""
 COARSE_ERROR = 0.15
 """Of what is unknown of a config before it is tried, that may be unknown still after a short window."""
 CUT_FACTOR = 1.3
@@ -171,10 +176,11 @@ def warm_up(state: RunState) -> None:
     state.steps = steps_for(times[-STABLE_WINDOWS:], state.settings.steps_per_sample)
 
 
-def measure_baseline(state: RunState) -> None:
+def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
     """Measure the baseline a few times; choose the steps per window from what is seen.
 
     Raises:
+        DesignerFailed: If the designer cannot be used.
         Inconclusive: If no window was valid.
         TargetClosed: If the job is over.
     """
@@ -183,7 +189,9 @@ def measure_baseline(state: RunState) -> None:
     samples = _baseline_samples(state)
     state.journal.expect(samples + settings.max_samples + remeasured + 2 * settings.adoption_pairs)
     state.journal.enter(Phase.BASELINE, samples, config=state.baseline)
-    for _ in range(samples):
+    for index in range(samples):
+        if index == UNINFORMED_BASELINE_SAMPLES and not _is_third_window_due(state, guard):
+            break
         sample = _sample_baseline(state)
         state.steps = steps_for(state.book.times_of(state.baseline), settings.steps_per_sample)
         state.journal.advance()
@@ -221,8 +229,8 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     patience = Patience()
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
     for index in range(done, settings.max_samples):
-        is_baseline_due = index > done and index % BASELINE_EVERY == 0
-        if not _has_room(state, is_baseline_due * (state.baseline_steps + SETTLE_STEPS)):
+        is_baseline_due = index > done and index % BASELINE_EVERY == 0 and _has_room_after_baseline(state)
+        if not _has_room(state):
             break
         if is_baseline_due:
             _sample_baseline(state)
@@ -268,9 +276,22 @@ def _baseline_samples(state: RunState) -> int:
     return int(min(max(affordable, 1), BASELINE_SAMPLES))
 
 
-def _has_room(state: RunState, before_steps: int = 0) -> bool:
-    """Tell whether the budget has room for another sample, beside so many steps before it."""
-    return state.search_steps <= _search_room(state) - before_steps
+def _is_third_window_due(state: RunState, guard: GuardedDesigner) -> bool:
+    """Tell whether another window of the baseline does more for the job than another config."""
+    if state.settings.max_steps is None or not state.book.times_of(state.baseline):
+        return True
+    return guard.advise(state.book.trials(), state.book.measured()).suggestion.is_informed
+
+
+def _has_room(state: RunState) -> bool:
+    """Tell whether the budget has room for another sample."""
+    return state.search_steps <= _search_room(state)
+
+
+def _has_room_after_baseline(state: RunState) -> bool:
+    """Tell whether the budget has room for a few samples beside another one of the baseline."""
+    baseline_steps = state.baseline_steps + SETTLE_STEPS
+    return LEAST_SAMPLES_AFTER * (state.search_steps + SETTLE_STEPS) <= _search_room(state) - baseline_steps
 
 
 def _search_room(state: RunState) -> float:

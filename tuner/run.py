@@ -160,7 +160,7 @@ class TuningRun:
         guard = GuardedDesigner(self._designer, space, self._settings.deadline_s)
         state.meter.switch(state.baseline)
         warm_up(state)
-        measure_baseline(state)
+        measure_baseline(state, guard)
         search(state, guard)
         return decide(state, guard)
 

@@ -108,16 +108,17 @@ class Fading(SyntheticTarget):
 
 
 @pytest.mark.parametrize(
-    ("max_steps", "step_noise", "is_confirmed"), [(115, 0.02, True), (115, 0.08, False), (220, 0.08, True)]
+    ("max_steps", "max_samples", "step_noise", "is_confirmed"),
+    [(115, 115, 0.02, True), (115, 115, 0.08, False), (220, 10, 0.08, True)],
 )
 def test_a_window_before_the_test_costs_no_pair_that_is_needed(
-    max_steps: int, step_noise: float, is_confirmed: bool
+    max_steps: int, max_samples: int, step_noise: float, is_confirmed: bool
 ) -> None:
     """Of two pairs more is asked than of three, which is worth more than to know the challenger better.
 
     It costs nothing where two pairs show the gain, and where there is room for both.
     """
-    settings = RunSettings(max_samples=max_steps, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    settings = RunSettings(max_samples=max_samples, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
     outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=step_noise)), settings=settings)
 
     first = samples(outcome, Phase.ADOPTION)[0]

@@ -23,7 +23,8 @@ from ringtune.tuner import (
 from ringtune.tuner.budget import ExplorationAccount, adoption_steps
 from ringtune.tuner.measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
 from ringtune.tuner.pair_noise import MIN_PAIRS
-from ringtune.tuner.phases import RunState
+from ringtune.tuner.phases import LEAST_SAMPLES_AFTER, RunState
+from ringtune.tuner.records import SampleRecord
 from ringtune.tuner.simulator import SCENARIOS
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
 from ringtune.tuner.trials import TrialBook
@@ -100,15 +101,40 @@ def test_while_nothing_is_found_the_search_has_what_a_small_gain_would_need() ->
     assert left < adoption_steps(MIN_PAIRS, SHORT_WINDOW_STEPS) + 2 * (10 + SETTLE_STEPS)
 
 
-@pytest.mark.parametrize(("max_steps", "expected"), [(100, SHORT_WINDOW_STEPS), (200, 10)])
-def test_the_baseline_is_measured_three_times_however_small_the_budget(max_steps: int, expected: int) -> None:
-    """Only repeated windows tell by how much windows differ; where there is little room they are short."""
+@pytest.mark.parametrize(
+    ("designer", "max_steps", "expected"),
+    [
+        ("random", 100, 3 * [SHORT_WINDOW_STEPS]),
+        ("random", 200, 3 * [10]),
+        ("gp", 100, 2 * [SHORT_WINDOW_STEPS]),
+        ("gp", 200, 2 * [10]),
+        ("gp", None, 3 * [10]),
+    ],
+)
+def test_the_baseline_has_several_windows_however_small_the_budget(
+    designer: str, max_steps: int | None, expected: list[int]
+) -> None:
+    """Only repeated windows tell how much windows differ; a designer that says that it knows nothing needs configs."""
     target = SyntheticTarget(disturbances=Disturbances(step_noise=0.01), seed=0)
     settings = RunSettings(max_steps=max_steps, max_samples=1, warmup_steps=0, steps_per_sample=10)
 
-    outcome = tune(target, settings=settings)
+    outcome = tune(target, make_designer(designer, target.space(), 0), settings)
 
-    assert 3 * [expected] == [record.steps for record in samples(outcome, Phase.BASELINE)]
+    assert expected == [record.steps for record in samples(outcome, Phase.BASELINE)]
+
+
+def test_the_baseline_is_not_measured_again_just_before_the_test() -> None:
+    """Which measures it anyway: what that takes is left to the search and to the test."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
+    settings = RunSettings(max_samples=100, warmup_steps=0, steps_per_sample=10)
+    searched = {}
+    for max_steps in range(100, 300, 5):
+        outcome = tune(target, settings=replace(settings, max_steps=max_steps))
+        records = [r.phase for r in outcome.records if isinstance(r, SampleRecord)]
+        last = max(index for index, phase in enumerate(records) if phase == Phase.BASELINE)
+        searched[max_steps] = records[last:].count(Phase.SEARCH)
+
+    assert min(searched.values()) >= LEAST_SAMPLES_AFTER, searched
 
 
 class Settled:

@@ -73,13 +73,13 @@ def test_after_the_first_minute_no_trial_costs_more_than_is_left(fast: float, sl
 
 
 def test_a_search_ends_where_no_steps_are_left_to_wait() -> None:
-    """The first trial overdraws the account; then a short one would still fit beside the test, but not into that."""
+    """Two trials overdraw the account; then a short one would still fit beside the test, but not into that."""
     target = SyntheticTarget(surface=gamble(1.0, 3.0), disturbances=Disturbances(step_noise=0.001), seed=0)
     settings = RunSettings(max_steps=100, max_samples=100, warmup_steps=0, steps_per_sample=10)
 
     outcome = tune(target, make_designer("gp", target.space(), 0), settings)
 
-    (tried,) = samples(outcome, Phase.SEARCH)
-    assert tried.t_s > EXPLORATION_GRACE_S
-    assert cost_s(tried) > EXPLORATION_SHARE * target.now_s
-    assert samples(outcome, Phase.WATCH)
+    tried, waited = samples(outcome, Phase.SEARCH), samples(outcome, Phase.WATCH)
+    assert tried[-1].t_s > EXPLORATION_GRACE_S
+    assert sum(map(cost_s, tried)) > EXPLORATION_SHARE * target.now_s
+    assert waited[0].t_s > tried[-1].t_s

@@ -3,7 +3,8 @@
 
 Start it by `python -m benchmarks.live --target engine --link 1gbit`, as root, on a quiet machine. The hosts are network
 namespaces of this machine; every run is a job of its own. In each, ringtune tunes first, then in another job Horovod's
-scheme for as many steps; then both measure their gain in pairs of windows. What is done is kept, and not done again.
+scheme for as many steps; then both measure their gain in pairs of windows. What is done is kept, and not done again
+until the tuner's sources change; what was done with others is said, and left alone.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from ringtune.bench.network import Network, check_hosts, joined_hosts, parse_rat
 from ringtune.errors import RingtuneError
 from ringtune.user_cache import user_cache_folder
 
+from .kept_runs import KeptRuns
 from .report import render
 from .schemes import HOROVOD, RINGTUNE, SCHEMES
 from .task import MARK, Task
@@ -62,15 +64,17 @@ def main() -> None:
     plan = Plan(arguments.target, arguments.link)
     default = user_cache_folder(os.environ) / "live" / f"{plan.target}_{plan.link}.jsonl"
     path: Path = arguments.keep or default
-    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = KeptRuns(path)
+    if kept.outdated:
+        print(f"{path}: {kept.outdated} runs of other versions of the tuner are not looked at", file=sys.stderr)
     try:
-        run_all(plan, path, arguments.runs)
+        run_all(plan, kept, arguments.runs)
     except RingtuneError as error:
         raise SystemExit(str(error)) from error
-    render([row for row in kept_rows(path) if row["seed"] < arguments.runs], f"{plan.target}, {plan.link}")
+    render([row for row in kept.rows if row["seed"] < arguments.runs], f"{plan.target}, {plan.link}")
 
 
-def run_all(plan: Plan, path: Path, runs: int) -> None:
+def run_all(plan: Plan, kept: KeptRuns, runs: int) -> None:
     """Run what is not kept yet.
 
     Raises:
@@ -83,21 +87,14 @@ def run_all(plan: Plan, path: Path, runs: int) -> None:
         bar = progress.add_task(f"runs, {plan.target}, {plan.link}", total=runs * len(SCHEMES))
         for seed in range(runs):
             for scheme in (RINGTUNE, HOROVOD):
-                found = {row["scheme"]: row for row in kept_rows(path) if row["seed"] == seed}
+                found = {row["scheme"]: row for row in kept.rows if row["seed"] == seed}
                 if scheme not in found:
                     steps = found[RINGTUNE]["steps"] if scheme == HOROVOD else 0
                     # Hosts are made anew for each, so that no run inherits a queue or a connection.
                     with joined_hosts(HOSTS, parse_rate(plan.link)) as network:
                         row = run_one(plan, network, plan.task(scheme, seed, steps, network.hosts[0].address))
-                    with path.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps({"scheme": scheme, "seed": seed, **row}) + "\n")
+                    kept.add({"scheme": scheme, "seed": seed, **row})
                 progress.advance(bar)
-
-
-def kept_rows(path: Path) -> list[dict[str, Any]]:
-    """Return what is kept; a torn last line is no row."""
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
 
 def run_one(plan: Plan, network: Network, task: Task) -> dict[str, Any]:

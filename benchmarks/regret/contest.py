@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every rival on every problem from every seed, in several processes, and keeps what they picked."""
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.sources import sources_digest
 from ringtune import tuner
 from ringtune.errors import ConfigError
 
@@ -176,10 +176,4 @@ class KeptOutcomes:
 
 def _sources_digest() -> str:
     """Return what identifies the tuner and this comparison, but for what only shows results, or comes after them."""
-    folders = (Path(tuner.__file__).parent, Path(__file__).parent)
-    named = {f"{folder.name}/{path.relative_to(folder)}": path for folder in folders for path in folder.rglob("*.py")}
-    ours = sorted(name for name in named if not set(Path(name).parts) & NOT_COMPARED)
-    digest = hashlib.sha256()
-    for name in ours:
-        digest.update(f"{name}\n".encode() + named[name].read_bytes())
-    return digest.hexdigest()[:16]
+    return sources_digest((Path(tuner.__file__).parent, Path(__file__).parent), NOT_COMPARED)

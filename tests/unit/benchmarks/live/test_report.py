@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of live runs, and what the tables say of them."""
+"""What the tables say of live runs, and what a run is told."""
 
-import json
-from pathlib import Path
-
-from benchmarks.live.__main__ import kept_rows
 from benchmarks.live.report import interval_text, run_table, scheme_table
 from benchmarks.live.task import Task
 
@@ -22,14 +18,6 @@ ROW = {
     "baseline_ms": 200.0,
 }
 ROWS = [ROW, {**ROW, "seed": 1, "speedup": 0.1, "payback_steps": None}, {**ROW, "scheme": "horovod", "speedup": -0.1}]
-
-
-def test_a_torn_line_is_no_run(tmp_path: Path) -> None:
-    """The run is done again."""
-    (tmp_path / "kept").write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:30])
-
-    assert [ROW] == kept_rows(tmp_path / "kept")
-    assert [] == kept_rows(tmp_path / "none")
 
 
 def test_a_task_survives_the_command_line() -> None:

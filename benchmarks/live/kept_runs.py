@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of live runs (JSON Lines), appended to run by run, so that a series that was ended goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.sources import sources_digest
+from ringtune import ddp, tuner
+
+NOT_RUN = frozenset(("report.py", "kept_runs.py", "__main__.py", "review", "simulator"))
+"""Files and folders on which no run depends: they show results, or look at other things."""
+
+
+class KeptRuns:
+    """The runs of a file that were done with these sources of the tuner, and how many others it has.
+
+    Attributes:
+        rows: A dictionary of each run.
+        outdated: Runs of other versions, which stay in the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Make the folder, so that no run is lost for want of it, and read what is there; a torn line is no run."""
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._sources = sources_digest((*map(_folder, (tuner, ddp)), Path(__file__).parent), NOT_RUN)
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        known = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        self.rows: list[dict[str, Any]] = [row for row in known if row.get("sources") == self._sources]
+        self.outdated = len(known) - len(self.rows)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a run, on a line of its own even behind a torn one."""
+        of_these_sources = {**row, "sources": self._sources}
+        self.rows.append(of_these_sources)
+        before = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        separator = "" if before == "" or before.endswith("\n") else "\n"
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(separator + json.dumps(of_these_sources) + "\n")
+
+
+def _folder(package: Any) -> Path:
+    return Path(package.__file__).parent

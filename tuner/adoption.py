@@ -10,7 +10,7 @@ import numpy as np
 from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .guard import GuardedDesigner
-from .measuring import SETTLE_STEPS, Order
+from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS, Order
 from .pair_noise import MIN_PAIRS
 from .paired_test import LAST_ERROR, Interval, Pair, PairedTest
 from .phases import RunState
@@ -100,9 +100,9 @@ def _is_worth_confirming(state: RunState, challenger: _Challenger) -> bool:
     """Tell whether it owes its place to a single window, and the budget has room for another beside the pairs.
 
     That is room for as many pairs as should show the gain, and for one more than the fewest if that is not enough:
-    less is asked of three pairs than of two.
+    less is asked of three pairs than of two. What is kept for a void window is no room.
     """
-    if len(state.book.times_of(challenger.config)) > 1:
+    if len(state.book.times_of(challenger.config)) > 1 or state.steps_left - state.window_steps < state.reserved_steps:
         return False
     plan = state.adoption_plan(challenger.gain, spent_before=state.window_steps)
     return plan.pairs >= min(pairs_needed(challenger.gain, plan.noise), MIN_PAIRS + 1)
@@ -127,6 +127,8 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, Sample] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
+        if len(test.pairs) < MIN_PAIRS:
+            steps = _fitting_steps(state, steps, len(test.pairs))
         if len(test.pairs) == total or test.is_plain or _is_out_of_steps(state, steps, bool(test.pairs)):
             break
         fresh = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
@@ -194,6 +196,13 @@ def _percent(fraction: float) -> str:
 def _is_out_of_steps(state: RunState, steps: int, has_pairs: bool) -> bool:
     """Tell whether the budget has no room for a pair; neighbouring pairs share a config, and do not switch."""
     return state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if has_pairs else 0)
+
+
+def _fitting_steps(state: RunState, steps: int, pairs: int) -> int:
+    """Return how long the windows of the fewest pairs can be, where void ones took steps: so long, or a little less."""
+    shortest = min(SHORT_WINDOW_STEPS, steps)
+    fits = (n for n in range(steps, shortest, -1) if adoption_steps(MIN_PAIRS - pairs, n) <= state.steps_left)
+    return next(fits, shortest)
 
 
 def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> dict[Config, Sample]:

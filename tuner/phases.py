@@ -135,6 +135,12 @@ class RunState:
         """Steps of each of a pair's windows, at most: short ones, so that drift between them cancels."""
         return self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
 
+    @property
+    def reserved_steps(self) -> float:
+        """How much of a budget the adoption test finds left at least: what a large gain needs to be shown."""
+        limit = self.settings.max_steps
+        return 0.0 if limit is None else reserved_steps(limit, min(SHORT_WINDOW_STEPS, self.pair_window_steps))
+
     def adoption_plan(self, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
         """Return how the adoption test of a gain, as ln(baseline / challenger), should use the steps left."""
         left = self.steps_left - spent_before
@@ -296,13 +302,7 @@ def _has_room_after_baseline(state: RunState) -> bool:
 
 def _search_room(state: RunState) -> float:
     """Return how many steps the next sample may measure so that the adoption test finds its own left."""
-    return state.steps_left - SETTLE_STEPS - _reserved_steps(state)
-
-
-def _reserved_steps(state: RunState) -> float:
-    """Return how much of a budget the adoption test finds left at least: what a large gain needs to be shown."""
-    limit = state.settings.max_steps
-    return 0.0 if limit is None else reserved_steps(limit, min(SHORT_WINDOW_STEPS, state.pair_window_steps))
+    return state.steps_left - SETTLE_STEPS - state.reserved_steps
 
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
@@ -370,7 +370,7 @@ def _wait_for_exploration_budget(state: RunState) -> None:
     Nothing is tried meanwhile, so that waiting may earn but never costs: else a machine that became slower, or steps of
     which some are long, would make it wait for ever. Its windows are those of a watch, in the log alone.
     """
-    while state.is_over_exploration_budget and state.steps_left >= state.window_steps + _reserved_steps(state):
+    while state.is_over_exploration_budget and state.steps_left >= state.window_steps + state.reserved_steps:
         trial_id = state.book.id_of(state.interim)
         waited = state.meter.measure(Order(state.interim, trial_id, Phase.WATCH, state.steps))
         state.meter.credit(waited, state.baseline_ms)

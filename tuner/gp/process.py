@@ -64,7 +64,7 @@ class LogNormal(NamedTuple):
     high: float
 
 
-LENGTH = LogNormal(0.7, 0.8, 0.05, 20.0)
+LENGTH = LogNormal(0.5, 0.8, 0.05, 20.0)
 """In encoded units: the range of a number, or a switch, is 1."""
 AMPLITUDE = LogNormal(0.15, 1.0, 0.005, 3.0)
 NOISE = LogNormal(0.015, 1.0, 0.0005, 0.5)

@@ -109,7 +109,7 @@ class Fading(SyntheticTarget):
 
 @pytest.mark.parametrize(
     ("max_steps", "max_samples", "step_noise", "is_confirmed"),
-    [(115, 115, 0.02, True), (115, 115, 0.08, False), (220, 10, 0.08, True)],
+    [(110, 4, 0.02, True), (115, 5, 0.08, False), (200, 8, 0.08, True)],
 )
 def test_a_window_before_the_test_costs_no_pair_that_is_needed(
     max_steps: int, max_samples: int, step_noise: float, is_confirmed: bool
@@ -125,6 +125,32 @@ def test_a_window_before_the_test_costs_no_pair_that_is_needed(
 
     assert is_confirmed == (first.trial_id != 0)
     assert is_confirmed or len(adoption(outcome).pairs) > MIN_PAIRS
+
+
+class Pausing(Fading):
+    """A job whose other configs are 10 % faster, that pauses in one window."""
+
+    def __init__(self, paused_window: int | None = None) -> None:
+        """Void the window of that number, from 1 on."""
+        super().__init__(1000, 0.0, Disturbances(step_noise=0.02))
+        self._paused_window = paused_window
+
+    def _void_reason(self) -> VoidReason | None:
+        return VoidReason.PAUSE if self._windows == self._paused_window else None
+
+
+@pytest.mark.parametrize("max_steps", [180, 200, 220])
+def test_a_pause_in_the_test_costs_no_plain_gain(max_steps: int) -> None:
+    """In whichever window it falls: what is kept in reserve is there still, and windows are shorter where they must."""
+    settings = RunSettings(max_samples=max_steps, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    undisturbed = tune(Pausing(), settings=settings)
+    phases = [record.phase for record in undisturbed.records if isinstance(record, SampleRecord)]
+    tested = [number for number, phase in enumerate(phases, start=1) if phase == Phase.ADOPTION]
+
+    outcomes = {number: tune(Pausing(number), settings=settings).result for number in tested}
+
+    assert {True} == {result.adopted for result in outcomes.values()}, outcomes
+    assert max(result.steps for result in outcomes.values()) <= max_steps
 
 
 def test_a_lucky_search_is_not_adopted() -> None:

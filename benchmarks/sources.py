@@ -2,11 +2,11 @@
 """What a kept result rests on: it is known by a digest of the sources that it comes from."""
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 
-def sources_digest(folders: Iterable[Path], left_out: Collection[str] = frozenset()) -> str:
+def sources_digest(folders: Iterable[Path], left_out: frozenset[str] = frozenset()) -> str:
     """Return what identifies the Python sources of some folders, wherever those lie.
 
     Args:
@@ -15,6 +15,6 @@ def sources_digest(folders: Iterable[Path], left_out: Collection[str] = frozense
     """
     named = {f"{folder.name}/{path.relative_to(folder)}": path for folder in folders for path in folder.rglob("*.py")}
     digest = hashlib.sha256()
-    for name in sorted(name for name in named if not set(Path(name).parts) & set(left_out)):
+    for name in sorted(name for name in named if not set(Path(name).parts) & left_out):
         digest.update(f"{name}\n".encode() + named[name].read_bytes())
     return digest.hexdigest()[:16]

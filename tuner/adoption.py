@@ -17,7 +17,6 @@ from .phases import RunState
 from .sample import Phase, Sample
 from .scatter import Scatter
 from .stopping import MIN_EXPECTED_GAIN
-from .trials import BASELINE_ID
 
 CONFIRMATIONS = 3
 """So often what would be tested is measured once more first, while it owes its place to a single window: of many that
@@ -127,11 +126,12 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, Sample] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
-        if len(test.pairs) < MIN_PAIRS:
-            steps = _fitting_steps(state, steps, len(test.pairs))
-        if len(test.pairs) == total or test.is_plain or _is_out_of_steps(state, steps, bool(test.pairs)):
+        order = (challenger, state.baseline) if len(test.pairs) % 2 else (state.baseline, challenger)
+        is_in_force = state.meter.in_force == order[0]
+        steps = _fitting_steps(state, steps, max(MIN_PAIRS - len(test.pairs), 0), is_in_force)
+        if len(test.pairs) == total or test.is_plain or _is_out_of_steps(state, steps, is_in_force):
             break
-        fresh = _measure_pair(state, challenger, steps, is_baseline_first=len(test.pairs) % 2 == 0)
+        fresh = _measure_pair(state, order, steps)
         if len(fresh) == len(earlier):
             test.pairs.append(Pair.of(fresh[state.baseline], fresh[challenger], scatter))
             state.journal.measured()
@@ -193,32 +193,35 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:+.1f} %"
 
 
-def _is_out_of_steps(state: RunState, steps: int, has_pairs: bool) -> bool:
-    """Tell whether the budget has no room for a pair; neighbouring pairs share a config, and do not switch."""
-    return state.steps_left < adoption_steps(1, steps) - (SETTLE_STEPS if has_pairs else 0)
+def _is_out_of_steps(state: RunState, steps: int, is_in_force: bool) -> bool:
+    """Tell whether the budget has no room for a pair."""
+    return state.steps_left < _steps_of(1, steps, is_in_force)
 
 
-def _fitting_steps(state: RunState, steps: int, pairs: int) -> int:
-    """Return how long the windows of the fewest pairs can be, where void ones took steps: so long, or a little less."""
+def _fitting_steps(state: RunState, steps: int, pairs: int, is_in_force: bool) -> int:
+    """Return how long the windows of so many pairs can be, where void ones took steps: so long, or a little less."""
     shortest = min(SHORT_WINDOW_STEPS, steps)
-    fits = (n for n in range(steps, shortest, -1) if adoption_steps(MIN_PAIRS - pairs, n) <= state.steps_left)
+    fits = (n for n in range(steps, shortest, -1) if _steps_of(pairs, n, is_in_force) <= state.steps_left)
     return next(fits, shortest)
 
 
-def _measure_pair(state: RunState, challenger: Config, steps: int, *, is_baseline_first: bool) -> dict[Config, Sample]:
+def _steps_of(pairs: int, window_steps: int, is_in_force: bool) -> int:
+    """Return what pairs take of the budget: neighbouring ones share a config, and the first one's may be in force."""
+    return adoption_steps(pairs, window_steps) - SETTLE_STEPS * is_in_force
+
+
+def _measure_pair(state: RunState, configs: Sequence[Config], steps: int) -> dict[Config, Sample]:
     """Measure both configs, one after the other, and return the valid windows.
 
     Where a window is void the whole pair is, and the other window is spared, if steps are left for another pair.
     """
-    baseline_order = Order(state.baseline, BASELINE_ID, Phase.ADOPTION, steps)
-    challenger_order = Order(challenger, state.book.id_of(challenger), Phase.ADOPTION, steps)
-    orders = (baseline_order, challenger_order) if is_baseline_first else (challenger_order, baseline_order)
     samples: dict[Config, Sample] = {}
-    for order in orders:
+    for config in configs:
+        order = Order(config, state.book.id_of(config), Phase.ADOPTION, steps)
         sample = state.meter.measure(order, repeats=0)
         if sample.valid:
             state.book.add(sample)
-            samples[order.config] = sample
-        elif not _is_out_of_steps(state, steps, has_pairs=True):
+            samples[config] = sample
+        elif not _is_out_of_steps(state, steps, is_in_force=True):
             break
     return samples

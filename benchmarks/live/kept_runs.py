@@ -25,8 +25,9 @@ class KeptRuns:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._sources = sources_digest((*map(_folder, (tuner, ddp)), Path(__file__).parent), NOT_RUN)
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        known = [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        self._is_torn = text != "" and not text.endswith("\n")
+        known = [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
         self.rows: list[dict[str, Any]] = [row for row in known if row.get("sources") == self._sources]
         self.outdated = len(known) - len(self.rows)
 
@@ -34,10 +35,9 @@ class KeptRuns:
         """Keep a run, on a line of its own even behind a torn one."""
         of_these_sources = {**row, "sources": self._sources}
         self.rows.append(of_these_sources)
-        before = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        separator = "" if before == "" or before.endswith("\n") else "\n"
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(separator + json.dumps(of_these_sources) + "\n")
+            file.write("\n" * self._is_torn + json.dumps(of_these_sources) + "\n")
+        self._is_torn = False
 
 
 def _folder(package: Any) -> Path:

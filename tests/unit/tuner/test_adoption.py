@@ -153,6 +153,18 @@ def test_a_pause_in_the_test_costs_no_plain_gain(max_steps: int) -> None:
     assert max(result.steps for result in outcomes.values()) <= max_steps
 
 
+@pytest.mark.parametrize("max_steps", [95, 100, 107, 111])
+def test_without_a_pause_all_windows_of_the_test_are_as_planned(max_steps: int) -> None:
+    """Also where the pairs use up the budget to the last step."""
+    settings = RunSettings(max_samples=5, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=0.06)), settings=settings)
+
+    steps = [record.steps for record in samples(outcome, Phase.ADOPTION)]
+
+    assert 2 * len(adoption(outcome).pairs) == len(steps)
+    assert 1 == len(set(steps)), steps
+
+
 def test_a_lucky_search_is_not_adopted() -> None:
     """What looked 10 % faster while searching and is as fast as the baseline when tested again is not adopted."""
     outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))

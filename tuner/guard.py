@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .belief import Belief
 from .config import Config
-from .designers.base import Designer, Prediction, Suggestion
+from .designers.base import Designer, JointDesigner, Prediction, Suggestion
 from .sample import Trial
 from .space import SearchSpace, SpaceError
 
@@ -52,7 +54,7 @@ class Advice:
         expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
         ask_ms: How long the designer thought, milliseconds.
         outlook: What to expect of the suggestion; None from a designer that does not say how sure it is.
-        gain_std: By how much the incumbent may differ from what is expected of it, as ln(step time).
+        belief: Of the measured configs and the suggestion; None from such a designer.
     """
 
     suggestion: Suggestion
@@ -60,7 +62,7 @@ class Advice:
     expected_gain: float
     ask_ms: float
     outlook: Outlook | None
-    gain_std: float = 0.0
+    belief: Belief | None = None
 
 
 class GuardedDesigner:
@@ -89,27 +91,20 @@ class GuardedDesigner:
         """
         began_s = time.monotonic()
 
-        def think() -> tuple[Suggestion, object]:
+        def think() -> tuple[Suggestion, Prediction, NDArray[np.float64]]:
             self._designer.update(trials)
             suggestion = self._checked_suggestion(self._designer.suggest())
-            return suggestion, self._designer.predict([*measured, suggestion.config])
+            return suggestion, *self._beliefs([*measured, suggestion.config])
 
-        suggestion, answer = self._call(think)
-        prediction = self._checked_prediction(answer, len(measured) + 1)
+        suggestion, prediction, covariance = self._call(think)
         means = prediction.mean_log_step_ms
         ask_ms = (time.monotonic() - began_s) * 1e3
         best = int(np.argmin(means[:-1]))
-        outlook = None
+        outlook = belief = None
         if suggestion.expected_std and prediction.std[-1] > 0:
             outlook = Outlook(float(means[best] - means[-1]), float(prediction.std[-1]))
-        return Advice(
-            suggestion,
-            measured[best],
-            float(means[0] - means[best]),
-            ask_ms,
-            outlook,
-            float(prediction.std[best]) if best else 0.0,
-        )
+            belief = Belief(means, covariance)
+        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, outlook, belief)
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
         """Tell the designer all trials and return its finite prediction for `configs`.
@@ -123,6 +118,13 @@ class GuardedDesigner:
             return self._designer.predict(configs)
 
         return self._checked_prediction(self._call(think), len(configs))
+
+    def _beliefs(self, configs: Sequence[Config]) -> tuple[Prediction, NDArray[np.float64]]:
+        """Return the designer's prediction, and the covariances; of one that gives none they are independent."""
+        prediction = self._checked_prediction(self._designer.predict(configs), len(configs))
+        if not isinstance(self._designer, JointDesigner):
+            return prediction, np.diag(prediction.std**2)
+        return prediction, self._checked_covariance(self._designer.covariance(configs), len(configs))
 
     def _call(self, think: Callable[[], T]) -> T:
         answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
@@ -172,6 +174,15 @@ class GuardedDesigner:
             if mean.shape == std.shape == (count,) and np.all(np.isfinite(mean)) and np.all(np.isfinite(std)):
                 return Prediction(mean, std)
         raise DesignerFailed(f"designer {self.name} predicted nonsense for {count} configs: {prediction!r:.200}")
+
+    def _checked_covariance(self, covariance: object, count: int) -> NDArray[np.float64]:
+        try:
+            matrix = np.asarray(covariance, dtype=float)
+        except (TypeError, ValueError):
+            matrix = np.empty(0)
+        if matrix.shape == (count, count) and np.all(np.isfinite(matrix)):
+            return matrix
+        raise DesignerFailed(f"designer {self.name} knows no covariance of {count} configs: {covariance!r:.200}")
 
 
 class _Thinking:

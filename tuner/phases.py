@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from .adoption_plan import AdoptionPlan, best_plan, possible_rises
+from .adoption_plan import OVERCONFIDENCE, AdoptionPlan, best_plan
 from .budget import ExplorationAccount, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
+from .pair_noise import usual_window_variance
 from .sample import Phase, Sample, StepTimes, Trial
 from .settings import RunSettings
 from .stopping import Patience
@@ -307,13 +308,12 @@ def _search_room(state: RunState) -> float:
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     """Tell whether what is suggested should win more than the steps it takes would in the adoption test."""
-    if state.settings.max_steps is None or advice.outlook is None:
+    if state.settings.max_steps is None or advice.belief is None:
         return True
-    trials = state.book.trials()
-    gain, rises = advice.expected_gain, possible_rises(advice.outlook, trials, state.search_steps)
-    now = state.adoption_plan(gain).value(gain, advice.gain_std)
-    plan = state.adoption_plan(gain + fmean(rises), state.search_steps + SETTLE_STEPS)
-    return fmean(plan.value(gain + rise, advice.gain_std) for rise in rises) >= now
+    belief = advice.belief if advice.suggestion.is_informed else advice.belief.less_sure(OVERCONFIDENCE)
+    now, later = belief.gain(), belief.gains_after(usual_window_variance(state.book.trials(), state.search_steps))
+    plan = state.adoption_plan(fmean(gain.mean for gain in later), state.search_steps + SETTLE_STEPS)
+    return fmean(map(plan.value, later)) >= state.adoption_plan(now.mean).value(now)
 
 
 def _settle(state: RunState) -> list[Sample]:

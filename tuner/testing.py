@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .config import Config
-from .designers.base import Designer, Suggestion
+from .designers.base import Designer, JointDesigner, Suggestion
 from .parameters import AUTO, KIB, MIB, default_config, search_space
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
 from .space import SearchSpace
@@ -290,6 +290,19 @@ class DesignerConformance:
 
         assert (5,) == prediction.mean_log_step_ms.shape == prediction.std.shape
         assert np.all(prediction.std >= 0)
+
+    def test_covariances_agree_with_the_standard_deviations(self) -> None:
+        """A designer that knows how configs hang together says the same of each as it does of all."""
+        space = _engine_space()
+        designer = self.make_designer(space, 13)
+        designer.update(self.converse(designer, 3))
+        configs = [space.random(np.random.default_rng(i)) for i in range(5)]
+
+        if isinstance(designer, JointDesigner):
+            covariance = designer.covariance(configs)
+            assert np.allclose(covariance, covariance.T)
+            assert np.allclose(np.sqrt(np.diag(covariance)), designer.predict(configs).std, atol=1e-6)
+            assert np.linalg.eigvalsh(covariance).min() > -1e-6
 
     def test_update_replaces_what_was_known(self) -> None:
         """After an update with other trials, the earlier ones are forgotten."""

@@ -6,7 +6,7 @@ Every designer models y = ln(typical step time in milliseconds), to be minimised
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,18 @@ class Designer(Protocol):
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return what the trials say about `configs`, measured ones or not.
+
+        Raises:
+            ValueError: If no valid sample was seen yet.
+        """
+
+
+@runtime_checkable
+class JointDesigner(Designer, Protocol):
+    """A designer that knows how much of what it does not know of several configs is the same."""
+
+    def covariance(self, configs: Sequence[Config]) -> NDArray[np.float64]:
+        """Return the posterior covariances of the noise-free values, shape (m, m); its diagonal is `std` squared.
 
         Raises:
             ValueError: If no valid sample was seen yet.

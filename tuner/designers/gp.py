@@ -116,9 +116,21 @@ class GaussianProcessDesigner:
         Raises:
             ValueError: If no valid sample was seen yet.
         """
+        return Prediction(*self._fitted.predict(self._points(configs, self._prior)))
+
+    def covariance(self, configs: Sequence[Config]) -> Array:
+        """Return the posterior covariances of the noise-free ln(step time), shape (m, m).
+
+        Raises:
+            ValueError: If no valid sample was seen yet.
+        """
+        return self._fitted.covariance(self._points(configs, self._prior))
+
+    @property
+    def _fitted(self) -> "GaussianProcess":
         if self._process is None:
             raise ValueError("no valid sample to predict from")
-        return Prediction(*self._process.predict(self._points(configs, self._prior)))
+        return self._process
 
     def _opening(self, tried: set[Config]) -> Config | None:
         """Return what comes before the model may choose; None where that is over."""

@@ -125,6 +125,13 @@ class GaussianProcess:
         variance = self._prior_variance(points) - np.sum(reduced**2, axis=0)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
+    def covariance(self, points: Points) -> Array:
+        """Return the covariances of the noise-free values at m points, shape (m, m)."""
+        with ONE_BLAS_THREAD.held():
+            _, reduced = self._mean_and_reduction(points)
+            covariance: Array = self._covariance(points, points) - reduced.T @ reduced
+        return covariance
+
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
         """Return the joint posterior of measured configs and of candidates."""
         mean_measured, reduced = self._mean_and_reduction(measured)

@@ -144,9 +144,9 @@ class Settled:
 
     name = "settled"
 
-    def __init__(self, target: SyntheticTarget, later_gain: float) -> None:
-        self._space = target.space()
-        self._later_gain = later_gain
+    def __init__(self, later_gain: float, std: float = 0.002, *, is_informed: bool = True) -> None:
+        self._later_gain, self._std = later_gain, std
+        self._is_informed = is_informed
         self._trials: Sequence[Trial] = ()
 
     def update(self, trials: Sequence[Trial]) -> None:
@@ -155,14 +155,15 @@ class Settled:
 
     def suggest(self) -> Suggestion:
         """Say what to try, with a standard deviation, so that it is believed."""
-        return Suggestion(default_config().replace({"cycle_ms": 2.0 + len(self._trials)}), 1e6, 1e3)
+        config = default_config().replace({"cycle_ms": 2.0 + len(self._trials)})
+        return Suggestion(config, 1e6, 1e3, is_informed=self._is_informed)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Expect 3 % of what was suggested first, nothing of the others measured, and what was said of the next."""
         tried = [trial.config for trial in self._trials]
         gains = [0.0 if c in tried else 0.03 if len(tried) == 1 else self._later_gain for c in configs]
         gains = [0.03 if c in tried[1:2] else gain for c, gain in zip(configs, gains, strict=True)]
-        return Prediction(-np.array(gains), np.full(len(configs), 0.002))
+        return Prediction(-np.array(gains), np.array([0.002 if c in tried else self._std for c in configs]))
 
 
 @pytest.mark.parametrize(("later_gain", "most_samples"), [(-0.5, 1), (0.3, 30)], ids=["hopeless", "promising"])
@@ -171,10 +172,23 @@ def test_no_sample_is_taken_from_the_test_without_a_prospect(later_gain: float, 
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.03), seed=0)
     settings = RunSettings(max_steps=200, max_samples=30, warmup_steps=0, steps_per_sample=10)
 
-    taken = len(samples(tune(target, Settled(target, later_gain), settings), Phase.SEARCH))
+    taken = len(samples(tune(target, Settled(later_gain), settings), Phase.SEARCH))
 
     assert (taken == 1) == (most_samples == 1)
     assert taken <= most_samples
+
+
+def test_who_knows_only_samples_looks_further() -> None:
+    """A model of few samples is too sure of what it has not seen; what a prior tells is taken at its word."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.03), seed=0)
+    settings = RunSettings(max_steps=200, max_samples=30, warmup_steps=0, steps_per_sample=10)
+
+    taken = {
+        is_informed: len(samples(tune(target, Settled(0.0, 0.02, is_informed=is_informed), settings), Phase.SEARCH))
+        for is_informed in (False, True)
+    }
+
+    assert 1 == taken[True] < taken[False], taken
 
 
 class Wavering:

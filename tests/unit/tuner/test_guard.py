@@ -43,6 +43,32 @@ class ScriptedDesigner:
         return Prediction(self._means, np.zeros(len(configs)))
 
 
+class Unsure(ScriptedDesigner):
+    """Says of its answers how unsure each is."""
+
+    def __init__(self) -> None:
+        """Suggest the baseline, as something believed."""
+        super().__init__(lambda: Suggestion(default_config(), 1e6, 1e3))
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Return the scripted means, and standard deviations of 0.1."""
+        return Prediction(super().predict(configs).mean_log_step_ms, np.full(len(configs), 0.1))
+
+
+class JointlyScriptedDesigner(Unsure):
+    """Says what its answers have in common, too."""
+
+    def __init__(self, covariance: Any) -> None:
+        """Answer with `covariance`."""
+        super().__init__()
+        self._covariance = covariance
+
+    def covariance(self, configs: Sequence[Config]) -> Any:
+        """Return what the script says."""
+        del configs
+        return self._covariance
+
+
 def guarded(
     suggest: Callable[[], Any], means: Any = (3.0, 2.0, 2.5), deadline_s: float = GENEROUS_S
 ) -> GuardedDesigner:
@@ -59,6 +85,28 @@ def test_advice_has_the_suggestion_and_the_best_posterior_mean() -> None:
     assert poor_baseline() == advice.incumbent
     assert Suggestion(default_config().replace({"cycle_ms": 3.0}), 1e6, None) == advice.suggestion
     assert advice.ask_ms >= 0
+
+
+def test_advice_has_what_is_believed_of_all() -> None:
+    """The measured configs, the baseline first, and the suggestion; where nothing is known in common, independently."""
+    covariance = np.full((3, 3), 0.01)
+    joint = GuardedDesigner(JointlyScriptedDesigner(covariance), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).belief
+    sole = GuardedDesigner(Unsure(), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).belief
+
+    assert joint is not None
+    assert sole is not None
+    assert [3.0, 2.0, 2.5] == list(joint.means) == list(sole.means)
+    assert np.array_equal(covariance, joint.covariance)
+    assert np.allclose(np.diag([0.01, 0.01, 0.01]), sole.covariance)
+
+
+@pytest.mark.parametrize("covariance", [np.eye(2), np.full((3, 3), math.nan), "much", None], ids=str)
+def test_a_designer_whose_covariance_is_nonsense_has_failed(covariance: object) -> None:
+    """It is of the wrong configs, not finite, or no matrix."""
+    designer = JointlyScriptedDesigner(covariance)
+
+    with pytest.raises(DesignerFailed, match="designer scripted knows no covariance of 3 configs"):
+        GuardedDesigner(designer, SPACE, GENEROUS_S).advise(TRIALS, MEASURED)
 
 
 @pytest.mark.parametrize("is_informed", [False, True])

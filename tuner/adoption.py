@@ -137,6 +137,7 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
             state.journal.measured()
             state.journal.measured()
             state.journal.advance()
+            fresh = {}
     else:
         if len(test.pairs) < total:
             tested = f"only {len(test.pairs)} of {total} pairs"
@@ -154,20 +155,20 @@ def _mended(
     fresh: Mapping[Config, Sample],
     scatter: Scatter,
 ) -> list[Pair]:
-    """Return the pairs, with the last one that is needed if a void window spoilt it and no steps are left for another.
+    """Return the pairs, with the last one that is needed if void windows spoilt it and no steps are left for another.
 
-    In place of the void window stands the config's last one before the test. Luck may have had a part in that, and the
+    In place of a void window stands the config's last one before the test. Luck may have had a part in that, and the
     two are further apart than a pair's: the pair is added only if the gain is plain with it.
 
     Args:
         test: With its pairs.
         baseline: Of the two configs.
         earlier: Both configs' valid samples before the test.
-        fresh: The last pair's valid windows.
+        fresh: The spoilt pair's valid window, if there is one.
         scatter: Of the samples before the test.
     """
     samples = {config: of[-1] for config, of in earlier.items() if of} | dict(fresh)
-    if len(test.pairs) >= MIN_PAIRS or len(fresh) != 1 or len(samples) != len(earlier):
+    if len(test.pairs) >= MIN_PAIRS or len(samples) != len(earlier):
         return test.pairs
     (challenger,) = (config for config in samples if config != baseline)
     mended = PairedTest(test.expected, [*test.pairs, Pair.of(samples[baseline], samples[challenger], scatter)])

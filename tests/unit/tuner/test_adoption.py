@@ -233,35 +233,37 @@ def test_a_test_that_is_always_void_keeps_the_default() -> None:
     assert poor_baseline() == result.config
 
 
-class PausesWithBaseline(SyntheticTarget):
-    """A job that pauses in every window of the baseline after so many windows."""
+class Pauses(SyntheticTarget):
+    """A job that pauses in some of its windows, or only in those of them that are the baseline's."""
 
-    def __init__(self, after_windows: int) -> None:
+    def __init__(self, windows: range, *, only_baseline: bool) -> None:
         """Begin with a poor baseline."""
-        super().__init__(baseline=poor_baseline(), seed=3)
-        self._after_windows = after_windows
+        super().__init__(baseline=poor_baseline(), disturbances=Disturbances(step_noise=0.005), seed=3)
+        self._pausing = windows
+        self._only_baseline = only_baseline
 
     def _void_reason(self) -> VoidReason | None:
-        is_late = self._windows > self._after_windows and self.applied[-1] == poor_baseline()
-        return VoidReason.PAUSE if is_late else None
+        pauses = not self._only_baseline or self.applied[-1] == poor_baseline()
+        return VoidReason.PAUSE if pauses and self._windows in self._pausing else None
 
 
-def budgeted(after_windows: int) -> Outcome:
-    """Tune a job that pauses, in 100 steps."""
+def budgeted(windows: range = range(0), *, only_baseline: bool = True) -> Outcome:
+    """Tune a job that pauses in some windows, in 100 steps."""
     settings = RunSettings(max_samples=100, max_steps=100, warmup_steps=0, steps_per_sample=10)
-    return tune(PausesWithBaseline(after_windows), settings=settings)
+    return tune(Pauses(windows, only_baseline=only_baseline), settings=settings)
 
 
 def windows_up_to_the_first_pair() -> int:
     """Return how many windows the same job has measured when the test has its first pair."""
-    outcome = budgeted(1000)
+    outcome = budgeted()
     windows = sum(isinstance(record, SampleRecord) for record in outcome.records)
     return windows - 2 * (len(adoption(outcome).pairs) - 1)
 
 
-def test_a_pause_at_the_end_of_the_budget_does_not_cost_a_plain_gain() -> None:
-    """No steps are left for another pair: the window before the test takes the void one's place."""
-    outcome = budgeted(windows_up_to_the_first_pair())
+@pytest.mark.parametrize("only_baseline", [True, False], ids=["one config's", "all"])
+def test_pauses_at_the_end_of_the_budget_do_not_cost_a_plain_gain(only_baseline: bool) -> None:
+    """No steps are left for another pair: windows before the test take the void ones' place."""
+    outcome = budgeted(range(windows_up_to_the_first_pair() + 1, 1000), only_baseline=only_baseline)
 
     windows = [record for record in samples(outcome, Phase.ADOPTION) if record.valid]
     assert outcome.result.adopted, outcome.result.verdict
@@ -270,9 +272,22 @@ def test_a_pause_at_the_end_of_the_budget_does_not_cost_a_plain_gain() -> None:
     assert MIN_PAIRS - 1 == sum(Config(record.config) == poor_baseline() for record in windows)
 
 
+def test_no_window_of_the_test_counts_twice() -> None:
+    """Pauses have left the steps of one pair: beside it stand the windows before the test, not once more its own."""
+    first = windows_up_to_the_first_pair() - 1
+    outcomes = [budgeted(range(first, first + paused), only_baseline=False) for paused in range(8)]
+
+    mended = [o for o in outcomes if sum(record.valid for record in samples(o, Phase.ADOPTION)) == MIN_PAIRS]
+    assert mended
+    for outcome in mended:
+        assert outcome.result.adopted, outcome.result.verdict
+        first_pair, second_pair = adoption(outcome).pairs
+        assert first_pair != second_pair
+
+
 def test_without_a_single_whole_pair_the_baseline_is_kept() -> None:
     """However plain the gain looks: windows of the search prove nothing."""
-    outcome = budgeted(windows_up_to_the_first_pair() - 2)
+    outcome = budgeted(range(windows_up_to_the_first_pair() - 1, 1000))
 
     assert not outcome.result.adopted
     assert outcome.result.verdict.endswith("0 adoption pairs are too few for an interval, 2 are needed")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ringtune.tuner import Config, SearchSpace, designer_names, make_designer
+from ringtune.tuner.designers import JointDesigner
 from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
 
@@ -104,6 +105,9 @@ def test_whatever_has_happened_the_next_config_is_legal(name: str, count: int) -
             assert suggestion.expected_std is not None
             assert math.isfinite(suggestion.expected_std), (number, suggestion)
         if any(trial.is_conclusive for trial in trials):
-            prediction = designer.predict([trial.config for trial in trials])
+            configs = [trial.config for trial in trials]
+            prediction = designer.predict(configs)
             assert np.all(np.isfinite(prediction.mean_log_step_ms)), number
             assert np.all(np.isfinite(prediction.std)), number
+            if isinstance(designer, JointDesigner):
+                assert np.all(np.isfinite(designer.covariance(configs))), number

@@ -19,9 +19,10 @@ MIN_PAIRS = 2
 LEAST_WEIGHT, USUAL_WEIGHT, MOST_WEIGHT = 2, 6, 12
 """What the samples before the test say of the noise counts as much as so many pairs.
 
-The least where too few windows were repeated to say how much windows differ: WINDOW_STD is a guess then. Else two more
-than there are repeats, the usual at most; more, up to the most, where it rests on the scatter of steps, of which there
-are many.
+Two more than there are repeats, the usual at most; more, up to the most, where it rests on the scatter of steps, of
+which there are many. Where too few windows were repeated to say how much they differ, WINDOW_STD is a guess: then the
+least, or as much as with MIN_REPEATS where steps scatter by so much that it hardly matters whether windows differ by
+LARGE_WINDOW_STD.
 """
 SPEAKING_PAIRS = 8
 """From so many on the pairs speak alone."""
@@ -29,6 +30,8 @@ MIN_REPEATS = 2
 """So many windows beside each config's first say how much windows differ."""
 WINDOW_STD = 0.008
 """By how much two windows of one config differ beyond what the scatter of their steps explains, as ln(step time)."""
+LARGE_WINDOW_STD = 0.03
+"""The same on a bad machine."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +75,7 @@ def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise
 
     A pair of windows varies by what the scatter of their steps and WINDOW_STD let expect, or by more where windows of
     the same config have differed by more than that; a drift of the machine makes them differ by more than pairs. The
-    first is a sum of two variances, one known from many steps, the other only not refuted by repeated windows: as how
-    many degrees of freedom that counts says Satterthwaite 1946, "An approximate distribution of estimates of variance
-    components".
+    first is a sum of two variances, one known from many steps, the other only not refuted by repeated windows.
 
     Args:
         trials: The baseline first; at least one sample is valid.
@@ -85,15 +86,25 @@ def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise
     variances = np.array([window_variance(sample, scatter, window_steps) for sample in samples])
     usual = _usual_pair_variance(variances)
     squares, repeats = _between_windows(trials, scatter)
+    of_steps = fmean(variances) - WINDOW_STD**2
+    steps = MAD_EFFICIENCY * sum(sample.steps for sample in samples)
     if repeats < MIN_REPEATS:
-        return PairNoise(usual, LEAST_WEIGHT)
+        freedom = _freedom(of_steps, steps, LARGE_WINDOW_STD**2, 1)
+        return PairNoise(usual, min(max(freedom, LEAST_WEIGHT), MIN_REPEATS + 2))
     weight = min(repeats + 2, USUAL_WEIGHT)
     scale = squares / repeats
     if scale > 1.0:
         return PairNoise(scale * usual, weight, scale)
-    expected, steps = fmean(variances), MAD_EFFICIENCY * sum(sample.steps for sample in samples)
-    freedom = expected**2 / ((expected - WINDOW_STD**2) ** 2 / steps + WINDOW_STD**4 / repeats)
+    freedom = _freedom(of_steps, steps, WINDOW_STD**2, repeats)
     return PairNoise(usual, min(max(freedom, weight), MOST_WEIGHT))
+
+
+def _freedom(of_steps: float, steps: float, of_windows: float, repeats: int) -> float:
+    """Return how many degrees of freedom a sum of two variances has, one known from steps, the other from repeats.
+
+    Satterthwaite 1946, "An approximate distribution of estimates of variance components", eq. 17.
+    """
+    return (of_steps + of_windows) ** 2 / (of_steps**2 / steps + of_windows**2 / repeats)
 
 
 def _usual_pair_variance(variances: Array) -> float:

@@ -12,6 +12,7 @@ from ringtune.tuner import default_config, pair_noise
 from ringtune.tuner.pair_noise import (
     LEAST_WEIGHT,
     MIN_PAIRS,
+    MIN_REPEATS,
     MOST_WEIGHT,
     SPEAKING_PAIRS,
     PairNoise,
@@ -249,6 +250,14 @@ def test_what_is_known_of_the_noise_counts_by_the_windows_it_was_seen_in(windows
     """A single window says nothing of how much windows differ, whatever its steps do, and two say too little."""
     assert weight == expected_pair_noise(scattered(windows, 0.0), 10).weight
     assert weight <= expected_pair_noise(scattered(windows, 0.05), 10).weight
+
+
+def test_without_repeats_large_noise_is_known_all_the_same() -> None:
+    """Where steps scatter by 14 % it hardly matters by how much windows differ, where by 1 % it is all that matters."""
+    calm, noisy = (expected_pair_noise(scattered(2, mad), 5).weight for mad in (0.007, 0.1))
+
+    assert (LEAST_WEIGHT, MIN_REPEATS + 2) == (calm, noisy)
+    assert LEAST_WEIGHT < expected_pair_noise(scattered(2, 0.04), 5).weight < MIN_REPEATS + 2
 
 
 def test_noise_that_many_steps_tell_is_known_better() -> None:

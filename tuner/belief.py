@@ -3,7 +3,7 @@
 
 A sample of the suggestion moves what is believed of every config that shares something unknown with it, and the pick is
 made by what is believed then (the knowledge gradient: Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy
-for correlated normal beliefs", eq. 6). So another sample of the config that is picked anyway promises little, and so
+for correlated normal beliefs"). So another sample of the config that is picked anyway promises little, and so
 does one of its neighbour, however little is known of both.
 """
 

@@ -102,7 +102,7 @@ def expected_pair_noise(trials: Sequence[Trial], window_steps: int) -> PairNoise
 def _freedom(of_steps: float, steps: float, of_windows: float, repeats: int) -> float:
     """Return how many degrees of freedom a sum of two variances has, one known from steps, the other from repeats.
 
-    Satterthwaite 1946, "An approximate distribution of estimates of variance components", eq. 17.
+    Satterthwaite 1946, "An approximate distribution of estimates of variance components".
     """
     return (of_steps + of_windows) ** 2 / (of_steps**2 / steps + of_windows**2 / repeats)
 

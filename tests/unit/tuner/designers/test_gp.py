@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner import Config, default_config, make_designer, search_space
+from ringtune.tuner.designers import JointDesigner
 from ringtune.tuner.designers.gp import LEAST_CHALLENGERS, LEAST_INFORMED_CHALLENGERS, GaussianProcessDesigner
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
@@ -31,6 +32,17 @@ def test_from_a_poor_baseline_the_built_in_defaults_come_first() -> None:
     designer.update([measured_trial(0, poor_baseline(), [40.0] * 3)])
 
     assert default_config() == designer.suggest().config
+
+
+def test_it_says_what_configs_have_in_common() -> None:
+    """The conformance suite asks only designers that do, and the search's end rests on it."""
+    designer = GaussianProcessDesigner(SPACE, 0)
+    designer.update(noisy_trials(10, 0.01))
+    near, far = default_config().replace({"cycle_ms": 1.1}), poor_baseline()
+
+    assert isinstance(designer, JointDesigner)
+    covariance = designer.covariance([default_config(), near, far])
+    assert covariance[0, 1] > covariance[0, 2]
 
 
 def test_the_model_orders_what_it_has_not_seen() -> None:

@@ -129,8 +129,7 @@ class GaussianProcess:
         """Return the covariances of the noise-free values at m points, shape (m, m)."""
         with ONE_BLAS_THREAD.held():
             _, reduced = self._mean_and_reduction(points)
-            covariance: Array = self._covariance(points, points) - reduced.T @ reduced
-        return covariance
+            return self._posterior_covariance(points, reduced)
 
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
         """Return the joint posterior of measured configs and of candidates."""
@@ -139,7 +138,7 @@ class GaussianProcess:
         return JointPosterior(
             mean_measured,
             mean,
-            self._covariance(measured, measured) - reduced.T @ reduced,
+            self._posterior_covariance(measured, reduced),
             self._covariance(measured, candidates) - reduced.T @ reduced_candidates,
             self._prior_variance(candidates) - np.sum(reduced_candidates**2, axis=0),
         )
@@ -188,6 +187,10 @@ class GaussianProcess:
     def _covariance(self, points: Points, others: Points) -> Array:
         shape = correlations(squared_differences(points.x, others.x), self.parameters.lengths)
         covariance: Array = self.parameters.amplitude**2 * shape + _linear_covariance(points, others)
+        return covariance
+
+    def _posterior_covariance(self, points: Points, reduced: Array) -> Array:
+        covariance: Array = self._covariance(points, points) - reduced.T @ reduced
         return covariance
 
     def _prior_variance(self, points: Points) -> Array:

@@ -26,7 +26,8 @@ def test_without_noise_it_is_the_expected_improvement() -> None:
 
     gains = process.expected_improvement(POINTS, Points.without_trend(CANDIDATES), normals, 0.001)
 
-    mean, std = process.predict(Points.without_trend(CANDIDATES))
+    posterior = process.joint(POINTS, Points.without_trend(CANDIDATES))
+    mean, std = posterior.candidates, np.sqrt(posterior.variances)
     ratio = (Y.min() - 0.001 - mean) / std
     assert np.allclose((Y.min() - 0.001 - mean) * norm.cdf(ratio) + std * norm.pdf(ratio), gains, atol=2e-4)
 

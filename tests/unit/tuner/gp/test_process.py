@@ -15,6 +15,7 @@ from ringtune.tuner.gp.process import (
     AMPLITUDE,
     LENGTH,
     NOISE,
+    ROUGHNESS_STD,
     GaussianProcess,
     Hyperparameters,
     NegativeLogPosterior,
@@ -68,6 +69,19 @@ def test_the_gradient_is_that_of_the_value(seed: int, points_of: Callable[[Array
     assert np.allclose(numerical, gradient, rtol=1e-3, atol=1e-3)
 
 
+def test_what_the_fit_minimises_is_the_evidence_of_the_process() -> None:
+    """Of configs with several samples, too: both have the same covariance."""
+    data = observed(8, 0.05, variance=1e-4)
+    twice = Points.without_trend(np.vstack([data.points.x, data.points.x]))
+    data = Observations(twice, np.append(data.y, data.y + 0.01), np.tile(data.variance, 2))
+    posterior = NegativeLogPosterior(data)
+    parameters = Hyperparameters(np.full(3, 0.7), 0.2, 0.002)
+
+    value, _ = posterior(parameters.to_logs())
+
+    assert np.isclose(-value, GaussianProcess(data, parameters).log_evidence())
+
+
 def test_the_kernel_is_one_where_two_configs_are_the_same_and_falls_with_distance() -> None:
     """And a long length scale makes a coordinate irrelevant."""
     x = np.array([[0.0, 0.0], [0.0, 1.0], [0.5, 0.0], [1.0, 0.0]])
@@ -105,9 +119,34 @@ def test_the_joint_posterior_agrees_with_the_one_of_each_config(points_of: Calla
 
     assert np.allclose(mean, mean_x)
     assert np.allclose(mean, mean_z)
-    assert np.allclose(std**2, variance)
+    assert np.allclose(std**2 + ROUGHNESS_STD**2, variance)
+    assert np.allclose(std**2, np.diag(process.covariance(points)))
     assert np.allclose(within, between)
     assert np.allclose(variance, np.diag(within))
+
+
+def test_of_a_measured_config_its_roughness_is_known_as_well_as_the_rest() -> None:
+    """Nothing is left out there, of the standard deviation or of the covariances."""
+    data = observed(20, 0.02)
+    process = fitted_process(data, 0)
+
+    _, std = process.predict(data.points)
+
+    within = process.joint(data.points, data.points).within
+    assert np.allclose(std**2, np.diag(within))
+    assert np.allclose(process.covariance(data.points), within)
+
+
+def test_what_many_windows_tell_of_a_config_they_tell_less_of_its_neighbour() -> None:
+    """Eight windows of one, and a single one of another that is almost the same to the kernel, 3 % slower by chance."""
+    x = np.vstack([np.full((8, 3), 0.5), [[0.51, 0.5, 0.5]]])
+    data = Observations(Points.without_trend(x), np.append(np.full(8, 3.0), 3.03), np.zeros(9))
+    process = GaussianProcess(data, Hyperparameters(np.full(3, 0.5), 0.15, 0.015))
+
+    mean, std = process.predict(Points.without_trend(x[-2:]))
+
+    assert std[1] > 1.5 * std[0]
+    assert 0.003 < mean[1] - mean[0] < 0.015
 
 
 def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:

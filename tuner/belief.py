@@ -53,8 +53,7 @@ class Belief:
 
     def gain(self) -> Gain:
         """Return that of the measured config with the lowest mean."""
-        best = int(np.argmin(self.means[:-1]))
-        return Gain(float(self.means[0] - self.means[best]), math.sqrt(max(float(self._variances[best]), 0.0)))
+        return _gain_of(self._best, self.means, self._variances)
 
     def gains_after(self, noise_variance: float) -> list[Gain]:
         """Return those that a sample of the suggestion may lead to, equally probable.
@@ -62,15 +61,42 @@ class Belief:
         Args:
             noise_variance: Of the sample, above zero.
         """
+        means, variances = self._after(noise_variance)
+        return [_gain_of(int(best), of, variances) for of, best in zip(means.T, np.argmin(means, axis=0), strict=True)]
+
+    def gains_if_kept(self, noise_variance: float) -> list[Gain]:
+        """Return those of what is picked now, as the same outcomes tell: on average they are worth what it is.
+
+        Args:
+            noise_variance: As of `gains_after`.
+        """
+        means, variances = self._after(noise_variance)
+        return [_gain_of(self._best, of, variances) for of in means.T]
+
+    @property
+    def _best(self) -> int:
+        return int(np.argmin(self.means[:-1]))
+
+    def _after(self, noise_variance: float) -> tuple[Array, Array]:
+        """Return the means that a sample may lead to, shape (n + 1, NODES), and the variances as of `_variances`."""
         shared = self.covariance[:, -1]
         moves = shared / math.sqrt(max(float(shared[-1]), 0.0) + noise_variance)
-        means = self.means[:, None] + moves[:, None] * NORMALS
-        best = np.argmin(means, axis=0)
-        variances = np.maximum(self._variances - (moves - moves[0]) ** 2, 0.0)
-        return [Gain(float(of[0] - of[i]), math.sqrt(variances[i])) for of, i in zip(means.T, best, strict=True)]
+        means: Array = self.means[:, None] + moves[:, None] * NORMALS
+        return means, self._variances - (moves - moves[0]) ** 2
 
     @property
     def _variances(self) -> Array:
         """Of each config's difference to the baseline, shape (n + 1,)."""
         variances: Array = self.covariance[0, 0] + np.diag(self.covariance) - 2.0 * self.covariance[0]
         return variances
+
+
+def _gain_of(config: int, means: Array, variances: Array) -> Gain:
+    """Return that of one config.
+
+    Args:
+        config: Its index.
+        means: Of ln(step time), the baseline's first, shape (n + 1,).
+        variances: Of each config's difference to the baseline, shape (n + 1,).
+    """
+    return Gain(float(means[0] - means[config]), math.sqrt(max(float(variances[config]), 0.0)))

@@ -311,9 +311,11 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     if state.settings.max_steps is None or advice.belief is None:
         return True
     belief = advice.belief if advice.suggestion.is_informed else advice.belief.less_sure(OVERCONFIDENCE)
-    now, later = belief.gain(), belief.gains_after(usual_window_variance(state.book.trials(), state.search_steps))
-    plan = state.adoption_plan(fmean(gain.mean for gain in later), state.search_steps + SETTLE_STEPS)
-    return fmean(map(plan.value, later)) >= state.adoption_plan(now.mean).value(now)
+    noise_variance = usual_window_variance(state.book.trials(), state.search_steps)
+    kept, later = belief.gains_if_kept(noise_variance), belief.gains_after(noise_variance)
+    plan = state.adoption_plan(belief.gain().mean)
+    shorter = state.adoption_plan(fmean(gain.mean for gain in later), state.search_steps + SETTLE_STEPS)
+    return fmean(map(shorter.value, later)) >= fmean(map(plan.value, kept))
 
 
 def _settle(state: RunState) -> list[Sample]:

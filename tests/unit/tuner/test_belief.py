@@ -63,6 +63,16 @@ def test_another_sample_of_the_pick_promises_nothing() -> None:
     assert all(gain.std < belief.gain().std for gain in gains)
 
 
+def test_what_is_picked_now_is_worth_what_the_outcomes_of_a_sample_of_it_say() -> None:
+    """So that a sample that changes no pick seems neither better nor worse than none; kept, no other is picked."""
+    covariance = np.array([[0.0, 0.0, 0.0], [0.0, 0.01, 0.008], [0.0, 0.008, 0.01]])
+    near, promising = Belief(np.array([1.0, 0.6, 0.9]), covariance), Belief(np.array([1.0, 0.6, 0.55]), covariance)
+
+    assert near.gains_after(NOISY) == near.gains_if_kept(NOISY)
+    assert pytest.approx(0.4) == fmean(gain.mean for gain in promising.gains_if_kept(NOISY))
+    assert fmean(gain.mean for gain in promising.gains_after(NOISY)) > 0.44
+
+
 def test_a_noisy_sample_tells_little() -> None:
     """What it leaves unknown is what it does not tell."""
     belief = independent([1.0, 0.8, 0.8], [0.0, 0.0, 0.02])

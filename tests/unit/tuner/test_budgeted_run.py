@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ringtune.tuner import (
     Config,
@@ -189,6 +190,29 @@ def test_who_knows_only_samples_looks_further() -> None:
     }
 
     assert 1 == taken[True] < taken[False], taken
+
+
+class Repeating(Settled):
+    """Suggests the faster config again and again, and says that its samples tell of it."""
+
+    def suggest(self) -> Suggestion:
+        """Say that something may be learned."""
+        return Suggestion(default_config().replace({"cycle_ms": 3.0}), 1e6, 1e3)
+
+    def covariance(self, configs: Sequence[Config]) -> NDArray[np.float64]:
+        """Return that of equal configs, of which 2 % are unknown, and of the baseline, which is known."""
+        known = np.array([config != default_config() for config in configs])
+        return 0.02**2 * np.outer(known, known)
+
+
+def test_steps_that_the_test_has_no_use_for_are_the_search_s() -> None:
+    """Twelve pairs have room beside all samples; one that changes no pick costs them nothing."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.15), seed=0)
+    settings = RunSettings(max_steps=2000, max_samples=8, warmup_steps=0, steps_per_sample=10)
+
+    taken = len(samples(tune(target, Repeating(0.03), settings), Phase.SEARCH))
+
+    assert taken == settings.max_samples
 
 
 class Wavering:

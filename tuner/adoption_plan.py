@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
 from .belief import NORMALS, Gain
-from .budget import adoption_steps
-from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
+from .budget import adoption_steps, pairs_within
+from .measuring import SHORT_WINDOW_STEPS
 from .pair_noise import MIN_PAIRS, PairNoise, expected_pair_noise
 from .paired_test import FEWEST_ERROR, LAST_ERROR
 from .sample import Trial
@@ -82,4 +82,4 @@ def best_plan(
 def _pairs_within(steps: float, window_steps: int, most_pairs: int) -> int:
     if steps >= adoption_steps(most_pairs, window_steps):
         return most_pairs
-    return max(int((steps - SETTLE_STEPS) // (2 * window_steps + SETTLE_STEPS)), 0)
+    return pairs_within(steps, window_steps)

@@ -16,6 +16,10 @@ from .student_t import student_t_quantile
 SPARE_SHARE = 1 / 8
 """A pause of the job voids a pair, and without another the best config would be dropped for want of a test; so one is
 kept in reserve where it takes no more of the budget than this."""
+TEST_SHARE = 0.2
+"""Of the budget, that is the test's at least: steps may become noisier than they were so far, and weighed by what is
+expected of them, the search would leave the test of a large budget as little as that of a small one.
+"""
 SPARE_STANDARD_ERRORS = 1.3
 """By so many standard errors a gain should be more than what is just shown, so that luck rarely decides."""
 MOST_PAIRS = 100
@@ -76,12 +80,21 @@ def adoption_steps(pairs: int, window_steps: int) -> int:
     return pairs * (2 * window_steps + SETTLE_STEPS) + SETTLE_STEPS
 
 
-def reserved_steps(max_steps: int, window_steps: int) -> int:
-    """Return what the search leaves for the adoption test at least: the fewest pairs, and a spare one where it fits.
+def reserved_steps(max_steps: int, window_steps: int, most_pairs: int) -> int:
+    """Return what the search leaves for the adoption test at least.
+
+    That is the fewest pairs, and a spare one where it fits; or as many as fit into the test's share of the budget.
 
     Args:
         max_steps: The budget.
         window_steps: Of a window of the test.
+        most_pairs: The test takes no more.
     """
     spare = int(adoption_steps(1, window_steps) <= SPARE_SHARE * max_steps)
-    return adoption_steps(MIN_PAIRS + spare, window_steps)
+    pairs = max(MIN_PAIRS + spare, min(pairs_within(TEST_SHARE * max_steps, window_steps), most_pairs))
+    return adoption_steps(pairs, window_steps)
+
+
+def pairs_within(steps: float, window_steps: int) -> int:
+    """Return how many pairs fit into so many steps."""
+    return max(int((steps - SETTLE_STEPS) // (2 * window_steps + SETTLE_STEPS)), 0)

@@ -139,8 +139,8 @@ class RunState:
     @property
     def reserved_steps(self) -> float:
         """How much of a budget the adoption test finds left at least: what a large gain needs to be shown."""
-        limit = self.settings.max_steps
-        return 0.0 if limit is None else reserved_steps(limit, min(SHORT_WINDOW_STEPS, self.pair_window_steps))
+        limit, window_steps = self.settings.max_steps, min(SHORT_WINDOW_STEPS, self.pair_window_steps)
+        return 0.0 if limit is None else reserved_steps(limit, window_steps, self.settings.adoption_pairs)
 
     def adoption_plan(self, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
         """Return how the adoption test of a gain, as ln(baseline / challenger), should use the steps left."""

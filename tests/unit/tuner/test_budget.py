@@ -47,10 +47,16 @@ def test_neighbouring_pairs_do_not_switch() -> None:
     assert adoption_steps(3, 10) == 6 * 10 + 4 * SETTLE_STEPS
 
 
-@pytest.mark.parametrize(("max_steps", "spare"), [(100, 0), (200, 1), (600, 1)])
+@pytest.mark.parametrize(("max_steps", "spare"), [(100, 0), (200, 1), (390, 1)])
 def test_the_fewest_pairs_are_reserved_and_a_spare_one_where_it_fits(max_steps: int, spare: int) -> None:
     """A pause voids a pair, which must not cost the best config its test."""
-    assert adoption_steps(MIN_PAIRS + spare, 10) == reserved_steps(max_steps, 10)
+    assert adoption_steps(MIN_PAIRS + spare, 10) == reserved_steps(max_steps, 10, most_pairs=12)
+
+
+@pytest.mark.parametrize(("max_steps", "pairs"), [(600, 5), (1000, 9), (100_000, 12)])
+def test_of_a_large_budget_a_share_is_the_test_s_up_to_all_its_pairs(max_steps: int, pairs: int) -> None:
+    """What noise may come is not what came so far."""
+    assert adoption_steps(pairs, 10) == reserved_steps(max_steps, 10, most_pairs=12)
 
 
 def test_the_account_is_of_the_whole_job() -> None:

@@ -49,7 +49,7 @@ TREND_STD = 0.5
 ROUGHNESS_STD = 0.01
 """Step time is no smooth function of the knobs: how tensors fall into fusion buffers and cycles changes all at once.
 Without it many windows of a config count for no more than as many of its neighbours, and the pick is often one of them
-that was measured once; on the recorded surfaces it is 1.6 % from the optimum after 200 steps, warm, with it 0.8 %. Few
+that was measured once; on the recorded surfaces it is 1.6 % from the optimum after 200 steps, warm, with it 1.0 %. Few
 samples cannot tell it from noise or a short length scale, so that it is not fitted.
 """
 JITTER = 1e-8

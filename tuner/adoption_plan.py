@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
 from .belief import NORMALS, Gain
-from .budget import adoption_steps, pairs_within
+from .budget import pairs_within
 from .measuring import SHORT_WINDOW_STEPS
 from .pair_noise import MIN_PAIRS, PairNoise, expected_pair_noise
 from .paired_test import FEWEST_ERROR, LAST_ERROR
@@ -73,13 +73,7 @@ def best_plan(
     """
     shortest = usual_steps if math.isinf(steps_left) else min(SHORT_WINDOW_STEPS, usual_steps)
     plans = [
-        AdoptionPlan(steps, _pairs_within(steps_left, steps, most_pairs), expected_pair_noise(trials, steps))
+        AdoptionPlan(steps, pairs_within(steps_left, steps, most_pairs), expected_pair_noise(trials, steps))
         for steps in range(shortest, usual_steps + 1)
     ]
     return max(plans, key=lambda plan: plan.power(gain))
-
-
-def _pairs_within(steps: float, window_steps: int, most_pairs: int) -> int:
-    if steps >= adoption_steps(most_pairs, window_steps):
-        return most_pairs
-    return pairs_within(steps, window_steps)

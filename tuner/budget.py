@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a search may cost: how steps are shared between search and adoption test, and its share of the job's time.
 
-The test needs the more pairs the smaller the gain is that it has to show. The search leaves it those of a large gain;
-whether it should leave more is a matter of what it finds (`adoption_plan`).
+The test needs the more pairs the smaller the gain is that it has to show. The search leaves it those of a large gain,
+or its share of the budget where that is more; whether it should leave more still is a matter of what it finds
+(`adoption_plan`).
 """
 
 import math
@@ -91,10 +92,12 @@ def reserved_steps(max_steps: int, window_steps: int, most_pairs: int) -> int:
         most_pairs: The test takes no more.
     """
     spare = int(adoption_steps(1, window_steps) <= SPARE_SHARE * max_steps)
-    pairs = max(MIN_PAIRS + spare, min(pairs_within(TEST_SHARE * max_steps, window_steps), most_pairs))
+    pairs = max(MIN_PAIRS + spare, pairs_within(TEST_SHARE * max_steps, window_steps, most_pairs))
     return adoption_steps(pairs, window_steps)
 
 
-def pairs_within(steps: float, window_steps: int) -> int:
-    """Return how many pairs fit into so many steps."""
+def pairs_within(steps: float, window_steps: int, most_pairs: int) -> int:
+    """Return how many pairs fit into so many steps, which may be infinite; `most_pairs` at most."""
+    if steps >= adoption_steps(most_pairs, window_steps):
+        return most_pairs
     return max(int((steps - SETTLE_STEPS) // (2 * window_steps + SETTLE_STEPS)), 0)

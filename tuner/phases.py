@@ -138,7 +138,7 @@ class RunState:
 
     @property
     def reserved_steps(self) -> float:
-        """How much of a budget the adoption test finds left at least: what a large gain needs to be shown."""
+        """How much of a budget the adoption test finds left at least; nothing is kept where steps are not counted."""
         limit, window_steps = self.settings.max_steps, min(SHORT_WINDOW_STEPS, self.pair_window_steps)
         return 0.0 if limit is None else reserved_steps(limit, window_steps, self.settings.adoption_pairs)
 

@@ -111,7 +111,7 @@ class GaussianProcessDesigner:
         return self._with_expectation(self._most_telling(self._process) if config is None else config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return the posterior of the noise-free ln(step time).
+        """Return the posterior of the noise-free ln(step time), of configs not measured without their roughness.
 
         Raises:
             ValueError: If no valid sample was seen yet.

@@ -144,7 +144,7 @@ class GaussianProcess:
             return self._posterior_covariance(points, reduced) - np.diag(self._luck(points))
 
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
-        """Return the joint posterior of measured configs and of candidates."""
+        """Return the joint posterior of measured configs and of candidates, all roughness included."""
         mean_measured, reduced = self._mean_and_reduction(measured)
         mean, reduced_candidates = self._mean_and_reduction(candidates)
         return JointPosterior(

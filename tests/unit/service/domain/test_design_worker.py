@@ -35,7 +35,7 @@ def problem(seed: int, count: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", [1, 5, 16])
+@pytest.mark.parametrize("seed", [15, 24, 26])
 def test_a_batch_has_as_many_configs_as_were_asked_for(seed: int) -> None:
     """Distinct ones, although the designer wants second samples of what was measured."""
     found = [Config(config) for config in suggest(problem(seed, 6))]

@@ -6,7 +6,8 @@ It knows the tensors of a step, the layout, and what an allreduce costs here; it
 
 from .computing import computing_s
 from .costs import EngineCosts, LinkCosts, fitted_costs
+from .job import JobShape
 from .prior import CostModelPrior
-from .step import JobShape, expected_step_s
+from .step import expected_step_s
 
 __all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "computing_s", "expected_step_s", "fitted_costs"]

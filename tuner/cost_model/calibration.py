@@ -15,16 +15,21 @@ from numpy.typing import NDArray
 from ringtune.tuner.config import Config
 from ringtune.tuner.gp.blas import ONE_BLAS_THREAD
 
-from .costs import EngineCosts
-from .step import JobShape, Knobs, step_s_under
+from .costs import RING_WORK_BYTE_S, EngineCosts
+from .job import JobShape
+from .step import Traffic
 
 Array = NDArray[np.float64]
 
-SCALE_STDS = (0.5, 0.7, 0.3, 0.3, 0.7)
-"""Of the logarithms of what `scaled` takes: what was measured at the start is surer than what was not."""
+SCALE_STDS = (0.5, 0.7, 0.3, 0.3)
+"""Of the logarithms of what `scaled` takes, all but the last: what was measured at the start is surer than the rest."""
+MOST_TOGETHER_STD = 1.3
+"""Of the last: where the links are so fast that a flat ring's time says little of theirs."""
 USUAL_COMPUTE_SHARE = 0.7
-COMPUTE_STD = 1.0
+COMPUTE_STD = 2.0
 """Of a step, how much is computing, and how far that may be off, as ln: nearly nothing is known of it."""
+LITTLE_COMPUTE_SHARE = 0.15
+"""A second start of the fit: where communication takes longer than backward, other constants explain the same steps."""
 LEAST_COMPUTE_SHARE = 0.001
 MODEL_STD = 0.04
 """By how much the best constants are off at a config, and measurements with them, as ln(step time)."""
@@ -50,6 +55,7 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
         costs.link,
         latency_s=latency * costs.link.latency_s,
         message_s=latency * costs.link.message_s,
+        copied_byte_s=latency * costs.link.copied_byte_s,
         byte_s=alone * costs.link.byte_s,
         together=together * costs.link.together,
     )
@@ -57,13 +63,21 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
         costs,
         call_s=inside * costs.call_s,
         byte_s=inside * costs.byte_s,
+        memory_byte_s=inside * costs.memory_byte_s,
         chunk_s=inside * costs.chunk_s,
         cycle_s=control * costs.cycle_s,
         tensor_s=control * costs.tensor_s,
         uncached_tensor_s=control * costs.uncached_tensor_s,
         wake_s=control * costs.wake_s,
+        crowded_wait_s=control * costs.crowded_wait_s,
         link=link,
     )
+
+
+def _scale_stds(costs: EngineCosts) -> Array:
+    """Return those of the logarithms of what `scaled` takes, shape (5,)."""
+    together_std = MOST_TOGETHER_STD * min(RING_WORK_BYTE_S / float(costs.link.byte_s), 1.0)
+    return np.array([*SCALE_STDS, together_std])
 
 
 def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: Sequence[Config]) -> Array:
@@ -78,12 +92,12 @@ def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: 
     Returns:
         By how much it is higher per standard deviation of what was known beforehand, shape (m, 6): the secant over one.
     """
-    knobs = Knobs.of(configs, job)
-    half = np.diag([*SCALE_STDS, COMPUTE_STD]) / 2
+    traffic = Traffic.of(job, configs)
+    half = np.diag([*_scale_stds(costs), COMPUTE_STD]) / 2
 
     def log_step_s(thetas: Array) -> Array:
         *scales, compute = np.exp(thetas.T)[:, :, None]
-        logs: Array = np.log(step_s_under(knobs, job, scaled(costs, np.array(scales)), compute_s * compute))
+        logs: Array = np.log(traffic.step_s(scaled(costs, np.array(scales)), compute_s * compute))
         return logs
 
     of_each: Array = (log_step_s(half) - log_step_s(-half)).T
@@ -107,15 +121,15 @@ def calibrated(
     # scipy takes half a second to import: only where something is fitted.
     from scipy.optimize import least_squares  # noqa: PLC0415
 
-    knobs = Knobs.of(configs, job)
+    traffic = Traffic.of(job, configs)
     measured = np.log(np.asarray(step_s, dtype=float))
     usual = float(measured[0]) + np.log(USUAL_COMPUTE_SHARE)
-    stds = np.array([*SCALE_STDS, COMPUTE_STD])
+    stds = np.array([*_scale_stds(costs), COMPUTE_STD])
 
     def residuals_of(thetas: Array) -> Array:
         """Return the residuals of k vectors, shape (k, m + 6)."""
         *scales, compute = np.exp(thetas.T)[:, :, None]
-        expected = step_s_under(knobs, job, scaled(costs, np.array(scales)), np.exp(usual) * compute)
+        expected = traffic.step_s(scaled(costs, np.array(scales)), np.exp(usual) * compute)
         of_each: Array = np.hstack([(np.log(expected) - measured) / MODEL_STD, thetas / stds])
         return of_each
 
@@ -133,9 +147,18 @@ def calibrated(
     reach = MOST_STDS * stds
     low = np.array([*-reach[:-1], np.log(LEAST_COMPUTE_SHARE / USUAL_COMPUTE_SHARE)])
     high = np.array([*reach[:-1], -np.log(USUAL_COMPUTE_SHARE)])
-    start = np.zeros(len(stds))
     with ONE_BLAS_THREAD.held():
-        fit = least_squares(
-            residuals, start, jacobian, (low, high), loss="soft_l1", ftol=TOLERANCE, max_nfev=MOST_EVALUATIONS
-        )
+        fits = [
+            least_squares(
+                residuals,
+                np.array([*np.zeros(len(stds) - 1), np.log(share / USUAL_COMPUTE_SHARE)]),
+                jacobian,
+                (low, high),
+                loss="soft_l1",
+                ftol=TOLERANCE,
+                max_nfev=MOST_EVALUATIONS,
+            )
+            for share in (USUAL_COMPUTE_SHARE, LITTLE_COMPUTE_SHARE)
+        ]
+    fit = min(fits, key=lambda fit: fit.cost)
     return scaled(costs, np.exp(fit.x[:-1])), float(np.exp(usual + fit.x[-1]))

@@ -6,7 +6,8 @@ import math
 from ringtune.tuner.config import Config
 
 from .costs import EngineCosts
-from .step import JobShape, Knobs, step_s_under
+from .job import JobShape
+from .step import Traffic
 
 LEAST_SHARE = 0.001
 """Of a step, that is computing."""
@@ -23,11 +24,11 @@ def computing_s(job: JobShape, costs: EngineCosts, config: Config, step_s: float
         config: Under which it was measured.
         step_s: How long the step took, seconds.
     """
-    knobs = Knobs.of([config], job)
+    traffic = Traffic.of(job, [config])
     low, high = math.log(LEAST_SHARE * step_s), math.log(step_s)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if step_s_under(knobs, job, costs, math.exp(middle))[0] < step_s:
+        if traffic.step_s(costs, math.exp(middle))[0] < step_s:
             low = middle
         else:
             high = middle

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost model as a prior: calibrated to the trials, because what a step computes is known from nowhere else."""
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,13 +12,16 @@ from ringtune.tuner.sample import Trial
 
 from .calibration import calibrated, sensitivities
 from .costs import EngineCosts
-from .step import JobShape, expected_step_s
+from .job import JobShape
+from .step import expected_step_s
 
 Array = NDArray[np.float64]
 
 MS_TO_S = 1e-3
 UNMEASURED_STEP_MS = 100.0
 """A step of the baseline before it was measured."""
+MOST_FITS = 4
+"""Kept: of a search as it stands, and of earlier studies, which are asked about in turn."""
 
 
 class CostModelPrior:
@@ -29,8 +33,7 @@ class CostModelPrior:
         """Take what is known of the job, and of this machine."""
         self._job = job
         self._costs = costs
-        self._trials: tuple[Trial, ...] = ()
-        self._fitted = (costs, MS_TO_S * UNMEASURED_STEP_MS)
+        self._fits: deque[tuple[tuple[Trial, ...], tuple[EngineCosts, float]]] = deque(maxlen=MOST_FITS)
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
         """Return the expected ln(step time in ms) of configs, shape (m,).
@@ -53,12 +56,16 @@ class CostModelPrior:
         return sensitivities(self._job, *self._calibrated(trials), configs)
 
     def _calibrated(self, trials: Sequence[Trial]) -> tuple[EngineCosts, float]:
-        if tuple(trials) != self._trials:
-            self._trials, self._fitted = tuple(trials), self._fit(trials)
-        return self._fitted
+        """Return the constants and the computing, seconds; fitted once for all questions about the same trials."""
+        asked = tuple(trials)
+        for fitted_to, fitted in self._fits:
+            if fitted_to == asked:
+                return fitted
+        self._fits.appendleft((asked, self._fit(asked)))
+        return self._fits[0][1]
 
     def _fit(self, trials: Sequence[Trial]) -> tuple[EngineCosts, float]:
-        """Return the constants and the computing, seconds; asked once for all questions about the same trials."""
+        """Return the constants and the computing, seconds."""
         measured = [trial for trial in trials if trial.is_conclusive]
         if not measured:
             return calibrated(self._job, self._costs, [trials[0].config], [MS_TO_S * UNMEASURED_STEP_MS])

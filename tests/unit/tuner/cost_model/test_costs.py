@@ -28,6 +28,17 @@ def test_noise_of_a_tenth_moves_them_by_little() -> None:
         assert byte_s == pytest.approx(0.15e-9, rel=0.2)
 
 
+def test_sizes_that_are_off_do_not_bend_the_others() -> None:
+    """A pause in the first call, and a bucket that lets middle sizes pass in half the time."""
+    seconds = [7e-6 + 0.15e-9 * size for size in SIZES]
+    seconds[0], seconds[3], seconds[4] = 5 * seconds[0], 0.5 * seconds[3], 0.5 * seconds[4]
+
+    call_s, byte_s = fitted_call_costs(SIZES, seconds)
+
+    assert call_s == pytest.approx(7e-6, rel=0.1)
+    assert byte_s == pytest.approx(0.15e-9, rel=0.05)
+
+
 @pytest.mark.parametrize("seconds", [[5e-6] * 8, [1e-9 * size for size in SIZES], list(reversed(range(1, 9)))])
 def test_neither_is_ever_nothing_or_below(seconds: list[float]) -> None:
     """Constant times, times without latency, times that fall with the size."""
@@ -49,6 +60,17 @@ def test_between_hosts_the_constants_are_those_of_the_link() -> None:
     assert costs.link.latency_s == pytest.approx(50e-6, rel=1e-6)
     assert costs.link.byte_s == pytest.approx(8e-9, rel=1e-6)
     assert costs.call_s == EngineCosts().call_s
+
+
+def test_on_a_fast_link_a_ring_tells_less_of_what_all_ranks_get_together() -> None:
+    """There the work of the one rank that sends may take as long as the wire."""
+    slow, fast = (
+        fitted_costs(SIZES, [6 * (50e-6 + size / 4 * byte_s) for size in SIZES], ring_size=4).link
+        for byte_s in (80e-9, 0.5e-9)
+    )
+
+    assert slow.together == pytest.approx(1.0, abs=0.02)
+    assert float(fast.together) < 0.5
 
 
 def test_on_one_host_the_links_stay_as_they_are() -> None:

@@ -37,10 +37,11 @@ def test_without_fusion_every_tensor_pays_for_a_message() -> None:
 
 def test_a_cycle_longer_than_backward_hides_nothing() -> None:
     """All is reduced after backward, at the cost of one batch; beyond that a longer cycle changes nothing."""
-    whole = step_s(FOUR_HOSTS, cycle_ms=50.0)
+    roomy = JobShape(TENSORS, (4, 4, 4, 4), is_crowded=False)
+    whole = step_s(roomy, cycle_ms=50.0)
 
-    assert whole == pytest.approx(step_s(FOUR_HOSTS, cycle_ms=45.0))
-    assert whole > step_s(FOUR_HOSTS, cycle_ms=5.0)
+    assert whole == pytest.approx(step_s(roomy, cycle_ms=45.0))
+    assert whole > step_s(roomy, cycle_ms=5.0)
 
 
 def test_on_a_slow_link_the_wire_is_the_limit() -> None:
@@ -56,6 +57,60 @@ def test_on_a_slow_link_the_wire_is_the_limit() -> None:
 def test_reducing_inside_hosts_first_pays_where_the_link_is_slow() -> None:
     """16 ranks in one ring send more than 4 hosts, in five times as many steps."""
     assert step_s(FOUR_HOSTS, hierarchical_allreduce=True) < step_s(FOUR_HOSTS, hierarchical_allreduce=False)
+
+
+def test_between_hosts_the_next_chunks_waits_hide_behind_the_wire() -> None:
+    """Small chunks wait more often, but a block is on the wire meanwhile; chunks that fill the stages wait in turn."""
+    link = EngineCosts(link=LinkCosts(latency_s=60e-6, byte_s=8e-9, message_s=0.0))
+    small, usual, large = (
+        step_s(FOUR_HOSTS, link, hierarchical_allreduce=True, chunk_bytes=kib * 1024) for kib in (256, 1024, 4096)
+    )
+
+    assert small < 1.001 * usual
+    assert usual < large
+
+
+def test_between_hosts_a_wait_longer_than_a_chunk_on_the_wire_is_paid_for() -> None:
+    """So many chunks as there are rounds and one more are on their way at once."""
+    far = EngineCosts(link=LinkCosts(latency_s=10e-3, byte_s=0.1e-9))
+    chunks = sum(TENSORS) / (256 * 1024)
+
+    step = step_s(FOUR_HOSTS, far, hierarchical_allreduce=True, chunk_bytes=256 * 1024, cycle_ms=50.0)
+
+    assert step > 0.06 + chunks * 2 / 3 * 10e-3
+
+
+def test_blocks_that_travel_whole_are_sent_to_every_host() -> None:
+    """Up to 16 KiB of each of four ranks: twice the bytes. Two hosts exchange no more."""
+    slow = EngineCosts(link=LinkCosts(byte_s=80e-9))
+    jobs = (FOUR_HOSTS, JobShape(TENSORS, (4, 4)))
+    whole, shared = (
+        [step_s(job, slow, hierarchical_allreduce=True, chunk_bytes=kib * 1024) for job in jobs] for kib in (64, 128)
+    )
+
+    assert whole[0] == pytest.approx(2.0 * shared[0], rel=0.05)
+    assert whole[1] == pytest.approx(shared[1], rel=0.05)
+
+
+def test_ranks_of_a_host_share_its_memory() -> None:
+    """Eight that move as many bytes at once take four times as long as two; here links cost nothing."""
+    quick = EngineCosts(link=LinkCosts(latency_s=0.0, byte_s=0.0, message_s=0.0, copied_byte_s=0.0))
+    two, eight = (
+        step_s(JobShape(TENSORS, (ranks,) * 4, is_crowded=False), quick, hierarchical_allreduce=True, cycle_ms=50.0)
+        for ranks in (2, 8)
+    )
+
+    assert eight - 0.06 > 3 * (two - 0.06)
+
+
+def test_where_threads_compute_on_the_same_cores_every_message_from_another_host_waits() -> None:
+    """Unfused, two hundred tensors wait so often."""
+    two_hosts = (2, 2)
+    crowded, roomy = (
+        step_s(JobShape(TENSORS, two_hosts, is_crowded=is_crowded), fusion_bytes=0) for is_crowded in (True, False)
+    )
+
+    assert crowded > roomy + len(TENSORS) * 6 * COSTS.crowded_wait_s
 
 
 def test_without_the_response_cache_tensors_cost_more_the_more_ranks_there_are() -> None:

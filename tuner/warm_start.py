@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .config import Config
 from .designers.gp import GaussianProcessDesigner
 from .log_reader import MOST_SAMPLES, RunLog, sample_from_record
+from .priors import Prior
 from .sample import Sample, Trial
 from .space import SearchSpace
 
@@ -26,14 +27,21 @@ SAME_MODEL, SAME_HARDWARE, SAME_LAYOUT = 4, 2, 1
 class EarlierStudy:
     """A prior: what a Gaussian process makes of an earlier study's samples.
 
-    Far from them it expects nothing.
+    Far from them it expects what was known beforehand: nothing, or what a model of the same job does.
     """
 
     name = "earlier_study"
 
-    def __init__(self, space: SearchSpace, trials: Sequence[Trial], seed: int) -> None:
-        """Take the trials of the study, whose configs are legal in `space`; they are fitted at the first question."""
-        self._designer = GaussianProcessDesigner(space, seed)
+    def __init__(self, space: SearchSpace, trials: Sequence[Trial], seed: int, models: Sequence[Prior] = ()) -> None:
+        """Take the trials of the study, whose configs are legal in `space`; they are fitted at the first question.
+
+        Args:
+            space: What is legal now.
+            trials: Of the study, the baseline first.
+            seed: Decides the fit.
+            models: What was known of the study's job beforehand; used, as in any search, while its samples agree.
+        """
+        self._designer = GaussianProcessDesigner(space, seed, models)
         self._trials = tuple(trials)
         self._is_fitted = False
 
@@ -56,7 +64,7 @@ class EarlierStudy:
 
 
 def earlier_studies(
-    runs: Iterable[RunLog], key: Mapping[str, Any], space: SearchSpace, seed: int
+    runs: Iterable[RunLog], key: Mapping[str, Any], space: SearchSpace, seed: int, models: Sequence[Prior] = ()
 ) -> tuple[EarlierStudy, ...]:
     """Return priors from earlier runs, the most relevant first.
 
@@ -65,12 +73,20 @@ def earlier_studies(
         key: The study's key, as in `RunSettings`.
         space: What is legal now.
         seed: Decides the fits.
+        models: What is known of this job beforehand, and so of earlier ones of the same model and layout.
     """
     numbered = ((_relevance(run, key), number, run) for number, run in enumerate(runs))
     ranked = sorted(numbered, key=lambda item: item[:2], reverse=True)
-    studies = (_trials(run, space) for relevance, _, run in ranked if relevance)
-    usable = [trials for trials in studies if len(trials) >= MIN_CONFIGS]
-    return tuple(EarlierStudy(space, trials, seed) for trials in usable[:MOST_STUDIES])
+    studies = (
+        (_trials(run, space), models if _is_same_job(run, key) else ()) for relevance, _, run in ranked if relevance
+    )
+    usable = [(trials, known) for trials, known in studies if len(trials) >= MIN_CONFIGS]
+    return tuple(EarlierStudy(space, trials, seed, known) for trials, known in usable[:MOST_STUDIES])
+
+
+def _is_same_job(run: RunLog, key: Mapping[str, Any]) -> bool:
+    """Tell whether a run reduced the same gradients among as many ranks on as many hosts."""
+    return run.run is not None and all(run.run.key.get(name) == key.get(name) for name in ("model", "layout"))
 
 
 def _relevance(run: RunLog, key: Mapping[str, Any]) -> int:

@@ -55,7 +55,8 @@ def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
     run = RunLog(settings.run_id)
     for record in log.finished_run():
         run.add(record)
-    return (*earlier_studies([run], KEY, target.space(), seed), *cost_model(problem, seed))
+    models = cost_model(problem, seed)
+    return (*earlier_studies([run], KEY, target.space(), seed, models), *models)
 
 
 def falsehoods(problem: Problem, seed: int) -> Sequence[Prior]:

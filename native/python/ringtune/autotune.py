@@ -251,9 +251,10 @@ class _TuningJob:
         run_settings = _run_settings(world, space, is_first=not earlier)
         if buckets.sizes:
             run_settings = replace(run_settings, nothing_to_tune=buckets.nothing_to_tune)
+        models = self._cost_model(buckets)
         learned: Sequence[Prior] = study_of(space, earlier, settings.seed)
-        learned = learned or self._memory.priors(run_settings.key, space, settings.seed)
-        designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, [*learned, *self._cost_model(buckets)])
+        learned = learned or self._memory.priors(run_settings.key, space, settings.seed, models)
+        designer = make_designer(DEFAULT_DESIGNER, space, settings.seed, [*learned, *models])
         if not earlier:
             gradients = gradient_bytes(world.gradient_set.counts())
             designer = self._link.with_start(designer, Job(run_settings, space, gradients))

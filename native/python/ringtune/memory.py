@@ -33,8 +33,17 @@ class Memory:
             return cls(None, console)
         return cls(StudyStore(cache_folder / FILE_NAME if setting is None else Path(setting)), console)
 
-    def priors(self, key: Mapping[str, Any], space: SearchSpace, seed: int) -> Sequence[Prior]:
-        """Return what earlier studies expect, the most relevant first."""
+    def priors(
+        self, key: Mapping[str, Any], space: SearchSpace, seed: int, models: Sequence[Prior] = ()
+    ) -> Sequence[Prior]:
+        """Return what earlier studies expect, the most relevant first.
+
+        Args:
+            key: Of this job's study.
+            space: What is legal.
+            seed: Decides the fits.
+            models: What is known of this job beforehand.
+        """
         if self.store is None:
             return ()
         try:
@@ -51,7 +60,7 @@ class Memory:
                 f"{self.store.path} is damaged: {contents.bad_line_count} of its lines are left out, the first is line "
                 f"{first.number} ({first.reason}); remove the file to begin anew"
             )
-        studies = earlier_studies(contents.runs, key, space, seed)
+        studies = earlier_studies(contents.runs, key, space, seed, models)
         if studies:
             self.console.info(f"the search begins with what earlier runs found ({len(studies)} of {self.store.path})")
         return studies

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of earlier studies as priors: which are taken, in which order, and what they are good for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ringtune.tuner import (
     Config,
     Phase,
     RunSettings,
     SilentObserver,
+    Trial,
     TuningRun,
     default_config,
     make_designer,
@@ -57,6 +60,51 @@ def test_an_earlier_study_knows_what_is_good(run: RunLog) -> None:
     expected = study.log_step_ms(configs, TRIALS)
 
     assert np.corrcoef(expected, [engine_like_surface(config) for config in configs])[0, 1] > 0.6
+
+
+class DearCycles:
+    """A model of a job that expects a millisecond more of `cycle_ms` to cost a percent."""
+
+    name = "dear_cycles"
+
+    def __init__(self) -> None:
+        """Nobody has asked yet."""
+        self.is_asked = False
+
+    def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
+        """Return what it expects."""
+        del trials
+        self.is_asked = True
+        return np.array([0.01 * float(config["cycle_ms"]) for config in configs])
+
+
+def test_far_from_its_samples_it_expects_what_a_model_of_the_job_does() -> None:
+    """Its samples, all of short cycles, agree with the model, which tells of long ones; alone they do not."""
+    space = search_space({}, default_config(), tuned=("cycle_ms",))
+    model = DearCycles()
+    short = [default_config().replace({"cycle_ms": 0.25 * (i + 1)}) for i in range(12)]
+    trials = [measured_trial(i, c, [20.0 * float(np.exp(model.log_step_ms([c], ())[0]))]) for i, c in enumerate(short)]
+    asked_about = [default_config().replace({"cycle_ms": cycle_ms}) for cycle_ms in (3.0, 50.0)]
+
+    with_model, without = (EarlierStudy(space, trials, 0, models) for models in ([model], []))
+
+    assert np.diff(with_model.log_step_ms(asked_about, ())) == pytest.approx(0.47, abs=0.05)
+    assert np.diff(without.log_step_ms(asked_about, ())) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_asked"), [({}, True), ({"hardware": "i"}, True), ({"layout": [4]}, False), ({"model": "n"}, False)]
+)
+def test_the_model_of_a_job_is_asked_of_studies_of_the_same_gradients_and_layout(
+    run: RunLog, changed: dict[str, object], is_asked: bool
+) -> None:
+    """Of others it does not hold; what a machine costs it learns from the samples."""
+    model = DearCycles()
+    (study,) = earlier_studies([asked(run, **changed)], KEY, SPACE, 0, [model])
+
+    study.log_step_ms([default_config()], ())
+
+    assert model.is_asked is is_asked
 
 
 def test_with_it_the_first_suggestion_is_good(run: RunLog) -> None:

@@ -13,7 +13,8 @@ Beyond MAX_DISTANCE a study says nothing.
 
 At another layout the measured gain of a config is corrected by what the cost model says that the layouts differ:
 gain = measured there + (expected here - expected there), each as ln(baseline's step / config's step), with the baseline
-that the gain was measured over. A rank computes as much here as there.
+that the gain was measured over. A rank computes as much here as there; where the model's usual constants expect more of
+communication alone than the default's whole step took, machine and links are as much quicker in both.
 """
 
 import math
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ringtune.tuner import Config, SearchSpace, Value
-from ringtune.tuner.cost_model import EngineCosts, JobShape, computing_s, expected_step_s
+from ringtune.tuner.cost_model import EngineCosts, JobShape, expected_step_s, explained
 from ringtune.tuner.parameters import default_config, pinned_by_layout
 
 from .spaces import ENGINE_TARGET
@@ -98,10 +99,9 @@ def corrected_gains(
     """
     if not gradient_bytes or layouts[0] == layouts[1] or any(sum(layout) == 1 for layout in layouts):
         return tuple(gains)
-    costs, default = EngineCosts(), default_config()
     jobs = [JobShape(tuple(gradient_bytes), tuple(layout)) for layout in layouts]
     step_s = MS_TO_S * (UNMEASURED_STEP_MS if default_step_ms is None else default_step_ms)
-    compute_s = computing_s(jobs[0], costs, default, step_s)
+    costs, compute_s = explained(jobs[0], EngineCosts(), default_config(), step_s)
     measured = [*baselines, *configs]
     run = (measured, [adapted(config, layouts[1], ENGINE_TARGET) for config in measured])
     there, here = (

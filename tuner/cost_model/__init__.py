@@ -4,10 +4,10 @@
 It knows the tensors of a step, the layout, and what an allreduce costs here; it is the prior of a first study.
 """
 
-from .computing import computing_s
+from .computing import explained
 from .costs import EngineCosts, LinkCosts, fitted_costs
 from .job import JobShape
 from .prior import CostModelPrior
 from .step import expected_step_s
 
-__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "computing_s", "expected_step_s", "fitted_costs"]
+__all__ = ["CostModelPrior", "EngineCosts", "JobShape", "LinkCosts", "expected_step_s", "explained", "fitted_costs"]

@@ -19,7 +19,9 @@ SIZES = BucketSizes(25 << 20, 1 << 20)
 class UnreachableMemory(Memory):
     """A file that must not be touched: its disk may be far away, and gone."""
 
-    def priors(self, key: Mapping[str, Any], space: SearchSpace, seed: int) -> Sequence[Prior]:
+    def priors(
+        self, key: Mapping[str, Any], space: SearchSpace, seed: int, models: Sequence[Prior] = ()
+    ) -> Sequence[Prior]:
         """Fail."""
         raise AssertionError("the memory was read")
 

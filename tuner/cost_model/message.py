@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a message costs: inside a host, and between hosts around a ring or between counterparts."""
+"""What a message costs: inside a host, and between hosts around a ring or between counterparts.
+
+Between hosts it goes twice around a ring of all ranks, a chunk per rank at once (Patarasu & Yuan 2009, "Bandwidth
+optimal all-reduce algorithms"); or it is reduced inside each host first, and what each rank has reduced is exchanged
+with its counterparts on all other hosts at once, there and back, chunk by chunk, of which some are on their way while
+others are worked on.
+"""
 
 from dataclasses import dataclass
 

@@ -8,18 +8,13 @@
 | F | `fusion_bytes` |
 | T | time between two batches: `cycle_ms`, or the time in which F bytes become ready |
 | C(T) | what a batch costs that gathered for T: a + r T, a for any batch, r for what is in it |
-| m | bytes of a message |
 
 The communication thread takes batch after batch. While it is at one, the next one gathers, so that batches are no
 closer than T* = C(T*) = a / (1 - r). The last one ends C after backward; where communication takes longer than backward
 (r near or above 1), all batches together take r B, and a few times a, because they grow by a factor each. Tensors in
 registered memory and others do not travel together: each kind has messages of its own, in every batch. Where threads
-that compute share their cores, each batch also costs them what it takes to let the communication thread run.
-
-Between hosts a message goes twice around a ring of all ranks, a chunk per rank at once (Patarasu & Yuan 2009,
-"Bandwidth optimal all-reduce algorithms"); or it is reduced inside each host first, and what each rank has reduced is
-exchanged with its counterparts on all other hosts at once, there and back, chunk by chunk, of which some are on their
-way while others are worked on.
+that compute share their cores, each batch also costs them what it takes to let the communication thread run. What a
+message costs says `message`.
 """
 
 from collections.abc import Sequence

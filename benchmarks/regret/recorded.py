@@ -86,5 +86,5 @@ def _cost_model(header: Header) -> Prior:
     calls = header["calls"]
     if len({size for size, _ in calls}) < 2:
         return CostModelPrior(shape, EngineCosts())
-    ring_size = sum(layout) if len(layout) > 1 else 1
-    return CostModelPrior(shape, fitted_costs([int(size) for size, _ in calls], [s for _, s in calls], ring_size))
+    call_bytes, call_s = [int(size) for size, _ in calls], [seconds for _, seconds in calls]
+    return CostModelPrior(shape, fitted_costs(call_bytes, call_s, layout, is_hierarchical=False))

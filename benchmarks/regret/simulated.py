@@ -91,10 +91,10 @@ class SimulatedProblem(Problem):
             * float(np.exp(rng.normal(0.0, CALL_NOISE)))
             for size in CALL_BYTES
         ]
-        ring_size = cluster.world_size if cluster.hosts > 1 else 1
         sizes = tuple(gradient.bytes for gradient in job.gradients)
         shape = JobShape(sizes, cluster.layout, is_crowded=job.compute_threads > 0)
-        return CostModelPrior(shape, fitted_costs(CALL_BYTES, seconds, ring_size))
+        costs = fitted_costs(CALL_BYTES, seconds, cluster.layout, is_hierarchical=False)
+        return CostModelPrior(shape, costs)
 
 
 class KnownTarget(SimulatedTarget):

@@ -4,8 +4,8 @@
 It knows the tensors of a step, the layout, and what an allreduce costs here; it is the prior of a first study.
 """
 
-from .computing import explained
 from .costs import EngineCosts, LinkCosts, fitted_costs
+from .explanation import explained
 from .job import JobShape
 from .prior import CostModelPrior
 from .step import expected_step_s

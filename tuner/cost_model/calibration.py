@@ -76,8 +76,9 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
 
 def _scale_stds(costs: EngineCosts) -> Array:
     """Return those of the logarithms of what `scaled` takes, shape (5,)."""
+    *usual, link_byte_std = SCALE_STDS
     together_std = MOST_TOGETHER_STD * min(RING_WORK_BYTE_S / float(costs.link.byte_s), 1.0)
-    return np.array([*SCALE_STDS, together_std])
+    return np.array([*usual, float(np.hypot(link_byte_std, costs.link.byte_std)), together_std])
 
 
 def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: Sequence[Config]) -> Array:

@@ -5,6 +5,7 @@ An allreduce of m bytes among the ranks of one host is taken to cost a + b m (th
 communication challenge for MPP"); a and b come from a robust fit to measured calls.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -20,6 +21,10 @@ RING_WORK_BYTE_S = 1e-9
 """What a byte costs the one rank of a host that a flat ring's way out leads through: sockets and reduction."""
 OUTLIER = 0.1
 """By so much, as ln(time), a call's time may be off before it counts for less."""
+MEDIAN_OF_NORMAL = 0.6745
+"""Of the absolute value of a standard normal number."""
+UNKNOWN_BYTE_STD = 3.0
+"""What is known of a link's seconds per byte, as ln, before anything was sent."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class LinkCosts:
     Attributes:
         latency_s: One message of nothing, from a rank to one of another host, seconds.
         byte_s: Seconds per byte and direction.
+        byte_std: By how much that may be off, as ln: in a ring of hundreds of ranks latency hides it.
         together: Where all ranks of a host send at once it takes so many times as long: below 1 where a flat ring,
             in which one rank sends, does not fill the link, for that rank's work takes as long.
         message_s: What handing a message to the system, or taking it, costs a core.
@@ -38,6 +44,7 @@ class LinkCosts:
 
     latency_s: Constant = 60e-6
     byte_s: Constant = 8e-9
+    byte_std: float = 0.0
     together: Constant = 1.0
     message_s: Constant = 5e-6
     copied_byte_s: Constant = 0.2e-9
@@ -75,7 +82,22 @@ class EngineCosts:
     link: LinkCosts = LinkCosts()
 
 
-def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
+@dataclass(frozen=True)
+class CallCosts:
+    """What an allreduce of m bytes costs: a + b m.
+
+    Attributes:
+        call_s: a, seconds.
+        byte_s: b, seconds.
+        byte_std: Standard deviation of ln(b).
+    """
+
+    call_s: float
+    byte_s: float
+    byte_std: float
+
+
+def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> CallCosts:
     """Return a and b of a + b m, neither below nothing: those of the least loss of errors of the logarithm.
 
     The loss is Cauchy's, to which a size counts less that is off: small messages pass a link's bucket at any rate, and
@@ -84,9 +106,6 @@ def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> t
     Args:
         sizes_bytes: Of the measured allreduces.
         seconds: What a call of each took, above zero.
-
-    Returns:
-        Seconds per call, seconds per byte.
 
     Raises:
         ValueError: If there are fewer than two sizes, which cannot tell a from b.
@@ -110,24 +129,41 @@ def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> t
         residuals, np.maximum(start, least + 1e-9), bounds=(least, np.inf), loss="cauchy", f_scale=OUTLIER
     )
     call_s, byte_s = np.exp(fit.x)
-    return float(call_s), float(byte_s)
+    left_over = float(np.median(np.abs(residuals(fit.x)))) / MEDIAN_OF_NORMAL
+    noise = max(left_over * math.sqrt(len(sizes) / max(len(sizes) - 2, 1)), OUTLIER)
+    return CallCosts(float(call_s), float(byte_s), _byte_std(fit.jac, noise))
 
 
-def fitted_costs(sizes_bytes: Sequence[int], seconds: Sequence[float], ring_size: int) -> EngineCosts:
+def _byte_std(jacobian: NDArray[np.float64], noise: float) -> float:
+    """Return the standard deviation of ln(b) of a + b m, from the residuals' derivatives by ln(a) and ln(b)."""
+    by_call, by_byte = jacobian.T
+    told = float(by_byte @ by_byte - (by_call @ by_byte) ** 2 / (by_call @ by_call))
+    return float((max(told, 0.0) / noise**2 + UNKNOWN_BYTE_STD**-2) ** -0.5)
+
+
+def fitted_costs(
+    sizes_bytes: Sequence[int], seconds: Sequence[float], ranks_per_host: Sequence[int], *, is_hierarchical: bool
+) -> EngineCosts:
     """Return the constants with those replaced that measured allreduces tell.
 
     Args:
         sizes_bytes: Of the measured allreduces.
         seconds: What a call of each took, above zero.
-        ring_size: How many take part in the ring between hosts: all ranks, or one of each host; 1 on one host.
+        ranks_per_host: Number of ranks on each host that took part.
+        is_hierarchical: Whether they reduced inside each host first, and counterparts exchanged; else they went around
+            a flat ring. Means nothing on one host.
 
     Raises:
         ValueError: If there are fewer than two sizes.
     """
-    call_s, byte_s = fitted_call_costs(sizes_bytes, seconds)
-    if ring_size == 1:
-        return replace(EngineCosts(), call_s=call_s, byte_s=byte_s)
-    steps = 2 * (ring_size - 1)
-    ring_byte_s = byte_s * ring_size / steps
-    together = ring_byte_s / (ring_byte_s + RING_WORK_BYTE_S)
-    return replace(EngineCosts(), link=LinkCosts(call_s / steps, ring_byte_s, together))
+    call = fitted_call_costs(sizes_bytes, seconds)
+    hosts, ranks = len(ranks_per_host), sum(ranks_per_host)
+    if hosts == 1:
+        return replace(EngineCosts(), call_s=call.call_s, byte_s=call.byte_s)
+    if is_hierarchical:
+        byte_s = call.byte_s * hosts / (2 * (hosts - 1))
+        return replace(EngineCosts(), link=LinkCosts(call.call_s, byte_s, call.byte_std))
+    steps = 2 * (ranks - 1)
+    byte_s = call.byte_s * ranks / steps
+    together = byte_s / (byte_s + RING_WORK_BYTE_S)
+    return replace(EngineCosts(), link=LinkCosts(call.call_s / steps, byte_s, call.byte_std, together))

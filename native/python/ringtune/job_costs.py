@@ -46,8 +46,8 @@ def job_prior(
     job = JobShape(sizes, tuple(ranks_per_host))
     if len({call.size_bytes for call in calls}) < MIN_SIZES:
         return CostModelPrior(job, EngineCosts())
-    ring_size = len(ranks_per_host) if is_hierarchical or len(ranks_per_host) == 1 else job.world_size
-    costs = fitted_costs([call.size_bytes for call in calls], [call.call_s for call in calls], ring_size)
+    call_bytes, call_s = [call.size_bytes for call in calls], [call.call_s for call in calls]
+    costs = fitted_costs(call_bytes, call_s, ranks_per_host, is_hierarchical=is_hierarchical)
     return CostModelPrior(job, costs)
 
 

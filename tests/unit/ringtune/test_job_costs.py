@@ -31,8 +31,8 @@ def test_the_start_of_the_job_says_what_small_messages_cost() -> None:
     assert expected_loss(slow) > expected_loss(quick) + 0.1
 
 
-def test_between_hosts_the_ring_that_was_measured_counts() -> None:
-    """The same times, of a ring of sixteen ranks or of four hosts, speak of another link."""
+def test_between_hosts_the_algorithm_that_was_measured_counts() -> None:
+    """The same times, of a ring of sixteen ranks or of counterparts on four hosts, speak of another link."""
     calls = [CallTime(1024, 6e-3), CallTime(1 << 20, 2e-2)]
     flat, hierarchical = (
         job_prior(GRADIENTS, [4] * 4, calls, is_hierarchical=is_hierarchical) for is_hierarchical in (False, True)

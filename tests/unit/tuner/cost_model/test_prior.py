@@ -49,6 +49,20 @@ def test_constants_that_the_start_got_wrong_are_learned_from_the_trials() -> Non
     assert errors[1] < 0.05
 
 
+@pytest.mark.parametrize(("byte_std", "is_learned"), [(0.0, False), (3.0, True)])
+def test_a_link_that_the_start_said_little_of_is_learned_from_the_trials(byte_std: float, is_learned: bool) -> None:
+    """In a large ring latency hid it; steps that it takes most of outweigh what was guessed, unless that was sure."""
+    true, guessed = (EngineCosts(link=LinkCosts(byte_s=byte_s, byte_std=byte_std)) for byte_s in (8e-9, 0.8e-9))
+    on = default_config().replace({"hierarchical_allreduce": True})
+    configs = [default_config(), on, on.replace({"chunk_bytes": 4 << 20})]
+    true_ms = 1e3 * expected_step_s(JOB, true, MADE_UP_COMPUTE_S, configs)
+    trials = [measured_trial(i, configs[i], [float(true_ms[i])]) for i in range(2)]
+
+    expected = CostModelPrior(JOB, guessed).log_step_ms(configs, trials)
+
+    assert np.allclose(np.log(true_ms), expected, atol=0.05) == is_learned
+
+
 def test_a_job_that_hardly_computes_is_recognised() -> None:
     """Where communication takes many times as long as backward nothing hides, and a long cycle costs nothing."""
     slow = EngineCosts(link=LinkCosts(latency_s=40e-6, byte_s=8e-9))
@@ -66,7 +80,8 @@ def test_a_job_that_hardly_computes_is_recognised() -> None:
 
 def test_the_better_of_two_explanations_is_found() -> None:
     """Two configs of a job that computes little look much like one that computes much, where the fit usually begins."""
-    known = fitted_costs(CALL_BYTES, [30 * (64e-6 + size / 16 * 0.95e-9) for size in CALL_BYTES], ring_size=16)
+    seconds = [30 * (64e-6 + size / 16 * 0.95e-9) for size in CALL_BYTES]
+    known = fitted_costs(CALL_BYTES, seconds, [4] * 4, is_hierarchical=False)
     true = replace(known, link=replace(known.link, together=0.9))
     job = JobShape((180_000,) * 289, (4, 4, 4, 4), is_crowded=False)
     on = default_config().replace({"hierarchical_allreduce": True})

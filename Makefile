@@ -112,9 +112,12 @@ else
 endif
 	@touch $@
 
+# An installation that was interrupted is completed first: until then, none begins.
 system-packages: ## Debian packages that some tests need (root); does nothing when they are there
-	@dpkg -s $(DEBIAN_PACKAGES) >/dev/null 2>&1 || \
-	  { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $(DEBIAN_PACKAGES); }
+	@test "$$(dpkg-query -Wf '$${db:Status-Abbrev}\n' $(DEBIAN_PACKAGES) 2>/dev/null | grep -c '^ii')" \
+	    = $(words $(DEBIAN_PACKAGES)) || \
+	  { $(SUDO) dpkg --configure -a && \
+	    $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $(DEBIAN_PACKAGES); }
 
 # --- run ------------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuner's windows took, next to what as many of the baseline's steps would have taken."""
+"""What a tuner's windows took, pauses left out, next to what as many of the baseline's steps would have taken."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,14 +80,15 @@ class Ledger:
         settle_steps = spec.settle_steps
         windows = self._target.windows(spec)
         while True:
-            begin_s = self._target.now_s
+            begin_s, paused_s = self._target.now_s, self._target.paused_s
             window = next(windows, None)
             if window is None:
                 return
             steps = settle_steps + len(window.step_ms)
             settle_steps = 0
             expected_s = steps * self._baseline_ms * 1e-3
-            self.in_all.add(self._target.now_s - begin_s, expected_s)
+            taken_s = self._target.now_s - begin_s - (self._target.paused_s - paused_s)
+            self.in_all.add(taken_s, expected_s)
             if begin_s >= FIRST_MINUTE_S:
-                self.later.add(self._target.now_s - begin_s, expected_s)
+                self.later.add(taken_s, expected_s)
             yield window

@@ -11,9 +11,10 @@ FLAT_GAIN = 0.02
 
 
 class TimedTarget(Target, Protocol):
-    """A target on a clock of its own."""
+    """A target on a clock of its own, of whose time `paused_s` were pauses."""
 
     now_s: float
+    paused_s: float
 
     def clock(self) -> float:
         """Return `now_s`."""

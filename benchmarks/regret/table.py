@@ -219,6 +219,7 @@ class TableTarget:
 
     Attributes:
         now_s: The replayed time, seconds.
+        paused_s: None of it: a table has steps alone.
     """
 
     name = "table"
@@ -231,6 +232,7 @@ class TableTarget:
         self._config = table.baseline
         self._epoch = 0
         self.now_s = 0.0
+        self.paused_s = 0.0
 
     def clock(self) -> float:
         """Return the replayed time in seconds."""

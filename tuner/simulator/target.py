@@ -37,6 +37,7 @@ class SimulatedTarget:
     Attributes:
         applied: Every config asked for, in order.
         now_s: The simulated time, seconds.
+        paused_s: How much of it were pauses, which no config is to blame for.
     """
 
     name = "simulated"
@@ -78,6 +79,7 @@ class SimulatedTarget:
         self._step_ms: dict[tuple[Config, float], float] = {}
         self.applied: list[Config] = []
         self.now_s = 0.0
+        self.paused_s = 0.0
 
     def clock(self) -> float:
         """Return the simulated time in seconds."""
@@ -139,7 +141,9 @@ class SimulatedTarget:
         was_cut = bool(spec.limit_ms and np.median(step_ms[:CUT_STEPS]) > spec.limit_ms)
         measured = step_ms[:CUT_STEPS] if was_cut else step_ms
         has_pause = bool(np.any(draws.has_pause[: len(measured)])) and self._is_pause(float(np.median(measured)))
-        self._pass(measured + np.where(draws.has_pause[: len(measured)], 1e3 * self._noise.pause_s, 0.0))
+        pauses_s = np.where(draws.has_pause[: len(measured)], self._noise.pause_s, 0.0)
+        self._pass(measured + 1e3 * pauses_s)
+        self.paused_s += float(pauses_s.sum())
         reason = VoidReason.PAUSE if has_pause else None
         return Window(spec.epoch, tuple(measured.tolist()), self.job.bytes, self._tensor_set(), reason, was_cut)
 

@@ -13,6 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtune.tuner.sample import MAD_TO_STD
+
 Constant: TypeAlias = float | NDArray[np.float64]
 """One number, or where k sets of constants are asked about at once, an array of shape (k, 1)."""
 LEAST_CALL_S = 1e-7
@@ -21,8 +23,6 @@ RING_WORK_BYTE_S = 1e-9
 """What a byte costs the one rank of a host that a flat ring's way out leads through: sockets and reduction."""
 OUTLIER = 0.1
 """By so much, as ln(time), a call's time may be off before it counts for less."""
-MEDIAN_OF_NORMAL = 0.6745
-"""Of the absolute value of a standard normal number."""
 UNKNOWN_BYTE_STD = 3.0
 """What is known of a link's seconds per byte, as ln, before anything was sent."""
 
@@ -129,7 +129,7 @@ def fitted_call_costs(sizes_bytes: Sequence[int], seconds: Sequence[float]) -> C
         residuals, np.maximum(start, least + 1e-9), bounds=(least, np.inf), loss="cauchy", f_scale=OUTLIER
     )
     call_s, byte_s = np.exp(fit.x)
-    left_over = float(np.median(np.abs(residuals(fit.x)))) / MEDIAN_OF_NORMAL
+    left_over = MAD_TO_STD * float(np.median(np.abs(residuals(fit.x))))
     noise = max(left_over * math.sqrt(len(sizes) / max(len(sizes) - 2, 1)), OUTLIER)
     return CallCosts(float(call_s), float(byte_s), _byte_std(fit.jac, noise))
 

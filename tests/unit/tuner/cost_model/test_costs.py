@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from ringtune.tuner.cost_model import EngineCosts, fitted_costs
-from ringtune.tuner.cost_model.costs import MEDIAN_OF_NORMAL, UNKNOWN_BYTE_STD, fitted_call_costs
+from ringtune.tuner.cost_model.costs import UNKNOWN_BYTE_STD, fitted_call_costs
+from ringtune.tuner.sample import MAD_TO_STD
 
 SIZES = [1 << power for power in range(10, 25, 2)]
 
@@ -59,7 +60,7 @@ def test_they_are_off_by_what_is_said(largest_share: float) -> None:
 
     stds_off = [abs(float(np.log(call.byte_s / byte_s))) / call.byte_std for call in calls]
 
-    assert float(np.median(stds_off)) == pytest.approx(MEDIAN_OF_NORMAL, rel=0.35)
+    assert MAD_TO_STD * float(np.median(stds_off)) == pytest.approx(1.0, rel=0.35)
 
 
 def test_where_latency_hides_the_bytes_nothing_is_known_of_them() -> None:

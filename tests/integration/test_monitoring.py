@@ -40,6 +40,7 @@ MAY_BE_EMPTY = {
     "Speed-up": "there may have been nothing to test",
     "Speed-up with its interval": "likewise",
 }
+MAY_BE_PENDING = {"RingtuneSlowReads": "one read in a hundred may take 20 ms where tests share two cores"}
 ANOTHER_JOB = {"hardware": "c" * 64, "model_fingerprint": "d" * 64, "world_size": "8", "target": "ringtune"}
 METRIC = re.compile(r"\b(ringtune_\w+|up)\b")
 SELECTOR = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"")
@@ -173,11 +174,17 @@ def test_what_may_be_empty_is_there() -> None:
 
 
 def test_no_alert_fires_while_all_is_well(watched: Watched) -> None:
-    """Prometheus has read the rules; nothing is even pending."""
+    """Prometheus has read the rules; nothing is even pending, but what a busy machine is slow at."""
     known = watched.prometheus.query("count(ALERTS) or vector(0)")
 
     assert 1 == len(known)
-    assert {} == watched.prometheus.alerts()
+    assert {} == {name: state for name, state in watched.prometheus.alerts().items() if name not in MAY_BE_PENDING}
+    assert "firing" not in watched.prometheus.alerts().values()
+
+
+def test_what_may_be_pending_is_there() -> None:
+    """No exception is left of an alert that is gone."""
+    assert set(MAY_BE_PENDING) <= set(alert_expressions())
 
 
 def test_promtool_takes_every_query_for_one(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ help: ## list the targets
 # --- set-up ---------------------------------------------------------------------------------------------------------
 
 setup: $(VENV)/.engine ## a local .venv with all that demo and tests need; the engine built
+	@echo "set up in $(VENV): 'source $(VENV)/bin/activate' gives you the ringtune command"
 
 $(VENV)/.created:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed, this is " + sys.version) if sys.version_info < (3, 10) else 0'

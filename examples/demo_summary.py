@@ -60,6 +60,18 @@ def render(outcomes: Sequence[Outcome], console: Console, *, seconds: float) -> 
     console.print(f"{len(outcomes)} jobs in {seconds:.0f} s. For the whole story of a log: ringtune review LOG")
 
 
+def complaint(outcomes: Sequence[Outcome], seconds: float) -> str | None:
+    """Return which tuning runs did not end within their time and what to do about it; None where all did."""
+    unfinished = [f"'{outcome.title}'" for outcome in outcomes if not outcome.is_finished]
+    if not unfinished:
+        return None
+    return (
+        f"{len(unfinished)} of {len(outcomes)} tuning runs did not end within {seconds:.0f} s "
+        f"({', '.join(unfinished)}). Most likely something else keeps this machine busy: "
+        "run the demo again once it is done"
+    )
+
+
 def config_table(run: RunReview) -> Table:
     """Return baseline and chosen config side by side, differences marked."""
     table = Table("knob", "baseline", "chosen", "", box=None, padding=(0, 2, 0, 0))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from demo_summary import Outcome, render
+from demo_summary import Outcome, complaint, render
 
 BASELINE = {"fusion_bytes": 0, "cycle_ms": 20.0, "response_cache": True, "chunk_bytes": "auto"}
 CHOSEN = {**BASELINE, "fusion_bytes": 4 * 1024 * 1024, "cycle_ms": 0.5}
@@ -45,13 +45,18 @@ def ending(verdict: str, *, adopted: bool) -> list[dict[str, Any]]:
     return [common | decided, common | result]
 
 
-def rendered(tmp_path: Path, records: list[dict[str, Any]]) -> str:
-    """Write a log, summarize it, and return what a terminal would show."""
+def outcome(tmp_path: Path, records: list[dict[str, Any]], title: str = "a job") -> Outcome:
+    """Write a log and read it back."""
     log = tmp_path / "tuning.jsonl"
     log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return Outcome.read(title, log, REPORT)
+
+
+def rendered(tmp_path: Path, records: list[dict[str, Any]]) -> str:
+    """Write a log, summarize it, and return what a terminal would show."""
     screen = io.StringIO()
     console = Console(file=screen, width=200)
-    render([Outcome.read("a job", log, REPORT)], console, seconds=99.0)
+    render([outcome(tmp_path, records)], console, seconds=99.0)
     return screen.getvalue()
 
 
@@ -84,6 +89,19 @@ def test_an_unfinished_run_is_said_to_be_unfinished(tmp_path: Path) -> None:
 
     assert "unfinished" in text
     assert "Price" not in text
+
+
+def test_runs_that_did_not_end_are_named_with_what_to_do(tmp_path: Path) -> None:
+    """The demo fails with a reason: how many did not end, which, and in how long."""
+    ended = outcome(tmp_path, [RUN, *ending("keeping default", adopted=False)], "one that ended")
+    cut = outcome(tmp_path, [RUN, sample(BASELINE, 25.0)], "one that was cut")
+
+    assert complaint([ended, ended], 150.0) is None
+    text = complaint([ended, cut], 150.0)
+    assert text is not None
+    for expected in ("1 of 2 tuning runs", "150 s", "'one that was cut'", "run the demo again"):
+        assert expected in text
+    assert "one that ended" not in text
 
 
 def test_a_log_without_a_run_is_an_error(tmp_path: Path) -> None:

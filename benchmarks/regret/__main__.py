@@ -4,12 +4,15 @@
 Start it by `python -m benchmarks.regret`. One sample is ten steps, settling after a switch counts as well. Problems are
 simulated jobs, recorded surfaces of this engine (benchmarks/surfaces), and public measurements of others (--data):
 these within one launch, and again with a launch for each window. A problem counts for search only where random search
-misses the optimum by 2 % in half of its runs; those in which nothing is to be gained, and those whose knobs do nothing,
-have tables of their own, for safety. Where several kinds are run, what counts of them is told together, too.
+misses the optimum by 2 % in half of its runs, which is settled first; those in which nothing is to be gained, and those
+whose knobs do nothing, have tables of their own, for safety. Where several kinds are run, what counts of them is told
+together, too.
 """
 
 import argparse
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -18,6 +21,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from ringtune.errors import ConfigError
 
 from .contest import Contest, KeptOutcomes, Outcome
+from .control import FIRST_SEEDS, MOST_SEEDS, Control, settle
 from .outcomes import Outcomes
 from .plots import write_plots
 from .problems import KINDS, SURFACES, Sources, all_problems
@@ -32,6 +36,13 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=30, help="runs of each rival on each problem")
+    parser.add_argument(
+        "--control-seeds",
+        type=int,
+        default=MOST_SEEDS,
+        help=f"most runs of random search that settle whether a problem counts; {FIRST_SEEDS} are enough where that is"
+        " clear (default: %(default)s; 0: all problems count in which something is to be gained)",
+    )
     parser.add_argument("--budgets", type=int, nargs="+", default=[100, 200, 300, 600], help="steps")
     parser.add_argument("--rivals", nargs="+", choices=RIVALS, help="default: all whose libraries are installed")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
@@ -56,12 +67,14 @@ def main() -> None:
     for note in missing:
         notes.print(note, highlight=False, markup=False)
     names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
-    contest = Contest(sources, names, rivals, budgets, arguments.seeds)
     try:
         kept = None if arguments.keep is None else KeptOutcomes(arguments.keep, sources)
     except ConfigError as error:
         raise SystemExit(str(error)) from error
-    outcomes = Outcomes(_run(contest, arguments.jobs, kept, notes), all_problems(sources))
+    shown = _Shown(arguments.jobs, kept, notes)
+    control = settle(sources, names, arguments.control_seeds, shown.of_control)
+    contest = Contest(sources, names, rivals, budgets, range(arguments.seeds))
+    outcomes = Outcomes(shown.of_rivals(contest, control), all_problems(sources), control)
     render(outcomes, Console(width=None if sys.stdout.isatty() else FILE_WIDTH))
     if arguments.plots is not None:
         write_plots(outcomes, arguments.plots)
@@ -76,20 +89,39 @@ def _problem_names(arguments: argparse.Namespace, sources: Sources) -> tuple[str
     return tuple(names)
 
 
-def _run(contest: Contest, jobs: int, kept: KeptOutcomes | None, console: Console) -> list[Outcome]:
-    """Return all outcomes; show how far the contest is, and its first table now and then."""
-    outcomes: list[Outcome] = []
-    total = len(contest.runs)
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        task = progress.add_task("runs", total=total)
-        for number, found in enumerate(contest.outcomes(jobs, kept), start=1):
+@dataclass(frozen=True)
+class _Shown:
+    """Runs contests and shows how far they are.
+
+    Attributes:
+        jobs: Number of processes.
+        kept: What earlier contests have done; None where nothing is to be kept.
+        console: Where it is shown.
+    """
+
+    jobs: int
+    kept: KeptOutcomes | None
+    console: Console
+
+    def of_control(self, contest: Contest) -> list[Outcome]:
+        """Return all outcomes of a contest that settles what counts."""
+        return [outcome for found in self._runs(contest, "which problems count") for outcome in found]
+
+    def of_rivals(self, contest: Contest, control: Control) -> list[Outcome]:
+        """Return all outcomes; show the first table now and then."""
+        outcomes: list[Outcome] = []
+        total = len(contest.runs)
+        for number, found in enumerate(self._runs(contest, "runs"), start=1):
             outcomes += found
-            progress.advance(task)
             if number % max(total // 10, 1) == 0 and number < total:
-                progress.console.print(f"{number} of {total} runs, those that every rival has done:")
-                render_regret(Outcomes(outcomes, all_problems(contest.sources)), progress.console)
-    return outcomes
+                self.console.print(f"{number} of {total} runs, those that every rival has done:")
+                render_regret(Outcomes(outcomes, all_problems(contest.sources), control), self.console)
+        return outcomes
+
+    def _runs(self, contest: Contest, words: str) -> Iterator[list[Outcome]]:
+        columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.console) as progress:
+            yield from progress.track(contest.outcomes(self.jobs, self.kept), len(contest.runs), description=words)
 
 
 if __name__ == "__main__":

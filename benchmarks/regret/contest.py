@@ -17,9 +17,8 @@ from ringtune.errors import ConfigError
 from .problems import Sources, all_problems
 from .rivals import RIVALS
 
-NOT_COMPARED = frozenset(
-    ("report.py", "plots.py", "__main__.py", "optima.py", "review", "watch.py", "drift.py", "continuous.py")
-)
+TOLD_AFTERWARDS = frozenset(("control.py", "outcomes.py", "report.py", "plots.py", "__main__.py", "optima.py"))
+NOT_COMPARED = TOLD_AFTERWARDS | frozenset(("review", "watch.py", "drift.py", "continuous.py"))
 """Files and folders of the tuner and of this comparison on which no outcome depends."""
 
 
@@ -63,19 +62,19 @@ class Contest:
         problems: Names.
         rivals: Names.
         budgets: Steps.
-        seeds: How many runs of each.
+        seeds: Of the runs of each.
     """
 
     sources: Sources
     problems: tuple[str, ...]
     rivals: tuple[str, ...]
     budgets: tuple[int, ...]
-    seeds: int
+    seeds: range
 
     @property
     def runs(self) -> list[Run]:
         """All of them, seed by seed, so that what is done at any moment compares all rivals."""
-        return [(p, r, seed) for seed in range(self.seeds) for p in self.problems for r in self.rivals]
+        return [(p, r, seed) for seed in self.seeds for p in self.problems for r in self.rivals]
 
     def outcomes(self, jobs: int, kept: "KeptOutcomes | None" = None) -> Iterator[list[Outcome]]:
         """Yield the outcomes of run after run: those that are kept already, then others as they come, which are kept.

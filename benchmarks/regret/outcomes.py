@@ -8,26 +8,24 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from .contest import Outcome
+from .control import Control
 from .problem import Problem
 
 Array = NDArray[np.float64]
 
 OURS = "ringtune"
-CONTROL = "random"
-NEAR = 0.02
-"""Within this of the optimum is as good as it."""
-CONTROL_BUDGET = 200
 CONFIDENCE = 0.95
 
 
 class Outcomes:
-    """Outcomes of those runs that every rival has done, and the problems they are of."""
+    """Outcomes of those runs that every rival has done, the problems they are of, and which of these count."""
 
-    def __init__(self, outcomes: Iterable[Outcome], problems: Mapping[str, Problem]) -> None:
+    def __init__(self, outcomes: Iterable[Outcome], problems: Mapping[str, Problem], control: Control) -> None:
         """Take them in any order; of a contest that goes on, those that can be paired."""
         order = sorted(outcomes, key=lambda o: (o.problem, o.seed, o.budget, o.rival))
         self.all = of_all_rivals(order)
         self._problems = problems
+        self.control = control
         self.rivals = tuple(dict.fromkeys(o.rival for o in self.all))
         self.budgets = tuple(sorted({o.budget for o in self.all}))
         self.problems = tuple(dict.fromkeys(o.problem for o in self.all))
@@ -41,14 +39,13 @@ class Outcomes:
         """Return the problems of a kind."""
         return tuple(name for name in self.problems if self._problems[name].kind == kind)
 
+    def steep(self, kind: str) -> tuple[str, ...]:
+        """Return those of a kind in which there is something to gain."""
+        return tuple(name for name in self.of_kind(kind) if not self._problems[name].is_flat)
+
     def searched(self, kind: str) -> tuple[str, ...]:
         """Return those in which there is something to find, and random search does not find it half of the time."""
-        steep = [name for name in self.of_kind(kind) if not self._problems[name].is_flat]
-        if CONTROL not in self.rivals or CONTROL_BUDGET not in self.budgets:
-            return tuple(steep)
-        return tuple(
-            name for name in steep if np.mean(self.values("regret", CONTROL, CONTROL_BUDGET, [name]) > NEAR) >= 0.5
-        )
+        return tuple(name for name in self.steep(kind) if self.control.counts(name))
 
     @property
     def flat(self) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from ringtune.tuner import Config, Prior, Target
 
 FLAT_GAIN = 0.02
 """Where the best config is less than this faster than the baseline, the right answer is to keep it."""
+NEAR = 0.02
+"""Within this of the optimum is as good as it."""
 
 
 class TimedTarget(Target, Protocol):

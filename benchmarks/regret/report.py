@@ -7,7 +7,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from .outcomes import NEAR, OURS, Outcomes, upper_bound
+from .control import CONTROL, CONTROL_BUDGET
+from .outcomes import OURS, Outcomes, upper_bound
+from .problem import NEAR
 from .problems import KINDS
 
 WORSE, MUCH_WORSE = 0.01, 0.05
@@ -33,10 +35,14 @@ def render(outcomes: Outcomes, console: Console) -> None:
             continue
         searched = outcomes.searched(kind)
         console.print(f"{HEADINGS[kind]}: {len(searched)} of {len(outcomes.of_kind(kind))} count for search")
+        if settled := [name for name in outcomes.steep(kind) if name in outcomes.control.misses]:
+            console.print(control_table(outcomes, settled))
         if searched:
             console.print(regret_table(outcomes, searched))
-            console.print(problem_table(outcomes, searched))
+            console.print(problem_table(outcomes, searched, "Mean regret by problem"))
             _print_paired(outcomes, searched, console)
+        if others := [name for name in outcomes.steep(kind) if name not in searched]:
+            console.print(problem_table(outcomes, others, "Mean regret where random search finds what is to be gained"))
     _print_pooled(outcomes, console)
     if outcomes.flat:
         console.print(safety_table(outcomes, outcomes.flat, "Picks where nothing is to be gained"))
@@ -69,6 +75,20 @@ def _print_paired(outcomes: Outcomes, problems: Sequence[str], console: Console)
         console.print(paired_table(outcomes, problems))
 
 
+def control_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
+    """Return how often random search misses the optimum of problems in which there is something to gain."""
+    title = f"Where {CONTROL} search misses the optimum by {100 * NEAR:g} % at {CONTROL_BUDGET} steps"
+    table = Table(title=title, title_justify="left")
+    table.add_column("problem")
+    for heading in ("misses", "runs", "counts"):
+        table.add_column(heading, justify="right")
+    control = outcomes.control
+    for name in sorted(problems, key=control.share, reverse=True):
+        runs, counts = len(control.misses[name]), "yes" if control.counts(name) else "no"
+        table.add_row(name, f"{100 * control.share(name):.0f} %", str(runs), counts)
+    return table
+
+
 def regret_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
     """Return mean regret and the share of runs near the optimum, by rival and budget."""
     quiet = outcomes.quiet(problems, QUIET_NOISE)
@@ -89,9 +109,9 @@ def regret_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
     return table
 
 
-def problem_table(outcomes: Outcomes, problems: Sequence[str]) -> Table:
+def problem_table(outcomes: Outcomes, problems: Sequence[str], title: str) -> Table:
     """Return mean regret by problem and rival, one number per budget."""
-    table = Table(title="Mean regret by problem, at each budget, in %", title_justify="left")
+    table = Table(title=f"{title}, at each budget, in %", title_justify="left")
     table.add_column("problem")
     for rival in outcomes.rivals:
         table.add_column(rival, justify="right")

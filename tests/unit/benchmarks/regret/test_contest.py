@@ -13,7 +13,7 @@ from ringtune import tuner
 from ringtune.errors import ConfigError
 from tests.unit.benchmarks.regret.test_recorded import surface
 
-CONTEST = Contest(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), 2)
+CONTEST = Contest(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), range(2))
 
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:

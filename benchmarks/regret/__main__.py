@@ -21,7 +21,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from ringtune.errors import ConfigError
 
 from .contest import Contest, KeptOutcomes, Outcome
-from .control import FIRST_SEEDS, MOST_SEEDS, Control, settle
+from .control import ROUNDS, Control, settle
 from .outcomes import Outcomes
 from .plots import write_plots
 from .problems import KINDS, SURFACES, Sources, all_problems
@@ -39,8 +39,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--control-seeds",
         type=int,
-        default=MOST_SEEDS,
-        help=f"most runs of random search that settle whether a problem counts; {FIRST_SEEDS} are enough where that is"
+        default=ROUNDS[-1],
+        help=f"most runs of random search that settle whether a problem counts; {ROUNDS[0]} are enough where that is"
         " clear (default: %(default)s; 0: all problems count in which something is to be gained)",
     )
     parser.add_argument("--budgets", type=int, nargs="+", default=[100, 200, 300, 600], help="steps")

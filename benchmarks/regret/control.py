@@ -8,6 +8,7 @@ problems count.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,9 +18,8 @@ from .problems import Sources, all_problems
 
 CONTROL = "random"
 CONTROL_BUDGET = 200
-FIRST_SEEDS = 30
-"""Enough, unless the share that they give is close to one half."""
-MOST_SEEDS = 200
+ROUNDS = (30, 200, 1000)
+"""Runs after which a problem is settled, unless the share that they give is close to one half."""
 CLOSE = 3.0
 """Standard errors."""
 
@@ -71,7 +71,8 @@ def settle(sources: Sources, problems: Sequence[str], most_seeds: int, show: Sho
     known = all_problems(sources)
     asked = tuple(name for name in problems if not known[name].is_flat)
     outcomes: list[Outcome] = []
-    for seeds in (range(min(FIRST_SEEDS, most_seeds)), range(FIRST_SEEDS, most_seeds)):
+    for first, last in pairwise((0, *ROUNDS)):
+        seeds = range(first, min(last, most_seeds))
         if asked and seeds:
             outcomes += show(Contest(sources, asked, (CONTROL,), (CONTROL_BUDGET,), seeds))
             control = Control.of(outcomes)

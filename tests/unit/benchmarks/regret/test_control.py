@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.regret.contest import Contest, Outcome
-from benchmarks.regret.control import CONTROL, CONTROL_BUDGET, FIRST_SEEDS, Control, settle
+from benchmarks.regret.control import CONTROL, CONTROL_BUDGET, ROUNDS, Control, settle
 from benchmarks.regret.outcomes import Outcomes
 from benchmarks.regret.problem import NEAR
 from benchmarks.regret.problems import Sources, problems_of
@@ -42,14 +42,14 @@ def test_where_it_is_clear_few_runs_settle_it_where_it_is_close_many_do() -> Non
     """And where nothing is to be gained, none: no run is done twice."""
     runs = Runs(hit_every=2)
 
-    control = settle(Sources(), (CLEAR, CLOSE, FLAT), 200, runs)
+    control = settle(Sources(), (CLEAR, CLOSE, FLAT), ROUNDS[-1], runs)
 
-    assert [(CLEAR, CLOSE), (CLOSE,)] == [contest.problems for contest in runs.asked]
-    assert [range(FIRST_SEEDS), range(FIRST_SEEDS, 200)] == [contest.seeds for contest in runs.asked]
-    assert {CLEAR: 30, CLOSE: 200} == {name: len(misses) for name, misses in control.misses.items()}
+    assert [(CLEAR, CLOSE), (CLOSE,), (CLOSE,)] == [contest.problems for contest in runs.asked]
+    assert [range(30), range(30, 200), range(200, 1000)] == [contest.seeds for contest in runs.asked]
+    assert {CLEAR: 30, CLOSE: 1000} == {name: len(misses) for name, misses in control.misses.items()}
 
 
-@pytest.mark.parametrize(("most_seeds", "seeds"), [(0, []), (5, [range(5)]), (30, [range(30)])])
+@pytest.mark.parametrize(("most_seeds", "seeds"), [(0, []), (5, [range(5)]), (40, [range(30), range(30, 40)])])
 def test_no_more_runs_are_done_than_were_asked_for(most_seeds: int, seeds: list[range]) -> None:
     """However close it is."""
     runs = Runs(hit_every=2)
@@ -65,6 +65,15 @@ def test_a_problem_counts_for_search_where_random_search_fails_half_of_the_time(
 ) -> None:
     """Half is enough."""
     assert counts == Control({CLOSE: list(misses)}).counts(CLOSE)
+
+
+def test_what_two_hundred_runs_say_clearly_takes_no_more() -> None:
+    """Two of three miss: of thirty runs that is close to one half, of two hundred it is not."""
+    runs = Runs(hit_every=3)
+
+    settle(Sources(), (CLOSE,), ROUNDS[-1], runs)
+
+    assert [range(30), range(30, 200)] == [contest.seeds for contest in runs.asked]
 
 
 def test_a_run_as_near_as_two_percent_has_not_missed() -> None:

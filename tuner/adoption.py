@@ -9,10 +9,11 @@ import numpy as np
 
 from .budget import adoption_steps, pairs_needed
 from .config import Config
+from .designers.base import Prediction
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS, Order
 from .pair_noise import MIN_PAIRS
-from .paired_test import LAST_ERROR, Interval, Pair, PairedTest
+from .paired_test import Interval, Pair, PairedTest
 from .phases import RunState
 from .sample import Phase, Sample
 from .scatter import Scatter
@@ -85,14 +86,27 @@ class _Challenger:
 
 
 def _challenger(state: RunState, guard: GuardedDesigner) -> _Challenger | None:
-    """Return the best config by the designer's posterior mean; None where it is not expected to gain enough."""
+    """Return the best config by what the designer believes; None where it is not expected to gain enough."""
     measured = state.book.measured()
     state.meter.switch(state.interim)
     prediction = guard.predict(state.book.trials(), measured)
-    best = int(np.argmin(prediction.mean_log_step_ms))
+    best = _best(prediction, measured, state.adopted_before)
     baseline_mean = prediction.mean_log_step_ms[measured.index(state.baseline)]
     gain = float(baseline_mean - prediction.mean_log_step_ms[best])
     return None if math.expm1(gain) < MIN_EXPECTED_GAIN else _Challenger(measured[best], gain)
+
+
+def _best(prediction: Prediction, measured: Sequence[Config], adopted_before: Config | None) -> int:
+    """Return which config has the best posterior mean, or that which was adopted before where none is surely better.
+
+    That one has won a search and a test already, and takes fewer pairs to be shown again.
+    """
+    means, stds = prediction.mean_log_step_ms, prediction.std
+    best = int(np.argmin(means))
+    if adopted_before not in measured:
+        return best
+    before = measured.index(adopted_before)
+    return before if means[before] - means[best] <= math.hypot(stds[before], stds[best]) else best
 
 
 def _is_worth_confirming(state: RunState, challenger: _Challenger) -> bool:
@@ -101,9 +115,10 @@ def _is_worth_confirming(state: RunState, challenger: _Challenger) -> bool:
     That is room for as many pairs as should show the gain, and for one more than the fewest if that is not enough:
     less is asked of three pairs than of two. What is kept for a void window is no room.
     """
-    if len(state.book.times_of(challenger.config)) > 1 or state.steps_left - state.window_steps < state.reserved_steps:
+    is_sure = challenger.config == state.adopted_before or len(state.book.times_of(challenger.config)) > 1
+    if is_sure or state.steps_left - state.window_steps < state.reserved_steps:
         return False
-    plan = state.adoption_plan(challenger.gain, spent_before=state.window_steps)
+    plan = state.adoption_plan(challenger.config, challenger.gain, spent_before=state.window_steps)
     return plan.pairs >= min(pairs_needed(challenger.gain, plan.noise), MIN_PAIRS + 1)
 
 
@@ -119,10 +134,10 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
         TargetClosed: If the job is over.
         TensorSetChanged: If its gradients have changed.
     """
-    total, plan = state.settings.adoption_pairs, state.adoption_plan(gain)
+    total, plan = state.settings.adoption_pairs, state.adoption_plan(challenger, gain)
     steps = plan.window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    test, scatter = PairedTest(plan.noise), Scatter.of(state.book.trials())
+    test, scatter = PairedTest(plan.noise, errors=plan.errors), Scatter.of(state.book.trials())
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, Sample] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
@@ -171,7 +186,8 @@ def _mended(
     if len(test.pairs) >= MIN_PAIRS or len(samples) != len(earlier):
         return test.pairs
     (challenger,) = (config for config in samples if config != baseline)
-    mended = PairedTest(test.expected, [*test.pairs, Pair.of(samples[baseline], samples[challenger], scatter)])
+    mending = Pair.of(samples[baseline], samples[challenger], scatter)
+    mended = PairedTest(test.expected, [*test.pairs, mending], test.errors)
     return mended.pairs if mended.is_plain else test.pairs
 
 
@@ -182,7 +198,9 @@ def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
     speedup = _percent(interval.speedup)
     if test.is_shown:
         if interval.low <= 0:
-            bounds += f", above zero at one-sided {100 * LAST_ERROR:g} %"
+            bounds += f", above zero at one-sided {100 * test.errors.of(len(pairs)):g} %"
+        if challenger == state.adopted_before:
+            bounds += "; an earlier run of the same job has adopted it, too"
         return Decision(challenger, True, f"adopted: {speedup} faster ({bounds})", interval, pairs)
     verdict = (
         f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster ({speedup}, {bounds})"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .belief import Belief
 from .config import Config
-from .designers.base import Designer, JointDesigner, Prediction, Suggestion
+from .designers.base import Designer, ExperiencedDesigner, JointDesigner, Prediction, Suggestion
 from .sample import Trial
 from .space import SearchSpace, SpaceError
 
@@ -105,6 +105,23 @@ class GuardedDesigner:
             outlook = Outlook(float(means[best] - means[-1]), float(prediction.std[-1]))
             belief = Belief(means, covariance)
         return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, outlook, belief)
+
+    def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
+        """Tell the designer all trials and return what an earlier run has adopted; None where it does not say.
+
+        Raises:
+            DesignerFailed: If it raises, returns nonsense or does not return in time.
+        """
+        designer = self._designer
+        if not isinstance(designer, ExperiencedDesigner):
+            return None
+
+        def think() -> Config | None:
+            designer.update(trials)
+            return designer.adopted_before
+
+        adopted = self._call(think)
+        return adopted if adopted is not None and self._space.contains(adopted) else None
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
         """Tell the designer all trials and return its finite prediction for `configs`.

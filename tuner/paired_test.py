@@ -30,14 +30,36 @@ from .student_t import student_t_quantile
 
 CONFIDENCE = 0.95
 """Of the two-sided interval that is reported."""
-LAST_ERROR, FEWEST_ERROR, EARLY_ERROR = 0.05, 0.025, 0.001
-"""Of challengers that gain nothing, what share the last look adopts; that if there are but MIN_PAIRS; a look before it.
+EARLY_ERROR = 0.001
+"""Of challengers that gain nothing, what share a look before the last one adopts."""
+
+
+class Errors(NamedTuple):
+    """Of challengers that gain nothing, what share a test adopts.
+
+    Attributes:
+        last: With its last look.
+        fewest: If there are but MIN_PAIRS by then.
+    """
+
+    last: float
+    fewest: float
+
+    def of(self, pairs: int) -> float:
+        """Return that of a test that ends with so many pairs."""
+        return self.last if pairs > MIN_PAIRS else self.fewest
+
+
+FIRST_TEST = Errors(0.05, 0.025)
+"""Of what was not tested before.
 
 One-sided, so that the lower bound of the interval that is reported may be a little below zero where the challenger is
 adopted. A challenger that gains nothing costs nothing, one that gains and is not adopted costs its gain, and of those
 that lose far fewer pass. So few pairs rest mostly on what was known of the noise before them: where that was too
 little, their errors double.
 """
+LATER_TEST = Errors(0.2, 0.1)
+"""Of what an earlier run of the same question has adopted: of challengers that gain nothing both tests adopt 1 %."""
 FUTILITY_PAIRS = 4
 """From so many pairs on, the test ends when even the upper bound is below zero."""
 
@@ -83,10 +105,12 @@ class PairedTest:
     Attributes:
         expected: What the samples before the test say of phi.
         pairs: Those measured.
+        errors: How often it may err.
     """
 
     expected: PairNoise
     pairs: list[Pair] = field(default_factory=list)
+    errors: Errors = FIRST_TEST
 
     @property
     def interval(self) -> Interval:
@@ -96,7 +120,7 @@ class PairedTest:
     @property
     def is_shown(self) -> bool:
         """Whether the challenger is faster, at the last look's error rate; needs MIN_PAIRS pairs."""
-        return self._is_faster(LAST_ERROR if len(self.pairs) > MIN_PAIRS else FEWEST_ERROR)
+        return self._is_faster(self.errors.of(len(self.pairs)))
 
     @property
     def is_plain(self) -> bool:

@@ -13,20 +13,12 @@ from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
 from .pair_noise import usual_window_variance
-from .sample import Phase, Sample, StepTimes, Trial
+from .paired_test import FIRST_TEST, LATER_TEST, Errors
+from .sample import Phase, Sample, Trial
 from .settings import RunSettings
 from .stopping import Patience
-from .student_t import student_t_quantile
 from .trials import BASELINE_ID, TrialBook
 
-WARMUP_WINDOW_MS = 100.0
-"""A warmup window lasts at least this, or MAX_WARMUP_WINDOW_STEPS."""
-MAX_WARMUP_WINDOW_STEPS = 100
-STABLE_WINDOWS = 5
-"""Stable means: no significant slope over this many windows."""
-MAX_WARMUP_WINDOWS = 30
-NEGLIGIBLE_DRIFT = 0.01
-"""A drift below this over the windows looked at is stable, however significant."""
 BASELINE_SAMPLES = 3
 UNINFORMED_BASELINE_SAMPLES = 2
 """Where steps are counted and the designer does not know what to expect: there one more config does more for the job.
@@ -62,6 +54,7 @@ class RunState:
         account: What all searches of the job cost.
         steps: Steps per window.
         expected_gain: By how much the incumbent's steps are expected to be shorter than the baseline's, as ln.
+        adopted_before: What an earlier run of the same question has adopted after a test; None where there is none.
         unknown_std: What a suggestion that is not informed may be off by, as ln(step time); None for one that is.
     """
 
@@ -75,6 +68,7 @@ class RunState:
     account: ExplorationAccount
     steps: int = MIN_STEPS
     expected_gain: float = 0.0
+    adopted_before: Config | None = None
     unknown_std: float | None = None
 
     @property
@@ -142,10 +136,22 @@ class RunState:
         limit, window_steps = self.settings.max_steps, min(SHORT_WINDOW_STEPS, self.pair_window_steps)
         return 0.0 if limit is None else reserved_steps(limit, window_steps, self.settings.adoption_pairs)
 
-    def adoption_plan(self, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
-        """Return how the adoption test of a gain, as ln(baseline / challenger), should use the steps left."""
-        left = self.steps_left - spent_before
-        return best_plan(self.book.trials(), gain, self.pair_window_steps, left, self.settings.adoption_pairs)
+    def adoption_plan(self, challenger: Config, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
+        """Return how the adoption test of a challenger should use the steps left.
+
+        Args:
+            challenger: What is to be tested.
+            gain: Expected of it, as ln(baseline / challenger).
+            spent_before: Steps that something else takes first.
+        """
+        left, errors = self.steps_left - spent_before, self.errors_of(challenger)
+        return best_plan(
+            self.book.trials(), gain, self.pair_window_steps, left, self.settings.adoption_pairs, errors=errors
+        )
+
+    def errors_of(self, challenger: Config) -> Errors:
+        """Return how often a challenger's test may err."""
+        return LATER_TEST if challenger == self.adopted_before else FIRST_TEST
 
     @property
     def baseline_ms(self) -> float:
@@ -165,22 +171,6 @@ class RunState:
     def _median_ms(self, config: Config) -> float:
         times = self.book.times_of(config)
         return median(x.median for x in times) if times else 0.0
-
-
-def warm_up(state: RunState) -> None:
-    """Run the baseline until its step times are stable, or for as many steps as the user asked.
-
-    Raises:
-        Inconclusive: If no window was valid.
-        TargetClosed: If the job is over.
-    """
-    state.journal.enter(Phase.WARMUP, config=state.baseline)
-    wanted = state.settings.warmup_steps
-    samples = _settle(state) if wanted is None else _run_in(state, wanted)
-    times = _valid_times(samples)
-    if wanted is None and not times:
-        raise Inconclusive(f"none of {len(samples)} windows was valid while warming up: {_reason(samples[-1])}")
-    state.steps = steps_for(times[-STABLE_WINDOWS:], state.settings.steps_per_sample)
 
 
 def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
@@ -203,7 +193,8 @@ def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
         state.steps = steps_for(state.book.times_of(state.baseline), settings.steps_per_sample)
         state.journal.advance()
     if not state.book.times_of(state.baseline):
-        raise Inconclusive(f"no window of the baseline was valid: {_reason(sample)}")
+        raise Inconclusive(f"no window of the baseline was valid: {reason_of(sample)}")
+    state.adopted_before = guard.adopted_before(state.book.trials())
 
 
 def measure_in_force(state: RunState, config: Config) -> None:
@@ -219,7 +210,7 @@ def measure_in_force(state: RunState, config: Config) -> None:
         state.book.add(sample)
         state.steps = steps_for(state.book.times_of(config), state.settings.steps_per_sample)
     if not state.book.times_of(config):
-        raise Inconclusive(f"no window of what is in force was valid: {_reason(sample)}")
+        raise Inconclusive(f"no window of what is in force was valid: {reason_of(sample)}")
 
 
 def search(state: RunState, guard: GuardedDesigner) -> None:
@@ -249,26 +240,6 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
             break
         _try(state, advice, guard.name)
         state.journal.advance()
-
-
-def is_stable(medians: Sequence[float]) -> bool:
-    """Tell whether the last windows' medians have no significant, or only a negligible, slope.
-
-    Args:
-        medians: Median step times of the windows so far, above zero.
-    """
-    if len(medians) < STABLE_WINDOWS:
-        return False
-    y = [math.log(x) for x in medians[-STABLE_WINDOWS:]]
-    x_mean, y_mean = (STABLE_WINDOWS - 1) / 2, fmean(y)
-    spread = sum((x - x_mean) ** 2 for x in range(STABLE_WINDOWS))
-    slope = sum((x - x_mean) * (value - y_mean) for x, value in enumerate(y)) / spread
-    if abs(slope) * (STABLE_WINDOWS - 1) < NEGLIGIBLE_DRIFT:
-        return True
-    residual = sum((value - y_mean - slope * (x - x_mean)) ** 2 for x, value in enumerate(y))
-    freedom = STABLE_WINDOWS - 2
-    error = math.sqrt(residual / freedom / spread)
-    return abs(slope) < student_t_quantile(freedom, 0.975) * error
 
 
 def _searched_samples(trials: Sequence[Trial]) -> int:
@@ -313,36 +284,10 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     belief = advice.belief if advice.suggestion.is_informed else advice.belief.less_sure(OVERCONFIDENCE)
     noise_variance = usual_window_variance(state.book.trials(), state.search_steps)
     kept, later = belief.gains_if_kept(noise_variance), belief.gains_after(noise_variance)
-    plan = state.adoption_plan(belief.gain().mean)
-    shorter = state.adoption_plan(fmean(gain.mean for gain in later), state.search_steps + SETTLE_STEPS)
+    plan = state.adoption_plan(advice.incumbent, belief.gain().mean)
+    expected_later = fmean(gain.mean for gain in later)
+    shorter = state.adoption_plan(advice.incumbent, expected_later, state.search_steps + SETTLE_STEPS)
     return fmean(map(shorter.value, later)) >= fmean(map(plan.value, kept))
-
-
-def _settle(state: RunState) -> list[Sample]:
-    """Take windows until their step times are stable, or there were enough."""
-    samples: list[Sample] = []
-    while len(samples) < MAX_WARMUP_WINDOWS:
-        samples.append(_warmup_window(state, _warmup_window_steps(_valid_times(samples))))
-        if is_stable([times.median for times in _valid_times(samples)]):
-            break
-    return samples
-
-
-def _run_in(state: RunState, wanted: int) -> list[Sample]:
-    """Take windows of so many steps in all."""
-    sizes = [MAX_WARMUP_WINDOW_STEPS] * (wanted // MAX_WARMUP_WINDOW_STEPS)
-    rest = wanted % MAX_WARMUP_WINDOW_STEPS
-    return [_warmup_window(state, steps) for steps in (*sizes, rest) if steps]
-
-
-def _warmup_window(state: RunState, steps: int) -> Sample:
-    sample = state.meter.measure(Order(state.baseline, BASELINE_ID, Phase.WARMUP, steps), repeats=0)
-    state.journal.advance()
-    return sample
-
-
-def _valid_times(samples: Sequence[Sample]) -> list[StepTimes]:
-    return [sample.step_times for sample in samples if sample.valid]
 
 
 def _think(state: RunState, guard: GuardedDesigner) -> Advice:
@@ -385,11 +330,6 @@ def _sample_baseline(state: RunState) -> Sample:
     return sample
 
 
-def _warmup_window_steps(times: Sequence[StepTimes]) -> int:
-    if not times:
-        return MIN_STEPS
-    return min(max(math.ceil(WARMUP_WINDOW_MS / times[-1].median), MIN_STEPS), MAX_WARMUP_WINDOW_STEPS)
-
-
-def _reason(sample: Sample) -> str:
+def reason_of(sample: Sample) -> str:
+    """Say why a window is void."""
     return "unknown" if sample.reason is None else sample.reason.value

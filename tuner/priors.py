@@ -58,7 +58,11 @@ class Experience(Prior, Protocol):
 
     @property
     def configs(self) -> tuple[Config, ...]:
-        """What was measured, legal configs all of them."""
+        """What was measured, the baseline first if it is legal; legal configs all of them."""
+
+    @property
+    def adopted(self) -> Config | None:
+        """What was adopted after a test against the baseline, where the same was asked; None where nothing was."""
 
     def best_config(self) -> Config:
         """Return the measured config that is expected to be the fastest."""

@@ -18,13 +18,14 @@ from .guard import DesignerFailed, GuardedDesigner
 from .journal import Clock, Journal
 from .log import TuningLog
 from .measuring import Meter, TensorSetChanged
-from .phases import Inconclusive, RunState, measure_baseline, measure_in_force, search, warm_up
+from .phases import Inconclusive, RunState, measure_baseline, measure_in_force, search
 from .reporting import Observer, Reporter, Result
 from .sample import Phase, Trial
 from .settings import RunSettings
 from .space import SearchSpace, SpaceError
 from .targets import Target, TargetClosed
 from .trials import TrialBook
+from .warmup import warm_up
 from .watch import Change, Watch
 
 

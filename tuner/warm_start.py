@@ -20,6 +20,9 @@ MIN_CONFIGS = 4
 """An earlier study with fewer configs that are legal now says nothing about the others."""
 MOST_STUDIES = 2
 """Each is a fit more at every update."""
+ENGINE = ("target", "surface_version")
+JOB = ("model", "hardware", "layout")
+"""Of a key, what the same configs mean the same for; and what decides how fast they are."""
 SAME_MODEL, SAME_HARDWARE, SAME_LAYOUT = 4, 2, 1
 """What makes a study relevant: what it ran counts more than where."""
 
@@ -32,7 +35,14 @@ class EarlierStudy:
 
     name = "earlier_study"
 
-    def __init__(self, space: SearchSpace, trials: Sequence[Trial], seed: int, models: Sequence[Prior] = ()) -> None:
+    def __init__(
+        self,
+        space: SearchSpace,
+        trials: Sequence[Trial],
+        seed: int,
+        models: Sequence[Prior] = (),
+        adopted: Config | None = None,
+    ) -> None:
         """Take the trials of the study, whose configs are legal in `space`; they are fitted at the first question.
 
         Args:
@@ -40,9 +50,11 @@ class EarlierStudy:
             trials: Of the study, the baseline first.
             seed: Decides the fit.
             models: What was known of the study's job beforehand; used, as in any search, while its samples agree.
+            adopted: Which of their configs the study has adopted, if it asked the same question.
         """
         self._designer = GaussianProcessDesigner(space, seed, models)
         self._trials = tuple(trials)
+        self.adopted = adopted
         self._is_fitted = False
 
     @property
@@ -59,7 +71,9 @@ class EarlierStudy:
         return self._designer.predict(configs).mean_log_step_ms
 
     def best_config(self) -> Config:
-        """Return the measured config with the best posterior mean."""
+        """Return what the study has adopted after its test, else the measured config with the best posterior mean."""
+        if self.adopted is not None:
+            return self.adopted
         return self.configs[int(np.argmin(self.log_step_ms(self.configs, ())))]
 
 
@@ -77,11 +91,12 @@ def earlier_studies(
     """
     numbered = ((_relevance(run, key), number, run) for number, run in enumerate(runs))
     ranked = sorted(numbered, key=lambda item: item[:2], reverse=True)
-    studies = (
-        (_trials(run, space), models if _is_same_job(run, key) else ()) for relevance, _, run in ranked if relevance
+    studies = ((_trials(run, space), run) for relevance, _, run in ranked if relevance)
+    usable = [(trials, run) for trials, run in studies if len(trials) >= MIN_CONFIGS]
+    return tuple(
+        EarlierStudy(space, trials, seed, models if _is_same_job(run, key) else (), _adopted(run, key, trials))
+        for trials, run in usable[:MOST_STUDIES]
     )
-    usable = [(trials, known) for trials, known in studies if len(trials) >= MIN_CONFIGS]
-    return tuple(EarlierStudy(space, trials, seed, known) for trials, known in usable[:MOST_STUDIES])
 
 
 def _is_same_job(run: RunLog, key: Mapping[str, Any]) -> bool:
@@ -89,14 +104,23 @@ def _is_same_job(run: RunLog, key: Mapping[str, Any]) -> bool:
     return run.run is not None and all(run.run.key.get(name) == key.get(name) for name in ("model", "layout"))
 
 
+def _adopted(run: RunLog, key: Mapping[str, Any], trials: Sequence[Trial]) -> Config | None:
+    """Return which config of a run's trials it has adopted; None where it kept its baseline, or asked another key."""
+    if run.run is None or run.result is None or not run.result.adopted:
+        return None
+    adopted = Config(run.result.config)
+    is_same_question = all(run.run.key.get(name) == key.get(name) for name in (*ENGINE, *JOB))
+    return adopted if is_same_question and adopted in (trial.config for trial in trials) else None
+
+
 def _relevance(run: RunLog, key: Mapping[str, Any]) -> int:
     """Return how much a run says about a key; 0 where it says nothing."""
     if run.run is None:
         return 0
     earlier = run.run.key
-    if any(earlier.get(name) != key.get(name) for name in ("target", "surface_version")):
+    if any(earlier.get(name) != key.get(name) for name in ENGINE):
         return 0
-    is_same = {name: earlier.get(name) == key.get(name) for name in ("model", "hardware", "layout")}
+    is_same = {name: earlier.get(name) == key.get(name) for name in JOB}
     if not (is_same["model"] or is_same["hardware"]):
         return 0
     return SAME_MODEL * is_same["model"] + SAME_HARDWARE * is_same["hardware"] + SAME_LAYOUT * is_same["layout"]

@@ -3,19 +3,28 @@
 
 from collections.abc import Sequence
 
-from ringtune.tuner import Config, Designer, Trial
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner import Config, Trial
 from ringtune.tuner.designers.base import Prediction, Suggestion
+from ringtune.tuner.designers.gp import GaussianProcessDesigner
+
+Array = NDArray[np.float64]
+Asked = tuple[tuple[Trial, ...], tuple[Config, ...]]
+"""All trials, and configs."""
 
 
 class RecallingDesigner:
     """Answers as another designer does, whose answers depend on the trials alone."""
 
-    def __init__(self, designer: Designer) -> None:
+    def __init__(self, designer: GaussianProcessDesigner) -> None:
         """Ask `designer` whatever was not asked before."""
         self._designer = designer
         self._trials: tuple[Trial, ...] = ()
         self._suggestions: dict[tuple[Trial, ...], Suggestion] = {}
-        self._predictions: dict[tuple[tuple[Trial, ...], tuple[Config, ...]], Prediction] = {}
+        self._predictions: dict[Asked, Prediction] = {}
+        self._covariances: dict[Asked, Array] = {}
 
     @property
     def name(self) -> str:
@@ -25,6 +34,12 @@ class RecallingDesigner:
     def update(self, trials: Sequence[Trial]) -> None:
         """Take in all trials so far; the designer hears of them once it has to answer."""
         self._trials = tuple(trials)
+
+    @property
+    def adopted_before(self) -> Config | None:
+        """What the designer says that an earlier run has adopted."""
+        self._designer.update(self._trials)
+        return self._designer.adopted_before
 
     def suggest(self) -> Suggestion:
         """Return the config to try next."""
@@ -40,3 +55,11 @@ class RecallingDesigner:
             self._designer.update(self._trials)
             self._predictions[asked] = self._designer.predict(configs)
         return self._predictions[asked]
+
+    def covariance(self, configs: Sequence[Config]) -> Array:
+        """Return how what the trials say about `configs` hangs together."""
+        asked = self._trials, tuple(configs)
+        if asked not in self._covariances:
+            self._designer.update(self._trials)
+            self._covariances[asked] = self._designer.covariance(configs)
+        return self._covariances[asked]

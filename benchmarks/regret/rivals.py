@@ -22,6 +22,7 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
+from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.measuring import SETTLE_STEPS, Meter, Order
 from ringtune.tuner.testing import coarse_grid
 from ringtune.tuner.trials import BASELINE_ID, TrialBook
@@ -56,13 +57,13 @@ Rival = Callable[[Problem, Sequence[int], int], Picks]
 """Picks for a problem, at each budget, from a seed."""
 
 
-def policy(designer: str, priors_of: PriorsOf) -> Rival:
+def policy(priors_of: PriorsOf) -> Rival:
     """Return the whole policy: baseline, search, adoption test, within the budget."""
 
     def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
         picks = {}
         space, priors = problem.target(seed).space(), priors_of(problem, seed)
-        chosen = RecallingDesigner(make_designer(designer, space, seed, priors))
+        chosen = RecallingDesigner(GaussianProcessDesigner(space, seed, priors))
         for budget in budgets:
             target = Ledger(problem.target(seed), problem.baseline_ms)
             settings = RunSettings(
@@ -129,12 +130,12 @@ def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
 
 
 RIVALS: Mapping[str, Rival] = {
-    "ringtune": policy("gp", cost_model),
-    "ringtune, warm": policy("gp", earlier_job),
-    "ringtune, no prior": policy("gp", nothing),
-    "ringtune, no noise": without_noise(policy("gp", cost_model)),
-    "ringtune, warm, no noise": without_noise(policy("gp", earlier_job)),
-    "ringtune, false prior": policy("gp", falsehoods),
+    "ringtune": policy(cost_model),
+    "ringtune, warm": policy(earlier_job),
+    "ringtune, no prior": policy(nothing),
+    "ringtune, no noise": without_noise(policy(cost_model)),
+    "ringtune, warm, no noise": without_noise(policy(earlier_job)),
+    "ringtune, false prior": policy(falsehoods),
     "gp, untested": searcher("gp", cost_model),
     "skopt": searcher("skopt"),
     "skopt gp_hedge": searcher("skopt_hedge"),

@@ -80,6 +80,15 @@ class JointDesigner(Designer, Protocol):
         """
 
 
+@runtime_checkable
+class ExperiencedDesigner(Designer, Protocol):
+    """A designer that knows what an earlier run of the same question has adopted."""
+
+    @property
+    def adopted_before(self) -> Config | None:
+        """What was adopted after a test against the same baseline; None where nothing was."""
+
+
 DesignerFactory: TypeAlias = Callable[[SearchSpace, int, Sequence[Prior]], Designer]
 """Builds a designer for a search space; the seed decides every random choice, the priors what is known beforehand."""
 

@@ -84,6 +84,17 @@ class GaussianProcessDesigner:
         """The prior in use, or None where the samples speak against all."""
         return self._prior
 
+    @property
+    def adopted_before(self) -> Config | None:
+        """What the earlier study among the priors has adopted, if it was tested against the baseline of now."""
+        experience, baseline = self._experience, next((trial.config for trial in self._trials), None)
+        is_same = experience is not None and baseline is not None and experience.configs[0] == baseline
+        return experience.adopted if experience is not None and is_same else None
+
+    @property
+    def _experience(self) -> Experience | None:
+        return next((prior for prior in self._priors if isinstance(prior, Experience)), None)
+
     def update(self, trials: Sequence[Trial]) -> None:
         """Fit the process to all valid samples of all trials."""
         # scipy takes half a second to import: only when a designer works, in its own thread.
@@ -134,7 +145,7 @@ class GaussianProcessDesigner:
 
     def _opening(self, tried: set[Config]) -> Config | None:
         """Return what comes before the model may choose; None where that is over."""
-        experience = next((prior for prior in self._priors if isinstance(prior, Experience)), None)
+        experience = self._experience
         known: set[Config] = set()
         if experience is not None:
             remembered = experience.best_config()

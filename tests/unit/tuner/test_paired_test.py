@@ -19,7 +19,7 @@ from ringtune.tuner.pair_noise import (
     expected_pair_noise,
     window_variance,
 )
-from ringtune.tuner.paired_test import FUTILITY_PAIRS, LAST_ERROR, Pair, PairedTest, speedup_interval
+from ringtune.tuner.paired_test import FIRST_TEST, FUTILITY_PAIRS, Pair, PairedTest, speedup_interval
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, Window
 from ringtune.tuner.scatter import Scatter
 from ringtune.tuner.testing import measured_trial, poor_baseline
@@ -106,7 +106,7 @@ def test_it_errs_as_stated_where_some_windows_are_disturbed(pairs: int) -> None:
             test.pairs.append(Pair.of(uneven(rng, 10, late=1.0), uneven(rng, 10, late=1.0), scatter))
         wrong += test.is_shown
 
-    assert wrong / runs < LAST_ERROR + 4 * math.sqrt(LAST_ERROR / runs)
+    assert wrong / runs < FIRST_TEST.last + 4 * math.sqrt(FIRST_TEST.last / runs)
 
 
 def decided(rng: np.random.Generator, gain: float, pair_limit: int = PAIRS) -> PairedTest:
@@ -125,7 +125,7 @@ def test_a_challenger_that_is_no_faster_is_rarely_taken(pair_limit: int) -> None
 
     taken = sum(decided(rng, 0.0, pair_limit).is_shown for _ in range(3000))
 
-    assert taken / 3000 < LAST_ERROR + 4 * math.sqrt(LAST_ERROR / 3000)
+    assert taken / 3000 < FIRST_TEST.last + 4 * math.sqrt(FIRST_TEST.last / 3000)
 
 
 def test_a_challenger_that_is_slower_by_a_window_s_noise_is_hardly_ever_taken() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
 from ringtune.tuner.budget import EXPLORATION_GRACE_S, EXPLORATION_SHARE
-from ringtune.tuner.phases import MAX_WARMUP_WINDOWS, STABLE_WINDOWS, is_stable
 from ringtune.tuner.records import SampleRecord, SuggestionRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, poor_baseline
+from ringtune.tuner.warmup import MAX_WARMUP_WINDOWS, STABLE_WINDOWS, is_stable
 from tests.unit.tuner.recording import samples, tune
 
 

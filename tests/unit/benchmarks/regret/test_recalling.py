@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of one seed at several budgets: the designer is asked once, and says what it would have said."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 
-from benchmarks.regret.knowledge import nothing
+from benchmarks.regret.knowledge import cost_model, earlier_job, nothing
+from benchmarks.regret.problem import Problem
 from benchmarks.regret.problems import Sources, all_problems
 from benchmarks.regret.recalling import RecallingDesigner
 from benchmarks.regret.rivals import policy
-from ringtune.tuner import Trial, default_config, make_designer, search_space
+from ringtune.tuner import Prior, RunSettings, SilentObserver, Trial, TuningRun, default_config, open_log, search_space
+from ringtune.tuner.designers import ExperiencedDesigner, JointDesigner
+from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.testing import measured_trial
 
 SPACE = search_space({}, default_config())
@@ -19,7 +23,7 @@ SECOND = [measured_trial(0, default_config(), [20.0, 20.1, 20.2])]
 
 def test_what_was_asked_before_is_answered_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other trials are another question; the designer hears of trials only when it must answer."""
-    designer = make_designer("gp", SPACE, 0)
+    designer = GaussianProcessDesigner(SPACE, 0)
     heard: list[tuple[Trial, ...]] = []
     update = designer.update
 
@@ -47,8 +51,34 @@ def test_what_was_asked_before_is_answered_from_memory(monkeypatch: pytest.Monke
 def test_budgets_together_pick_what_each_picks_alone() -> None:
     """On a noisy job, with the Gaussian process."""
     problem = all_problems(Sources())["manysmall_np2"]
-    rival = policy("gp", nothing)
+    rival = policy(nothing)
 
     together = rival(problem, (60, 120), 3)
 
     assert {60: rival(problem, (60,), 3)[60], 120: rival(problem, (120,), 3)[120]} == together
+
+
+def test_a_run_can_ask_all_that_it_asks_the_designer_itself() -> None:
+    """Also what only some designers know: a run does without, so that its outcome would be another tuner's."""
+    designer = GaussianProcessDesigner(SPACE, 0)
+    recalling = RecallingDesigner(designer)
+    configs = [default_config(), default_config().replace({"cycle_ms": 5.0})]
+    recalling.update(SECOND)
+
+    assert isinstance(recalling, JointDesigner)
+    assert isinstance(recalling, ExperiencedDesigner)
+    assert np.array_equal(designer.covariance(configs), recalling.covariance(configs))
+
+
+@pytest.mark.parametrize("priors_of", [cost_model, earlier_job])
+def test_the_pick_is_that_of_the_tuner_itself(priors_of: Callable[[Problem, int], Sequence[Prior]]) -> None:
+    """Without anything between a run and its designer, on a job on which a test shows the gain in some runs."""
+    problem = all_problems(Sources())["mobilenet_v2_np4_crowded"]
+    recalled = policy(priors_of)
+    for seed in range(2):
+        target = problem.target(seed)
+        designer = GaussianProcessDesigner(target.space(), seed, priors_of(problem, seed))
+        settings = RunSettings(max_samples=200, max_steps=200, warmup_steps=0, steps_per_sample=10, seed=seed)
+        run = TuningRun(target, designer, settings, open_log(None), SilentObserver(), clock=target.clock)
+
+        assert run.run().config == recalled(problem, (200,), seed)[200].config

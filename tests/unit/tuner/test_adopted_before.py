@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an earlier run of the same question has adopted: who knows it, when it is preferred, how it is tested again."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import Config, Phase, RunSettings, Trial, default_config, make_designer, open_log, search_space
+from ringtune.tuner.adoption_plan import AdoptionPlan
+from ringtune.tuner.designers import ExperiencedDesigner
+from ringtune.tuner.guard import DesignerFailed, GuardedDesigner
+from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.pair_noise import PairNoise
+from ringtune.tuner.paired_test import FIRST_TEST, LATER_TEST, Errors, Pair, PairedTest
+from ringtune.tuner.records import AdoptionRecord
+from ringtune.tuner.stores import KeepingLog
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, measured_trial, poor_baseline
+from ringtune.tuner.warm_start import EarlierStudy, earlier_studies
+from tests.unit.tuner.recording import Outcome, samples, tune
+from tests.unit.tuner.test_guard import Unsure
+
+KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
+SPACE = search_space({}, default_config(), tuned=("cycle_ms",))
+PAIR_STD = 0.03
+RUNS = 2000
+
+
+def cycle(cycle_ms: float) -> Config:
+    """Return the default config with another cycle."""
+    return default_config().replace({"cycle_ms": cycle_ms})
+
+
+GOOD = cycle(4.0)
+
+
+def surface(config: Config) -> float:
+    """Return ln(step time in ms) of a job that gains 6 % where its cycles are as long as GOOD's, or longer."""
+    return math.log(20.0) - 0.06 * min(float(config["cycle_ms"]) / 4.0, 1.0) + 0.015
+
+
+def target(noise: float = 0.002, seed: int = 0) -> SyntheticTarget:
+    """Return the job."""
+    return SyntheticTarget(surface=surface, space=SPACE, disturbances=Disturbances(step_noise=noise), seed=seed)
+
+
+@pytest.fixture(scope="module")
+def run() -> RunLog:
+    """A finished run of that job, which adopted something."""
+    log = KeepingLog(open_log(None))
+    outcome = tune(target(), settings=RunSettings(key=KEY), log=log)
+    assert outcome.result.adopted, outcome.result.verdict
+    (first, *_) = records = log.finished_run()
+    kept = RunLog(first.run_id)
+    for record in records:
+        kept.add(record)
+    return kept
+
+
+def adopted_config(run: RunLog) -> Config:
+    """Return what it adopted."""
+    assert run.result is not None
+    return Config(run.result.config)
+
+
+def test_a_study_of_the_same_question_knows_what_it_has_adopted(run: RunLog) -> None:
+    """It is the first thing that a designer tries, and the designer says so."""
+    (study,) = earlier_studies([run], KEY, SPACE, 0)
+    designer = make_designer("gp", SPACE, 0, [study])
+    designer.update([measured_trial(0, default_config(), [20.0, 20.1])])
+
+    assert isinstance(designer, ExperiencedDesigner)
+    assert adopted_config(run) == study.adopted == study.best_config() == designer.adopted_before
+    assert adopted_config(run) == designer.suggest().config
+
+
+@pytest.mark.parametrize("changed", [{"hardware": "i"}, {"layout": [4]}, {"model": "n"}])
+def test_what_was_adopted_elsewhere_is_only_believed(run: RunLog, changed: dict[str, object]) -> None:
+    """Another machine, another scale, another model: its samples are a prior, its test is none of this job's."""
+    assert run.run is not None
+    elsewhere = replace(run, run=replace(run.run, key={**run.run.key, **changed}))
+
+    (study,) = earlier_studies([elsewhere], KEY, SPACE, 0)
+
+    assert study.adopted is None
+
+
+def test_a_run_that_kept_its_baseline_has_adopted_nothing(run: RunLog) -> None:
+    """However good its samples looked."""
+    assert run.result is not None
+    kept = replace(run, result=replace(run.result, adopted=False))
+
+    (study,) = earlier_studies([kept], KEY, SPACE, 0)
+
+    assert study.adopted is None
+
+
+def test_what_cannot_be_applied_now_was_not_adopted(run: RunLog) -> None:
+    """Its samples are left out, and so is its test."""
+    gone = replace(run, samples=[sample for sample in run.samples if Config(sample.config) != adopted_config(run)])
+
+    (study,) = earlier_studies([gone], KEY, SPACE, 0)
+
+    assert study.adopted is None
+    assert study.best_config() in study.configs
+
+
+def experienced(trials: Sequence[Trial] = (), adopted: Config | None = GOOD) -> EarlierStudy:
+    """Return a study that has adopted GOOD, with its baseline first."""
+    measured = [cycle(1.0), cycle(2.0), GOOD, cycle(8.0)]
+    own = [measured_trial(i, c, [math.exp(surface(c))] * 3) for i, c in enumerate(measured)]
+    return EarlierStudy(SPACE, trials or own, 0, adopted=adopted)
+
+
+def test_it_was_tested_against_the_baseline_of_now_or_not_at_all() -> None:
+    """Better than another baseline is not better than this one."""
+    designer = make_designer("gp", SPACE, 0, [experienced()])
+    assert isinstance(designer, ExperiencedDesigner)
+
+    designer.update([measured_trial(0, cycle(2.0), [20.0, 20.1])])
+
+    assert designer.adopted_before is None
+
+
+def warm(noise: float, study: EarlierStudy, seed: int) -> Outcome:
+    """Return a run of a job that knows an earlier one."""
+    settings = RunSettings(max_samples=120, max_steps=120, warmup_steps=0, steps_per_sample=10, seed=seed)
+    return tune(target(noise, seed), make_designer("gp", SPACE, seed, [study]), settings=settings)
+
+
+def test_it_is_adopted_again_by_fewer_pairs_than_something_new() -> None:
+    """Steps scatter by as much as is gained: more jobs adopt what an earlier one has, and the verdict says so."""
+    known = [warm(0.06, experienced(), seed).result for seed in range(6)]
+    unknown = [warm(0.06, experienced(adopted=None), seed).result for seed in range(6)]
+
+    again = [result for result in known if result.adopted]
+    assert len(again) > sum(result.adopted for result in unknown)
+    assert all(("an earlier run of the same job" in r.verdict) == (r.config == GOOD) for r in again)
+    assert GOOD in [result.config for result in again]
+
+
+def test_what_is_no_better_than_noise_does_not_take_its_place() -> None:
+    """Cycles beyond it are as good: of several that noise blurs it is mostly the one that won a test."""
+    known = [warm(0.02, experienced(), seed).result.config for seed in range(4)]
+    unknown = [warm(0.02, experienced(adopted=None), seed).result.config for seed in range(4)]
+
+    assert known.count(GOOD) >= 3 > unknown.count(GOOD)
+
+
+def test_what_is_surely_better_does() -> None:
+    """An earlier run may have found little."""
+    poor = cycle(1.5)
+    study = experienced(adopted=poor)
+
+    result = warm(0.002, study, 0).result
+
+    assert result.adopted
+    assert surface(result.config) < surface(poor) - 0.02
+    assert "an earlier run" not in result.verdict
+
+
+def test_it_is_not_measured_once_more_before_its_test() -> None:
+    """It owes its place to no luck."""
+    outcome = warm(0.02, experienced(), 1)
+
+    taken = [Config(record.config) for record in samples(outcome, Phase.ADOPTION)]
+    (decision,) = (record for record in outcome.records if isinstance(record, AdoptionRecord))
+    assert GOOD == outcome.result.config
+    assert 2 * len(decision.pairs) == len(taken)
+
+
+def share_adopted(gain: float, errors: Errors, pairs: int) -> float:
+    """Return how often a challenger is adopted."""
+    rng, wins = np.random.default_rng(0), 0
+    for _ in range(RUNS):
+        test = PairedTest(PairNoise(PAIR_STD**2), errors=errors)
+        while len(test.pairs) < pairs and not test.is_plain:
+            test.pairs.append(Pair(math.exp(rng.normal(gain, PAIR_STD)), 1.0, PAIR_STD**2))
+        wins += test.is_shown
+    return wins / RUNS
+
+
+@pytest.mark.parametrize("pairs", [2, 5, 12])
+def test_both_tests_together_err_in_one_of_a_hundred(pairs: int) -> None:
+    """One that gains nothing has to pass both."""
+    first, later = (share_adopted(0.0, errors, pairs) for errors in (FIRST_TEST, LATER_TEST))
+
+    assert later > 0.5 * LATER_TEST.of(pairs)
+    assert first * later < 0.01 + 0.005
+
+
+@pytest.mark.parametrize("pairs", [5, 12])
+def test_what_loses_by_now_is_seldom_adopted_again(pairs: int) -> None:
+    """Another job may share the machine since: 3 % slower where pairs scatter by as much."""
+    assert share_adopted(-0.03, LATER_TEST, pairs) < 0.02
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 6])
+def test_its_power_is_the_share_of_tests_that_show_the_gain(pairs: int) -> None:
+    """So that steps are weighed by the test that will be made."""
+    plan = AdoptionPlan(10, pairs, PairNoise(PAIR_STD**2), LATER_TEST)
+
+    assert plan.power(0.04) == pytest.approx(share_adopted(0.04, LATER_TEST, pairs), abs=0.08)
+
+
+class Told(Unsure):
+    """Says what it is told to."""
+
+    name = "told"
+
+    def __init__(self, answer: object) -> None:
+        """Answer so, or raise it."""
+        super().__init__()
+        self._answer = answer
+        self.is_asked = False
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """From now on it is asked."""
+        self.is_asked = bool(trials)
+
+    @property
+    def adopted_before(self) -> Config | None:
+        """Return what it was told."""
+        if self.is_asked and isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer  # type: ignore[return-value]
+
+
+TRIALS = (measured_trial(0, default_config(), [20.0]),)
+
+
+@pytest.mark.parametrize("answer", [None, poor_baseline(), Config({"cycle_ms": -1.0})], ids=["none", "fixed", "bad"])
+def test_what_the_space_does_not_allow_was_not_adopted(answer: Config | None) -> None:
+    """A designer of somebody else's may say anything."""
+    assert GuardedDesigner(Told(answer), SPACE, 60.0).adopted_before(TRIALS) is None
+
+
+def test_a_designer_that_raises_has_failed() -> None:
+    """As with every other answer."""
+    with pytest.raises(DesignerFailed, match="told raised ZeroDivisionError"):
+        GuardedDesigner(Told(ZeroDivisionError()), SPACE, 60.0).adopted_before(TRIALS)
+
+
+def test_a_designer_that_knows_of_no_earlier_run_says_none() -> None:
+    """Most do not."""
+    assert GuardedDesigner(make_designer("random", SPACE, 0), SPACE, 60.0).adopted_before(TRIALS) is None

@@ -162,12 +162,14 @@ def test_what_is_surely_better_does() -> None:
 
 
 def test_it_is_not_measured_once_more_before_its_test() -> None:
-    """It owes its place to no luck."""
-    outcome = warm(0.02, experienced(), 1)
+    """It owes its place to no luck: one window of the search, then pairs."""
+    settings = RunSettings(max_samples=2, warmup_steps=0, steps_per_sample=10)
+    outcome = tune(target(), make_designer("gp", SPACE, 0, [experienced()]), settings=settings)
 
     taken = [Config(record.config) for record in samples(outcome, Phase.ADOPTION)]
     (decision,) = (record for record in outcome.records if isinstance(record, AdoptionRecord))
     assert GOOD == outcome.result.config
+    assert 1 == [Config(record.config) for record in samples(outcome, Phase.SEARCH)].count(GOOD)
     assert 2 * len(decision.pairs) == len(taken)
 
 

@@ -112,16 +112,13 @@ class GuardedDesigner:
         Raises:
             DesignerFailed: If it raises, returns nonsense or does not return in time.
         """
-        designer = self._designer
-        if not isinstance(designer, ExperiencedDesigner):
-            return None
 
         def think() -> Config | None:
-            designer.update(trials)
-            return designer.adopted_before
+            self._designer.update(trials)
+            adopted = self._designer.adopted_before if isinstance(self._designer, ExperiencedDesigner) else None
+            return adopted if adopted is not None and self._space.contains(adopted) else None
 
-        adopted = self._call(think)
-        return adopted if adopted is not None and self._space.contains(adopted) else None
+        return self._call(think)
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
         """Tell the designer all trials and return its finite prediction for `configs`.

@@ -4,6 +4,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,16 +217,11 @@ class Told(Unsure):
         """Answer so, or raise it."""
         super().__init__()
         self._answer = answer
-        self.is_asked = False
-
-    def update(self, trials: Sequence[Trial]) -> None:
-        """From now on it is asked."""
-        self.is_asked = bool(trials)
 
     @property
     def adopted_before(self) -> Config | None:
         """Return what it was told."""
-        if self.is_asked and isinstance(self._answer, Exception):
+        if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer  # type: ignore[return-value]
 
@@ -233,8 +229,10 @@ class Told(Unsure):
 TRIALS = (measured_trial(0, default_config(), [20.0]),)
 
 
-@pytest.mark.parametrize("answer", [None, poor_baseline(), Config({"cycle_ms": -1.0})], ids=["none", "fixed", "bad"])
-def test_what_the_space_does_not_allow_was_not_adopted(answer: Config | None) -> None:
+@pytest.mark.parametrize(
+    "answer", [None, poor_baseline(), Config({"cycle_ms": -1.0}), "all"], ids=["none", "fixed", "bad", "text"]
+)
+def test_what_the_space_does_not_allow_was_not_adopted(answer: Any) -> None:
     """A designer of somebody else's may say anything."""
     assert GuardedDesigner(Told(answer), SPACE, 60.0).adopted_before(TRIALS) is None
 

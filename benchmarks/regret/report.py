@@ -31,18 +31,8 @@ POOLED = ("simulated", "recorded", "public")
 def render(outcomes: Outcomes, console: Console) -> None:
     """Print all tables."""
     for kind in KINDS:
-        if not outcomes.of_kind(kind):
-            continue
-        searched = outcomes.searched(kind)
-        console.print(f"{HEADINGS[kind]}: {len(searched)} of {len(outcomes.of_kind(kind))} count for search")
-        if settled := [name for name in outcomes.steep(kind) if name in outcomes.control.misses]:
-            console.print(control_table(outcomes, settled))
-        if searched:
-            console.print(regret_table(outcomes, searched))
-            console.print(problem_table(outcomes, searched, "Mean regret by problem"))
-            _print_paired(outcomes, searched, console)
-        if others := [name for name in outcomes.steep(kind) if name not in searched]:
-            console.print(problem_table(outcomes, others, "Mean regret where random search finds what is to be gained"))
+        if outcomes.of_kind(kind):
+            _print_kind(outcomes, kind, console)
     _print_pooled(outcomes, console)
     if outcomes.flat:
         console.print(safety_table(outcomes, outcomes.flat, "Picks where nothing is to be gained"))
@@ -50,6 +40,20 @@ def render(outcomes: Outcomes, console: Console) -> None:
         console.print(safety_table(outcomes, outcomes.inert, "Picks where the knobs do nothing (A/A)"))
     console.print(safety_table(outcomes, outcomes.problems, "Picks on all problems"))
     console.print(cost_table(outcomes))
+
+
+def _print_kind(outcomes: Outcomes, kind: str, console: Console) -> None:
+    """Print what is told of a kind's problems in which there is something to gain."""
+    searched = outcomes.searched(kind)
+    console.print(f"{HEADINGS[kind]}: {len(searched)} of {len(outcomes.of_kind(kind))} count for search")
+    if settled := [name for name in outcomes.steep(kind) if name in outcomes.control.misses]:
+        console.print(control_table(outcomes, settled))
+    if searched:
+        console.print(regret_table(outcomes, searched))
+        console.print(problem_table(outcomes, searched, "Mean regret by problem"))
+        _print_paired(outcomes, searched, console)
+    if others := [name for name in outcomes.steep(kind) if name not in searched]:
+        console.print(problem_table(outcomes, others, "Mean regret where random search finds what is to be gained"))
 
 
 def render_regret(outcomes: Outcomes, console: Console) -> None:

@@ -53,7 +53,7 @@ def keep(state: RunState, reason: str) -> Decision:
 
 
 def decide(state: RunState, guard: GuardedDesigner) -> Decision:
-    """Choose the challenger by posterior mean and test it, if it is expected to gain enough.
+    """Choose the challenger by what the designer believes and test it, if it is expected to gain enough.
 
     Raises:
         DesignerFailed: If the designer cannot be used any more.

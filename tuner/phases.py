@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The phases before the adoption test: warmup until step times are stable, the baseline, the search."""
+"""The phases between warmup and the adoption test: the baseline, the search; and what all phases share."""
 
 import math
 from collections.abc import Sequence

@@ -5,9 +5,9 @@ The acquisition is taken over configs that the space accepts, never over the box
 value would be half chosen: first over configs near the best, or with a parameter drawn anew, then over ever closer
 neighbours of those that promise most. Where one more sample of a measured config would do more for the final pick, that
 comes instead: of ten configs that noise blurs, the luckiest is rarely the best. What comes before is the opening
-(`opening`), and before that, where an earlier study is among the priors, the best of what it measured: nothing else is
-as likely to be good, and nothing tells sooner whether the study still holds. While it does, no move of the opening is
-made that the study has made.
+(`opening`), and before that, where an earlier study is among the priors, what it has adopted, else the best of what it
+measured: nothing else is as likely to be good, and nothing tells sooner whether the study still holds. While it does,
+no move of the opening is made that the study has made.
 
 Each prior is the trend of a process of its own, a flat trend is one more, and at every update the samples choose.
 """
@@ -87,9 +87,10 @@ class GaussianProcessDesigner:
     @property
     def adopted_before(self) -> Config | None:
         """What the earlier study among the priors has adopted, if it was tested against the baseline of now."""
-        experience, baseline = self._experience, next((trial.config for trial in self._trials), None)
-        is_same = experience is not None and baseline is not None and experience.configs[0] == baseline
-        return experience.adopted if experience is not None and is_same else None
+        experience = self._experience
+        if experience is None or not self._trials or experience.configs[0] != self._trials[0].config:
+            return None
+        return experience.adopted
 
     @property
     def _experience(self) -> Experience | None:

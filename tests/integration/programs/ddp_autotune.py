@@ -3,6 +3,7 @@
 
 import copy
 import gc
+import math
 import os
 import resource
 import sys
@@ -142,11 +143,22 @@ def many() -> None:
     assert len(calls) == len(bucket_bytes(model)) > 1, (calls, bucket_bytes(model))
 
 
-def steps_until(tuner: DdpTuner, model: DistributedDataParallel, *, finished: bool = True, delay_s: float = 0.0) -> int:
-    """Train until the tuner has finished, or has not; return the number of steps, which is the same on every rank."""
+def steps_until(
+    tuner: DdpTuner,
+    model: DistributedDataParallel,
+    *,
+    finished: bool = True,
+    delay_s: float = 0.0,
+    doubled_every: float = math.inf,
+) -> int:
+    """Train until the tuner has finished, or has not; return the number of steps, which is the same on every rank.
+
+    Each step is delayed, and the delay is doubled after so many steps.
+    """
     end_s = time.monotonic() + LIMIT_S
     for step in count(1):
-        train(model, 1, before=lambda _: time.sleep(delay_s))
+        time.sleep(delay_s * 2 ** (step // doubled_every))
+        train(model, 1)
         if tuner.is_finished is finished:
             return step
         assert time.monotonic() < end_s, (step, tuner.is_finished)
@@ -182,7 +194,8 @@ def watched() -> None:
     ):
         answered = steps_until(tuner, model)
         train(model, 800)  # what is usual now
-        asked = steps_until(tuner, model, finished=False, delay_s=0.02)
+        # A noisy machine may have had the question asked before, so that the delay itself is what is usual: it grows.
+        asked = steps_until(tuner, model, finished=False, delay_s=0.02, doubled_every=800)
         again = steps_until(tuner, model, delay_s=0.02)
         say(f"answered after {answered} steps, asked after {asked}, answered after {again}: {dict(tuner.config or {})}")
 

@@ -22,9 +22,11 @@ from .step import Traffic
 Array = NDArray[np.float64]
 
 SCALE_STDS = (0.5, 0.7, 0.3, 0.3)
-"""Of the logarithms of what `scaled` takes, all but the last: what was measured at the start is surer than the rest."""
+"""Of the logarithms of the first that `scaled` takes: what was measured at the start is surer than the rest."""
 MOST_TOGETHER_STD = 1.3
-"""Of the last: where the links are so fast that a flat ring's time says little of theirs."""
+"""Of the fifth: where the links are so fast that a flat ring's time says little of theirs."""
+IN_TURN_STD = 1.0
+"""Of the last: systems carry part of a transfer on while ranks work, and the start has measured nothing of it."""
 USUAL_COMPUTE_SHARE = 0.7
 COMPUTE_STD = 2.0
 """Of a step, how much is computing, and how far that may be off, as ln: nearly nothing is known of it."""
@@ -48,9 +50,10 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
     Args:
         costs: The constants.
         scales: Of work inside a host, of work per tensor and batch, of the links' latency, of their seconds per
-            byte, and of those where all ranks of a host send at once; shape (5,), or of k sets at once (5, k, 1).
+            byte, of those where all ranks of a host send at once, and of what chunks cost for going on in turn;
+            shape (6,), or of k sets at once (6, k, 1).
     """
-    inside, control, latency, alone, together = scales
+    inside, control, latency, alone, together, in_turn = scales
     link = replace(
         costs.link,
         latency_s=latency * costs.link.latency_s,
@@ -70,15 +73,16 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
         uncached_tensor_s=control * costs.uncached_tensor_s,
         wake_s=control * costs.wake_s,
         crowded_wait_s=control * costs.crowded_wait_s,
+        in_turn=in_turn * costs.in_turn,
         link=link,
     )
 
 
 def _scale_stds(costs: EngineCosts) -> Array:
-    """Return those of the logarithms of what `scaled` takes, shape (5,)."""
+    """Return those of the logarithms of what `scaled` takes, shape (6,)."""
     *usual, link_byte_std = SCALE_STDS
     together_std = MOST_TOGETHER_STD * min(RING_WORK_BYTE_S / float(costs.link.byte_s), 1.0)
-    return np.array([*usual, float(np.hypot(link_byte_std, costs.link.byte_std)), together_std])
+    return np.array([*usual, float(np.hypot(link_byte_std, costs.link.byte_std)), together_std, IN_TURN_STD])
 
 
 def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: Sequence[Config]) -> Array:
@@ -91,7 +95,7 @@ def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: 
         configs: m configs.
 
     Returns:
-        By how much it is higher per standard deviation of what was known beforehand, shape (m, 6): the secant over one.
+        By how much it is higher per standard deviation of what was known beforehand, shape (m, 7): the secant over one.
     """
     traffic = Traffic.of(job, configs)
     half = np.diag([*_scale_stds(costs), COMPUTE_STD]) / 2
@@ -128,7 +132,7 @@ def calibrated(
     stds = np.array([*_scale_stds(costs), COMPUTE_STD])
 
     def residuals_of(thetas: Array) -> Array:
-        """Return the residuals of k vectors, shape (k, m + 6)."""
+        """Return the residuals of k vectors, shape (k, m + 7)."""
         *scales, compute = np.exp(thetas.T)[:, :, None]
         expected = traffic.step_s(scaled(costs, np.array(scales)), np.exp(usual) * compute)
         of_each: Array = np.hstack([(np.log(expected) - measured) / MODEL_STD, thetas / stds])

@@ -67,6 +67,8 @@ class EngineCosts:
             shared cores gain so much for every batch less (benchmarks/README.md, "Examples as they are").
         crowded_wait_s: What waiting for another host takes longer where threads that compute share the cores, seconds.
             Two ranks on each of two hosts took 3.5 ms for every tensor that went around a ring of them on its own.
+        in_turn: Of what chunks that are too large to be overlapped may take longer than those that are, so much: 1
+            where nothing of a chunk goes on while another part of it does.
         link: Of the links between hosts.
     """
 
@@ -79,6 +81,7 @@ class EngineCosts:
     chunk_s: Constant = 2e-6
     wake_s: Constant = 50e-6
     crowded_wait_s: Constant = 0.5e-3
+    in_turn: Constant = 1.0
     link: LinkCosts = LinkCosts()
 
 

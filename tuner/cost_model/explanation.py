@@ -48,7 +48,7 @@ def explained(job: JobShape, costs: EngineCosts, config: Config, step_s: float) 
 
 
 def _quicker(costs: EngineCosts, factor: float) -> EngineCosts:
-    return scaled(costs, np.array([factor, factor, factor, factor, 1.0]))
+    return scaled(costs, np.array([factor, factor, factor, factor, 1.0, 1.0]))
 
 
 def _largest(low: float, high: float, is_small: Callable[[float], bool]) -> float:

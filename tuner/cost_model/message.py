@@ -117,7 +117,7 @@ class Message:
         A block's exchange is begun before the one of the block before is waited for, and so in the second round, so
         that of the latency of r rounds a chunk pays r / (r + 1). Work, wire and waiting go on side by side, and the
         longest counts; all vary, so that where two are as long as each other their sum is a little longer. The first
-        chunk pays for each.
+        chunk pays for each, and so do all that are too large to be overlapped, as far as `costs.in_turn` says.
         """
         link = costs.link
         byte_s = np.maximum(costs.byte_s * self.slowness, min(self.job.ranks_per_host) * costs.memory_byte_s)
@@ -125,10 +125,10 @@ class Message:
         work_s = self._through_stages_s(costs, byte_s) + at_socket_s
         wire_s = self.sent_bytes * link.together * link.byte_s
         waits_s = self.pieces * self.rounds * wait_s(self.job, costs)
-        in_turn_s = work_s + wire_s + waits_s
         side_by_side_s = _longest(work_s, wire_s, (wire_s + waits_s) / (self.rounds + 1.0))
-        overlapped_s = side_by_side_s + (in_turn_s - side_by_side_s) / self.pieces
-        return np.where(self.is_overlapped, overlapped_s, in_turn_s), work_s
+        hidden_s = work_s + wire_s + waits_s - side_by_side_s
+        shown = np.where(self.is_overlapped, 1.0 / self.pieces, costs.in_turn)
+        return side_by_side_s + shown * hidden_s, work_s
 
 
 def wait_s(job: JobShape, costs: EngineCosts) -> Constant:

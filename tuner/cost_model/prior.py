@@ -47,7 +47,7 @@ class CostModelPrior:
         return expected
 
     def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
-        """Return by how much that is higher per standard deviation of each constant, shape (m, 6).
+        """Return by how much that is higher per standard deviation of each constant, shape (m, 7).
 
         Args:
             configs: Configs of the engine.

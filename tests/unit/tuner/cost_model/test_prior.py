@@ -173,9 +173,25 @@ def test_it_knows_which_configs_hang_on_which_constant() -> None:
 
     directions = prior().directions([flat, together], trials)
 
-    of_together, of_compute = directions[:, len(SCALE_STDS)], directions[:, len(SCALE_STDS) + 1]
+    of_together, of_compute = directions[:, len(SCALE_STDS)], directions[:, -1]
     assert of_together[0] == 0.0
     assert of_together[1] > 0.05
     assert np.all(of_compute > 0.05)
     assert np.all(of_compute < COMPUTE_STD)
     assert np.all(np.isfinite(directions))
+
+
+@pytest.mark.parametrize("in_turn", [0.2, 1.0, 2.0])
+def test_what_chunks_cost_that_are_not_overlapped_is_unknown_until_one_was_tried(in_turn: float) -> None:
+    """Only these hang on it, and one of them tells of the others."""
+    on = default_config().replace({"hierarchical_allreduce": True})
+    configs = [default_config(), on, *(on.replace({"chunk_bytes": mib << 20}) for mib in (2, 4, 8))]
+    true_ms = 1e3 * expected_step_s(JOB, EngineCosts(in_turn=in_turn), MADE_UP_COMPUTE_S, configs)
+    trials = [measured_trial(i, configs[i], [float(true_ms[i])]) for i in (0, 1, 3)]
+
+    of_in_turn = prior().directions(configs, trials[:2])[:, len(SCALE_STDS) + 1]
+    expected = prior().log_step_ms(configs, trials)
+
+    assert np.all(of_in_turn[:3] == 0.0)
+    assert np.all(of_in_turn[3:] > 0.03)
+    assert np.allclose(np.log(true_ms), expected, atol=0.03)

@@ -67,8 +67,8 @@ class EngineCosts:
             shared cores gain so much for every batch less (benchmarks/README.md, "Examples as they are").
         crowded_wait_s: What waiting for another host takes longer where threads that compute share the cores, seconds.
             Two ranks on each of two hosts took 3.5 ms for every tensor that went around a ring of them on its own.
-        in_turn: Of what chunks that are too large to be overlapped may take longer than those that are, so much: 1
-            where nothing of a chunk goes on while another part of it does.
+        in_turn: Share of what overlapping would hide that chunks pay which are too large for it: 1 where work, wire and
+            waiting follow each other, 0 where systems overlap them all by themselves.
         link: Of the links between hosts.
     """
 

@@ -126,9 +126,9 @@ class Message:
         wire_s = self.sent_bytes * link.together * link.byte_s
         waits_s = self.pieces * self.rounds * wait_s(self.job, costs)
         side_by_side_s = _longest(work_s, wire_s, (wire_s + waits_s) / (self.rounds + 1.0))
-        hidden_s = work_s + wire_s + waits_s - side_by_side_s
-        shown = np.where(self.is_overlapped, 1.0 / self.pieces, costs.in_turn)
-        return side_by_side_s + shown * hidden_s, work_s
+        hideable_s = work_s + wire_s + waits_s - side_by_side_s
+        paid_share = np.where(self.is_overlapped, 1.0 / self.pieces, costs.in_turn)
+        return side_by_side_s + paid_share * hideable_s, work_s
 
 
 def wait_s(job: JobShape, costs: EngineCosts) -> Constant:

@@ -153,7 +153,7 @@ def steps_until(
 ) -> int:
     """Train until the tuner has finished, or has not; return the number of steps, which is the same on every rank.
 
-    Each step is delayed, and the delay is doubled after so many steps.
+    Each step is delayed by `delay_s`, which is doubled after every `doubled_every` steps.
     """
     end_s = time.monotonic() + LIMIT_S
     for step in count(1):

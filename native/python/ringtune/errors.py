@@ -5,11 +5,12 @@
 
     RuntimeError
      `- RingtuneError
-         |- ConfigError            nothing was started, or the call had no effect
+         |- ConfigError            also a ValueError; nothing was started, or the call had no effect
+         |   `- WrongTypeError     also a TypeError; the same
          |- ForkedProcessError     the parent's engine is untouched
          |- StoreError             the file or the service; training is untouched (ringtune.client has its kinds)
          `- EngineError            also named HorovodInternalError
-             |- MismatchError      the engine stays usable
+             |- MismatchError      also a ValueError; the engine stays usable
              |- PeerLostError      only shutdown() is usable
              `- CollectiveTimeout  only shutdown() is usable
 
@@ -21,12 +22,18 @@ class RingtuneError(RuntimeError):
     """Root of all errors that ringtune raises on purpose."""
 
 
-class ConfigError(RingtuneError):
+class ConfigError(RingtuneError, ValueError):
     """A setting, an argument or the launch is wrong: fix it and start again.
+
+    Code that was written for Horovod may catch it as a ValueError.
 
     Raised by `init()`: the world was not joined, on no rank. Raised by any other call: the call had no effect and
     the engine stays usable.
     """
+
+
+class WrongTypeError(ConfigError, TypeError):
+    """An argument is of a type that the call does not take; the call had no effect and the engine stays usable."""
 
 
 class ForkedProcessError(RingtuneError):
@@ -44,10 +51,12 @@ class EngineError(RingtuneError):
     """A collective failed. Horovod's code knows this class as `HorovodInternalError`."""
 
 
-class MismatchError(EngineError):
-    """Ranks submitted one name with different shapes, dtypes or operations.
+class MismatchError(EngineError, ValueError):
+    """Ranks submitted one name with different shapes, dtypes or operations, or one rank submitted a name twice.
 
-    Raised on every rank for that tensor alone; no buffer was touched and the engine stays usable.
+    Raised on every rank for that tensor alone; no buffer was touched and the engine stays usable. A name that is in
+    flight already is refused on the rank that repeats it. Code that was written for Horovod may catch it as a
+    ValueError.
     """
 
 
@@ -82,6 +91,7 @@ def error_from_name(name: str, message: str) -> RingtuneError:
     """
     known: tuple[type[RingtuneError], ...] = (
         ConfigError,
+        WrongTypeError,
         ForkedProcessError,
         StoreError,
         MismatchError,

@@ -64,6 +64,8 @@ def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
     """
     try:
         return _from_json(json.loads(text), make_leaf)
+    except ConfigError:  # of `make_leaf`, which says what is wrong with the leaf
+        raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(f"the encoded data cannot be read: {error!r}; use one version of ringtune") from error
 

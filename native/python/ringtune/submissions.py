@@ -9,9 +9,10 @@ Dtypes are the engine's numbers, positions in `DTYPES`.
 
 from collections.abc import Sequence
 from enum import IntEnum
+from operator import index
 from typing import Any, NamedTuple
 
-from .errors import ConfigError
+from .errors import ConfigError, WrongTypeError
 from .handles import Finish, Handle, Operation
 from .process_sets import ProcessSet
 from .session import SESSION
@@ -155,7 +156,7 @@ def check_splits(splits: Sequence[int] | None, rows: int, world_size: int) -> li
         world_size: Ranks of the set.
 
     Raises:
-        ConfigError: If they do not fit.
+        ConfigError: If they do not fit; a `WrongTypeError` if they are no whole numbers.
     """
     if splits is None:
         if rows % world_size:
@@ -163,7 +164,12 @@ def check_splits(splits: Sequence[int] | None, rows: int, world_size: int) -> li
                 f"alltoall cannot split {rows} rows equally over {world_size} ranks; give splits, one number per rank"
             )
         return [rows // world_size] * world_size
-    counts = [int(count) for count in splits]
+    try:
+        counts = [index(count) for count in splits]
+    except TypeError as error:
+        raise WrongTypeError(
+            f"splits={splits!r} are not possible; alltoall needs whole numbers, one per rank"
+        ) from error
     if len(counts) != world_size or min(counts) < 0 or sum(counts) != rows:
         raise ConfigError(
             f"splits={counts} do not fit: alltoall needs {world_size} numbers >= 0, one per rank, that add up to the "

@@ -4,7 +4,7 @@
 from typing import Any
 
 from ringtune import _engine
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import start_join, world_of
@@ -64,5 +64,7 @@ def _last_to_join(result: _engine.Result | None) -> int:
 
 def _checked(handle: object) -> Handle:
     if not isinstance(handle, Handle):
-        raise ConfigError(f"there is no operation with handle {handle!r}; pass what an asynchronous operation returned")
+        raise WrongTypeError(
+            f"there is no operation with handle {handle!r}; pass what an asynchronous operation returned"
+        )
     return handle

@@ -35,5 +35,8 @@ expect_mismatch("gathered", lambda: hvd.allgather(torch.zeros(2, 3 + rank), name
 image = torch.zeros(1, 3, 3, 3)
 image = image.to(memory_format=torch.channels_last) if rank else image
 expect_mismatch("format", lambda: hvd.allreduce(image + 0, name="format"))
+first = hvd.allreduce_async(torch.ones(3), name="twice")
+expect_mismatch("twice", lambda: hvd.allreduce_async(torch.ones(3), name="twice"))
+assert torch.equal(torch.ones(3), hvd.synchronize(first))
 say("still usable")
 hvd.shutdown()

@@ -14,7 +14,20 @@ def test_engine_errors_are_horovods() -> None:
     assert not issubclass(errors.ConfigError, errors.HorovodInternalError)
 
 
-@pytest.mark.parametrize("name", ["ConfigError", "MismatchError", "PeerLostError", "CollectiveTimeout"])
+def test_what_horovod_raises_as_value_error_can_be_caught_so() -> None:
+    """Wrong use and differing ranks are also ValueErrors, a wrong type is also a TypeError; a lost peer is neither."""
+    assert issubclass(errors.ConfigError, ValueError)
+    assert issubclass(errors.MismatchError, ValueError)
+    assert issubclass(errors.WrongTypeError, errors.ConfigError)
+    assert issubclass(errors.WrongTypeError, TypeError)
+    assert not issubclass(errors.ConfigError, TypeError)
+    assert not issubclass(errors.PeerLostError, ValueError)
+    assert not issubclass(errors.CollectiveTimeout, ValueError)
+
+
+@pytest.mark.parametrize(
+    "name", ["ConfigError", "WrongTypeError", "MismatchError", "PeerLostError", "CollectiveTimeout"]
+)
 def test_an_error_survives_its_journey_by_name(name: str) -> None:
     """An error that another rank described becomes the same class with the same text."""
     error = errors.error_from_name(name, "rank 3 is gone")

@@ -68,6 +68,17 @@ def test_leaves_travel_apart_in_order() -> None:
     assert {"state": {0: (0, described)}, "rest": [(1, described)]} == restored
 
 
+def test_an_error_about_a_leaf_says_what_is_wrong_with_it() -> None:
+    """The receiver's own words are not wrapped into "cannot be read"."""
+    text, _ = encode(Fraction(1, 2), fraction_leaf)
+
+    def refuse(number: int, leaf: Leaf) -> Any:
+        raise ConfigError(f"leaf {number} of {leaf.dtype} is unknown here")
+
+    with pytest.raises(ConfigError, match="^leaf 0 of int64 is unknown here"):
+        decode(text, refuse)
+
+
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", 1j, print])
 def test_anything_else_is_refused(value: object) -> None:
     """What has no place in the table is an error that names its type."""

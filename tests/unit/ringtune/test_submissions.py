@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What front ends check before anything is submitted."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +79,13 @@ def test_equal_splits_are_the_default() -> None:
 def test_splits_that_do_not_fit_are_refused(splits: list[int]) -> None:
     """One number per rank, none negative, adding up to the rows."""
     with pytest.raises(ConfigError, match="do not fit"):
+        check_splits(splits, 6, 3)
+
+
+@pytest.mark.parametrize("splits", [[1.0, 2.0, 3.0], ["1", "2", "3"], 6, [[1], [2], [3]]])
+def test_splits_that_are_no_whole_numbers_are_a_type_error(splits: Any) -> None:
+    """Nothing is rounded."""
+    with pytest.raises(TypeError, match="needs whole numbers"):
         check_splits(splits, 6, 3)
 
 

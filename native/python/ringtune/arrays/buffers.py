@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ringtune import _engine
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.submissions import DTYPES, Operand
 
 Array = npt.NDArray[Any]
@@ -36,7 +36,7 @@ def checked_array(operation: str, value: Any) -> Array:
     """
     array = np.asarray(value, order="C")
     if array.dtype.hasobject:
-        raise ConfigError(f"{operation} needs an array of numbers, not of Python objects ({type(value).__name__})")
+        raise WrongTypeError(f"{operation} needs an array of numbers, not of Python objects ({type(value).__name__})")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -52,7 +52,7 @@ def number_operand(operation: str, array: Array) -> Operand:
     """
     number = _number_of(array.dtype)
     if number is None:
-        raise ConfigError(
+        raise WrongTypeError(
             f"{operation} does not support {array.dtype.name}; it supports {', '.join(DTYPES)}: convert the array first"
         )
     return Operand(array.ctypes.data, array.shape, number, array)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Any
 
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 
 Groups = int | Sequence[Sequence[Any]] | None
 """A number of groups of consecutive variables, or lists of variables; None for no groups."""
@@ -26,7 +26,7 @@ def checked_groups(num_groups: int, groups: Groups) -> Groups:
     is_number = isinstance(found, int) and not isinstance(found, bool) and found > 0
     is_lists = isinstance(found, list | tuple) and all(isinstance(members, list | tuple) for members in found)
     if found is not None and not is_number and not is_lists:
-        raise ConfigError(f"groups={found!r} is not possible; give a positive number, or lists of variables")
+        raise WrongTypeError(f"groups={found!r} is not possible; give a positive number, or lists of variables")
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.keras_backend import check_keras_backend
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import Average, ReduceOp, Sum
@@ -145,7 +145,7 @@ def _wrapped(optimizer: Any, members: dict[str, Any]) -> Any:
     if isinstance(optimizer, DistributedMixin):
         raise ConfigError("this optimizer is distributed already; wrap it once")
     if not isinstance(optimizer, keras.optimizers.Optimizer):
-        raise ConfigError(
+        raise WrongTypeError(
             f"DistributedOptimizer needs an optimizer of Keras 3, not {type(optimizer).__module__}."
             f"{type(optimizer).__name__}; for others use DistributedGradientTape"
         )

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import tensorflow as tf
 
 from ringtune.arrays import Array, broadcast_async
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.handles import wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
@@ -38,7 +38,7 @@ def broadcast_variables(
     targets = list(variables)
     for target in targets:
         if not hasattr(target, "assign"):
-            raise ConfigError(f"broadcast_variables needs variables, not {type(target).__name__}; use broadcast()")
+            raise WrongTypeError(f"broadcast_variables needs variables, not {type(target).__name__}; use broadcast()")
     names = [f"variable.{position}.{leaf_name(target)}" for position, target in enumerate(targets)]
 
     def run(inputs: list[Array]) -> Sequence[Array]:

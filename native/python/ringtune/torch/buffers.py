@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 
 from ringtune import _engine
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.submissions import DTYPES, Operand
 
 ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in DTYPES)
@@ -99,7 +99,7 @@ def check_tensor(operation: str, tensor: object) -> torch.Tensor:
         ConfigError: If it is no dense tensor in CPU memory of a supported dtype.
     """
     if not isinstance(tensor, torch.Tensor):
-        raise ConfigError(f"{operation} needs a torch.Tensor, not {type(tensor).__name__}")
+        raise WrongTypeError(f"{operation} needs a torch.Tensor, not {type(tensor).__name__}")
     if tensor.layout is not torch.strided:
         raise ConfigError(f"{operation} needs a dense tensor, not {tensor.layout}; call to_dense() first")
     if tensor.device.type != "cpu":
@@ -108,7 +108,7 @@ def check_tensor(operation: str, tensor: object) -> torch.Tensor:
             "move it with .cpu() first"
         )
     if tensor.dtype not in _NUMBERS or tensor.is_conj() or tensor.is_neg():
-        raise ConfigError(
+        raise WrongTypeError(
             f"{operation} does not support {tensor.dtype}; it supports {', '.join(DTYPES)}: convert the tensor first"
         )
     return tensor

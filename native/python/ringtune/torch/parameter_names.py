@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ringtune.errors import ConfigError
+from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.submissions import Group
 
 NamedParameter = tuple[str, torch.nn.Parameter]
@@ -22,20 +22,23 @@ def named_parameters_of(
 
     Args:
         optimizer: Whose parameters.
-        named_parameters: What the caller named; without it, names are made from the position.
+        named_parameters: What the caller named, perhaps more than the optimizer holds; without it, names are made from
+            the position.
 
     Raises:
-        ConfigError: If names repeat or are missing.
+        ConfigError: If names repeat, or a parameter of the optimizer has none; a `WrongTypeError` if an entry is no
+            pair of name and parameter.
     """
     if named_parameters is None:
         return positional_names(optimizer.param_groups, 0)
     by_id = _names_by_id(list(named_parameters))
     own = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    nameless = sum(id(parameter) not in by_id for parameter in own)
+    nameless = [position for position, parameter in enumerate(own) if id(parameter) not in by_id]
     if nameless:
         raise ConfigError(
-            f"named_parameters lacks {nameless} of the optimizer's {len(own)} parameters; pass "
-            "model.named_parameters() of the whole model, or leave it out"
+            f"named_parameters lacks {len(nameless)} of the optimizer's {len(own)} parameters, the first at position "
+            f"{nameless[0]}, of shape {tuple(own[nameless[0]].shape)}; pass model.named_parameters() of the whole "
+            "model, or leave named_parameters out"
         )
     return [(by_id[id(parameter)], parameter) for parameter in own]
 
@@ -81,7 +84,7 @@ def _lists(groups: int | Sequence[Sequence[torch.Tensor]], parameters: list[int]
         ends = [number * size + min(number, larger) for number in range(groups + 1)]
         return [parameters[start:end] for start, end in pairwise(ends)]
     if not isinstance(groups, list | tuple) or not all(map(_is_list_of_tensors, groups)):
-        raise ConfigError(f"groups={groups!r} is not possible; give a positive number, or lists of parameters")
+        raise WrongTypeError(f"groups={groups!r} is not possible; give a positive number, or lists of parameters")
     return [[id(member) for member in group] for group in groups]
 
 
@@ -90,8 +93,8 @@ def _is_list_of_tensors(group: object) -> bool:
 
 
 def _names_by_id(named: Sequence[NamedParameter]) -> dict[int, str]:
-    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in named):
-        raise ConfigError("named_parameters needs pairs of name and parameter, such as model.named_parameters()")
+    if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in named):
+        raise WrongTypeError("named_parameters needs pairs of name and parameter, such as model.named_parameters()")
     repeated = sorted(name for name, count in Counter(name for name, _ in named).items() if count > 1)
     if repeated:
         raise ConfigError(f"named_parameters repeats the names {', '.join(repeated)}; names must be distinct")

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ringtune.errors import ConfigError
+from ringtune.errors import WrongTypeError
 from ringtune.handles import wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
@@ -27,7 +27,7 @@ def broadcast_parameters(params: Parameters, root_rank: int, process_set: Proces
         process_set: Over which ranks.
 
     Raises:
-        ConfigError: If `params` is neither, or there is no such rank.
+        ConfigError: If there is no such rank; a `WrongTypeError` if `params` is neither.
         MismatchError: If shapes or dtypes differ between ranks.
         EngineError: If the world is lost.
     """
@@ -64,5 +64,5 @@ def _pairs(params: Parameters) -> list[tuple[str, Any]]:
     if isinstance(params, Mapping):
         return sorted(params.items())
     if isinstance(params, torch.Tensor) or not isinstance(params, Iterable):
-        raise ConfigError(f"broadcast_parameters needs a state_dict or parameters, not {type(params).__name__}")
+        raise WrongTypeError(f"broadcast_parameters needs a state_dict or parameters, not {type(params).__name__}")
     return [entry if isinstance(entry, tuple) else (str(number), entry) for number, entry in enumerate(params)]

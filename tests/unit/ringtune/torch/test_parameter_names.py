@@ -46,8 +46,41 @@ def test_names_that_are_no_pairs_are_refused() -> None:
     """`model.parameters()` in place of `model.named_parameters()` is a common slip."""
     named: list[Any] = [parameter for _, parameter in parameters(2)]
 
-    with pytest.raises(ConfigError, match="pairs"):
+    with pytest.raises(TypeError, match="pairs"):
         named_parameters_of(torch.optim.SGD(named, lr=0.1), named)
+
+
+def test_more_may_be_named_than_the_optimizer_holds() -> None:
+    """The whole model's names go with an optimizer of a part of it."""
+    named = parameters(4)
+    optimizer = torch.optim.SGD([named[1][1], named[3][1]], lr=0.1)
+
+    assert ["p1", "p3"] == [name for name, _ in named_parameters_of(optimizer, named)]
+
+
+def test_a_parameter_without_a_name_is_a_value_error() -> None:
+    """The message says how many there are and where the first one is."""
+    named = parameters(3)
+    optimizer = torch.optim.SGD([parameter for _, parameter in named], lr=0.1)
+
+    with pytest.raises(ValueError, match=r"lacks 2 of the optimizer's 3 parameters, the first at position 1"):
+        named_parameters_of(optimizer, named[:1])
+
+
+def test_a_name_that_comes_twice_is_a_value_error() -> None:
+    """Ranks meet by names, so that each is one parameter's, whether the optimizer holds it or not."""
+    named = parameters(2)
+    optimizer = torch.optim.SGD([named[0][1]], lr=0.1)
+
+    with pytest.raises(ValueError, match="repeats the names p0; names must be distinct"):
+        named_parameters_of(optimizer, [named[0], ("p0", named[1][1])])
+
+
+@pytest.mark.parametrize("entry", ["p0", ("p0",), (0, torch.zeros(1)), ("p0", torch.zeros(1), "more")])
+def test_an_entry_that_is_no_named_parameter_is_a_type_error(entry: Any) -> None:
+    """A name is a string, and an entry has two parts."""
+    with pytest.raises(TypeError, match="pairs of name and parameter"):
+        named_parameters_of(torch.optim.SGD([torch.zeros(1)], lr=0.1), [entry])
 
 
 @given(count=st.integers(1, 12), groups=st.integers(1, 15))

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs programs as real jobs, each with a hard deadline, and finds whatever a job has left behind."""
+"""Runs programs as real jobs, each with a hard deadline, and finds whatever a job has left behind.
 
+`run_job(ranks(2, "optimizer"))` forks its ranks from a process that has imported torch: the way for programs that need
+ranks. `launched(2, "optimizer")` is the command line of the real launcher, which starts interpreters: for tests of the
+launcher, of signals, of the environment, of memory, and for programs without torch, which start as fast that way.
+"""
+
+import atexit
 import os
 import signal
 import subprocess
@@ -10,14 +16,18 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
+
+from tests.integration.fork_server import MARKER
+from tests.integration.forked_ranks import Forked, ForkedProcess, ForkServerClient, Process
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Process)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-MARKER = "TEST_JOB_MARKER"
 DEADLINE_S = 300.0
 SETTLE_S = 60.0
 SHARED_MEMORY = Path("/dev/shm")
@@ -48,8 +58,26 @@ def ringtune(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "ringtune.cli", *arguments]
 
 
-def ranks(count: int, name: str, *arguments: str) -> list[str]:
-    """Return the command that runs a program on several ranks."""
+@dataclass(frozen=True)
+class Ranks:
+    """One of the programs on several ranks, forked and not launched."""
+
+    count: int
+    command: Forked
+
+
+def ranks(count: int, name: str, *arguments: str) -> Ranks:
+    """Return one of the programs on several ranks, for `run_job`."""
+    return Ranks(count, forked(name, *arguments))
+
+
+def forked(name: str, *arguments: str) -> Forked:
+    """Return one of the programs, to be forked as `ranks` are, for a test that gives its processes their places."""
+    return Forked(PROGRAMS / f"{name}.py", arguments)
+
+
+def launched(count: int, name: str, *arguments: str) -> list[str]:
+    """Return the command line of the launcher that runs one of the programs on several ranks."""
     return ringtune("run", "-np", str(count), *program(name, *arguments))
 
 
@@ -60,10 +88,10 @@ def launched_by(name: str, command: Sequence[str]) -> list[str]:
 
 
 @dataclass
-class Job:
+class JobOf(Generic[P]):
     """A job in flight, in a session of its own, found again by a marker in its environment."""
 
-    process: subprocess.Popen[str]
+    process: P
     marker: str
     start_s: float
 
@@ -76,6 +104,7 @@ class Job:
             stdout, stderr = self.process.communicate()
             message = f"the job ran past its deadline of {deadline_s:.0f} s\n{stdout}\n{stderr}"
             raise AssertionError(message) from None
+        assert self.process.returncode is not None
         return Finished(self.process.returncode, stdout, stderr, time.monotonic() - self.start_s)
 
     def processes(self) -> list[int]:
@@ -84,9 +113,13 @@ class Job:
 
     def kill(self) -> None:
         """Kill the job and everything it has started."""
-        for pid in [self.process.pid, *self.processes()]:
+        self.process.kill()
+        for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+Job = JobOf[subprocess.Popen[str]]
 
 
 def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]:
@@ -107,37 +140,61 @@ def clean_environment(changes: Mapping[str, str], marker: str) -> dict[str, str]
 @contextmanager
 def started(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[Job]:
     """Run a command as a job; afterwards nothing of it may be left: no process, socket or shared-memory file."""
-    marker = uuid.uuid4().hex
-    sockets, files = abstract_sockets(), shared_memory_files()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # in the background of a shell; jobs would inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(
-        list(command),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(environ or {}, marker),
-        start_new_session=True,
-    )
-    job = Job(process, marker, time.monotonic())
+    with _checked(lambda environment: _opened(command, environment), environ) as job:
+        yield job
+
+
+@contextmanager
+def started_by_fork(command: Forked, environ: Mapping[str, str] | None = None) -> Iterator[JobOf[ForkedProcess]]:
+    """Run one of the programs as `started` does, but fork it."""
+    with _checked(lambda environment: fork_server().start(command, environment), environ) as job:
+        yield job
+
+
+def run_job(
+    command: Sequence[str] | Ranks, environ: Mapping[str, str] | None = None, *, deadline_s: float = DEADLINE_S
+) -> Finished:
+    """Run ranks or a command as a job to its end; see `started` and `JobOf.wait`."""
+    if isinstance(command, Ranks):
+        group = command
+        with _checked(lambda all_: fork_server().start_ranks(group.count, group.command, all_), environ) as forked_job:
+            return forked_job.wait(deadline_s)
+    with started(command, environ) as job:
+        return job.wait(deadline_s)
+
+
+@cache
+def fork_server() -> ForkServerClient:
+    """Return the server that forks this test process's jobs; the first call starts it."""
+    server = ForkServerClient(clean_environment({}, "0" * len(uuid.uuid4().hex)))
+    atexit.register(server.close)
+    return server
+
+
+@contextmanager
+def _checked(start: Callable[[Mapping[str, str]], P], environ: Mapping[str, str] | None) -> Iterator[JobOf[P]]:
+    """Start a job in a given environment; afterwards nothing of it may be left."""
+    marker = uuid.uuid4().hex
+    sockets, files = abstract_sockets(), shared_memory_files()
+    job = JobOf(start(clean_environment(environ or {}, marker)), marker, time.monotonic())
     try:
         yield job
-        left_processes = _settled(job.processes)
-        left_sockets = _settled(lambda: _not_of_other_jobs(abstract_sockets() - sockets))
+        left_processes = settled(job.processes)
+        left_sockets = settled(lambda: _not_of_other_jobs(abstract_sockets() - sockets))
         assert [] == left_processes
         assert [] == left_sockets
         assert [] == sorted(shared_memory_files() - files)
     finally:
         job.kill()
-        process.communicate()
+        job.process.communicate()
 
 
-def run_job(
-    command: Sequence[str], environ: Mapping[str, str] | None = None, *, deadline_s: float = DEADLINE_S
-) -> Finished:
-    """Run a command as a job to its end; see `started` and `Job.wait`."""
-    with started(command, environ) as job:
-        return job.wait(deadline_s)
+def _opened(command: Sequence[str], environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ, start_new_session=True
+    )
 
 
 def abstract_sockets() -> set[str]:
@@ -162,7 +219,7 @@ def wait_for_line(path: Path, deadline_s: float = DEADLINE_S) -> str:
     raise AssertionError(f"nothing was written into {path} within {deadline_s:.0f} s")
 
 
-def _settled(find: Callable[[], list[T]]) -> list[T]:
+def settled(find: Callable[[], list[T]]) -> list[T]:
     """Return what is found, once nothing is or some seconds have passed: dying takes the kernel a moment."""
     end_s = time.monotonic() + SETTLE_S
     while True:

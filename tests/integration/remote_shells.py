@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import MARKER
+from tests.integration.fork_server import MARKER
 
 ONE, TWO = "one@127.0.0.1", "two@127.0.0.2"
 HURRIED = "hurried@127.0.0.7"

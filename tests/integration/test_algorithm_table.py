@@ -12,7 +12,7 @@ from ringtune.algorithm_tables.measurement import LIMIT_S
 from ringtune.algorithm_tables.store import read_table
 from ringtune.algorithm_tables.table import SCHEMA
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import Finished, ranks, ringtune, run_job
+from tests.integration.jobs import Finished, launched, program, ringtune, run_job
 from tests.integration.ports import free_port
 from tests.integration.worlds import check_places, explicit, on_hosts, places, run_all
 
@@ -42,7 +42,7 @@ def said(finished: Finished) -> dict[str, Any]:
 
 def run_ranks(count: int, variables: Mapping[str, str]) -> Finished:
     """Run the program on the ranks of one host."""
-    return run_job(ranks(count, PROGRAM), variables)
+    return run_job(launched(count, PROGRAM), variables)
 
 
 def kept_files(cache: Path) -> list[Path]:
@@ -164,7 +164,7 @@ def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, va
 
 def test_process_sets_measure_nothing(tmp_path: Path) -> None:
     """They take what is kept for their own ranks per host, or what is compiled in."""
-    finished = run_job(ranks(4, "process_sets"), environ(tmp_path))
+    finished = run_job(launched(4, "process_sets"), environ(tmp_path))
 
     assert 0 == finished.code, finished.text
     (path,) = kept_files(tmp_path)
@@ -230,7 +230,7 @@ def test_a_given_table_for_other_ranks_per_host_is_left_aside(tmp_path: Path) ->
 def test_a_rank_that_dies_while_others_measure_ends_the_job(tmp_path: Path) -> None:
     """They learn of it as in any other collective."""
     address = f"tcp://127.0.0.1:{free_port()}"
-    commands = [ranks(1, PROGRAM, "lost")[-3:]] * 2
+    commands = [program(PROGRAM, "lost")] * 2
 
     first, second = run_all(commands, [explicit(rank, 2, address, **environ(tmp_path)) for rank in range(2)])
 

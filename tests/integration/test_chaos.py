@@ -17,7 +17,7 @@ from statistics import quantiles
 
 import pytest
 
-from tests.integration.jobs import launched_by, ranks, started, wait_for_line
+from tests.integration.jobs import launched, launched_by, started, wait_for_line
 
 RANKS = 4
 LOST_LIMIT_S = 2.0
@@ -44,7 +44,7 @@ def strike(folder: Path, victim: int, number: signal.Signals, environ: Mapping[s
     """
     chosen = random.Random(seed)
     folder.mkdir()
-    with started(launched_by("patient_launcher", ranks(RANKS, "endless", str(folder))), environ) as job:
+    with started(launched_by("patient_launcher", launched(RANKS, "endless", str(folder))), environ) as job:
         pids = [int(wait_for_line(folder / f"ready.{rank}")) for rank in range(RANKS)]
         time.sleep(chosen.uniform(0.0, 0.2))
         struck_s = time.monotonic()

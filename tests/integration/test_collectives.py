@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import PROGRAMS, program, ranks, run_job
+from tests.integration.jobs import PROGRAMS, launched, program, ranks, run_job
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -75,7 +75,7 @@ def test_mismatches_are_errors_on_every_rank_and_the_engine_stays_usable() -> No
 
 def test_init_and_shutdown_repeat() -> None:
     """A process may join and leave twenty times, without leaking descriptors or threads."""
-    finished = run_job(ranks(2, "rejoin"))
+    finished = run_job(launched(2, "rejoin"))
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("20 times"), finished.text

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ringtune.tuner import read_log
-from tests.integration.jobs import Finished, program
-from tests.integration.worlds import run_all
+from tests.integration.jobs import Finished, forked
+from tests.integration.worlds import run_all_forked
 
 SCENARIOS = (
     "same",
@@ -36,8 +36,8 @@ pytestmark = pytest.mark.timeout(DEADLINE_S + 60)
 def run_ranks(folder: Path, *scenarios: str) -> list[Finished]:
     """Play scenarios one after the other in one job, and return how its ranks ended."""
     arguments = (str(folder / "store"), ",".join(scenarios), str(folder / LOG))
-    commands = [program("ddp_autotune", str(rank), *arguments) for rank in range(2)]
-    return run_all(commands, [{}, {}], deadline_s=DEADLINE_S)
+    commands = [forked("ddp_autotune", str(rank), *arguments) for rank in range(2)]
+    return run_all_forked(commands, [{}, {}], deadline_s=DEADLINE_S)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import launched_by, ranks, ringtune, run_job, started, wait_for_line
+from tests.integration.jobs import launched, launched_by, ranks, ringtune, run_job, started, wait_for_line
 
 
 def latenesses(text: str) -> list[float]:
@@ -20,7 +20,7 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
     """First a warning, then an error on every rank, naming tensor, missing rank, limit and variable."""
     environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "8"}
 
-    finished = run_job(ranks(2, "never_submitted"), environ)
+    finished = run_job(launched(2, "never_submitted"), environ)
 
     assert 0 == finished.code, finished.text
     assert "warning" in finished.stderr, finished.text
@@ -33,7 +33,7 @@ def test_a_tensor_that_one_rank_never_submits_ends_with_its_name() -> None:
 
 def test_a_killed_rank_is_noticed_long_before_the_limit(tmp_path: Path) -> None:
     """Survivors get PeerLostError, now and on later calls; the launcher's code is the killed rank's."""
-    finished = run_job(launched_by("patient_launcher", ranks(3, "lost_rank", "SIGKILL", str(tmp_path / "moment"))))
+    finished = run_job(launched_by("patient_launcher", launched(3, "lost_rank", "SIGKILL", str(tmp_path / "moment"))))
 
     assert 128 + signal.SIGKILL == finished.code, finished.text
     assert 2 == len(re.findall(r"got PeerLostError after", finished.stdout)), finished.text
@@ -47,7 +47,7 @@ def test_a_stopped_rank_is_an_error_at_the_limit(tmp_path: Path) -> None:
     """A rank that lives but does nothing ends the job when the limit is reached, and is ended itself."""
     environ = {"RINGTUNE_STALL_WARN_S": "0.5", "RINGTUNE_TIMEOUT_S": "8"}
 
-    finished = run_job(ranks(2, "lost_rank", "SIGSTOP", str(tmp_path / "moment")), environ)
+    finished = run_job(launched(2, "lost_rank", "SIGSTOP", str(tmp_path / "moment")), environ)
 
     assert 0 != finished.code, finished.text
     assert "rank 0 got CollectiveTimeout" in finished.stdout, finished.text
@@ -56,7 +56,7 @@ def test_a_stopped_rank_is_an_error_at_the_limit(tmp_path: Path) -> None:
 
 def test_the_engine_refuses_to_work_in_a_forked_child() -> None:
     """A child gets ForkedProcessError for every call, and its end does not disturb the parent."""
-    finished = run_job(ranks(2, "forked_child"))
+    finished = run_job(launched(2, "forked_child"))
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("the parent goes on"), finished.text
@@ -72,7 +72,7 @@ def test_a_data_loader_may_fork_workers() -> None:
 
 def test_a_killed_rank_is_noticed_although_its_workers_live(tmp_path: Path) -> None:
     """A data loader's workers hold none of their parent's descriptors, and do not survive the job."""
-    finished = run_job(launched_by("patient_launcher", ranks(2, "data_loader", str(tmp_path / "moment"))))
+    finished = run_job(launched_by("patient_launcher", launched(2, "data_loader", str(tmp_path / "moment"))))
 
     assert 128 + signal.SIGKILL == finished.code, finished.text
     (line,) = [line for line in finished.stdout.splitlines() if line.startswith("lost after")]
@@ -85,7 +85,7 @@ def test_nothing_survives_the_launcher(tmp_path: Path, number: signal.Signals) -
 
     A killed launcher takes the ranks with it; what those had started themselves is then on its own.
     """
-    with started(ranks(2, "sleeper", str(tmp_path))) as job:
+    with started(launched(2, "sleeper", str(tmp_path))) as job:
         for rank in range(2):
             wait_for_line(tmp_path / f"ready.{rank}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.world import INIT_LIMIT_S
-from tests.integration.jobs import program, ranks, ringtune, run_job, started, wait_for_line
+from tests.integration.jobs import launched, program, ringtune, run_job, started, wait_for_line
 
 KEY = "ab" * 32
 AT_THE_DEADLINE = {"RINGTUNE_TIMEOUT_S": "4"}
@@ -21,7 +21,7 @@ def errors_by_rank(text: str) -> dict[int, tuple[str, float, str]]:
 
 def test_a_malformed_environment_ends_the_launcher_with_code_two() -> None:
     """Wrong settings are found before any rank starts, in one paragraph."""
-    finished = run_job(ranks(2, "sleeper", "/nowhere"), {"RINGTUNE_FUSION_BYTES": "lots"})
+    finished = run_job(launched(2, "sleeper", "/nowhere"), {"RINGTUNE_FUSION_BYTES": "lots"})
 
     assert 2 == finished.code, finished.text
     assert "RINGTUNE_FUSION_BYTES='lots' is not allowed; allowed: 0 or 65536 to 268435456" in finished.stderr
@@ -31,7 +31,7 @@ def test_a_malformed_environment_ends_the_launcher_with_code_two() -> None:
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_a_malformed_environment_on_one_rank_stops_all(rank: str) -> None:
     """A rank that cannot read its settings tells the others, which do not wait for the deadline."""
-    finished = run_job(ranks(2, "fails_at_init", rank, "RINGTUNE_CYCLE_MS", "soon"))
+    finished = run_job(launched(2, "fails_at_init", rank, "RINGTUNE_CYCLE_MS", "soon"))
 
     errors = errors_by_rank(finished.stdout)
     assert {0, 1} == set(errors), finished.text
@@ -42,7 +42,7 @@ def test_a_malformed_environment_on_one_rank_stops_all(rank: str) -> None:
 
 def test_different_settings_on_ranks_stop_all() -> None:
     """A rank that sets another value is an error on all ranks, naming variable and both values."""
-    finished = run_job(ranks(3, "fails_at_init", "2", "RINGTUNE_CYCLE_MS", "5"))
+    finished = run_job(launched(3, "fails_at_init", "2", "RINGTUNE_CYCLE_MS", "5"))
 
     errors = errors_by_rank(finished.stdout)
     assert {0, 1, 2} == set(errors), finished.text
@@ -53,7 +53,7 @@ def test_different_settings_on_ranks_stop_all() -> None:
 
 def test_ranks_without_the_setting_adopt_rank_0s() -> None:
     """What is set on rank 0 alone holds for all."""
-    finished = run_job(ranks(2, "fails_at_init", "0", "RINGTUNE_CYCLE_MS", "5"))
+    finished = run_job(launched(2, "fails_at_init", "0", "RINGTUNE_CYCLE_MS", "5"))
 
     assert 2 == finished.stdout.count("joined"), finished.text
 
@@ -61,7 +61,7 @@ def test_ranks_without_the_setting_adopt_rank_0s() -> None:
 @pytest.mark.parametrize("path", ["/nonexistent/tune.jsonl", "/", "/dev/full"])
 def test_a_log_that_cannot_be_written_stops_all_before_training(path: str) -> None:
     """The path is tried at init; the error names variable and path on every rank."""
-    finished = run_job(ranks(2, "fails_at_init", "0", "AUTOTUNE_LOG", path), {"AUTOTUNE": "1"})
+    finished = run_job(launched(2, "fails_at_init", "0", "AUTOTUNE_LOG", path), {"AUTOTUNE": "1"})
 
     if path == "/dev/full":  # opens like any file; what fails later costs a warning
         assert 2 == finished.stdout.count("joined"), finished.text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import program, ranks, ringtune, run_job
+from tests.integration.jobs import launched, program, ranks, ringtune, run_job
 from tests.integration.terminals import COLUMNS, LINES, run_on_terminal
 from tests.integration.test_tuning import QUICK
 
@@ -40,7 +40,7 @@ def test_a_person_sees_a_live_line(launcher: str) -> None:
 def test_without_a_terminal_there_are_plain_lines(variables: dict[str, str], tmp_path: Path) -> None:
     """A file gets lines that end, without a control character, whatever the environment says of colours."""
     log = tmp_path / "stderr.txt"
-    command = ["sh", "-c", 'exec "$@" 2>"$0"', str(log), *ranks(2, "tuned", "6", "60", "marked")]
+    command = ["sh", "-c", 'exec "$@" 2>"$0"', str(log), *launched(2, "tuned", "6", "60", "marked")]
 
     finished = run_job(command, {**QUICK, **variables})
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import REPOSITORY, Finished, Job, ranks, run_job, started
+from tests.integration.jobs import REPOSITORY, Finished, Job, launched, ranks, run_job, started
 from tests.integration.ports import free_ports
 from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
 from tests.integration.test_tuning import QUICK
@@ -36,7 +36,7 @@ def training(folder: Path, environ: Mapping[str, str], *arguments: str) -> Itera
     stop = folder / "stop"
     port = free_ports(2)
     changes = {"RINGTUNE_METRICS_PORT": str(port), **environ}
-    with started(ranks(2, "watched", str(stop), *arguments), changes) as job:
+    with started(launched(2, "watched", str(stop), *arguments), changes) as job:
         try:
             yield job, [f"http://127.0.0.1:{port + rank}/metrics" for rank in range(2)]
         except AssertionError as error:
@@ -155,7 +155,9 @@ def test_a_forked_child_holds_no_port(tmp_path: Path) -> None:
 
 def test_a_job_that_joins_again_has_its_ports_again() -> None:
     """The end of the first world gives them back; nothing is warned of."""
-    finished = run_job(ranks(2, "rejoin"), {"RINGTUNE_METRICS_PORT": str(free_ports(2)), "RINGTUNE_LOG_LEVEL": "info"})
+    finished = run_job(
+        launched(2, "rejoin"), {"RINGTUNE_METRICS_PORT": str(free_ports(2)), "RINGTUNE_LOG_LEVEL": "info"}
+    )
 
     assert 0 == finished.code, finished.text
     assert finished.stderr.count("metrics at http://127.0.0.1:") >= 4, finished.text

@@ -13,7 +13,7 @@ import yaml
 from ringtune.dashboards.grafana import dashboards
 from ringtune.dashboards.grafana.panels import Panel, Query
 from tests.contract.service.requests import STUDY_BODY, UUIDS
-from tests.integration.jobs import REPOSITORY, ranks, started
+from tests.integration.jobs import REPOSITORY, launched, started
 from tests.integration.ports import free_ports
 from tests.integration.prometheus_process import WINDOW, Prometheus, prometheus
 from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
@@ -90,7 +90,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         service.client.post(f"/v1/studies/{study['id']}/suggestions", json=ask).raise_for_status()
         environ = {**QUICK, "AUTOTUNE_SERVICE_URL": service.url, "RINGTUNE_METRICS_PORT": str(port)}
         environ["XDG_CACHE_HOME"] = str(folder)
-        with started(ranks(2, "watched", str(stop)), environ) as job:
+        with started(launched(2, "watched", str(stop)), environ) as job:
             addresses = [f"127.0.0.1:{port + rank}" for rank in range(2)]
             targets = {"ringtune": [service.url.removeprefix("http://")], "ringtune-jobs": addresses}
             try:

@@ -19,7 +19,7 @@ from ringtune.rendezvous.address import Address, connect
 from ringtune.rendezvous.channel import Channel, ChannelError, Deadline, encode_frame
 from ringtune.rendezvous.proof import PROTOCOL_VERSION, new_nonce
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import PROGRAMS, Job, program, ranks, run_job, started
+from tests.integration.jobs import PROGRAMS, Job, launched, program, run_job, started
 from tests.integration.ports import free_port
 from tests.integration.worlds import KEY, check_places, explicit, on_hosts, places, run_all, running
 
@@ -79,7 +79,7 @@ def test_ranks_meet_again_and_again(address: str) -> None:
 
 def test_two_jobs_at_once_do_not_meet() -> None:
     """Jobs of one host share nothing."""
-    command = ranks(2, "where", "5")
+    command = launched(2, "where", "5")
     with started(command) as first, started(command) as second:
         finished = [first.wait(), second.wait()]
 
@@ -318,7 +318,7 @@ def test_few_descriptors_are_a_clear_error_or_enough(transport: str) -> None:
     limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
     assert hard > 64
 
-    finished = run_job([*limited, *ranks(8, "where")], {"RINGTUNE_TRANSPORT": transport, "RINGTUNE_TIMEOUT_S": "60"})
+    finished = run_job([*limited, *launched(8, "where")], {"RINGTUNE_TRANSPORT": transport, "RINGTUNE_TIMEOUT_S": "60"})
 
     if finished.code == 0:
         assert 8 == len(places([finished])), finished.text
@@ -334,7 +334,7 @@ def test_few_descriptors_are_a_clear_error_or_enough(transport: str) -> None:
 @pytest.mark.timeout(900)
 def test_init_and_shutdown_repeat(transport: str, times: int) -> None:
     """Neither descriptors nor threads add up, with sockets as little as with shared memory."""
-    finished = run_job(ranks(3, "rejoin", str(times)), {"RINGTUNE_TRANSPORT": transport}, deadline_s=850)
+    finished = run_job(launched(3, "rejoin", str(times)), {"RINGTUNE_TRANSPORT": transport}, deadline_s=850)
 
     assert 0 == finished.code, finished.text
     assert 3 == len(re.findall(rf"{times} times", finished.stdout)), finished.text

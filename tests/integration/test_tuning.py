@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import Finished, program, ranks, ringtune, run_job
+from tests.integration.jobs import Finished, launched, program, ranks, ringtune, run_job
 
 QUICK = {
     "AUTOTUNE": "1",
@@ -103,7 +103,7 @@ def test_without_a_marked_step_the_tuner_stays_off_and_says_so_once() -> None:
 
 def test_a_disk_that_fills_up_costs_one_warning(tmp_path: Path) -> None:
     """When the log can no longer be written, tuning goes on to its verdict."""
-    command = " ".join(ranks(2, "tuned", "6", "60", "marked"))
+    command = " ".join(launched(2, "tuned", "6", "60", "marked"))
     script = f"mount -t tmpfs -o size=8k none {tmp_path} && head -c 4000 /dev/zero > {tmp_path}/other && exec {command}"
 
     finished = run_job(unshared(script), {**QUICK, "AUTOTUNE_LOG": str(tmp_path / "tune.jsonl")})
@@ -145,7 +145,7 @@ FULL = "{ head -c 9m /dev/zero > /dev/shm/other || true; }"  # of 8 MiB
 )  # fmt: skip
 def test_a_small_dev_shm_is_enough(prepared: str) -> None:
     """Containers give a few MiB of /dev/shm: the engine needs none of it, for a tensor of 80 MiB either."""
-    command = " ".join(ranks(4, "large_tensor"))
+    command = " ".join(launched(4, "large_tensor"))
 
     finished = run_job(unshared(f"{prepared} && exec {command}"))
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from tests.integration.forked_ranks import Forked
 from tests.integration.hosts import Host
-from tests.integration.jobs import DEADLINE_S, Finished, Job, program, started
+from tests.integration.jobs import DEADLINE_S, Finished, Job, program, started, started_by_fork
 
 KEY = "ab" * 32
 
@@ -37,6 +38,16 @@ def run_all(
 ) -> list[Finished]:
     """Run a job of several ranks to its end."""
     with running(commands, environs) as jobs:
+        return [job.wait(deadline_s) for job in jobs]
+
+
+def run_all_forked(
+    commands: Sequence[Forked], environs: Sequence[Mapping[str, str]], *, deadline_s: float = DEADLINE_S
+) -> list[Finished]:
+    """Run a job of several forked ranks to its end."""
+    with ExitStack() as stack:
+        pairs = zip(commands, environs, strict=True)
+        jobs = [stack.enter_context(started_by_fork(command, environ)) for command, environ in pairs]
         return [job.wait(deadline_s) for job in jobs]
 
 

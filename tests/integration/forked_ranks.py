@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts programs as forks of a process that has imported torch, each as if the interpreter had been started for it.
+
+One server per test process; see `fork_server`. What a program writes goes into a file in memory, so that nobody needs
+to read while it runs.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tests.integration.fork_server import STATUS, Order
+
+SELF_END_S = 30.0  # survivors of a failed rank end by themselves; more than the launcher gives them, for a busy machine
+FOREVER_S = 1e6
+KEY_BYTES = 32
+
+
+class Process(Protocol):
+    """What a job needs of its process or group of processes; `subprocess.Popen` has it too."""
+
+    returncode: int | None
+
+    def communicate(self, input: None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        """Wait for the end; return what was written to standard output and error."""
+
+    def kill(self) -> None:
+        """Kill it."""
+
+
+@dataclass(frozen=True)
+class Forked:
+    """A program that is started by a fork, and its arguments."""
+
+    program: Path
+    arguments: tuple[str, ...]
+
+
+class Output:
+    """Standard output and error of one or more processes, each a file in memory."""
+
+    def __init__(self) -> None:
+        self.descriptors = (os.memfd_create("stdout"), os.memfd_create("stderr"))
+        for descriptor in self.descriptors:  # else writes of several processes could take the same place
+            fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
+
+    def read(self) -> tuple[str, str]:
+        """Return what was written so far."""
+        stdout, stderr = (_text_of(descriptor) for descriptor in self.descriptors)
+        return stdout, stderr
+
+    def __del__(self) -> None:
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+class ForkedProcess:
+    """A forked program, with the parts of `subprocess.Popen` that tests use."""
+
+    def __init__(self, status: int, output: Output) -> None:
+        self._status = status
+        self._output = output
+        self.returncode: int | None = None
+        self.pid = self._read()
+
+    def fileno(self) -> int:
+        """Return what becomes readable when the process has ended."""
+        return self._status
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal, or None while it runs."""
+        if self.returncode is None and select.select([self], [], [], 0)[0]:
+            self.returncode = os.waitstatus_to_exitcode(self._read())
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end and return the exit code.
+
+        Raises:
+            TimeoutExpired: As `subprocess.Popen.wait`.
+        """
+        if self.returncode is None and not select.select([self], [], [], timeout)[0]:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        code = self.poll()
+        assert code is not None
+        return code
+
+    def communicate(self, input: None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        """Wait for the end; return what was written."""
+        self.wait(timeout)
+        return self._output.read()
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process, if it runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill the process, if it runs."""
+        self.send_signal(signal.SIGKILL)
+
+    def _read(self) -> int:
+        message = os.read(self._status, STATUS.size)
+        assert message, "the fork server has ended; its standard error says why"
+        return int(STATUS.unpack(message)[0])
+
+    def __del__(self) -> None:
+        os.close(self._status)
+
+
+class RankGroup:
+    """The forked ranks of one job. They end as under the launcher: the first that fails decides and ends the others."""
+
+    def __init__(self, ranks: Sequence[ForkedProcess], output: Output) -> None:
+        self._ranks = ranks
+        self._output = output
+        self.returncode: int | None = None
+
+    def communicate(self, input: None = None, timeout: float | None = None) -> tuple[str, str]:  # noqa: A002
+        """Wait for all ranks; return what they wrote.
+
+        Raises:
+            TimeoutExpired: As `subprocess.Popen.communicate`.
+        """
+        end_s = time.monotonic() + (FOREVER_S if timeout is None else timeout)
+        failure = self._wait(end_s, is_over=any)
+        if failure:
+            with suppress(subprocess.TimeoutExpired):
+                self._wait(time.monotonic() + SELF_END_S, is_over=lambda _: False)
+            self.kill()
+        self.returncode = 128 - failure if failure < 0 else failure
+        return self._output.read()
+
+    def _wait(self, end_s: float, is_over: Callable[[Sequence[int]], bool]) -> int:
+        """Wait until all ranks have ended, or their codes say that it is over; return the code of one that failed."""
+        while True:
+            running = [rank for rank in self._ranks if rank.poll() is None]
+            codes = [rank.returncode or 0 for rank in self._ranks]
+            if not running or is_over(codes):
+                return min(codes) or max(codes)  # a killed rank, whose code is negative, is blamed first
+            if not select.select(running, [], [], max(0.0, end_s - time.monotonic()))[0]:
+                raise subprocess.TimeoutExpired(f"{len(running)} ranks", 0.0)
+
+    def kill(self) -> None:
+        """Kill all ranks."""
+        for rank in self._ranks:
+            rank.kill()
+
+
+class ForkServerClient:
+    """The fork server of this test process."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Start the server.
+
+        Args:
+            environ: The server's environment; it holds a marker, as long as those of the children.
+        """
+        self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.integration.fork_server", str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=environ,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    def start(self, command: Forked, environ: Mapping[str, str], output: Output | None = None) -> ForkedProcess:
+        """Start a program; several may share an output."""
+        output = output or Output()
+        order = Order(str(command.program), list(command.arguments), dict(environ), str(Path.cwd()))
+        read_end, write_end = os.pipe()
+        try:
+            message = json.dumps(asdict(order)).encode()
+            socket.send_fds(self._orders, [message], [*output.descriptors, write_end])
+        finally:
+            os.close(write_end)
+        return ForkedProcess(read_end, output)
+
+    def start_ranks(self, count: int, command: Forked, environ: Mapping[str, str]) -> RankGroup:
+        """Start a program on several ranks of this machine, told their places as `ringtune run` tells them."""
+        job = {
+            "RINGTUNE_WORLD_SIZE": str(count),
+            "RINGTUNE_RENDEZVOUS": f"unix:@ringtune-{secrets.token_hex(16)}",
+            "RINGTUNE_JOB_KEY": secrets.token_hex(KEY_BYTES),
+        }
+        output = Output()
+        environs = [{**environ, **job, "RINGTUNE_RANK": str(rank)} for rank in range(count)]
+        return RankGroup([self.start(command, own, output) for own in environs], output)
+
+    def close(self) -> None:
+        """End the server."""
+        self._orders.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=10.0)
+        self._process.kill()
+
+
+def _text_of(descriptor: int) -> str:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode("utf-8", "replace")

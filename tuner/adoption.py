@@ -13,7 +13,7 @@ from .designers.base import Prediction
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS, Order
 from .pair_noise import MIN_PAIRS
-from .paired_test import Interval, Pair, PairedTest
+from .paired_test import CI_LEVEL, Interval, Pair, PairedTest
 from .phases import RunState
 from .sample import Phase, Sample
 from .scatter import Scatter
@@ -99,7 +99,7 @@ def _challenger(state: RunState, guard: GuardedDesigner) -> _Challenger | None:
 def _best(prediction: Prediction, measured: Sequence[Config], adopted_before: Config | None) -> int:
     """Return which config has the best posterior mean, or that which was adopted before where none is surely better.
 
-    That one has won a search and a test already, and takes fewer pairs to be shown again.
+    That one has won a search and a test already.
     """
     means, stds = prediction.mean_log_step_ms, prediction.std
     best = int(np.argmin(means))
@@ -118,7 +118,7 @@ def _is_worth_confirming(state: RunState, challenger: _Challenger) -> bool:
     is_sure = challenger.config == state.adopted_before or len(state.book.times_of(challenger.config)) > 1
     if is_sure or state.steps_left - state.window_steps < state.reserved_steps:
         return False
-    plan = state.adoption_plan(challenger.config, challenger.gain, spent_before=state.window_steps)
+    plan = state.adoption_plan(challenger.gain, spent_before=state.window_steps)
     return plan.pairs >= min(pairs_needed(challenger.gain, plan.noise), MIN_PAIRS + 1)
 
 
@@ -134,10 +134,10 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
         TargetClosed: If the job is over.
         TensorSetChanged: If its gradients have changed.
     """
-    total, plan = state.settings.adoption_pairs, state.adoption_plan(challenger, gain)
+    total, plan = state.settings.adoption_pairs, state.adoption_plan(gain)
     steps = plan.window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
-    test, scatter = PairedTest(plan.noise, errors=plan.errors), Scatter.of(state.book.trials())
+    test, scatter = PairedTest(plan.noise), Scatter.of(state.book.trials())
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, Sample] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
@@ -187,23 +187,22 @@ def _mended(
         return test.pairs
     (challenger,) = (config for config in samples if config != baseline)
     mending = Pair.of(samples[baseline], samples[challenger], scatter)
-    mended = PairedTest(test.expected, [*test.pairs, mending], test.errors)
+    mended = PairedTest(test.expected, [*test.pairs, mending])
     return mended.pairs if mended.is_plain else test.pairs
 
 
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
-    """Adopt only what is shown to be faster."""
+    """Adopt only what is shown to be faster; where nothing is, the verdict names no gain."""
     interval, pairs = test.interval, tuple(test.pairs)
-    bounds = f"95 % interval {_percent(interval.low)} to {_percent(interval.high)}, {len(pairs)} pairs"
-    speedup = _percent(interval.speedup)
+    bounds = f"{_percent(interval.low)} to {_percent(interval.high)}, {len(pairs)} pairs"
     if test.is_shown:
-        if interval.low <= 0:
-            bounds += f", above zero at one-sided {100 * test.errors.of(len(pairs)):g} %"
         if challenger == state.adopted_before:
             bounds += "; an earlier run of the same job has adopted it, too"
-        return Decision(challenger, True, f"adopted: {speedup} faster ({bounds})", interval, pairs)
+        verdict = f"adopted: {_percent(interval.speedup)} faster ({100 * CI_LEVEL:g} % interval {bounds})"
+        return Decision(challenger, True, verdict, interval, pairs)
     verdict = (
-        f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster ({speedup}, {bounds})"
+        f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster "
+        f"({100 * CI_LEVEL:g} % interval of its speed-up {bounds})"
     )
     return Decision(state.baseline, False, verdict, interval, pairs)
 

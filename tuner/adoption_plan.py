@@ -19,7 +19,7 @@ from .belief import NORMALS, Gain
 from .budget import pairs_within
 from .measuring import SHORT_WINDOW_STEPS
 from .pair_noise import MIN_PAIRS, PairNoise, expected_pair_noise
-from .paired_test import FIRST_TEST, Errors
+from .paired_test import error_of
 from .sample import Trial
 from .student_t import student_t_quantile
 
@@ -39,22 +39,19 @@ class AdoptionPlan:
         window_steps: Of each of a pair's windows.
         pairs: How many there is room for.
         noise: Of ln(baseline / challenger) of a pair.
-        errors: Of the test.
     """
 
     window_steps: int
     pairs: int
     noise: PairNoise
-    errors: Errors = FIRST_TEST
 
     def power(self, gain: float) -> float:
         """Return the chance that a gain is shown, as ln(baseline / challenger)."""
         if self.pairs < MIN_PAIRS:
             return 0.0
         freedom = self.pairs - 1 + self.noise.weight_beside(self.pairs)
-        error = self.errors.of(self.pairs)
         standard_error = math.sqrt(self.noise.variance / self.pairs)
-        return NormalDist().cdf(gain / standard_error - student_t_quantile(freedom, 1.0 - error))
+        return NormalDist().cdf(gain / standard_error - student_t_quantile(freedom, 1.0 - error_of(self.pairs)))
 
     def value(self, gain: Gain) -> float:
         """Return what should be won: a gain that may differ by its standard deviation, where it is shown."""
@@ -62,13 +59,7 @@ class AdoptionPlan:
 
 
 def best_plan(
-    trials: Sequence[Trial],
-    gain: float,
-    usual_steps: int,
-    steps_left: float,
-    most_pairs: int,
-    *,
-    errors: Errors = FIRST_TEST,
+    trials: Sequence[Trial], gain: float, usual_steps: int, steps_left: float, most_pairs: int
 ) -> AdoptionPlan:
     """Return the test that shows a gain most probably, of more pairs or of longer windows; the shortest of equals.
 
@@ -78,11 +69,10 @@ def best_plan(
         usual_steps: Of the longest windows; of all, where steps are not counted.
         steps_left: Of the budget; infinite without one.
         most_pairs: It ends after so many.
-        errors: Of the test.
     """
     shortest = usual_steps if math.isinf(steps_left) else min(SHORT_WINDOW_STEPS, usual_steps)
     plans = [
-        AdoptionPlan(steps, pairs_within(steps_left, steps, most_pairs), expected_pair_noise(trials, steps), errors)
+        AdoptionPlan(steps, pairs_within(steps_left, steps, most_pairs), expected_pair_noise(trials, steps))
         for steps in range(shortest, usual_steps + 1)
     ]
     return max(plans, key=lambda plan: plan.power(gain))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .measuring import SETTLE_STEPS
 from .pair_noise import MIN_PAIRS, PairNoise
-from .paired_test import CONFIDENCE
+from .paired_test import error_of
 from .student_t import student_t_quantile
 
 SPARE_SHARE = 1 / 8
@@ -70,7 +70,7 @@ def pairs_needed(gain: float, noise: PairNoise) -> int:
     """
     for pairs in range(MIN_PAIRS, MOST_PAIRS):
         freedom = pairs - 1 + noise.weight_beside(pairs)
-        errors = student_t_quantile(freedom, 0.5 + CONFIDENCE / 2) + SPARE_STANDARD_ERRORS
+        errors = student_t_quantile(freedom, 1.0 - error_of(pairs)) + SPARE_STANDARD_ERRORS
         if gain >= errors * math.sqrt(noise.variance / pairs):
             return pairs
     return MOST_PAIRS

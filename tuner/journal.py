@@ -133,14 +133,16 @@ class Journal:
             run_id = self._settings.run_id
             named = [{"baseline_step_ms": pair.baseline_ms, "challenger_step_ms": pair.challenger_ms} for pair in pairs]
             figures = finite(result.speedup), finite(result.ci_low), finite(result.ci_high)
-            self._reporter.write(AdoptionRecord(self.elapsed_s, run_id, named, *figures, result.verdict))
+            self._reporter.write(
+                AdoptionRecord(self.elapsed_s, run_id, named, *figures, result.verdict, result.ci_level)
+            )
             self._reporter.write(
                 ResultRecord(
                     t_s=self.elapsed_s,
                     run_id=run_id,
                     config=result.config.to_json(),
                     adopted=result.adopted,
-                    speedup=finite(result.speedup),
+                    speedup=finite(result.speedup) if result.adopted else None,
                     cost_s=result.cost_s,
                     payback_steps=result.payback_steps,
                 )

@@ -4,7 +4,7 @@
 import types
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from .records import ENUMS, RECORD_TYPES, STEP_MS_KEYS, Json
+from .records import ENUMS, OLD_CI_LEVEL, RECORD_TYPES, STEP_MS_KEYS, Json, required_fields
 
 
 def json_schema() -> Json:
@@ -29,7 +29,9 @@ def _record_schema(name: str, kind: type) -> Json:
             "properties": {key: _type_schema(float | None) for key in STEP_MS_KEYS},
             "required": list(STEP_MS_KEYS),
         }
-    return {"type": "object", "title": name, "properties": properties, "required": ["type", *hints]}
+    if "ci_level" in properties:
+        properties["ci_level"] |= {"exclusiveMinimum": 0, "exclusiveMaximum": 1, "default": OLD_CI_LEVEL}
+    return {"type": "object", "title": name, "properties": properties, "required": ["type", *required_fields(name)]}
 
 
 def _type_schema(hint: Any) -> Json:

@@ -13,7 +13,6 @@ from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
 from .pair_noise import usual_window_variance
-from .paired_test import FIRST_TEST, LATER_TEST, Errors
 from .sample import Phase, Sample, Trial
 from .settings import RunSettings
 from .stopping import Patience
@@ -136,22 +135,15 @@ class RunState:
         limit, window_steps = self.settings.max_steps, min(SHORT_WINDOW_STEPS, self.pair_window_steps)
         return 0.0 if limit is None else reserved_steps(limit, window_steps, self.settings.adoption_pairs)
 
-    def adoption_plan(self, challenger: Config, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
-        """Return how the adoption test of a challenger should use the steps left.
+    def adoption_plan(self, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
+        """Return how the adoption test should use the steps left.
 
         Args:
-            challenger: What is to be tested.
-            gain: Expected of it, as ln(baseline / challenger).
+            gain: Expected of the challenger, as ln(baseline / challenger).
             spent_before: Steps that something else takes first.
         """
-        left, errors = self.steps_left - spent_before, self.errors_of(challenger)
-        return best_plan(
-            self.book.trials(), gain, self.pair_window_steps, left, self.settings.adoption_pairs, errors=errors
-        )
-
-    def errors_of(self, challenger: Config) -> Errors:
-        """Return how often a challenger's test may err."""
-        return LATER_TEST if challenger == self.adopted_before else FIRST_TEST
+        left = self.steps_left - spent_before
+        return best_plan(self.book.trials(), gain, self.pair_window_steps, left, self.settings.adoption_pairs)
 
     @property
     def baseline_ms(self) -> float:
@@ -284,9 +276,9 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     belief = advice.belief if advice.suggestion.is_informed else advice.belief.less_sure(OVERCONFIDENCE)
     noise_variance = usual_window_variance(state.book.trials(), state.search_steps)
     kept, later = belief.gains_if_kept(noise_variance), belief.gains_after(noise_variance)
-    plan = state.adoption_plan(advice.incumbent, belief.gain().mean)
+    plan = state.adoption_plan(belief.gain().mean)
     expected_later = fmean(gain.mean for gain in later)
-    shorter = state.adoption_plan(advice.incumbent, expected_later, state.search_steps + SETTLE_STEPS)
+    shorter = state.adoption_plan(expected_later, state.search_steps + SETTLE_STEPS)
     return fmean(map(shorter.value, later)) >= fmean(map(plan.value, kept))
 
 

@@ -4,7 +4,7 @@
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +17,8 @@ MAX_INTEGER = 2**64
 
 Json: TypeAlias = dict[str, Any]
 ConfigJson: TypeAlias = dict[str, Value]
+OLD_CI_LEVEL = 0.95
+"""Level of the intervals in logs that do not name it: it was always this one."""
 MAX_STEP_MS = 1e12
 """Thirty years; the square of a larger number, from a file that was damaged, may be none."""
 
@@ -78,7 +80,10 @@ class SuggestionRecord:
 
 @dataclass(frozen=True)
 class AdoptionRecord:
-    """The decision: a list of pairs of typical step times (empty when no test was needed), and the verdict."""
+    """The decision: a list of pairs of typical step times (empty when no test was needed), and the verdict.
+
+    `speedup` is the challenger's, and `ci_low` to `ci_high` its two-sided interval of the level `ci_level`.
+    """
 
     t_s: float
     run_id: str
@@ -87,11 +92,12 @@ class AdoptionRecord:
     ci_low: float | None
     ci_high: float | None
     verdict: str
+    ci_level: float = OLD_CI_LEVEL
 
 
 @dataclass(frozen=True)
 class ResultRecord:
-    """Ends a run: the config in force from now on."""
+    """Ends a run: the config in force from now on; `speedup` is its gain over the baseline, null where it has none."""
 
     t_s: float
     run_id: str
@@ -160,14 +166,27 @@ def record_from_json(data: object) -> Record:
     kind = RECORD_TYPES.get(str(data.get("type")))
     if kind is None:
         raise RecordError(f"unknown record type {str(data.get('type'))[:40]!r}")
-    hints = _fields_of(data["type"])
-    missing = [name for name in hints if name not in data]
-    if missing:
-        raise RecordError(f"a {data['type']} record without {missing[0]!r}")
-    wrong = [name for name, hint in hints.items() if not _is_value_of(name, hint, data[name])]
-    if wrong:
-        raise RecordError(f"a {data['type']} record with {wrong[0]}={str(data[wrong[0]])[:40]!r}")
-    return kind(**{name: data[name] for name in hints})
+    fault = _fault_of(data)
+    if fault is not None:
+        raise RecordError(f"{'an' if kind is AdoptionRecord else 'a'} {data['type']} record {fault}")
+    return kind(**{name: data[name] for name in _fields_of(data["type"]) if name in data})
+
+
+def _fault_of(data: Json) -> str | None:
+    """Return what is wrong with an object of a known type, None where it is a record."""
+    for name, hint in _fields_of(data["type"]).items():
+        if name not in data:
+            if name in required_fields(data["type"]):
+                return f"without {name!r}"
+        elif not _is_value_of(name, hint, data[name]):
+            return f"with {name}={str(data[name])[:40]!r}"
+    return None
+
+
+@cache
+def required_fields(type_name: str) -> tuple[str, ...]:
+    """Return the fields that every record of a type has, old ones included."""
+    return tuple(field.name for field in fields(RECORD_TYPES[type_name]) if field.default is MISSING)
 
 
 @cache
@@ -182,6 +201,8 @@ def _is_value_of(name: str, hint: Any, value: object) -> bool:
         return False
     if name == "step_ms":
         return isinstance(value, dict) and all(_is_step_ms(value.get(key, "")) for key in STEP_MS_KEYS)
+    if name == "ci_level":
+        return isinstance(value, int | float) and 0 < value < 1
     return value is None or name not in ENUMS or value in ENUMS[name]
 
 

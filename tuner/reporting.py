@@ -7,6 +7,7 @@ from typing import Protocol
 
 from .config import Config
 from .log import TuningLog
+from .paired_test import CI_LEVEL
 from .records import Record
 from .sample import Phase
 
@@ -43,14 +44,16 @@ class Result:
         baseline: The config the job would have run without tuning.
         adopted: Whether `config` was shown to beat the baseline.
         verdict: The decision and its reason in one line for people.
-        speedup: Fraction by which the challenger is faster; None without an adoption test.
-        ci_low: Lower end of its two-sided 95 % interval, or None.
+        speedup: Fraction by which the challenger was faster in the adoption test; None without one. A gain only if
+            `adopted`.
+        ci_low: Lower end of its two-sided interval, or None; above zero if `adopted`.
         ci_high: Upper end, or None.
         cost_s: Seconds lost against the baseline while tuning; below zero when trying was a gain.
         payback_steps: Steps after which the cost is won back; None when nothing was adopted.
         steps: Steps the run measured or skipped to settle.
         seconds: Duration of the run.
         is_complete: False when the job ended before the run did.
+        ci_level: Level of the interval, a fraction.
     """
 
     config: Config
@@ -65,6 +68,7 @@ class Result:
     steps: int
     seconds: float
     is_complete: bool
+    ci_level: float = CI_LEVEL
 
 
 class Observer(Protocol):

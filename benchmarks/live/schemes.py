@@ -96,7 +96,7 @@ def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, ste
         config, taken, cost_s = _search_like_horovod(target, seed, steps)
     seconds = time.monotonic() - begin_s
     pairs = _measured_pairs(target, config)
-    interval = speedup_interval(pairs)
+    interval = speedup_interval(pairs, confidence=0.95)
     baseline_ms = float(np.median([pair.baseline_ms for pair in pairs]))
     gain_s = baseline_ms * 1e-3 * (1.0 - 1.0 / (1.0 + interval.speedup))
     payback = round(max(cost_s / gain_s, 0.0)) if config != target.baseline() and gain_s > 0 else None

@@ -26,6 +26,7 @@ from .launching import launched
 PROGRAM = "benchmarks.service.job_rank"
 RANKS = 2
 NONE, NOT_THERE = "none", "not there"
+CONFIDENCE = 0.95
 SLOW_S = 0.5
 """Between two bytes of a slow reply."""
 Answer = Callable[[socket.socket, threading.Event], None]
@@ -114,10 +115,10 @@ def main() -> None:
     parser.add_argument("--block-seconds", type=float, default=6.0)
     parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
     arguments = parser.parse_args()
-    table = Table("service", "steps/s", "beside none (95 % interval)", "smallest to largest of the pairs")
+    table = Table("service", "steps/s", f"beside none ({CONFIDENCE:.0%} interval)", "smallest to largest of the pairs")
     for way in track(arguments.only, description="services", console=Console(stderr=True), transient=True):
         pairs = measure(way, arguments.pairs, arguments.block_seconds)
-        interval = speedup_interval([Pair(*pair) for pair in pairs])
+        interval = speedup_interval([Pair(*pair) for pair in pairs], confidence=CONFIDENCE)
         ratios = [alone / beside - 1 for alone, beside in pairs]
         change = f"{interval.speedup:+.2%} ({interval.low:+.2%} to {interval.high:+.2%})"
         per_s = median(1 / beside for _, beside in pairs)

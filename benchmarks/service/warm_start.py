@@ -97,7 +97,7 @@ def compared(
 def beside_the_best(found: Mapping[str, Sequence[float]], name: str) -> tuple[str, Interval]:
     """Return which config is best in the even rounds, and by how much another one's step is longer in the odd ones."""
     best = min(found, key=lambda each: geometric_mean(found[each][::2]))
-    return best, speedup_interval(list(map(Pair, found[name][1::2], found[best][1::2])))
+    return best, speedup_interval(list(map(Pair, found[name][1::2], found[best][1::2])), confidence=0.95)
 
 
 def main() -> None:

@@ -29,8 +29,8 @@ def tuner_row() -> Row:
             ),
             over_time(
                 "Speed-up with its interval",
-                "The newest adoption test: estimate and 95 % interval. Where the lower end is above zero a config is "
-                "adopted; where it is a little below, the verdict tells.",
+                "The newest adoption test: estimate and 90 % interval. Where the lower end is above zero, and only "
+                "there, the config is adopted; elsewhere the estimate is no gain.",
                 Query(f"max(ringtune_tuner_speedup_high_ratio{{{JOB}}})", "upper end"),
                 Query(f"max(ringtune_tuner_speedup_ratio{{{JOB}}})", "estimate"),
                 Query(f"max(ringtune_tuner_speedup_low_ratio{{{JOB}}})", "lower end"),

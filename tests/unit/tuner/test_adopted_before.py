@@ -6,16 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, Trial, default_config, make_designer, open_log, search_space
-from ringtune.tuner.adoption_plan import AdoptionPlan
 from ringtune.tuner.designers import ExperiencedDesigner
 from ringtune.tuner.guard import DesignerFailed, GuardedDesigner
 from ringtune.tuner.log_reader import RunLog
-from ringtune.tuner.pair_noise import PairNoise
-from ringtune.tuner.paired_test import FIRST_TEST, LATER_TEST, Errors, Pair, PairedTest
 from ringtune.tuner.records import AdoptionRecord
 from ringtune.tuner.stores import KeepingLog
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, measured_trial, poor_baseline
@@ -25,8 +21,6 @@ from tests.unit.tuner.test_guard import Unsure
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
 SPACE = search_space({}, default_config(), tuned=("cycle_ms",))
-PAIR_STD = 0.03
-RUNS = 2000
 
 
 def cycle(cycle_ms: float) -> Config:
@@ -131,13 +125,14 @@ def warm(noise: float, study: EarlierStudy, seed: int) -> Outcome:
     return tune(target(noise, seed), make_designer("gp", SPACE, seed, [study]), settings=settings)
 
 
-def test_it_is_adopted_again_by_fewer_pairs_than_something_new() -> None:
-    """Steps scatter by as much as is gained: more jobs adopt what an earlier one has, and the verdict says so."""
+def test_it_is_the_challenger_and_has_as_much_to_show_as_something_new() -> None:
+    """Steps scatter by as much as is gained: the verdict names the earlier run, the interval is as any."""
     known = [warm(0.06, experienced(), seed).result for seed in range(6)]
     unknown = [warm(0.06, experienced(adopted=None), seed).result for seed in range(6)]
 
     again = [result for result in known if result.adopted]
-    assert len(again) > sum(result.adopted for result in unknown)
+    assert len(again) >= sum(result.adopted for result in unknown)
+    assert all((result.ci_low or 0.0) > 0 for result in again)
     assert all(("an earlier run of the same job" in r.verdict) == (r.config == GOOD) for r in again)
     assert GOOD in [result.config for result in again]
 
@@ -172,40 +167,6 @@ def test_it_is_not_measured_once_more_before_its_test() -> None:
     assert GOOD == outcome.result.config
     assert 1 == [Config(record.config) for record in samples(outcome, Phase.SEARCH)].count(GOOD)
     assert 2 * len(decision.pairs) == len(taken)
-
-
-def share_adopted(gain: float, errors: Errors, pairs: int) -> float:
-    """Return how often a challenger is adopted."""
-    rng, wins = np.random.default_rng(0), 0
-    for _ in range(RUNS):
-        test = PairedTest(PairNoise(PAIR_STD**2), errors=errors)
-        while len(test.pairs) < pairs and not test.is_plain:
-            test.pairs.append(Pair(math.exp(rng.normal(gain, PAIR_STD)), 1.0, PAIR_STD**2))
-        wins += test.is_shown
-    return wins / RUNS
-
-
-@pytest.mark.parametrize("pairs", [2, 5, 12])
-def test_both_tests_together_err_in_one_of_a_hundred(pairs: int) -> None:
-    """One that gains nothing has to pass both."""
-    first, later = (share_adopted(0.0, errors, pairs) for errors in (FIRST_TEST, LATER_TEST))
-
-    assert later > 0.5 * LATER_TEST.of(pairs)
-    assert first * later < 0.01 + 0.005
-
-
-@pytest.mark.parametrize("pairs", [5, 12])
-def test_what_loses_by_now_is_seldom_adopted_again(pairs: int) -> None:
-    """Another job may share the machine since: 3 % slower where pairs scatter by as much."""
-    assert share_adopted(-0.03, LATER_TEST, pairs) < 0.02
-
-
-@pytest.mark.parametrize("pairs", [2, 3, 6])
-def test_its_power_is_the_share_of_tests_that_show_the_gain(pairs: int) -> None:
-    """So that steps are weighed by the test that will be made."""
-    plan = AdoptionPlan(10, pairs, PairNoise(PAIR_STD**2), LATER_TEST)
-
-    assert plan.power(0.04) == pytest.approx(share_adopted(0.04, LATER_TEST, pairs), abs=0.08)
 
 
 class Told(Unsure):

@@ -8,7 +8,7 @@ import pytest
 from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
 from ringtune.tuner.pair_noise import MIN_PAIRS
 from ringtune.tuner.paired_test import FUTILITY_PAIRS
-from ringtune.tuner.records import AdoptionRecord, SampleRecord
+from ringtune.tuner.records import AdoptionRecord, ResultRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.recording import Outcome, samples, tune
 
@@ -175,16 +175,31 @@ def test_a_lucky_search_is_not_adopted() -> None:
     assert default_config() == outcome.target.applied[-1]
 
 
-def test_what_is_just_shown_says_at_which_error_rate() -> None:
-    """The interval that is reported asks for half of that rate, and may reach below zero."""
+def test_keeping_the_default_comes_with_no_gain() -> None:
+    """Neither the verdict nor the result's record names one; what the test measured has the adoption's record."""
+    outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    kept = next(record for record in outcome.records if isinstance(record, ResultRecord))
+    record = adoption(outcome)
+    bounds = f"{100 * (record.ci_low or 0.0):+.1f} % to {100 * (record.ci_high or 0.0):+.1f} %"
+
+    assert outcome.result.verdict.endswith(f"(90 % interval of its speed-up {bounds}, 12 pairs)")
+    assert (None, False) == (kept.speedup, kept.adopted)
+    assert record.speedup is not None
+
+
+def test_what_is_just_shown_lies_above_zero_in_the_interval() -> None:
+    """With all of its pairs, and a gain that is barely shown; the record states the interval's level."""
     outcome = tune(Fading(26, -0.006), settings=RunSettings(max_samples=20, warmup_steps=0))
 
     record, result = adoption(outcome), outcome.result
 
     assert result.adopted
     assert record.ci_low is not None
-    assert record.ci_low < 0 < record.speedup  # type: ignore[operator]
-    assert result.verdict.endswith("12 pairs, above zero at one-sided 5 %)")
+    assert 0 < record.ci_low < 0.005
+    assert (0.9, 0.9) == (record.ci_level, result.ci_level)
+    assert "faster (90 % interval +" in result.verdict
+    assert result.verdict.endswith("12 pairs)")
 
 
 def test_a_hopeless_test_ends_early() -> None:

@@ -19,7 +19,7 @@ from ringtune.tuner.pair_noise import (
     expected_pair_noise,
     window_variance,
 )
-from ringtune.tuner.paired_test import FIRST_TEST, FUTILITY_PAIRS, Pair, PairedTest, speedup_interval
+from ringtune.tuner.paired_test import CI_LEVEL, ERROR, FUTILITY_PAIRS, Pair, PairedTest, speedup_interval
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, Window
 from ringtune.tuner.scatter import Scatter
 from ringtune.tuner.testing import measured_trial, poor_baseline
@@ -33,7 +33,7 @@ def test_the_interval_is_students() -> None:
     rng = np.random.default_rng(0)
     pairs = [Pair(20.0 * math.exp(rng.normal(0.05, 0.03)), 20.0) for _ in range(12)]
     d = np.array([math.log(a / b) for a, b, _ in pairs])
-    low, high = stats.t.interval(0.95, 11, loc=d.mean(), scale=stats.sem(d))
+    low, high = stats.t.interval(0.9, 11, loc=d.mean(), scale=stats.sem(d))
 
     interval = speedup_interval(pairs)
 
@@ -106,7 +106,7 @@ def test_it_errs_as_stated_where_some_windows_are_disturbed(pairs: int) -> None:
             test.pairs.append(Pair.of(uneven(rng, 10, late=1.0), uneven(rng, 10, late=1.0), scatter))
         wrong += test.is_shown
 
-    assert wrong / runs < FIRST_TEST.last + 4 * math.sqrt(FIRST_TEST.last / runs)
+    assert wrong / runs < ERROR + 4 * math.sqrt(ERROR / runs)
 
 
 def decided(rng: np.random.Generator, gain: float, pair_limit: int = PAIRS) -> PairedTest:
@@ -125,7 +125,7 @@ def test_a_challenger_that_is_no_faster_is_rarely_taken(pair_limit: int) -> None
 
     taken = sum(decided(rng, 0.0, pair_limit).is_shown for _ in range(3000))
 
-    assert taken / 3000 < FIRST_TEST.last + 4 * math.sqrt(FIRST_TEST.last / 3000)
+    assert taken / 3000 < ERROR + 4 * math.sqrt(ERROR / 3000)
 
 
 def test_a_challenger_that_is_slower_by_a_window_s_noise_is_hardly_ever_taken() -> None:
@@ -135,32 +135,46 @@ def test_a_challenger_that_is_slower_by_a_window_s_noise_is_hardly_ever_taken() 
     assert sum(decided(rng, -WINDOW_STD, 5).is_shown for _ in range(3000)) < 10
 
 
-def just_shown(pairs: int) -> PairedTest:
-    """Return a test of a speed-up of which the two-sided interval reaches just below zero."""
+def pairs_around(pairs: int, quantile: float) -> PairedTest:
+    """Return a test whose mean lies so far above zero that a bound of this quantile would be zero."""
     std = 0.01
     noise = PairNoise(std**2, MOST_WEIGHT)
     freedom = pairs - 1 + noise.weight_beside(pairs)
-    mean = stats.t.ppf(0.96, freedom) * std / math.sqrt(pairs)
+    mean = stats.t.ppf(quantile, freedom) * std / math.sqrt(pairs)
     around = np.array([(-1.0) ** number for number in range(pairs)])
     around *= std / np.std(around, ddof=1)
     return PairedTest(noise, [Pair(20.0 * math.exp(d), 20.0, std**2) for d in mean + around - around.mean()])
 
 
-def test_what_is_shown_may_have_an_interval_that_just_reaches_below_zero() -> None:
-    """The interval is two-sided and asks for twice as much; a look before the last asks for far more than both."""
-    test = just_shown(3)
+@pytest.mark.parametrize("pairs", [3, 4, PAIRS])
+def test_the_interval_is_two_sided_and_its_lower_end_the_bound_of_the_one_sided_test(pairs: int) -> None:
+    """A mean of a little over the one-sided 5 % quantile is shown, one of a little less is not, and so it reads."""
+    less, more = (pairs_around(pairs, quantile) for quantile in (0.949, 0.951))
 
-    assert test.is_shown
-    assert test.interval.low < 0 < test.interval.speedup
-    assert not test.is_plain
+    assert 0.9 == pytest.approx(CI_LEVEL)
+    assert (False, True) == (less.is_shown, more.is_shown)
+    assert less.interval.low < 0 < more.interval.low
+    assert not more.is_plain
 
 
 def test_of_the_fewest_pairs_more_is_asked() -> None:
-    """They rest on what was known before them: what three pairs would just show, two do not."""
-    test = just_shown(MIN_PAIRS)
+    """They rest on what was known before them: their interval is wider, and what three pairs just show, two do not."""
+    less, more = (pairs_around(MIN_PAIRS, quantile) for quantile in (0.974, 0.976))
 
-    assert test.interval.low < 0 < test.interval.speedup
-    assert not test.is_shown
+    assert (False, True) == (less.is_shown, more.is_shown)
+    assert less.interval.low < 0 < more.interval.low
+
+
+@pytest.mark.parametrize("pairs", [2, 3, 5, PAIRS])
+def test_whatever_is_adopted_lies_above_zero_in_its_interval(pairs: int) -> None:
+    """With any number of pairs, ended early or not, of gains near what can be shown; and nothing else does."""
+    rng = np.random.default_rng(pairs)
+    tests = [decided(rng, gain, pairs) for gain in rng.uniform(-0.02, 0.06, 400)]
+
+    adopted = [test.is_shown for test in tests]
+
+    assert {True, False} == set(adopted)
+    assert adopted == [test.interval.low > 0 for test in tests]
 
 
 def test_large_gains_are_seen_early_and_small_ones_at_all() -> None:

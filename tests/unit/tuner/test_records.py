@@ -11,7 +11,14 @@ import pytest
 
 from ringtune.tuner import Phase, RunSettings, Sample, StepTimes, VoidReason, default_config, open_log
 from ringtune.tuner.log_schema import json_schema
-from ringtune.tuner.records import RECORD_TYPES, RecordError, record_from_json, record_to_json, sample_record
+from ringtune.tuner.records import (
+    RECORD_TYPES,
+    AdoptionRecord,
+    RecordError,
+    record_from_json,
+    record_to_json,
+    sample_record,
+)
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.recording import tune
 
@@ -44,7 +51,7 @@ def test_the_records_have_exactly_the_contracts_keys(lines: list[dict[str, Any]]
         "run": "schema unix_time_s model_name key layout versions search_space fixed baseline seed steps_budget",
         "sample": "trial_id window phase epoch config score_bytes_per_s step_ms steps valid reason",
         "suggestion": "trial_id config designer expected_score expected_std ask_ms",
-        "adoption": "pairs speedup ci_low ci_high verdict",
+        "adoption": "pairs speedup ci_low ci_high verdict ci_level",
         "result": "config adopted speedup cost_s payback_steps",
     }
 
@@ -110,6 +117,26 @@ def test_a_missing_key_is_named(lines: list[dict[str, Any]]) -> None:
     """The message says which."""
     with pytest.raises(RecordError, match="a result record without 'cost_s'"):
         record_from_json({key: value for key, value in lines[-1].items() if key != "cost_s"})
+
+
+def test_an_old_log_s_interval_has_the_level_it_had(lines: list[dict[str, Any]]) -> None:
+    """Logs from before the level was written have intervals of 95 %; new ones say 90 %."""
+    new = next(line for line in lines if line["type"] == "adoption")
+    old = {key: value for key, value in new.items() if key != "ci_level"}
+
+    read = [record_from_json(line) for line in (new, old)]
+
+    assert [] == [error.message for error in VALIDATOR.iter_errors(old)]
+    assert [0.9, 0.95] == [record.ci_level for record in read if isinstance(record, AdoptionRecord)]
+
+
+@pytest.mark.parametrize("level", [0, 1, 1.5, -0.9, "0.9", True, None, math.nan])
+def test_a_level_that_is_none_is_refused(lines: list[dict[str, Any]], level: object) -> None:
+    """It is a fraction between 0 and 1."""
+    adoption = next(line for line in lines if line["type"] == "adoption")
+
+    with pytest.raises(RecordError, match="an adoption record with ci_level="):
+        record_from_json({**adoption, "ci_level": level})
 
 
 def test_keys_of_later_versions_are_ignored(lines: list[dict[str, Any]]) -> None:

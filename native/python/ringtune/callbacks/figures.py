@@ -21,10 +21,17 @@ def progress_numbers(progress: Progress, moment: Moment) -> dict[str, float]:
 
 
 def result_numbers(result: Result) -> dict[str, float]:
-    """Return the decision in numbers, and the config in force."""
+    """Return the decision in numbers, and the config in force; there is a speed-up only where one was shown."""
     numbers = {"adopted": float(result.adopted), "tuning_cost_s": result.cost_s}
-    interval = {"speedup": result.speedup, "speedup_ci_low": result.ci_low, "speedup_ci_high": result.ci_high}
-    known = {name: number for name, number in interval.items() if number is not None}
+    tested: dict[str, float | None] = {}
+    if result.speedup is not None:
+        tested = {
+            "speedup": result.speedup if result.adopted else None,
+            "speedup_ci_low": result.ci_low,
+            "speedup_ci_high": result.ci_high,
+            "speedup_ci_level": result.ci_level,
+        }
+    known = {name: number for name, number in tested.items() if number is not None}
     return _finite({**numbers, **known, **_config_numbers(result.config)})
 
 

@@ -19,8 +19,8 @@ class MlflowCallback(Callback):
 
     - Of each window the metrics `ringtune/score_bytes_per_s`, `ringtune/step_ms` (the median), `ringtune/phase` and the
       numeric knobs, `ringtune/config/<knob>`.
-    - Of each decision the metrics `ringtune/adopted`, `ringtune/tuning_cost_s`, `ringtune/speedup` and its interval,
-      `ringtune/speedup_ci_low` and `ringtune/speedup_ci_high`.
+    - Of each decision the metrics `ringtune/adopted`, `ringtune/tuning_cost_s`, `ringtune/speedup` where a config was
+      adopted, and the adoption test's interval: `ringtune/speedup_ci_low`, `_ci_high` and its level `_ci_level`.
     - The newest as tags: `ringtune.phase`, `ringtune.verdict`, `ringtune.config.<knob>`, `ringtune.warning`.
     - The config of the run's first decision as parameters `ringtune.<knob>`, for parameters cannot change.
 

@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from ringtune.tuner import Phase, VoidReason
 from ringtune.tuner.budget import EXPLORATION_SHARE
+from ringtune.tuner.paired_test import CI_LEVEL
 
 from .families import Families
 from .tuner_facts import RunSoFar, TunerFacts, TunerState
@@ -57,7 +58,8 @@ class TunerCollector(Collector):
     def _decision(self, state: TunerState) -> Iterator[Metric]:
         families = self._families
         bounds = state.speedup or (None, None, None)
-        words = ("estimate", "lower end of its 95 % interval", "upper end of its 95 % interval")
+        ends = (f"{end} end of its {100 * CI_LEVEL:g} % interval" for end in ("lower", "upper"))
+        words = ("estimate, a gain only where the config was adopted", *ends)
         names = ("speedup", "speedup_low", "speedup_high")
         for name, which, bound in zip(names, words, bounds, strict=True):
             text = f"By what fraction the best config was faster in the newest adoption test: {which}."

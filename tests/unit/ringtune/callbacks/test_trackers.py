@@ -25,7 +25,8 @@ FIGURES = {
     "config/fusion_bytes": 1048576.0,
     "config/cycle_ms": 20.0,
 }
-DECISION = {"adopted": 1.0, "speedup": 0.123, "speedup_ci_low": 0.098, "speedup_ci_high": 0.149, "tuning_cost_s": 1.5}
+INTERVAL = {"speedup_ci_low": 0.098, "speedup_ci_high": 0.149, "speedup_ci_level": 0.9}
+DECISION = {"adopted": 1.0, "speedup": 0.123, **INTERVAL, "tuning_cost_s": 1.5}
 
 
 def tell(callback: Callback) -> None:

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ REGISTER_OP("RingtuneAllreduce")
     .Input("tensor: T")
     .Input("scales: double")  // before and after; no attribute has 64 bits
     .Output("combined: T")
-    .Attr("T: {uint8, int8, int32, int64, half, bfloat16, float, double, bool}")
+    .Attr("T: {uint8, int8, int32, int64, half, bfloat16, float, double, bool, int16, uint16, uint32, uint64}")
     .Attr("tensor_name: string")
     .Attr("dtype_number: int")
     .Attr("reduction: int")
@@ -165,10 +166,24 @@ class Messenger {
   News news_;
 };
 
+// As TensorFlow takes ValueError and TypeError of a numpy function, which these are: so that both ways end alike.
+absl::Status status_of(const char* error) {
+  if (error == nullptr) {
+    return absl::OkStatus();
+  }
+  const std::string_view text(error);
+  for (const std::string_view wrong_use : {"ConfigError:", "WrongTypeError:", "MismatchError:"}) {
+    if (text.substr(0, wrong_use.size()) == wrong_use) {
+      return absl::InvalidArgumentError(text);
+    }
+  }
+  return absl::UnknownError(text);
+}
+
 // What the engine calls; `context` is a shared pointer to the call.
 void on_end(void* context, const char* error) {
   const std::unique_ptr<std::shared_ptr<Call>> call(static_cast<std::shared_ptr<Call>*>(context));
-  Messenger::instance().post(*call, error == nullptr ? absl::OkStatus() : absl::UnknownError(error));
+  Messenger::instance().post(*call, status_of(error));
 }
 
 RingtuneDoor* door_of(OpKernelContext* context) {

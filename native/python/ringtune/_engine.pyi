@@ -6,6 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+DTYPES: tuple[str, ...]
+"""Names of the element types, in the order of the engine's numbers."""
+
 SUBMISSION_VERSION: int
 """Of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
 
@@ -80,10 +83,10 @@ class Result:
 class Engine:
     """One rank's engine. Every call raises a class of `ringtune.errors` on failure.
 
-    Dtypes are `DTYPES.index(name)` for ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32",
-    "float64", "bool"). Reduce operations are 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max, 5 Product; the result is
-    `postscale * op(prescale * x)`. 16-bit floats are accumulated in float32; bool takes Sum and Max (or), Product and
-    Min (and).
+    Dtypes are `DTYPES.index(name)`. Reduce operations are 0 Average, 1 Sum, 2 Adasum, 3 Min, 4 Max, 5 Product; the
+    result is `postscale * op(prescale * x)`. Reductions take integers of 8 to 64 bits, floats of 16 to 64, and bool;
+    what only moves elements takes all dtypes. 16-bit floats are accumulated in float32; bool takes Sum and Max (or),
+    Product and Min (and).
 
     Tensors that name one `group` are reduced together once all `group_size` of them are ready on all ranks, or fail
     together.

@@ -18,8 +18,41 @@ enum class DataType : uint8_t {
   kFloat32,
   kFloat64,
   kBool,
+  kInt16,
+  kUInt16,
+  kUInt32,
+  kUInt64,
+  // From here on elements are moved, never computed with.
+  kComplex32,
+  kComplex64,
+  kComplex128,
+  kFloat8E4M3FN,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2,
+  kFloat8E5M2FNUZ,
+  kFloat8E8M0FNU,
+  kFloat4E2M1FNX2,
+  kInt1,
+  kInt2,
+  kInt3,
+  kInt4,
+  kInt5,
+  kInt6,
+  kInt7,
+  kUInt1,
+  kUInt2,
+  kUInt3,
+  kUInt4,
+  kUInt5,
+  kUInt6,
+  kUInt7,
+  kBits1x8,
+  kBits2x4,
+  kBits4x2,
+  kBits8,
+  kBits16,
 };
-inline constexpr int kDataTypeCount = 9;
+inline constexpr int kDataTypeCount = 41;
 
 // Horovod's numbers.
 enum class ReduceOp : uint8_t { kAverage, kSum, kAdasum, kMin, kMax, kProduct };
@@ -30,7 +63,7 @@ std::string_view dtype_name(DataType dtype);
 std::string_view reduce_op_name(ReduceOp op);
 
 // Whether elements of the type can be reduced so: bool takes sum and max (or), product and min (and); Adasum needs
-// floats. Collectives that only move bytes take any type.
+// floats of 16 bits or more; types that are only moved take none. Collectives that only move bytes take any type.
 bool is_supported(ReduceOp op, DataType dtype);
 
 }  // namespace ringtune

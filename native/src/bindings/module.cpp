@@ -378,6 +378,11 @@ NB_MODULE(_engine, module) {
     }
     return names;
   });
+  nb::list dtypes;
+  for (int number = 0; number < ringtune::kDataTypeCount; ++number) {
+    dtypes.append(std::string(ringtune::dtype_name(static_cast<ringtune::DataType>(number))));
+  }
+  module.attr("DTYPES") = nb::tuple(dtypes);
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_values(module);
   ringtune::bind_engine(module);

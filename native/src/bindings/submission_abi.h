@@ -11,7 +11,7 @@
 extern "C" {
 
 // Raised whenever anything in this file changes.
-inline constexpr uint32_t kRingtuneSubmissionVersion = 1;
+inline constexpr uint32_t kRingtuneSubmissionVersion = 2;
 
 struct RingtuneSubmissionTable;
 

@@ -66,7 +66,7 @@ void write_element(std::byte* to, size_t index, T value) {
   std::memcpy(to + index * sizeof(T), &value, sizeof(T));
 }
 
-// Calls `visit` with a default-constructed Element of the type.
+// Calls `visit` with a default-constructed Element of a type that can be reduced.
 template <typename Visit>
 auto with_element(DataType dtype, Visit visit) {
   switch (dtype) {
@@ -86,10 +86,17 @@ auto with_element(DataType dtype, Visit visit) {
       return visit(Element<float>());
     case DataType::kFloat64:
       return visit(Element<double>());
-    case DataType::kBool:
-      break;
+    case DataType::kInt16:
+      return visit(Element<int16_t>());
+    case DataType::kUInt16:
+      return visit(Element<uint16_t>());
+    case DataType::kUInt32:
+      return visit(Element<uint32_t>());
+    case DataType::kUInt64:
+      return visit(Element<uint64_t>());
+    default:
+      return visit(Element<Bool>());
   }
-  return visit(Element<Bool>());
 }
 
 }  // namespace ringtune

@@ -16,7 +16,7 @@ namespace ringtune {
 // result = postscale * op over all ranks of (prescale * contribution); Average also divides by `ranks`.
 //
 // Floats are scaled in their accumulator type. Integers wrap; their scales are computed in double, truncated towards
-// zero and kept within the type; their average rounds towards minus infinity. Sum of bool is or, Product is and; a
+// zero and kept within the type; their average is truncated as well. Sum of bool is or, Product is and; a
 // scale of 0 makes it false. Min and Max of floats are NaN where a contribution is.
 struct Reduction {
   DataType dtype = DataType::kFloat32;

@@ -22,13 +22,16 @@
 
 namespace ringtune {
 
-// Unsigned, so that an overflowing integer wraps as it does in numpy and torch instead of being undefined.
+// Unsigned and not narrower than int, so that an overflowing integer wraps as it does in numpy and torch instead of
+// being undefined: two uint16 would be multiplied as int.
+template <typename T>
+using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+
 struct Add {
   template <typename T>
   static T combine(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
     } else {
       return a + b;
     }
@@ -39,8 +42,7 @@ struct Multiply {
   template <typename T>
   static T combine(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      return static_cast<T>(static_cast<Unsigned>(a) * static_cast<Unsigned>(b));
+      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
     } else {
       return a * b;
     }
@@ -88,8 +90,7 @@ typename E::Accumulator scaled(typename E::Accumulator value, double scale) {
 template <typename T>
 T average(T sum, int ranks) {
   if constexpr (std::is_integral_v<T>) {
-    const auto quotient = sum / ranks;  // as int where T is smaller
-    return static_cast<T>(quotient - (sum % ranks < 0 ? 1 : 0));
+    return static_cast<T>(sum / static_cast<std::common_type_t<T, int>>(ranks));  // towards zero, as in Horovod
   } else {
     return sum / static_cast<T>(ranks);
   }

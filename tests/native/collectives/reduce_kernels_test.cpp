@@ -200,13 +200,17 @@ TEST(ReduceKernels, HalvesDoNotOverflowOnTheirWay) {
   EXPECT_EQ(halves({60000}), reduce_all<uint16_t>({DataType::kFloat16, ReduceOp::kAverage}, inputs));
 }
 
-TEST(ReduceKernels, IntegerSumsWrapAndAveragesRoundDown) {
+TEST(ReduceKernels, IntegersWrapAndTheirAveragesAreCutOff) {
   const int64_t max = std::numeric_limits<int64_t>::max();
 
   EXPECT_EQ((std::vector<int64_t>{std::numeric_limits<int64_t>::min()}),
             reduce_all<int64_t>({DataType::kInt64, ReduceOp::kSum}, {{max}, {1}}));
-  EXPECT_EQ((std::vector<int32_t>{-2, 1}),
+  EXPECT_EQ((std::vector<int32_t>{-1, 1}),
             reduce_all<int32_t>({DataType::kInt32, ReduceOp::kAverage}, {{-3, 3}, {0, 0}}));
+  EXPECT_EQ((std::vector<int16_t>{-16384, -1}),
+            reduce_all<int16_t>({DataType::kInt16, ReduceOp::kAverage}, {{32767, -3}, {1, 0}}));
+  EXPECT_EQ((std::vector<uint16_t>{1, 65534}),
+            reduce_all<uint16_t>({DataType::kUInt16, ReduceOp::kProduct}, {{65535, 65535}, {65535, 2}}));
 }
 
 TEST(ReduceKernels, ScaledIntegersAreCutOffAndStayInTheirType) {

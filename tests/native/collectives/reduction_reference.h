@@ -116,9 +116,7 @@ typename E::Accumulator average(typename E::Accumulator sum, int ranks) {
   if constexpr (kIsFloat<E>) {
     return static_cast<T>(static_cast<double>(sum) / ranks);
   } else {
-    const auto wide = static_cast<__int128>(sum);
-    const __int128 quotient = wide / ranks;
-    return static_cast<T>(quotient * ranks > wide ? quotient - 1 : quotient);
+    return static_cast<T>(static_cast<__int128>(sum) / ranks);  // towards zero
   }
 }
 

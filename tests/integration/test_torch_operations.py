@@ -23,6 +23,16 @@ OPERATIONS = (
     "scales",
     "sparse",
 )
+MEANINGS = (
+    "averages",
+    "buffers",
+    "lazy_views",
+    "mismatches",
+    "moves",
+    "numbers_of_numpy",
+    "refused_midway",
+    "value_errors",
+)
 OPTIONS = (
     "adasum",
     "added",
@@ -47,12 +57,22 @@ def assert_said(finished: Finished, words: str, count: int) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, pytest.param(4, marks=pytest.mark.long)])
 def test_every_operation_and_dtype_is_right(count: int) -> None:
-    """All operations of all nine dtypes and awkward shapes give what a local reference gives."""
+    """All operations of all dtypes that are reduced and awkward shapes give what a local reference gives."""
     finished = run_job(ranks(count, "torch_operations"))
 
     assert 0 == finished.code, finished.text
     right = re.findall(r"^(\w+): right$", finished.stdout, re.MULTILINE)
     assert sorted(OPERATIONS * count) == sorted(right), finished.text
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_programs_of_horovod_find_what_they_rely_on(count: int) -> None:
+    """Every dtype is moved, averages of integers are truncated, None is skipped, refusals leave nothing in flight."""
+    finished = run_job(ranks(count, "horovod_meanings"))
+
+    assert 0 == finished.code, finished.text
+    right = re.findall(r"^(\w+): right$", finished.stdout, re.MULTILINE)
+    assert sorted(MEANINGS * count) == sorted(right), finished.text
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -7,7 +7,7 @@ table of its world holds it until the engine has let go of its buffers, whatever
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ringtune import _engine
@@ -122,6 +122,26 @@ class HandleGroup(Handle):
     def __call__(self) -> Any:
         """Wait: Horovod's handle of a sparse allreduce is called for its result."""
         return self.wait()
+
+
+def start_all(operations: Iterable[Handle]) -> list[Handle]:
+    """Start operations one after the other: all of them, or none stays in flight.
+
+    Args:
+        operations: Starts an operation with each step of the iteration.
+
+    Raises:
+        RingtuneError: Of the operation that was refused, once those that had been started have ended.
+    """
+    started: list[Handle] = []
+    try:
+        for handle in operations:
+            started.append(handle)  # noqa: PERF402  (those before an error must be there)
+    except RingtuneError:
+        for handle in started:
+            _outcome(handle)
+        raise
+    return started
 
 
 def wait_for_all(handles: Sequence[Handle]) -> list[Any]:

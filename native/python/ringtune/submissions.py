@@ -18,17 +18,31 @@ from .process_sets import ProcessSet
 from .session import SESSION
 from .world import World
 
-DTYPES = ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool")
-"""Names of the dtypes in the order of the engine's numbers; see `_engine.Engine`."""
+REDUCIBLE = (
+    *("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool"),
+    *("int16", "uint16", "uint32", "uint64"),
+)
+"""Names of the dtypes that the engine computes with, in the order of its numbers."""
 
-_FLOATS = frozenset(DTYPES.index(name) for name in ("float16", "bfloat16", "float32", "float64"))
+DTYPES = (
+    *REDUCIBLE,
+    *("complex32", "complex64", "complex128"),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"),
+    *(f"int{bits}" for bits in range(1, 8)),
+    *(f"uint{bits}" for bits in range(1, 8)),
+    *("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16"),
+)
+"""Names of all dtypes in the order of the engine's numbers (`_engine.DTYPES`): broadcast, allgather and alltoall move
+every one of them."""
+
+_FLOATS = frozenset(REDUCIBLE.index(name) for name in ("float16", "bfloat16", "float32", "float64"))
 _BOOL = DTYPES.index("bool")
 
 
 class ReduceOp(IntEnum):
     """How ranks' values are combined; the numbers are the engine's and Horovod's.
 
-    Average of integers rounds towards minus infinity; bool takes Sum and Max (or), Product and Min (and); Adasum
+    Average of integers truncates, as Horovod's does; bool takes Sum and Max (or), Product and Min (and); Adasum
     takes floats.
     """
 
@@ -123,6 +137,24 @@ def reduction_of(
     return Reduction(ReduceOp(op), float(prescale_factor), float(postscale_factor))
 
 
+def reducible_number(operation: str, name: str) -> int:
+    """Return the engine's number for a dtype that it computes with.
+
+    Args:
+        operation: What was asked for, for the message.
+        name: The dtype's.
+
+    Raises:
+        WrongTypeError: If it does not; names those with which it does.
+    """
+    if name not in REDUCIBLE:
+        raise WrongTypeError(
+            f"{operation} does not support {name}; it supports {', '.join(REDUCIBLE)}: convert it first. The parts of "
+            "a complex one are reduced as floats"
+        )
+    return REDUCIBLE.index(name)
+
+
 def check_reduction(operation: str, dtype: int, reduction: Reduction) -> None:
     """Refuse what the engine does not reduce.
 
@@ -132,8 +164,10 @@ def check_reduction(operation: str, dtype: int, reduction: Reduction) -> None:
         reduction: The operation and the scales.
 
     Raises:
-        ConfigError: If the dtype does not take the operation or the scales; names what is supported.
+        ConfigError: If the dtype does not take the operation or the scales; names what is supported. A
+            `WrongTypeError` if it takes no operation.
     """
+    reducible_number(operation, DTYPES[dtype])
     if reduction.op is Adasum and dtype not in _FLOATS:
         names = ", ".join(DTYPES[number] for number in sorted(_FLOATS))
         raise ConfigError(f"{operation} with op=Adasum does not support {DTYPES[dtype]}; it supports {names}")

@@ -4,7 +4,7 @@
 from typing import Any
 
 from ringtune import _engine
-from ringtune.errors import ConfigError, WrongTypeError
+from ringtune.errors import WrongTypeError
 from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import start_join, world_of
@@ -41,17 +41,15 @@ def join(device: int = -1) -> int:
     any other operation.
 
     Args:
-        device: Horovod's; CPU memory, -1, is all that there is.
+        device: Horovod's; without effect, for zeros need no device.
 
     Returns:
         The rank that joined last, the same on all ranks.
 
     Raises:
-        ConfigError: If `device` is a GPU.
         EngineError: If the world is lost.
     """
-    if device != -1:
-        raise ConfigError(f"join(device={device}) is not supported; tensors are in CPU memory: leave it out")
+    del device
     last: int = start_join(world_of(global_process_set), _last_to_join).wait()
     return last
 

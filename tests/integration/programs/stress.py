@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from ringtune.engine_config import engine_config
+from ringtune.submissions import REDUCIBLE
 from ringtune.tuner import SearchSpace, default_config, search_space
 from ringtune.tuner.parameters import tunable_names
 from ringtune.world import World
 from tests.integration.plain_rank import SUM, join, say
 
-DTYPES = ("uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool")
+DTYPES = REDUCIBLE
 BATCH = 32
 POOLED = 8 * BATCH  # tensors that come again and again, known to the response cache; the others are new each time
 CYCLES_PER_CONFIG = 10

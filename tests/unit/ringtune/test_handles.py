@@ -3,13 +3,14 @@
 
 import gc
 import weakref
+from collections.abc import Iterator
 
 import pytest
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, MismatchError
 from ringtune.gradient_set import GradientSet
-from ringtune.handles import Handle, HandleGroup, HandleTable, Operation, wait_for_all
+from ringtune.handles import Handle, HandleGroup, HandleTable, Operation, start_all, wait_for_all
 
 
 class Buffer:
@@ -70,6 +71,32 @@ def test_an_operation_is_waited_for_once() -> None:
     for again in (handle.wait, handle.poll):
         with pytest.raises(ConfigError, match="handle 3"):
             again()
+
+
+def test_a_refusal_midway_leaves_nothing_in_flight() -> None:
+    """What was started before the refused operation is waited for, whatever becomes of it; the refusal is raised."""
+    engine, table = ScriptedEngine(failing=frozenset({1})), HandleTable()
+
+    def operations() -> Iterator[Handle]:
+        yield operation(engine, table, 1)
+        yield operation(engine, table, 2)
+        raise ConfigError("the third is refused")
+
+    with pytest.raises(ConfigError, match="the third"):
+        start_all(operations())
+
+    assert [1, 2] == engine.waited
+    assert 0 == len(table)
+
+
+def test_operations_that_all_start_are_in_flight() -> None:
+    """They come back in their order, and nothing was waited for."""
+    engine, table = ScriptedEngine(), HandleTable()
+
+    handles = start_all(operation(engine, table, number, number) for number in (1, 2))
+
+    assert [] == engine.waited
+    assert [1, 2] == wait_for_all(handles)
 
 
 def test_equal_numbers_of_two_worlds_are_two_operations() -> None:

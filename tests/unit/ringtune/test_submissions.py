@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringtune import _engine
 from ringtune.errors import ConfigError
 from ringtune.submissions import (
     DTYPES,
+    REDUCIBLE,
     Adasum,
     Average,
     Max,
@@ -48,7 +50,21 @@ def test_an_operation_that_is_none_is_refused(average: bool | None, op: int, wor
         reduction_of(average, op)
 
 
-@pytest.mark.parametrize("name", DTYPES)
+def test_the_dtypes_are_the_engines() -> None:
+    """The engine's numbers are positions in this list, and the first ones are those that it computes with."""
+    assert _engine.DTYPES == DTYPES
+    assert DTYPES[: len(REDUCIBLE)] == REDUCIBLE
+
+
+@pytest.mark.parametrize("name", DTYPES[len(REDUCIBLE) :])
+@pytest.mark.parametrize("op", list(ReduceOp))
+def test_what_is_only_moved_is_not_reduced(name: str, op: ReduceOp) -> None:
+    """The error is a TypeError that names what is reduced."""
+    with pytest.raises(TypeError, match=f"allreduce does not support {name}; it supports uint8, int8"):
+        check_reduction("allreduce", DTYPES.index(name), Reduction(op))
+
+
+@pytest.mark.parametrize("name", REDUCIBLE)
 @pytest.mark.parametrize("op", list(ReduceOp))
 def test_each_dtype_takes_the_operations_that_mean_something(name: str, op: ReduceOp) -> None:
     """Adasum is for floats; bool has no average; all else goes."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.submissions import DTYPES, Operand
+from ringtune.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
 
 Array = npt.NDArray[Any]
 
@@ -51,15 +51,13 @@ def number_operand(operation: str, array: Array) -> Operand:
         ConfigError: If the engine does not compute with the dtype.
     """
     number = _number_of(array.dtype)
-    if number is None:
-        raise WrongTypeError(
-            f"{operation} does not support {array.dtype.name}; it supports {', '.join(DTYPES)}: convert the array first"
-        )
+    if number is None or number >= len(REDUCIBLE):
+        number = reducible_number(operation, array.dtype.name)
     return Operand(array.ctypes.data, array.shape, number, array)
 
 
 def any_operand(array: Array) -> Operand:
-    """Return an array's memory for operations that move it; dtypes that the engine does not know go as bytes."""
+    """Return an array's memory for operations that move it; dtypes that the engine has no name for go as bytes."""
     number = _number_of(array.dtype)
     if number is not None:
         return Operand(array.ctypes.data, array.shape, number, array)

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import ConfigError
-from ringtune.handles import wait_for_all
+from ringtune.handles import start_all, wait_for_all
+from ringtune.numpy_leaves import ARRAY, SCALAR, dtype_of
 from ringtune.plain_data import Leaf, decode, encode
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
 
 from .buffers import Array, checked_array, empty_array
 from .movement import allgather_async, broadcast, broadcast_async
-
-SCALAR = "scalar"
-ARRAY = "array"
 
 
 class LeafTypes:
@@ -68,16 +66,17 @@ def broadcast_object(
     text = broadcast(own, root_rank, name=f"{prefix}.text", process_set=process_set).tobytes()
     if not is_sound:
         raise ConfigError(f"rank {root_rank}: {text.decode()}")
-    handles = []
-    kinds = []
+    given: list[Array] = []
 
     def take_note(number: int, leaf: Leaf) -> int:
-        array = empty_array(leaf.shape, _dtype_of(leaf)) if message is None else message.arrays[number]
-        kinds.append(leaf.kind)
-        handles.append(broadcast_async(array, root_rank, name=f"{prefix}.{number}", process_set=process_set))
+        given.append(empty_array(leaf.shape, dtype_of(leaf)) if message is None else message.arrays[number])
         return number
 
     decode(text, take_note)
+    handles = start_all(
+        broadcast_async(array, root_rank, name=f"{prefix}.{number}", process_set=process_set)
+        for number, array in enumerate(given)
+    )
     arrays = wait_for_all(handles)
     return decode(text, lambda number, leaf: leaf_types.leaf_of(leaf.kind, arrays[number]))
 
@@ -129,7 +128,7 @@ class _Message:
                 return None
             array = checked_array("sending data", found[1])
             leaf = Leaf(found[0], array.dtype.name, array.shape)
-            if _dtype_of(leaf) != array.dtype:
+            if dtype_of(leaf) != array.dtype:
                 raise ConfigError(f"an array of {array.dtype} cannot be sent to other ranks; arrays of numbers can")
             self.arrays.append(array)
             return leaf
@@ -147,20 +146,10 @@ def _decoded(payload: Array, text_length: int, leaf_types: LeafTypes) -> Any:
     def make_leaf(number: int, leaf: Leaf) -> Any:
         nonlocal position
         del number
-        dtype = _dtype_of(leaf)
+        dtype = dtype_of(leaf)
         start, position = position, position + int(np.prod(leaf.shape, dtype=np.int64)) * dtype.itemsize
         array = empty_array(leaf.shape, dtype)
         array.reshape(-1).view(np.uint8)[:] = payload[start:position]
         return leaf_types.leaf_of(leaf.kind, array)
 
     return decode(payload[:text_length].tobytes(), make_leaf)
-
-
-def _dtype_of(leaf: Leaf) -> np.dtype[Any]:
-    try:
-        dtype = np.dtype(leaf.dtype)
-    except TypeError as error:
-        raise ConfigError(f"this rank's numpy does not know {leaf.dtype}; import ml_dtypes on every rank") from error
-    if dtype.hasobject:
-        raise ConfigError("an array of Python objects cannot be sent to other ranks; arrays of numbers can")
-    return dtype

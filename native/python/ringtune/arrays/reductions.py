@@ -66,7 +66,7 @@ def allreduce_async(
     """Start to combine an array over all ranks.
 
     Args:
-        array: Of uint8, int8, int32, int64, float16, bfloat16 (of ml_dtypes), float32, float64 or bool, with any
+        array: Of integers of 8 to 64 bits, float16, bfloat16 (of ml_dtypes), float32, float64 or bool, with any
             strides; it must not change before the end.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.
         name: Under which the ranks' arrays meet; without one, calls are matched by their order.

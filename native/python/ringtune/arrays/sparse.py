@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ringtune.errors import ConfigError
-from ringtune.handles import HandleGroup
+from ringtune.handles import HandleGroup, start_all
 from ringtune.submissions import Average, ReduceOp, Sum, reduction_of
 from ringtune.world import World
 
@@ -39,17 +39,28 @@ def submit_sparse_allreduce(
     """
     check_sparse_reduction(op)
     parts = {"values": values, "indices": indices}
-    handles = [
+    handles = start_all(
         submit_allgather(world, f"{name}.{part}", array, is_gradient=is_gradient) for part, array in parts.items()
-    ]
+    )
 
     def finish(results: list[Gathered]) -> Slices:
         (all_values, _), (all_indices, _) = results
         if op == Average:
-            return (all_values / np.asarray(world.size, all_values.dtype)).astype(all_values.dtype), all_indices
+            return _divided(all_values, world.size), all_indices
         return all_values, all_indices
 
     return HandleGroup(handles, finish)
+
+
+def _divided(values: Array, ranks: int) -> Array:
+    """Return an average; of integers it is truncated, as that of dense arrays."""
+    if not np.issubdtype(values.dtype, np.integer):
+        quotient: Array = (values / np.asarray(ranks, values.dtype)).astype(values.dtype)
+        return quotient
+    wide = values.astype(np.int16) if values.dtype.itemsize == 1 else values  # so that there is room for `ranks`
+    rounded_down, rest = np.divmod(wide, np.asarray(ranks, wide.dtype))
+    truncated: Array = (rounded_down + ((rounded_down < 0) & (rest != 0))).astype(values.dtype)
+    return truncated
 
 
 def check_sparse_reduction(op: ReduceOp) -> None:

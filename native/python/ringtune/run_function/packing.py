@@ -12,9 +12,10 @@ import numpy as np
 
 from ringtune import plain_data
 from ringtune.errors import ConfigError
+from ringtune.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
 from ringtune.plain_data import Leaf
 
-ARRAY, SCALAR, TENSOR = "array", "scalar", "tensor"
+TENSOR = "tensor"
 _LENGTH = struct.Struct("<Q")
 
 
@@ -53,8 +54,9 @@ def read_data(path: Path) -> Any:
 
 
 def _describe(value: Any) -> Leaf | None:
-    if isinstance(value, np.ndarray | np.generic):
-        return _describe_array(value)
+    found = numpy_leaf(value)
+    if found is not None:
+        return found
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(value, torch.Tensor):
         return None
@@ -66,15 +68,9 @@ def _describe(value: Any) -> Leaf | None:
     return Leaf(TENSOR, str(value.dtype).removeprefix("torch."), tuple(value.shape))
 
 
-def _describe_array(value: Any) -> Leaf:
-    if value.dtype.hasobject or value.dtype.names or _numpy_type(value.dtype.name) != value.dtype:
-        raise ConfigError(f"an array of {value.dtype} cannot be sent to other ranks; arrays of numbers can")
-    return Leaf(SCALAR if isinstance(value, np.generic) else ARRAY, value.dtype.name, value.shape)
-
-
 def _bytes_of(leaf: Any) -> bytes:
     if isinstance(leaf, np.ndarray | np.generic):
-        return leaf.tobytes()
+        return numpy_bytes(leaf)
     torch = sys.modules["torch"]
     flat = leaf.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
     return bytes(flat.view(torch.uint8).numpy()) if flat.numel() else b""
@@ -87,18 +83,10 @@ def _read_leaf(leaf: Leaf, data: bytes) -> Any:
         if not data:
             return torch.empty(leaf.shape, dtype=dtype)
         return torch.frombuffer(bytearray(data), dtype=dtype).reshape(leaf.shape)
-    array = np.frombuffer(bytearray(data), _numpy_type(leaf.dtype)).reshape(leaf.shape)
-    return array[()] if leaf.kind == SCALAR else array
+    return numpy_value(leaf, np.frombuffer(bytearray(data), np.uint8))
 
 
 def _size_of(leaf: Leaf) -> int:
     if leaf.kind == TENSOR:
         return math.prod(leaf.shape) * int(getattr(importlib.import_module("torch"), leaf.dtype).itemsize)
-    return math.prod(leaf.shape) * _numpy_type(leaf.dtype).itemsize
-
-
-def _numpy_type(name: str) -> np.dtype[Any]:
-    try:
-        return np.dtype(name)
-    except TypeError as error:
-        raise ConfigError(f"numpy does not know {name}; import the module that adds it, such as ml_dtypes") from error
+    return math.prod(leaf.shape) * dtype_of(leaf).itemsize

@@ -17,7 +17,7 @@ from ringtune.arrays import Array
 from ringtune.arrays.reductions import submit_allreduce
 from ringtune.arrays.sparse import check_sparse_reduction, submit_sparse_allreduce
 from ringtune.errors import ConfigError
-from ringtune.handles import Handle, wait_for_all
+from ringtune.handles import Handle, start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import (
     NO_GROUP,
@@ -26,6 +26,8 @@ from ringtune.submissions import (
     Group,
     ReduceOp,
     Reduction,
+    check_reduction,
+    reducible_number,
     reduction_of,
     world_of,
 )
@@ -185,6 +187,7 @@ class _Dense:
     def __init__(self, name: str, gradient: Any, plan: GradientPlan, group: Group) -> None:
         tensor = tf.convert_to_tensor(gradient)
         travelling, self._context = plan.compression.compress(tensor)
+        check_reduction(name, reducible_number(name, travelling.dtype.name), plan.reduction)  # before any is submitted
         self.name = name
         self.dtype, self.shape = tensor.dtype.name, tuple(tensor.shape)
         self.tensors = [travelling]
@@ -243,7 +246,7 @@ def _specs(entries: Sequence[_Dense | _Sparse]) -> list[tf.TensorSpec]:
 def _run_on_host(world: World, entries: Sequence[_Dense | _Sparse], inputs: Sequence[Array]) -> list[Array]:
     """Submit gradients, wait for all, and return the arrays of all results."""
     rest = iter(inputs)
-    results = wait_for_all([entry.start(world, rest) for entry in entries])
+    results = wait_for_all(start_all(entry.start(world, rest) for entry in entries))
     return [array for result in results for array in (result if isinstance(result, tuple) else (result,))]
 
 

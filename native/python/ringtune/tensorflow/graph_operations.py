@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from ringtune.console import Console
 from ringtune.errors import ConfigError
-from ringtune.submissions import DTYPES, Group, Reduction, check_reduction
+from ringtune.submissions import REDUCIBLE, Group, Reduction, check_reduction, reducible_number
 from ringtune.tensorflow_op import HOW_TO_BUILD, load_operations
 from ringtune.world import World
 
@@ -56,7 +56,7 @@ class GraphOperations(NamedTuple):
         Raises:
             ConfigError: If the dtype does not take the operation.
         """
-        dtype = DTYPES.index(tensor.dtype.name)
+        dtype = reducible_number(name, tensor.dtype.name)
         check_reduction(name, dtype, reduction)
         return self.module.ringtune_allreduce(
             door=door,
@@ -77,7 +77,7 @@ class GraphOperations(NamedTuple):
 
 def can_take(dtype: tf.DType) -> bool:
     """Return whether the operations take tensors of a dtype; the host says what is wrong with others."""
-    return dtype.name in DTYPES
+    return dtype.name in REDUCIBLE
 
 
 @cache

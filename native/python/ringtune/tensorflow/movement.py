@@ -117,7 +117,7 @@ def allgather(
 
     Raises:
         ConfigError: If the tensor cannot be taken or this rank is not in the set.
-        EngineError: If the world is lost; inside `tf.function`, a `tf.errors.UnknownError` that has its text.
+        EngineError: If the world is lost; inside `tf.function`, TensorFlow's error that has its text.
     """
     del ignore_name_scope
     return apply(Allgather(name, process_set), [_rows(tensor)])[0]

@@ -95,7 +95,7 @@ class DistributedMixin:
         Raises:
             ConfigError: If a gradient cannot be taken.
             EngineError: If a gradient differs between ranks or the world is lost. Inside `tf.function`, and so in
-                `model.fit`, TensorFlow raises `tf.errors.UnknownError` with its text.
+                `model.fit`, TensorFlow raises an error of its own with the text.
         """
         own: Any = self
         inner: Any = super()

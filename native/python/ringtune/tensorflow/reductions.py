@@ -128,7 +128,7 @@ def allreduce(  # noqa: PLR0917  (Horovod's signature)
 
     Raises:
         ConfigError: If the tensor cannot be taken, both `average` and `op` are given, or this rank is not in the set.
-        EngineError: If the world is lost; inside `tf.function`, a `tf.errors.UnknownError` that has its text.
+        EngineError: If the world is lost; inside `tf.function`, TensorFlow's error that has its text.
     """
     del device_dense, device_sparse
     reduction = reduction_of(average, op, prescale_factor, postscale_factor)

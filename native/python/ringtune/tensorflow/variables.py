@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from ringtune.arrays import Array, broadcast_async
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.handles import wait_for_all
+from ringtune.handles import start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
 
@@ -32,7 +32,7 @@ def broadcast_variables(
     Raises:
         ConfigError: If something is no variable, or there is no such rank.
         MismatchError: If shapes or dtypes differ between ranks.
-        EngineError: If the world is lost; inside `tf.function`, a `tf.errors.UnknownError` that has its text.
+        EngineError: If the world is lost; inside `tf.function`, TensorFlow's error that has its text.
     """
     del inplace
     targets = list(variables)
@@ -43,10 +43,10 @@ def broadcast_variables(
 
     def run(inputs: list[Array]) -> Sequence[Array]:
         base = world_of(process_set).handles.name_for("variables", None)
-        handles = [
+        handles = start_all(
             broadcast_async(array, root_rank, name=f"{base}.{name}", process_set=process_set)
             for name, array in zip(names, inputs, strict=True)
-        ]
+        )
         return wait_for_all(handles)
 
     own = [tf.convert_to_tensor(target) for target in targets]

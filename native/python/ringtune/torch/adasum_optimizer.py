@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import Handle, wait_for_all
+from ringtune.handles import Handle, start_all, wait_for_all
 from ringtune.process_sets import ProcessSet
 from ringtune.submissions import Adasum, Reduction, check_reduction, start_allreduce, world_of
 from ringtune.world import World
@@ -69,10 +69,10 @@ class AdasumMixin:
             return result
         world = world_of(self._process_set)
         self._tell(world)
-        handles = [
+        handles = start_all(
             self._combine(world, name, parameter, start)
             for (name, parameter), start in zip(trained, before, strict=True)
-        ]
+        )
         wait_for_all(handles)
         world.engine.mark_step()
         return result

@@ -12,7 +12,7 @@ from ringtune.submissions import NO_GROUP, Group, Operand, Reduction, start_allg
 
 from .allreduce import Allreduce
 from .autograd import Tensors, apply
-from .buffers import check_tensor, rows_of, tensor_of
+from .buffers import check_movable, rows_of, tensor_of
 
 
 class Allgather:
@@ -70,7 +70,7 @@ class Allgather:
         )
 
     def _prepare(self, tensor: torch.Tensor) -> Operand:
-        return rows_of(self._operation, check_tensor(self._operation, tensor))
+        return rows_of(self._operation, check_movable(self._operation, tensor))
 
 
 def allgather_async(
@@ -79,8 +79,8 @@ def allgather_async(
     """Start to gather every rank's tensor.
 
     Args:
-        tensor: Any of the nine dtypes, in CPU memory; the first dimension may differ between ranks, the others may not.
-            It must not change before `synchronize`. A tensor without a dimension counts as one row.
+        tensor: Any dtype but quantized ones, in CPU memory; the first dimension may differ between ranks, the others
+            may not. It must not change before `synchronize`. A tensor without a dimension counts as one row.
         name: Under which the ranks' tensors meet.
         process_set: Over which ranks.
 
@@ -91,14 +91,14 @@ def allgather_async(
         ConfigError: If the tensor cannot be taken or this rank is not in the set.
         EngineError: If the world is lost.
     """
-    return Allgather("allgather", name, process_set).start([_with_rows(check_tensor("allgather", tensor))])[0]
+    return Allgather("allgather", name, process_set).start([_with_rows(check_movable("allgather", tensor))])[0]
 
 
 def allgather(
     tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
     """Return every rank's tensor, along the first dimension, differentiably; see `allgather_async`."""
-    (result,) = apply(Allgather("allgather", name, process_set), [_with_rows(check_tensor("allgather", tensor))])
+    (result,) = apply(Allgather("allgather", name, process_set), [_with_rows(check_movable("allgather", tensor))])
     return result
 
 
@@ -110,7 +110,7 @@ def grouped_allgather_async(
     Returns:
         One handle; `synchronize` returns a list.
     """
-    rows = [_with_rows(check_tensor("grouped_allgather", tensor)) for tensor in tensors]
+    rows = [_with_rows(check_movable("grouped_allgather", tensor)) for tensor in tensors]
     return HandleGroup(Allgather("grouped_allgather", name, process_set, is_grouped=True).start(rows), list)
 
 
@@ -118,7 +118,7 @@ def grouped_allgather(
     tensors: Sequence[torch.Tensor], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[torch.Tensor]:
     """Return every rank's tensors, each along its first dimension, differentiably; see `allgather_async`."""
-    rows = [_with_rows(check_tensor("grouped_allgather", tensor)) for tensor in tensors]
+    rows = [_with_rows(check_movable("grouped_allgather", tensor)) for tensor in tensors]
     return list(apply(Allgather("grouped_allgather", name, process_set, is_grouped=True), rows))
 
 

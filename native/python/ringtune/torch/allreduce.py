@@ -29,7 +29,7 @@ from ringtune.submissions import (
 )
 
 from .autograd import Tensors, apply
-from .buffers import Buffer, buffer_of, check_tensor, check_writable, dtype_number, mark_changed
+from .buffers import Buffer, buffer_of, check_tensor, check_writable, copy_into, dtype_number, mark_changed
 from .compression import Compression, CompressorClass
 
 
@@ -105,7 +105,7 @@ def into(tensor: torch.Tensor, buffer: Buffer) -> Finish:
 
     def finish(_: object) -> torch.Tensor:
         if buffer.is_copy:
-            tensor.detach().copy_(buffer.memory)
+            copy_into(tensor, buffer.memory)
         mark_changed(tensor)
         return tensor
 
@@ -124,7 +124,8 @@ def allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     """Start to combine a tensor over all ranks, leaving it as it is.
 
     Args:
-        tensor: Any of the nine dtypes, in CPU memory; it must not change before `synchronize`.
+        tensor: Integers of 8 to 64 bits, floats of 16 to 64, or bool, in CPU memory; it must not change before
+            `synchronize`.
         average: Horovod's older spelling of `op`; give one of them.
         name: Under which the ranks' tensors meet.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.

@@ -11,7 +11,7 @@ from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import check_splits, start_alltoall, world_of
 
 from .autograd import Tensors, apply
-from .buffers import check_tensor, rows_of, tensor_of
+from .buffers import check_movable, rows_of, tensor_of
 
 Splits = Sequence[int] | torch.Tensor
 
@@ -30,7 +30,7 @@ class Alltoall:
     def start(self, tensor: torch.Tensor) -> Handle:
         """Submit the tensor; the handle's result is the rows received."""
         world = world_of(self._process_set)
-        source = rows_of(self._operation, check_tensor(self._operation, tensor))
+        source = rows_of(self._operation, check_movable(self._operation, tensor))
         splits = self._splits.tolist() if isinstance(self._splits, torch.Tensor) else self._splits
         counts = check_splits(splits, source.shape[0], world.size)
 
@@ -82,8 +82,8 @@ def alltoall_async(
     """Start to send rows to every rank, and to receive theirs.
 
     Args:
-        tensor: Any of the nine dtypes, in CPU memory, of at least one dimension; the first may differ between ranks.
-            It must not change before `synchronize`.
+        tensor: Any dtype but quantized ones, in CPU memory, of at least one dimension; the first may differ between
+            ranks. It must not change before `synchronize`.
         splits: How many rows go to each rank, in rank order; equal parts if left out.
         name: Under which the ranks' tensors meet.
         process_set: Over which ranks.
@@ -111,5 +111,5 @@ def alltoall(
         The received rows, in rank order; with `splits` given, also how many came from each rank.
     """
     collective = Alltoall("alltoall", splits, name, process_set)
-    (received,) = apply(collective, [check_tensor("alltoall", tensor)])
+    (received,) = apply(collective, [check_movable("alltoall", tensor)])
     return received if splits is None else (received, collective.received_splits)

@@ -11,7 +11,7 @@ from ringtune.submissions import Reduction, start_broadcast, world_of
 
 from .allreduce import Allreduce, into
 from .autograd import Tensors, apply
-from .buffers import buffer_of, check_tensor, check_writable
+from .buffers import buffer_of, check_movable, check_writable, copy_of
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Broadcast:
         """Submit the tensor, which the root's will overwrite."""
         world = world_of(self.process_set)
         root = self.process_set.rank_of(self.root_rank)
-        check_writable("broadcast_", check_tensor("broadcast_", tensor))
+        check_writable("broadcast_", check_movable("broadcast_", tensor))
         buffer = buffer_of(tensor)
         name = world.handles.name_for("broadcast", self.name)
         return start_broadcast(world, name, buffer.operand(), root, into(tensor, buffer))
 
     def forward(self, tensors: Tensors) -> Tensors:
         """See `Collective`."""
-        return (self.start(tensors[0].detach().clone()).wait(),)
+        return (self.start(copy_of(tensors[0])).wait(),)
 
     def backward(self, gradients: Tensors) -> Tensors:
         """See `Collective`; as in Horovod, the average of the gradients on the root, and zero elsewhere."""
@@ -49,7 +49,7 @@ def broadcast_async_(
     """Start to overwrite a tensor with the root's.
 
     Args:
-        tensor: Any of the nine dtypes, in CPU memory; same shape and dtype on all ranks.
+        tensor: Any dtype but quantized ones, in CPU memory; same shape and dtype on all ranks.
         root_rank: Whose values all get.
         name: Under which the ranks' tensors meet.
         process_set: Over which ranks.
@@ -76,12 +76,12 @@ def broadcast_async(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Handle:
     """Start to copy the root's tensor into a new one; arguments and errors as for `broadcast_async_`."""
-    return Broadcast(root_rank, name, process_set).start(check_tensor("broadcast", tensor).detach().clone())
+    return Broadcast(root_rank, name, process_set).start(copy_of(check_movable("broadcast", tensor)))
 
 
 def broadcast(
     tensor: torch.Tensor, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> torch.Tensor:
     """Return a copy of the root's tensor, differentiably; see `broadcast_async_`."""
-    (result,) = apply(Broadcast(root_rank, name, process_set), [check_tensor("broadcast", tensor)])
+    (result,) = apply(Broadcast(root_rank, name, process_set), [check_movable("broadcast", tensor)])
     return result

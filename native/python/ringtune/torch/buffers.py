@@ -7,12 +7,20 @@ import torch
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, WrongTypeError
-from ringtune.submissions import DTYPES, Operand
+from ringtune.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
 
-ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in DTYPES)
-"""In the order of the engine's numbers."""
+ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in REDUCIBLE)
+"""Those that are reduced, in the order of the engine's numbers."""
 
-_NUMBERS = {dtype: number for number, dtype in enumerate(ENGINE_DTYPES)}
+MOVABLE_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
+"""By name: every dtype of this torch except the quantized ones, whose tensors are more than their elements."""
+
+_NUMBERS = {dtype: DTYPES.index(name) for name, dtype in MOVABLE_DTYPES.items()}
+_WITHOUT_COPY = frozenset(
+    dtype
+    for name, dtype in MOVABLE_DTYPES.items()
+    if name in {f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)}
+)  # torch copies no tensor of integers that are smaller than a byte
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -40,7 +48,7 @@ class Buffer(NamedTuple):
 
 
 def dtype_number(dtype: torch.dtype) -> int:
-    """Return the engine's number for one of `ENGINE_DTYPES`."""
+    """Return the engine's number for one of `MOVABLE_DTYPES`."""
     return _NUMBERS[dtype]
 
 
@@ -48,15 +56,40 @@ def buffer_of(tensor: torch.Tensor) -> Buffer:
     """Return the memory that stands for a checked tensor.
 
     Args:
-        tensor: Any strides. Contiguous and channels_last tensors are used as they are, others are copied.
+        tensor: Any strides. Contiguous and channels_last tensors are used as they are, others are copied, and so are
+            conjugated and negated views, whose memory does not hold their values.
     """
+    if tensor.is_conj() or tensor.is_neg():
+        return Buffer(contiguous(tensor), tuple(tensor.shape), is_copy=True)
     if tensor.is_contiguous():
         return Buffer(tensor, tuple(tensor.shape), is_copy=False)
     memory_format = _CHANNELS_LAST.get(tensor.dim())
     if memory_format is not None and tensor.is_contiguous(memory_format=memory_format):
         batch, channels, *space = tensor.shape
         return Buffer(tensor, (1, batch, *space, channels), is_copy=False)
-    return Buffer(tensor.detach().contiguous(), tuple(tensor.shape), is_copy=True)
+    return Buffer(contiguous(tensor), tuple(tensor.shape), is_copy=True)
+
+
+def copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy outside of autograd's graph, of any dtype that the engine moves."""
+    if tensor.dtype in _WITHOUT_COPY:
+        return tensor.detach().view(torch.uint8).clone().view(tensor.dtype)
+    return tensor.detach().clone()
+
+
+def copy_into(tensor: torch.Tensor, memory: torch.Tensor) -> None:
+    """Copy elements of any dtype that the engine moves, behind autograd's back."""
+    if tensor.dtype in _WITHOUT_COPY:
+        tensor.detach().view(torch.uint8).copy_(memory.view(torch.uint8))
+    else:
+        tensor.detach().copy_(memory)
+
+
+def contiguous(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor with its elements in order, outside of autograd's graph; a copy only where it must be."""
+    if tensor.dtype in _WITHOUT_COPY:
+        return tensor.detach().view(torch.uint8).contiguous().view(tensor.dtype)
+    return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
 def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
@@ -71,7 +104,7 @@ def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
     """
     if tensor.dim() == 0:
         raise ConfigError(f"{operation} works on rows and needs a tensor of one dimension at least; call reshape(1)")
-    memory = tensor.detach().contiguous()
+    memory = contiguous(tensor)
     return Operand(memory.data_ptr(), tuple(memory.shape), _NUMBERS[memory.dtype], memory)
 
 
@@ -85,19 +118,35 @@ def tensor_of(result: _engine.Result | None, source: Operand) -> torch.Tensor:
     if result is None:
         raise AssertionError("an operation whose output the engine owns has a result")
     _, *row = source.shape
-    return torch.from_numpy(result.memory).view(ENGINE_DTYPES[source.dtype]).reshape(sum(result.rows), *row)
+    return torch.from_numpy(result.memory).view(MOVABLE_DTYPES[DTYPES[source.dtype]]).reshape(sum(result.rows), *row)
 
 
 def check_tensor(operation: str, tensor: object) -> torch.Tensor:
-    """Return `tensor` if the engine can take it.
+    """Return `tensor` if the engine can reduce it.
 
     Args:
         operation: What was asked for, for the message.
         tensor: What the caller gave.
 
     Raises:
-        ConfigError: If it is no dense tensor in CPU memory of a supported dtype.
+        ConfigError: If it is no dense tensor in CPU memory; a `WrongTypeError` if it is no tensor, or of a dtype that
+            is not reduced.
     """
+    found = _check_place(operation, tensor)
+    if _NUMBERS.get(found.dtype, len(REDUCIBLE)) >= len(REDUCIBLE):
+        reducible_number(operation, str(found.dtype).removeprefix("torch."))
+    return found
+
+
+def check_movable(operation: str, tensor: object) -> torch.Tensor:
+    """Return `tensor` if the engine can move it to other ranks; see `check_tensor`."""
+    found = _check_place(operation, tensor)
+    if found.dtype not in _NUMBERS:
+        raise WrongTypeError(f"{operation} does not support {found.dtype}, a quantized dtype; call dequantize() first")
+    return found
+
+
+def _check_place(operation: str, tensor: object) -> torch.Tensor:
     if not isinstance(tensor, torch.Tensor):
         raise WrongTypeError(f"{operation} needs a torch.Tensor, not {type(tensor).__name__}")
     if tensor.layout is not torch.strided:
@@ -106,10 +155,6 @@ def check_tensor(operation: str, tensor: object) -> torch.Tensor:
         raise ConfigError(
             f"{operation} needs a tensor in CPU memory, not on {tensor.device}; this version has no other transport: "
             "move it with .cpu() first"
-        )
-    if tensor.dtype not in _NUMBERS or tensor.is_conj() or tensor.is_neg():
-        raise WrongTypeError(
-            f"{operation} does not support {tensor.dtype}; it supports {', '.join(DTYPES)}: convert the tensor first"
         )
     return tensor
 

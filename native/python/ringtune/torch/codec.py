@@ -1,50 +1,73 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data with tensors in it to JSON and back; see `ringtune.plain_data`."""
+"""Plain data with tensors, arrays and numbers of numpy in it to JSON and back; see `ringtune.plain_data`.
 
-from collections.abc import Callable
+Each leaf travels in a *carrier*: a tensor as it is, all else as a tensor of bytes.
+"""
+
+import math
 from typing import Any
 
 import torch
 
 from ringtune import plain_data
 from ringtune.errors import ConfigError
-from ringtune.plain_data import Leaf
+from ringtune.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
+from ringtune.plain_data import Leaf, MakeLeaf
 
-from .buffers import ENGINE_DTYPES
-
-MakeTensor = Callable[[int, torch.dtype, tuple[int, ...]], torch.Tensor]
+from .buffers import MOVABLE_DTYPES
 
 TENSOR = "tensor"
 
-_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in ENGINE_DTYPES}
+_NAMES = {dtype: name for name, dtype in MOVABLE_DTYPES.items()}
 
 
 def encode(value: Any) -> tuple[bytes, list[torch.Tensor]]:
-    """Return JSON for plain data, and the tensors in it in the order of their numbers.
+    """Return JSON for plain data, and the carriers of its leaves in the order of their numbers.
 
     Raises:
-        ConfigError: If the data holds anything else than plain data and dense tensors in CPU memory.
+        ConfigError: If the data holds anything else than plain data, arrays and numbers of numpy, and dense tensors in
+            CPU memory.
     """
-    return plain_data.encode(value, _tensor_leaf)
+    text, leaves = plain_data.encode(value, _describe)
+    return text, [leaf.detach() if isinstance(leaf, torch.Tensor) else bytes_of(numpy_bytes(leaf)) for leaf in leaves]
 
 
-def decode(text: bytes, make_tensor: MakeTensor) -> Any:
-    """Return the data that `encode` was given.
+def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
+    """Return the data that `encode` was given; see `plain_data.decode`."""
+    return plain_data.decode(text, make_leaf)
 
-    Args:
-        text: From `encode`.
-        make_tensor: Called with number, dtype and shape for each tensor, in the order of the numbers.
+
+def empty_carrier(leaf: Leaf) -> torch.Tensor:
+    """Return memory for what carries a leaf.
 
     Raises:
-        ConfigError: If the text is not from `encode`.
+        ConfigError: If this process does not know the leaf's dtype.
     """
-    return plain_data.decode(text, lambda number, leaf: make_tensor(number, _DTYPES[leaf.dtype], leaf.shape))
+    if leaf.kind == TENSOR:
+        return torch.empty(leaf.shape, dtype=_dtype_of(leaf))
+    return torch.empty(math.prod(leaf.shape) * dtype_of(leaf).itemsize, dtype=torch.uint8)
 
 
-def _tensor_leaf(value: Any) -> Leaf | None:
+def leaf_of(leaf: Leaf, carrier: torch.Tensor) -> Any:
+    """Return the tensor, array or number that a carrier brought, without a copy of tensors and arrays."""
+    return carrier if leaf.kind == TENSOR else numpy_value(leaf, carrier.numpy())
+
+
+def bytes_of(text: bytes) -> torch.Tensor:
+    """Return bytes as a tensor."""
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8)
+
+
+def _describe(value: Any) -> Leaf | None:
     if not isinstance(value, torch.Tensor):
-        return None
-    name = str(value.dtype).removeprefix("torch.")
-    if name not in _DTYPES or value.device.type != "cpu" or value.layout is not torch.strided:
+        return numpy_leaf(value)
+    if value.dtype not in _NAMES or value.device.type != "cpu" or value.layout is not torch.strided:
         raise ConfigError(f"a {value.layout} tensor of {value.dtype} on {value.device} cannot be sent to other ranks")
-    return Leaf(TENSOR, name, tuple(value.shape))
+    return Leaf(TENSOR, _NAMES[value.dtype], tuple(value.shape))
+
+
+def _dtype_of(leaf: Leaf) -> torch.dtype:
+    dtype = MOVABLE_DTYPES.get(leaf.dtype)
+    if dtype is None:
+        raise ConfigError(f"this rank's torch does not know {leaf.dtype}; use one version of torch on all ranks")
+    return dtype

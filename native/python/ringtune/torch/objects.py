@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plain data between ranks: numbers, texts, lists, tuples, dicts and tensors, by a typed codec. Nothing is executed."""
+"""Plain data between ranks: numbers, texts, lists, tuples, dicts, arrays and tensors, by a typed codec.
+
+Nothing that arrives is executed.
+"""
 
 from typing import Any
 
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import wait_for_all
+from ringtune.handles import start_all, wait_for_all
+from ringtune.plain_data import Leaf
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
 
 from .allgather import allgather
 from .broadcast import broadcast_, broadcast_async_
-from .codec import decode, encode
+from .buffers import contiguous, copy_of
+from .codec import bytes_of, decode, empty_carrier, encode, leaf_of
 
 
 def broadcast_object(
@@ -33,26 +38,28 @@ def broadcast_object(
     world = world_of(process_set)
     prefix = world.handles.name_for("object", name)
     text = b""
-    tensors: list[torch.Tensor] = []
+    own: list[torch.Tensor] = []
     failure: ConfigError | None = None
     is_root = world.rank == process_set.rank_of(root_rank)
     if is_root:
         try:
-            text, tensors = encode(obj)
+            text, own = encode(obj)
         except ConfigError as error:
             failure = error
     received = _Root(root_rank, prefix, process_set).told(text, failure)
-    made: list[torch.Tensor] = []
+    carriers: list[torch.Tensor] = []
 
-    def make_tensor(number: int, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-        made.append(tensors[number].detach().clone() if is_root else torch.empty(shape, dtype=dtype))
-        return made[-1]
+    def make_carrier(number: int, leaf: Leaf) -> int:
+        carriers.append(copy_of(own[number]) if is_root else empty_carrier(leaf))
+        return number
 
-    result = decode(received, make_tensor)
-    wait_for_all(
-        [broadcast_async_(tensor, root_rank, f"{prefix}.{number}", process_set) for number, tensor in enumerate(made)]
+    decode(received, make_carrier)
+    handles = start_all(
+        broadcast_async_(carrier, root_rank, f"{prefix}.{number}", process_set)
+        for number, carrier in enumerate(carriers)
     )
-    return result
+    wait_for_all(handles)
+    return decode(received, lambda number, leaf: leaf_of(leaf, carriers[number]))
 
 
 def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set) -> list[Any]:
@@ -70,10 +77,10 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
     prefix = world_of(process_set).handles.name_for("objects", name)
     is_data = True
     try:
-        text, tensors = encode(obj)
+        text, carriers = encode(obj)
     except ConfigError as error:
-        is_data, text, tensors = False, str(error).encode(), []
-    parts = [_bytes_of(text), *(tensor.detach().contiguous().reshape(-1).view(torch.uint8) for tensor in tensors)]
+        is_data, text, carriers = False, str(error).encode(), []
+    parts = [bytes_of(text), *(contiguous(carrier).reshape(-1).view(torch.uint8) for carrier in carriers)]
     payload = torch.cat(parts)
     header = torch.tensor([[int(is_data), len(text), payload.numel()]], dtype=torch.int64)
     headers = allgather(header, f"{prefix}.header", process_set).tolist()
@@ -100,15 +107,11 @@ class _Root:
         broadcast_(length, self._root_rank, f"{self._prefix}.length", self._process_set)
         data = torch.zeros(abs(int(length.item())), dtype=torch.uint8)
         if text:
-            data.copy_(_bytes_of(text))
+            data.copy_(bytes_of(text))
         broadcast_(data, self._root_rank, f"{self._prefix}.text", self._process_set)
         if int(length.item()) < 0:
             raise ConfigError(f"rank {self._root_rank}: {_text_of(data).decode()}")
         return _text_of(data)
-
-
-def _bytes_of(text: bytes) -> torch.Tensor:
-    return torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8)
 
 
 def _text_of(data: torch.Tensor) -> bytes:
@@ -116,13 +119,15 @@ def _text_of(data: torch.Tensor) -> bytes:
 
 
 def _decoded(payload: torch.Tensor, text_length: int) -> Any:
-    """Return the data in one rank's payload: the text, then the tensors' bytes in the order of their numbers."""
+    """Return the data in one rank's payload: the text, then the leaves' bytes in the order of their numbers."""
     position = text_length
 
-    def make_tensor(number: int, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    def make_leaf(number: int, leaf: Leaf) -> Any:
         nonlocal position
         del number
-        start, position = position, position + torch.Size(shape).numel() * dtype.itemsize
-        return payload[start:position].clone().view(dtype).reshape(shape)
+        carrier = empty_carrier(leaf)
+        start, position = position, position + carrier.nbytes
+        carrier.reshape(-1).view(torch.uint8).copy_(payload[start:position])
+        return leaf_of(leaf, carrier)
 
-    return decode(_text_of(payload[:text_length]), make_tensor)
+    return decode(_text_of(payload[:text_length]), make_leaf)

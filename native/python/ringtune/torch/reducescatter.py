@@ -99,8 +99,8 @@ def reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
     """Start to combine a tensor over all ranks and keep this rank's rows of the result.
 
     Args:
-        tensor: Any of the nine dtypes, in CPU memory, of at least one dimension; equal shapes on all ranks. It must
-            not change before `synchronize`.
+        tensor: As for `allreduce_async`, of at least one dimension; equal shapes on all ranks. It must not change
+            before `synchronize`.
         name: Under which the ranks' tensors meet.
         op: `Average`, `Sum`, `Min`, `Max` or `Product`.
         process_set: Over which ranks.

@@ -6,11 +6,12 @@ from typing import Any
 import torch
 
 from ringtune.errors import ConfigError
-from ringtune.handles import HandleGroup
+from ringtune.handles import HandleGroup, start_all
 from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import Average, ReduceOp, Sum, reduction_of, world_of
+from ringtune.submissions import Average, ReduceOp, Reduction, Sum, check_reduction, reduction_of, world_of
 
 from .allgather import Allgather
+from .buffers import check_tensor, dtype_number
 
 
 def sparse_allreduce_async(
@@ -43,13 +44,15 @@ def sparse_allreduce_async(
         raise ConfigError(f"op={reduction_of(op=op).op.name.title()} is not supported for sparse tensors; use Average")
     world = world_of(process_set)
     own = tensor.detach().coalesce()
+    values = check_tensor("sparse_allreduce_async", own.values())
+    check_reduction("sparse_allreduce_async", dtype_number(values.dtype), Reduction(op))
     base = world.handles.name_for("sparse_allreduce", name)
-    parts = {"indices": own.indices().t().contiguous(), "values": own.values()}
-    handles = [
+    parts = {"indices": own.indices().t().contiguous(), "values": values}
+    handles = start_all(
         handle
         for part, rows in parts.items()
         for handle in Allgather("allgather", f"{base}.{part}", process_set, is_gradient=is_gradient).start([rows])
-    ]
+    )
     divisor = world.size if op == Average else 1
 
     def finish(results: list[Any]) -> torch.Tensor:
@@ -62,6 +65,6 @@ def sparse_allreduce_async(
 
 def _divided(tensor: torch.Tensor, divisor: int) -> torch.Tensor:
     values = tensor.values()
-    rounding = None if values.dtype.is_floating_point else "floor"
+    rounding = None if values.dtype.is_floating_point else "trunc"
     divided = torch.div(values, divisor, rounding_mode=rounding)
     return torch.sparse_coo_tensor(tensor.indices(), divided, tensor.shape, is_coalesced=True, check_invariants=False)

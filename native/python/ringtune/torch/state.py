@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bringing all ranks to one state: parameters, buffers and optimizer state of a root rank."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
-from ringtune.errors import WrongTypeError
-from ringtune.handles import wait_for_all
+from ringtune.errors import ConfigError, WrongTypeError
+from ringtune.handles import start_all, wait_for_all
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import world_of
 
 from .broadcast import broadcast_async_
+from .buffers import check_movable, check_writable
 from .objects import broadcast_object
 
-Parameters = Mapping[str, Any] | Iterable[tuple[str, Any]] | Iterable[torch.Tensor]
+Parameters = Mapping[str, Any] | Iterable[tuple[str | None, Any]] | Iterable[torch.Tensor]
 
 
 def broadcast_parameters(params: Parameters, root_rank: int, process_set: ProcessSet = global_process_set) -> None:
@@ -22,17 +24,25 @@ def broadcast_parameters(params: Parameters, root_rank: int, process_set: Proces
 
     Args:
         params: `model.state_dict()`, `model.named_parameters()` or `model.parameters()`; the same on all ranks.
-            Entries that are no tensors are skipped.
+            Entries that are None, or else no tensors, are skipped.
         root_rank: Whose values all get.
         process_set: Over which ranks.
 
     Raises:
-        ConfigError: If there is no such rank; a `WrongTypeError` if `params` is neither.
+        ConfigError: If a tensor cannot be taken, a name comes twice, or there is no such rank; a `WrongTypeError` if
+            `params` is neither. Nothing was sent.
         MismatchError: If shapes or dtypes differ between ranks.
         EngineError: If the world is lost.
     """
     tensors = [(name, tensor.detach()) for name, tensor in _pairs(params) if isinstance(tensor, torch.Tensor)]
-    handles = [broadcast_async_(tensor, root_rank, f"parameter.{name}", process_set) for name, tensor in tensors]
+    repeated = sorted(name for name, count in Counter(name for name, _ in tensors).items() if count > 1)
+    if repeated:
+        raise ConfigError(f"broadcast_parameters got the names {', '.join(repeated)} twice; names must be distinct")
+    for name, tensor in tensors:  # before the first one is on its way
+        check_writable(f"broadcast_parameters of {name}", check_movable(f"broadcast_parameters of {name}", tensor))
+    handles = start_all(
+        broadcast_async_(tensor, root_rank, f"parameter.{name}", process_set) for name, tensor in tensors
+    )
     wait_for_all(handles)
 
 
@@ -46,7 +56,8 @@ def broadcast_optimizer_state(
 
     Args:
         optimizer: Over the same parameters on all ranks.
-        root_rank: Whose state all get; it may be empty, as before the first step.
+        root_rank: Whose state all get; it may be empty, as before the first step. Numbers of numpy, such as a learning
+            rate that was computed, are sent as such; what is None there is None everywhere.
         model: Horovod's; not needed.
         process_set: Over which ranks.
 
@@ -65,4 +76,5 @@ def _pairs(params: Parameters) -> list[tuple[str, Any]]:
         return sorted(params.items())
     if isinstance(params, torch.Tensor) or not isinstance(params, Iterable):
         raise WrongTypeError(f"broadcast_parameters needs a state_dict or parameters, not {type(params).__name__}")
-    return [entry if isinstance(entry, tuple) else (str(number), entry) for number, entry in enumerate(params)]
+    pairs = [entry if isinstance(entry, tuple) else (None, entry) for entry in params]
+    return [(str(number) if name is None else name, value) for number, (name, value) in enumerate(pairs)]

@@ -66,18 +66,32 @@ void write_element(std::byte* to, size_t index, T value) {
   std::memcpy(to + index * sizeof(T), &value, sizeof(T));
 }
 
-// Calls `visit` with a default-constructed Element of a type that can be reduced.
 template <typename Visit>
-auto with_element(DataType dtype, Visit visit) {
+auto with_integer_element(DataType dtype, Visit visit) {
   switch (dtype) {
     case DataType::kUInt8:
       return visit(Element<uint8_t>());
     case DataType::kInt8:
       return visit(Element<int8_t>());
+    case DataType::kInt16:
+      return visit(Element<int16_t>());
+    case DataType::kUInt16:
+      return visit(Element<uint16_t>());
     case DataType::kInt32:
       return visit(Element<int32_t>());
+    case DataType::kUInt32:
+      return visit(Element<uint32_t>());
     case DataType::kInt64:
       return visit(Element<int64_t>());
+    default:
+      return visit(Element<uint64_t>());
+  }
+}
+
+// Calls `visit` with a default-constructed Element of a type that can be reduced.
+template <typename Visit>
+auto with_element(DataType dtype, Visit visit) {
+  switch (dtype) {
     case DataType::kFloat16:
       return visit(Element<Float16>());
     case DataType::kBFloat16:
@@ -86,16 +100,10 @@ auto with_element(DataType dtype, Visit visit) {
       return visit(Element<float>());
     case DataType::kFloat64:
       return visit(Element<double>());
-    case DataType::kInt16:
-      return visit(Element<int16_t>());
-    case DataType::kUInt16:
-      return visit(Element<uint16_t>());
-    case DataType::kUInt32:
-      return visit(Element<uint32_t>());
-    case DataType::kUInt64:
-      return visit(Element<uint64_t>());
-    default:
+    case DataType::kBool:
       return visit(Element<Bool>());
+    default:
+      return with_integer_element(dtype, visit);
   }
 }
 

@@ -2,10 +2,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <type_traits>
 
 #include <gtest/gtest.h>
 
-#include "base/half.h"
+#include "collectives/element.h"
 #include "local_world.h"
 
 namespace ringtune {
@@ -130,30 +131,11 @@ class SmallIntegers {
   }
 
   void store(size_t k, int number) {
-    switch (dtype_) {
-      case DataType::kUInt8:
-      case DataType::kInt8:
-        return put(k, static_cast<uint8_t>(number));
-      case DataType::kInt32:
-      case DataType::kUInt32:
-        return put(k, static_cast<int32_t>(number));
-      case DataType::kInt64:
-      case DataType::kUInt64:
-        return put(k, static_cast<int64_t>(number));
-      case DataType::kInt16:
-      case DataType::kUInt16:
-        return put(k, static_cast<uint16_t>(number));
-      case DataType::kFloat16:
-        return put(k, to_float16(static_cast<float>(number)));
-      case DataType::kBFloat16:
-        return put(k, to_bfloat16(static_cast<float>(number)));
-      case DataType::kFloat32:
-        return put(k, static_cast<float>(number));
-      case DataType::kFloat64:
-        return put(k, static_cast<double>(number));
-      default:
-        return put(k, static_cast<uint8_t>(number != 0));
-    }
+    with_element(dtype_, [&](auto element) {
+      using E = decltype(element);
+      const bool is_bool = std::is_same_v<E, Element<Bool>>;
+      put(k, E::store(static_cast<typename E::Accumulator>(is_bool ? number != 0 : number)));
+    });
   }
 
   DataType dtype_;

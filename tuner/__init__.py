@@ -15,7 +15,7 @@ from .readable import readable_size, readable_value
 from .reporting import Observer, Progress, Result, SilentObserver
 from .run import TuningRun
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
-from .settings import RunSettings
+from .settings import JobLabels, RunSettings
 from .space import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SearchSpace, SpaceError
 from .stores import KeepingLog, StudyStore
 from .targets import Target, TargetClosed, WindowSpec
@@ -30,6 +30,7 @@ __all__ = [
     "ContinuousTuning",
     "Designer",
     "EarlierStudy",
+    "JobLabels",
     "KeepingLog",
     "LogContents",
     "NumberParameter",

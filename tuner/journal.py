@@ -81,6 +81,11 @@ class Journal:
                 baseline=baseline.to_json(),
                 seed=settings.seed,
                 steps_budget=budget,
+                job_name=settings.labels.job_name,
+                tags=list(settings.labels.tags) or None,
+                commit=settings.labels.commit,
+                hardware_name=settings.labels.hardware_name,
+                machines=[dict(machine) for machine in settings.labels.machines] or None,
             )
         )
 

@@ -37,7 +37,9 @@ def _record_schema(name: str, kind: type) -> Json:
 def _type_schema(hint: Any) -> Json:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return {"type": [_type_name(argument) for argument in arguments]}
+        kinds = [_type_schema(argument) for argument in arguments]
+        values = {key: value for kind in kinds for key, value in kind.items() if key != "type"}
+        return {"type": [kind["type"] for kind in kinds], **values}
     if origin is dict:
         values = {} if arguments[1] is Any else {"additionalProperties": _type_schema(arguments[1])}
         return {"type": "object", **values}

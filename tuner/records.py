@@ -29,7 +29,10 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Begins a run: everything needed to resume or judge it."""
+    """Begins a run: everything needed to resume or judge it, and what people call it.
+
+    The fields that have a default are left out where they are null, and missing in older logs.
+    """
 
     t_s: float
     run_id: str
@@ -44,6 +47,11 @@ class RunRecord:
     baseline: ConfigJson
     seed: int
     steps_budget: Json
+    job_name: str | None = None
+    tags: list[str] | None = None
+    commit: str | None = None
+    hardware_name: str | None = None
+    machines: list[Json] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,9 @@ def sample_record(sample: Sample, *, t_s: float, run_id: str, window: int) -> Sa
 def record_to_json(record: Record) -> Json:
     """Return the object to write, `type` first."""
     name = next(name for name, kind in RECORD_TYPES.items() if isinstance(record, kind))
-    return {"type": name, **{field.name: getattr(record, field.name) for field in fields(record)}}
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    required = required_fields(name)
+    return {"type": name, **{key: value for key, value in values.items() if value is not None or key in required}}
 
 
 def record_from_json(data: object) -> Record:

@@ -11,6 +11,25 @@ from .sample import Trial
 
 
 @dataclass(frozen=True)
+class JobLabels:
+    """What people call a job, its code and its machines. Nothing is decided by it.
+
+    Attributes:
+        job_name: A name; None leaves it unnamed.
+        tags: Words to find it by.
+        commit: Of the job's code; None where it is not known.
+        hardware_name: What people call the machines; None leaves them to their facts.
+        machines: The facts behind the hardware's fingerprint, JSON-able; hosts that are alike are one, `hosts` of them.
+    """
+
+    job_name: str | None = None
+    tags: tuple[str, ...] = ()
+    commit: str | None = None
+    hardware_name: str | None = None
+    machines: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
 class RunSettings:
     """Budget, reproducibility and identity of a tuning run.
 
@@ -22,6 +41,7 @@ class RunSettings:
         seed: Decides every random choice.
         key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
         model_name: What people call the model; None leaves it unnamed. Not part of the key.
+        labels: What people call the job and its machines. Not part of the key.
         layout: Ranks per host, JSON-able.
         versions: Versions of the software, JSON-able.
         run_id: Names the run in the log.
@@ -39,6 +59,7 @@ class RunSettings:
     seed: int = 0
     key: Mapping[str, Any] = field(default_factory=dict)
     model_name: str | None = None
+    labels: JobLabels = JobLabels()
     layout: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -16,6 +16,7 @@ import uuid
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import median
+from typing import Any
 
 import ringtune.torch as hvd
 from ringtune.bench.surface_rank import agree
@@ -62,7 +63,13 @@ class Reporter:
         self._link.with_start(make_designer("gp", self._space, 0, ()), Job(settings, self._space))
         log = self._link.reporting(open_log(None))
         run_id, config = uuid.uuid4().hex, default_config().to_json()
-        header = {"layout": {}, "versions": {}, "fixed": {}, "steps_budget": {}, "search_space": self._space.to_json()}
+        header: dict[str, Any] = {
+            "layout": {},
+            "versions": {},
+            "fixed": {},
+            "steps_budget": {},
+            "search_space": self._space.to_json(),
+        }
         log.write(RunRecord(0.0, run_id, 1, time.time(), None, KEY, baseline=config, seed=0, **header))
         while (found := self._windows.get()) is not None:
             log.write(_sample(run_id, *found))

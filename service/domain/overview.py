@@ -19,6 +19,7 @@ from ringtune.service.store.rows import Row
 from ringtune.tuner import Config
 
 from .evidence import mean_log_step
+from .jobs import Job, State, jobs_of, states_of
 from .study_cache import key_of
 from .values import Evidence, Json, Status, StudyKey
 
@@ -27,11 +28,14 @@ MAX_RESULTS = 2000
 """Of a study, the newest: more would not be read, and not be drawn."""
 MAX_CONFIGS = 500
 MAX_RUNS = 50
+MAX_JOBS = 200
 MAX_COMPARED = 200
+HARDWARE_NAMES = ("hardware_name", "machines_text")
 
 __all__ = [
     "FINDINGS",
     "MAX_CONFIGS",
+    "MAX_JOBS",
     "MAX_RESULTS",
     "MAX_RUNS",
     "ORDERS",
@@ -65,11 +69,13 @@ class ListedStudy:
         study_id: 32 hex digits.
         key: What was asked.
         model_name: For people.
-        hardware_name: For people.
+        hardware_name: What people call the hardware, in this study or in another one of it; or None.
+        machines: CPU, cores and hosts, in words; None where no job said.
         trials: Results that count.
         jobs: Jobs with such a result.
         age_s: Since it was created.
         idle_s: Since its newest result that counts; None without any.
+        states: How many jobs are in which state, of those that said anything of themselves, or came to a paired test.
         best: Its most promising config, or None.
         baseline_step_ms: Under the baseline that `best` was compared with, the geometric mean over jobs; or None.
     """
@@ -78,10 +84,12 @@ class ListedStudy:
     key: StudyKey
     model_name: str | None
     hardware_name: str | None
+    machines: str | None
     trials: int
     jobs: int
     age_s: float
     idle_s: float | None
+    states: Mapping[State, int]
     best: BestConfig | None
     baseline_step_ms: float | None
 
@@ -150,6 +158,7 @@ class ShownStudy:
         results: The newest, the oldest first; of one job if one was named.
         results_in_all: Of all jobs.
         configs: The best first.
+        jobs: Those that were heard of last first.
         runs: The newest first.
         newest_event: Number of the newest event of all studies when this was read.
     """
@@ -161,6 +170,7 @@ class ShownStudy:
     results: tuple[StoredResult, ...]
     results_in_all: int
     configs: tuple[BestConfig, ...]
+    jobs: tuple[Job, ...]
     runs: tuple[KeptRun, ...]
     newest_event: int = 0
 
@@ -223,6 +233,7 @@ class Overview:
                 results=tuple(map(_result, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
                 results_in_all=table.count_results(connection, study_id),
                 configs=tuple(map(_best, table.configs(connection, study_id, MAX_CONFIGS))),
+                jobs=jobs_of(connection, study_id, MAX_JOBS),
                 runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
                 newest_event=reports.newest_number(connection),
             )
@@ -257,7 +268,17 @@ def _listed(connection: Connection, rows: Sequence[Row]) -> tuple[ListedStudy, .
     active = {row["study_id"]: row for row in table.activity(connection, ids)}
     over = {row["study_id"]: row["baseline"] for row in found}
     baselines = _baselines(table.baseline_of_jobs(connection, ids), over)
-    return tuple(_study(row, active.get(row["study_id"]), best.get(row["study_id"]), baselines) for row in rows)
+    names = table.hardware_names(connection, {row["hardware"] for row in rows})
+    states = states_of(connection, ids)
+    shown = [
+        {
+            **row,
+            **dict(zip(HARDWARE_NAMES, names[row["hardware"]], strict=True)),
+            "states": states[row["study_id"]],
+        }
+        for row in rows
+    ]
+    return tuple(_study(row, active.get(row["study_id"]), best.get(row["study_id"]), baselines) for row in shown)
 
 
 def _study(row: Row, active: Row | None, best: BestConfig | None, baselines: Mapping[str, float]) -> ListedStudy:
@@ -266,10 +287,12 @@ def _study(row: Row, active: Row | None, best: BestConfig | None, baselines: Map
         key=key_of(row),
         model_name=row["model_name"],
         hardware_name=row["hardware_name"],
+        machines=row["machines_text"],
         trials=0 if active is None else int(active["trials"]),
         jobs=0 if active is None else int(active["jobs"]),
         age_s=max(row["age_s"], 0.0),
         idle_s=None if active is None else max(active["age_s"], 0.0),
+        states=row["states"],
         best=best,
         baseline_step_ms=baselines.get(row["study_id"]),
     )

@@ -19,6 +19,8 @@ from ringtune.tuner.log_reader import RunLog, sample_from_record
 from ringtune.tuner.records import SCHEMA, RecordError, RunRecord, SampleRecord, record_from_json, record_to_json
 
 from .canonical import canonical, digest
+from .jobs import Jobs
+from .run_facts import facts_of
 from .studies import Studies
 from .submission import MAX_ID, check_id
 from .values import Adoption, ReportedResult, Stored, StoredRun, Study, StudyKey
@@ -42,9 +44,10 @@ class RunLogs:
     """Takes logs apart."""
 
     def __init__(self, database: Database, studies: Studies, tell_batch: TellBatch) -> None:
-        """Store results by `tell_batch`, and remember the runs in `database`."""
+        """Store results by `tell_batch`; the runs, and what their jobs say of themselves, in `database`."""
         self._database = database
         self._studies = studies
+        self._jobs = Jobs(database)
         self._tell_batch = tell_batch
 
     def take(self, records: Sequence[Mapping[str, Any]], job_id: str | None) -> tuple[StoredRun, ...]:
@@ -54,7 +57,9 @@ class RunLogs:
         if not any(log.run for log in runs):
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
         baselines: dict[str, Config] = {}
-        return tuple(self._take_one(log, job_id, baselines) for log in runs)
+        stored = tuple(self._take_one(log, job_id, baselines) for log in runs)
+        self._tell_of_jobs(runs, stored, job_id)
+        return stored
 
     def _take_one(self, log: RunLog, job_id: str | None, baselines: dict[str, Config]) -> StoredRun:
         """Store one run; `baselines` has the job's own by study: that which is stored, or that of its first run."""
@@ -73,6 +78,15 @@ class RunLogs:
         if not is_known:
             self._remember(log.run_id, study.study_id, job_id or log.run_id, header, len(results))
         return _summary(log.run_id, study.study_id, stored)
+
+    def _tell_of_jobs(self, runs: Sequence[RunLog], stored: Sequence[StoredRun], job_id: str | None) -> None:
+        """Keep what the first run of each job says of it: what the job's later runs answer is another question."""
+        told: set[tuple[str, str]] = set()
+        for log, found in zip(runs, stored, strict=True):
+            job = (found.study_id or "", job_id or log.run_id)
+            if found.study_id is not None and job not in told:
+                told.add(job)
+                self._jobs.put(*job, facts_of(log))
 
     def _is_known(self, run_id: str, header: str) -> bool:
         with self._database.looking() as connection:

@@ -13,6 +13,7 @@ from .archive import Archive
 from .committing import Committing
 from .designing import Designing
 from .events import Events
+from .jobs import Jobs
 from .ledger import Ledger
 from .policy import Policy
 from .problems import Problems
@@ -34,6 +35,7 @@ class Service:
         studies: Found, created, listed, deleted.
         suggestions: Configs to try, under leases.
         ledger: Results.
+        jobs: What jobs say of themselves.
         recommendations: What to start with.
         tokens: Who may.
         archive: Export and import.
@@ -77,6 +79,7 @@ class Service:
         )
         self.studies = Studies(database, cache, box)
         self.suggestions = Suggestions(database, cache, self._policy, self._designing.want)
+        self.jobs = Jobs(database)
         self.ledger = Ledger(database, cache, self.studies, self._writer, self._policy)
         self.recommendations = Recommendations(database)
         self.tokens = Tokens(database)

@@ -5,6 +5,7 @@ Duty: shape and bounds. What the values mean is decided in `ringtune.service.dom
 """
 
 from .archive import Imported
+from .jobs import Job, JobFacts, JobList, Machine
 from .problems import FieldError, Problem
 from .recommendations import Candidate, Evidence, Recommendation
 from .results import Adoption, Result, ResultBatch, StepTimes, StoredBatch, StoredResult, TrialResult
@@ -21,7 +22,11 @@ __all__ = [
     "Evidence",
     "FieldError",
     "Imported",
+    "Job",
+    "JobFacts",
+    "JobList",
     "Lease",
+    "Machine",
     "NewStudy",
     "NewToken",
     "Problem",

@@ -17,7 +17,13 @@ from .rows import Row
 from .summaries import BASELINE
 from .tables import config_summaries, job_summaries, reports, runs, studies
 
-LISTED = tuple(column for column in studies.c if column.name not in {"space", "gradient_bytes", "key_digest"})
+NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {"model": ("model_name", "model_name"), "hardware": ("hardware_name", "machines_text")}
+)
+"""Columns with what people call a model or hardware, by the column of its fingerprint; the first that is set goes."""
+LISTED = tuple(
+    column for column in studies.c if column.name not in {"space", "gradient_bytes", "key_digest", "machines"}
+)
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,14 @@ def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
     return connection.execute(query).mappings().all()
 
 
+def hardware_names(connection: Connection, fingerprints: Collection[str]) -> dict[str, tuple[str | None, str | None]]:
+    """Return what people call hardware, in whichever study, and its machines in words, by fingerprint."""
+    own = studies.c
+    query = select(own.hardware, func.max(own.hardware_name), func.max(own.machines_text))
+    rows = connection.execute(query.where(own.hardware.in_(fingerprints)).group_by(own.hardware))
+    return {fingerprint: (name, machines) for fingerprint, name, machines in rows}
+
+
 def hardware(connection: Connection, text: str, *, offset: int, limit: int) -> Sequence[Row]:
     """Return hardware with a name of it, its studies and its models, that with the most studies first."""
     return connection.execute(_grouped("hardware", text).offset(offset).limit(limit)).mappings().all()
@@ -160,17 +174,18 @@ def models(connection: Connection, text: str, limit: int) -> Sequence[Row]:
 def _grouped(by: str, text: str) -> Select[Any]:
     """Return studies counted by a fingerprint; `others` counts the fingerprints of the other kind."""
     other = {"hardware": "model", "model": "hardware"}[by]
-    fingerprint, name = studies.c[by], studies.c[f"{by}_name"]
+    fingerprint, names = studies.c[by], NAMES[by]
     others = func.count(studies.c[other].distinct())
     query = select(
         fingerprint.label("fingerprint"),
-        func.max(name).label("name"),
+        func.coalesce(*(func.max(studies.c[name]) for name in names)).label("name"),
         func.count().label("studies"),
         others.label("others"),
     )
     if text:
         named = studies.alias("named").c  # of what matches anywhere all studies are counted
-        is_such = or_(named[name.name].icontains(text, autoescape=True), named[by].startswith(text, autoescape=True))
+        in_names = [named[name].icontains(text, autoescape=True) for name in names]
+        is_such = or_(*in_names, named[by].startswith(text, autoescape=True))
         query = query.where(fingerprint.in_(select(named[by]).where(is_such)))
     return query.group_by(fingerprint).order_by(others.desc(), func.count().desc(), fingerprint)
 
@@ -180,7 +195,8 @@ def _conditions(wanted: Wanted) -> list[ColumnElement[bool]]:
     equal = {"target": wanted.target, "model": wanted.model, "hardware": wanted.hardware}
     found = [own[name] == value for name, value in equal.items() if value]
     if wanted.text:
-        in_names = [column.icontains(wanted.text, autoescape=True) for column in (own.model_name, own.hardware_name)]
+        names = [own[name] for columns in NAMES.values() for name in columns]
+        in_names = [column.icontains(wanted.text, autoescape=True) for column in names]
         begins = [column.startswith(wanted.text, autoescape=True) for column in (own.study_id, own.model, own.hardware)]
         found.append(or_(*in_names, *begins))
     if wanted.finding:
@@ -224,7 +240,7 @@ ORDERS: Mapping[str, Callable[[], ColumnElement[Any]]] = MappingProxyType(
         "activity": _newest_result,
         "speedup": _lower_bound,
         "model": lambda: studies.c.model_name,
-        "hardware": lambda: studies.c.hardware_name,
+        "hardware": lambda: func.coalesce(studies.c.hardware_name, studies.c.machines_text),
     }
 )
 """What studies can be sorted by; the largest comes first."""

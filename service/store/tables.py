@@ -54,6 +54,8 @@ studies = Table(
     Column("surface_version", Integer, nullable=False),
     Column("model_name", Text),
     Column("hardware_name", Text),
+    Column("machines", Text),
+    Column("machines_text", Text),
     Column("space", Text, nullable=False),
     Column("gradient_bytes", Text, nullable=False),
     Column("created_unix_s", Double, nullable=False),
@@ -137,6 +139,21 @@ runs = Table(
     Column("received_unix_s", Double, nullable=False),
     Index(None, "study_id"),
 )
+
+job_facts = Table(
+    "job_facts",
+    METADATA,
+    _study_in_key(),
+    Column("job_id", String(64), primary_key=True),
+    Column("state", String(16), nullable=False),
+    Column("verdict", Text),
+    Column("name", Text),
+    Column("tags", Text, nullable=False),
+    Column("code_commit", Text),
+    Column("begun_unix_s", Double, nullable=False),
+    Column("heard_unix_s", Double, nullable=False),
+)
+"""What jobs say of themselves; `state` is as they said last, whatever became of them since."""
 
 tokens = Table(
     "tokens",

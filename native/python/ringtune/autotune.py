@@ -39,6 +39,7 @@ from .ddp_buckets import DdpBuckets
 from .engine_target import EngineTarget
 from .fingerprints import hardware_facts, hardware_fingerprint, study_key
 from .job_costs import gradient_bytes, job_prior
+from .job_labels import job_labels
 from .memory import Memory
 from .metrics.tuner_facts import TunerFacts
 from .observers import Observers
@@ -284,8 +285,8 @@ class _TuningJob:
 def _run_settings(world: World, space: SearchSpace, *, is_first: bool) -> RunSettings:
     settings = world.settings
     ranks_per_host = world.layout.ranks_per_host
-    hardware = hardware_fingerprint(hardware_facts(world.machines, world.carrier), settings.hardware)
-    key = study_key(world.gradient_set.counts(), ranks_per_host, hardware)
+    facts = hardware_facts(world.machines, world.carrier)
+    key = study_key(world.gradient_set.counts(), ranks_per_host, hardware_fingerprint(facts, settings.hardware))
     unfinished = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed) if is_first else ()
     return RunSettings(
         max_samples=settings.max_samples,
@@ -294,6 +295,7 @@ def _run_settings(world: World, space: SearchSpace, *, is_first: bool) -> RunSet
         seed=settings.seed,
         key=key,
         model_name=settings.autotune_model,
+        labels=job_labels(settings, facts),
         layout={"ranks_per_host": list(ranks_per_host)},
         versions={"ringtune": __version__},
         prior_trials=unfinished,

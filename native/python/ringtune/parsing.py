@@ -143,6 +143,45 @@ class TextReader:
 
 
 @dataclass(frozen=True)
+class NameReader:
+    """Reads a name for people, of up to `most` printable characters."""
+
+    most: int = 200
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"1 to {self.most} printable characters"
+
+    def parse(self, text: str) -> str:
+        """Return the name without the spaces around it."""
+        name = text.strip()
+        if not 1 <= len(name) <= self.most or not name.isprintable():
+            raise ValueError(text)
+        return name
+
+
+@dataclass(frozen=True)
+class NameListReader:
+    """Reads names that are separated by commas, up to `most` of them; a name that is repeated counts once."""
+
+    most: int
+    name: NameReader = NameReader()
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"up to {self.most} names, separated by commas, each of {self.name.allowed}"
+
+    def parse(self, text: str) -> list[str]:
+        """Return the names in their order."""
+        names = list(dict.fromkeys(self.name.parse(item) for item in text.split(",")))
+        if len(names) > self.most:
+            raise ValueError(text)
+        return names
+
+
+@dataclass(frozen=True)
 class KnobReader:
     """Reads the value of one parameter of the engine."""
 

@@ -29,6 +29,9 @@ class Settings:
         autotune: Whether the tuner runs.
         autotune_log: Path of the tuning log, or None.
         autotune_model: A name for people, or None.
+        job_name: A name for people, or None.
+        tags: For people.
+        commit: Of the job's code, or None for "find it".
         autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
         service_url: Where the shared service is, or None.
         service_token: What it is told of who calls, or None.
@@ -43,6 +46,7 @@ class Settings:
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
         timeout_s: Seconds after which the job ends.
         hardware: Overrides the hardware fingerprint, or None.
+        hardware_name: What people call the job's machines, or None.
         algorithm_table: `auto` (measured once), `default` (compiled in), or the path of a table's file.
         fixed: Knobs that the tuner leaves alone, by parameter name.
         baseline: The config that the job runs without tuning; it has the fixed values.
@@ -52,6 +56,9 @@ class Settings:
     autotune: bool
     autotune_log: str | None
     autotune_model: str | None
+    job_name: str | None
+    tags: tuple[str, ...]
+    commit: str | None
     autotune_cache: str | None
     service_url: str | None
     service_token: str | None = field(repr=False)
@@ -66,6 +73,7 @@ class Settings:
     stall_warn_s: float
     timeout_s: float
     hardware: str | None
+    hardware_name: str | None
     algorithm_table: str
     fixed: Mapping[str, Value]
     baseline: Config
@@ -84,6 +92,9 @@ class Settings:
             autotune=value("AUTOTUNE"),
             autotune_log=value("AUTOTUNE_LOG"),
             autotune_model=value("AUTOTUNE_MODEL"),
+            job_name=value("AUTOTUNE_JOB_NAME"),
+            tags=tuple(value("AUTOTUNE_TAGS")),
+            commit=value("AUTOTUNE_COMMIT"),
             autotune_cache=value("AUTOTUNE_CACHE"),
             service_url=value("AUTOTUNE_SERVICE_URL"),
             service_token=value("AUTOTUNE_SERVICE_TOKEN"),
@@ -98,6 +109,7 @@ class Settings:
             stall_warn_s=value("RINGTUNE_STALL_WARN_S"),
             timeout_s=value("RINGTUNE_TIMEOUT_S"),
             hardware=value("RINGTUNE_HARDWARE"),
+            hardware_name=value("RINGTUNE_HARDWARE_NAME"),
             algorithm_table=value("RINGTUNE_ALGORITHM_TABLE"),
             fixed=fixed,
             baseline=defaults.replace({**(value("AUTOTUNE_BASELINE") or {}), **fixed}),

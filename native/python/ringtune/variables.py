@@ -14,11 +14,14 @@ from .parsing import (
     IntegerReader,
     KnobListReader,
     KnobReader,
+    NameListReader,
+    NameReader,
     Reader,
     SecondsReader,
     TextReader,
 )
 
+MAX_TAGS = 20
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
 
@@ -65,6 +68,9 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE", BooleanReader(), default=False),
         Variable("AUTOTUNE_LOG", TextReader(), default=None),
         Variable("AUTOTUNE_MODEL", TextReader(), default=None),
+        Variable("AUTOTUNE_JOB_NAME", NameReader(), default=None),
+        Variable("AUTOTUNE_TAGS", NameListReader(MAX_TAGS), default=[]),
+        Variable("AUTOTUNE_COMMIT", NameReader(100), default=None),
         Variable("AUTOTUNE_MAX_SAMPLES", IntegerReader(1, 10_000), default=20),
         Variable("AUTOTUNE_WARMUP_STEPS", IntegerReader(0, 1_000_000, ("auto",)), default=None),
         Variable("AUTOTUNE_STEPS_PER_SAMPLE", IntegerReader(1, 1_000_000, ("auto",)), default=None),
@@ -76,6 +82,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("RINGTUNE_STALL_WARN_S", SecondsReader(0.1, 86_400.0), default=60.0),
         Variable("RINGTUNE_TIMEOUT_S", SecondsReader(0.1, 604_800.0), default=600.0),
         Variable("RINGTUNE_HARDWARE", TextReader(), default=None),
+        Variable("RINGTUNE_HARDWARE_NAME", NameReader(), default=None),
         Variable("RINGTUNE_ALGORITHM_TABLE", TextReader(), default="auto"),
         Variable("AUTOTUNE_CACHE", TextReader(), default=None),
         Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None),

@@ -34,7 +34,9 @@ SCOPES = {
     ("GET", "/v1/recommendations"): "read",
     ("GET", "/v1/studies"): "read",
     ("GET", "/v1/studies/{study_id}"): "read",
+    ("GET", "/v1/studies/{study_id}/jobs"): "read",
     ("GET", "/v1/events"): "read",
+    ("PUT", "/v1/studies/{study_id}/jobs/{job_id}"): "report",
     ("POST", "/v1/studies"): "report",
     ("POST", "/v1/studies/{study_id}/suggestions"): "report",
     ("PUT", LEASE): "report",
@@ -86,7 +88,13 @@ def walked(app: FastAPI) -> set[tuple[str, str]]:
 
 def path_of(template: str) -> str:
     """Return a path that fits a template."""
-    known = {"study_id": "0" * 32, "trial_id": UUIDS[0], "token_id": TOKEN_ID, "name": "ringtune.js"}
+    known = {
+        "study_id": "0" * 32,
+        "trial_id": UUIDS[0],
+        "job_id": UUIDS[1],
+        "token_id": TOKEN_ID,
+        "name": "ringtune.js",
+    }
     return re.sub(r"{(\w+)}", lambda match: known[match[1]], template)
 
 

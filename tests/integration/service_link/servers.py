@@ -102,6 +102,7 @@ class Ledger:
     Attributes:
         results: What was stored, by trial.
         studies: What was announced, in its order.
+        jobs: What jobs said of themselves, in its order.
         calls: How many requests there were.
         failures: Answers to be given instead of doing anything, the next one first.
         loses_replies: How many requests are to be done, and their answer lost.
@@ -112,6 +113,7 @@ class Ledger:
     def __init__(self) -> None:
         self.results: dict[str, dict[str, Any]] = {}
         self.studies: list[dict[str, Any]] = []
+        self.jobs: list[dict[str, Any]] = []
         self.calls = 0
         self.failures: list[bytes] = []
         self.loses_replies = 0
@@ -138,6 +140,9 @@ class Ledger:
         if line.startswith("POST /v1/studies HTTP"):
             self.studies.append(body)
             return http_reply(json.dumps(study_reply(body)).encode())
+        if line.startswith("PUT "):
+            self.jobs.append(body)
+            return http_reply(content)
         if {result["trial_id"] for result in body["results"]} & self.refuses:
             return http_reply(b'{"code":"invalid_request","detail":"a bad result"}', "422 Unprocessable Content")
         return http_reply(json.dumps({"items": [self._store(result) for result in body["results"]]}).encode())

@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ringtune.client import Limits, ServiceClient, ServiceRefusedError, ServiceUnavailableError
 from ringtune.service_link import breaker, courier, delivery
 from ringtune.service_link.results import study_of
-from ringtune.tuner import Config, RunSettings, open_log
-from ringtune.tuner.records import SampleRecord, SuggestionRecord, record_to_json
+from ringtune.tuner import Config, JobLabels, RunSettings, open_log
+from ringtune.tuner.records import AdoptionRecord, SampleRecord, SuggestionRecord, record_to_json
 from ringtune.tuner.testing import engine_like_surface, poor_baseline
 from tests.integration.service_link.commands import ringtune
 from tests.integration.service_link.jobs import (
@@ -85,6 +86,37 @@ def test_a_second_job_starts_with_what_the_first_found(layout: int, service: Rea
     loss = engine_like_surface(Config(tried.config)) - engine_like_surface(first.result.config)
     assert math.expm1(loss) < 0.02
     assert [] == notes.warnings
+
+
+def test_the_service_knows_what_became_of_a_job(service: RealService, tmp_path: Path) -> None:
+    """What it is called, that it decided, or that it ended before; a job that was killed says nothing of its end."""
+    labels = JobLabels("first try", ("nightly",), "9fceb02", "Rack 7", ({"hosts": 1, "cpu_model": "EPYC", "cores": 8},))
+    decided = run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("e", labels=labels))
+    run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("e", seed=3), windows=4)
+    killed = connect(service.url, tmp_path, Notes())
+    log = killed.reporting(open_log(None))
+    log.write(replace(run_record(), run_id="2" * 32, key={**KEY, "model": "e" * 64}))
+    log.write(replace(SAMPLE, run_id="2" * 32, window=0))
+    client = ServiceClient(service.url)
+    study = next(item for item in client.studies().items if item.key.model == "e" * 64)
+    wait_until(lambda: len(jobs_at(service, study.id)) == 3)
+
+    jobs = jobs_at(service, study.id)
+
+    verdict = next(record.verdict for record in decided.records if isinstance(record, AdoptionRecord))
+    assert {("adopted", verdict), ("ended_early", None), ("running", None)} == {
+        (job["state"], job["verdict"]) for job in jobs
+    }
+    named = next(job for job in jobs if job["state"] == "adopted")
+    assert ("first try", ["nightly"], "9fceb02") == (named["name"], named["tags"], named["commit"])
+    assert "Rack 7" == client.study(study.id).hardware_name
+    killed.close()
+
+
+def jobs_at(service: RealService, study_id: str) -> list[dict[str, Any]]:
+    """Return the jobs of a study, as the API lists them."""
+    jobs: list[dict[str, Any]] = httpx.get(f"{service.url}/v1/studies/{study_id}/jobs").json()["items"]
+    return jobs
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=[pytest.mark.long, pytest.mark.timeout(600)])])

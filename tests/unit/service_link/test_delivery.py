@@ -21,6 +21,8 @@ class Refusing:
         """Answer the study, or batches with one of the bad trials, with a status."""
         self.calls = 0
         self.kept: list[str] = []
+        self.jobs: list[tuple[str, Any]] = []
+        self.job_status: int | None = None
         self._study, self._results, self._bad = study, results, frozenset(bad)
 
     def find_or_create_study(self, study: Any) -> Study:
@@ -39,6 +41,12 @@ class Refusing:
             raise ServiceRefusedError("no such result", status=self._results)
         self.kept += ids
         return StoredBatch(tuple(StoredResult(trial_id, "new", None) for trial_id in ids))
+
+    def put_job(self, study_id: str, facts: Any) -> None:
+        """Keep what a job says, or refuse."""
+        if self.job_status is not None:
+            raise ServiceRefusedError("no such call", status=self.job_status)
+        self.jobs.append((study_id, facts))
 
 
 def queue_of(count: int) -> MemoryQueue:
@@ -84,3 +92,45 @@ def test_what_may_be_mended_stays_in_the_queue(status: int, count: int) -> None:
 
         assert count + 1 == len(queue.pending())
         assert 0 == delivery.tally.refused + delivery.tally.kept
+
+
+def told_of_a_job() -> MemoryQueue:
+    """Return a queue in which a job says that it runs, reports, and says what it decided."""
+    queue = MemoryQueue()
+    queue.append(payload_of(STUDY, None, {"job_id": "j", "state": "running"}))
+    queue.append(payload_of(STUDY, {"trial_id": "t0"}))
+    queue.append(payload_of(STUDY, None, {"job_id": "j", "state": "adopted"}))
+    return queue
+
+
+def test_a_job_s_last_word_goes_after_its_results() -> None:
+    """Earlier words of the same delivery are not sent: they say less."""
+    service = Refusing()
+
+    Delivery(service).deliver(told_of_a_job())
+
+    assert ["t0"] == service.kept
+    assert [("0" * 32, {"job_id": "j", "state": "adopted"})] == service.jobs
+
+
+@pytest.mark.parametrize("status", [404, 409, 422])
+def test_a_service_that_takes_no_words_of_jobs_takes_their_results(status: int) -> None:
+    """An older one does not know the call; nothing is counted as refused."""
+    service, queue = Refusing(), told_of_a_job()
+    service.job_status = status
+    delivery = Delivery(service)
+
+    delivery.deliver(queue)
+
+    assert (1, 0, []) == (delivery.tally.kept, delivery.tally.refused, queue.pending())
+
+
+def test_what_a_job_says_waits_for_a_token() -> None:
+    """As its results do."""
+    service, queue = Refusing(), told_of_a_job()
+    service.job_status = 401
+
+    with pytest.raises(ServiceRefusedError):
+        Delivery(service).deliver(queue)
+
+    assert 3 == len(queue.pending())

@@ -66,6 +66,29 @@ def test_every_line_is_read_back_as_it_was(lines: list[dict[str, Any]]) -> None:
     assert lines == [record_to_json(record_from_json(line)) for line in lines]
 
 
+def test_a_run_says_what_people_call_it(lines: list[dict[str, Any]]) -> None:
+    """Where it has a name, tags, a commit or machines; a log without them is read as before, and written as it was."""
+    plain = next(line for line in lines if line["type"] == "run")
+    machines = [{"hosts": 2, "cpu_model": "EPYC", "cores": 64}]
+    labels = {
+        "job_name": "first",
+        "tags": ["a", "b"],
+        "commit": "9fceb02",
+        "hardware_name": "lab",
+        "machines": machines,
+    }
+    named = {**plain, **labels}
+
+    assert (None, None) == (record_from_json(plain).job_name, record_from_json(plain).tags)  # type: ignore[union-attr]
+    for line in (plain, named):
+        assert line == record_to_json(record_from_json(line))
+        VALIDATOR.validate(line)
+    wrongs: list[dict[str, Any]] = [{"tags": "a"}, {"tags": [1]}, {"machines": {}}, {"commit": 3}]
+    for wrong in wrongs:
+        with pytest.raises(RecordError, match=next(iter(wrong))):
+            record_from_json({**plain, **wrong})
+
+
 def test_numbers_that_json_cannot_write_become_null() -> None:
     """An invalid sample's NaN is no word of JSON."""
     sample = Sample(

@@ -182,6 +182,11 @@ class ServiceClient:
             raise ServiceReplyError(f"{self.url} did not answer for the run that was sent")
         return runs[0]
 
+    def put_job(self, study_id: str, facts: Json) -> None:
+        """Say what a job is called and how far it is; `facts` has its `job_id` and the fields of the call."""
+        path = f"/v1/studies/{_quoted(study_id)}/jobs/{_quoted(facts['job_id'])}"
+        self._wire.exchange("PUT", path, body={name: value for name, value in facts.items() if name != "job_id"})
+
     def export(self) -> Iterator[bytes]:
         """Yield everything that the service knows, a line of JSON each."""
         return self._wire.lines("/v1/export")

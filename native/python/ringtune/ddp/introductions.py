@@ -72,6 +72,11 @@ class Company:
         """The number of ranks on each host."""
         return list(Counter(said.host for said in self.ranks).values())
 
+    def hardware(self, model: DistributedDataParallel) -> list[dict[str, Any]]:
+        """Return the facts of the ranks' machines; `model` is any rank's."""
+        machines = {said.host: said.machine for said in self.ranks}
+        return hardware_facts(list(machines.values()), dist.get_backend(model.process_group))
+
     def key(self, model: DistributedDataParallel, hardware: str | None) -> dict[str, Any]:
         """Return the study's key.
 
@@ -79,9 +84,7 @@ class Company:
             model: Any rank's.
             hardware: Overrides the hardware fingerprint, or None.
         """
-        machines = {said.host: said.machine for said in self.ranks}
-        facts = hardware_facts(list(machines.values()), dist.get_backend(model.process_group))
-        fingerprint = hardware_fingerprint(facts, hardware)
+        fingerprint = hardware_fingerprint(self.hardware(model), hardware)
         return study_key(gradient_counts(model), self.ranks_per_host, fingerprint, TARGET_NAME)
 
 

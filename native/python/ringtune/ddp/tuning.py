@@ -21,6 +21,7 @@ from ringtune.bootstrap import environment
 from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import model_fingerprint
+from ringtune.job_labels import job_labels
 from ringtune.memory import Memory
 from ringtune.settings import Settings
 from ringtune.tuner import (
@@ -47,6 +48,9 @@ SETTINGS = (
     "AUTOTUNE",
     "AUTOTUNE_LOG",
     "AUTOTUNE_MODEL",
+    "AUTOTUNE_JOB_NAME",
+    "AUTOTUNE_TAGS",
+    "AUTOTUNE_COMMIT",
     "AUTOTUNE_CACHE",
     "AUTOTUNE_MAX_SAMPLES",
     "AUTOTUNE_WARMUP_STEPS",
@@ -55,6 +59,7 @@ SETTINGS = (
     "RINGTUNE_LOG_LEVEL",
     "RINGTUNE_TIMEOUT_S",
     "RINGTUNE_HARDWARE",
+    "RINGTUNE_HARDWARE_NAME",
 )
 """What of the environment has a meaning here; the others are the engine's."""
 TURNED_OFF = "AUTOTUNE=0"
@@ -276,6 +281,7 @@ class _Job:
             seed=settings.seed,
             key=key,
             model_name=settings.autotune_model,
+            labels=job_labels(settings, company.hardware(model)),
             layout={"ranks_per_host": company.ranks_per_host},
             versions={"ringtune": __version__, "torch": torch.__version__},
             nothing_to_tune=nothing or "",

@@ -38,6 +38,7 @@ class ConnectedService:
         self._spool = Spool(cache_folder, self._telling.url)
         self._breaker = Breaker()
         self._gradient_bytes: tuple[int, ...] = ()
+        self._log: ReportingLog | None = None
         self._courier = Courier(self._delivery, self._spool, self._breaker, notices.warning)
 
     def with_start(self, designer: Designer, job: Job) -> Designer:
@@ -63,10 +64,13 @@ class ConnectedService:
 
     def reporting(self, log: TuningLog) -> TuningLog:
         """Return a log that also reports to the service; see `link.ServiceLink`."""
-        return ReportingLog(log, self._begin_report, wake=self._courier.wake, say=self._notices.warning)
+        self._log = ReportingLog(log, self._begin_report, wake=self._courier.wake, say=self._notices.warning)
+        return self._log
 
     def close(self) -> None:
         """Deliver what is left if that is possible at once; see `link.ServiceLink`."""
+        if self._log is not None:
+            self._log.end()
         if self._courier.close(CLOSE_LIMIT_S):
             self._telling.close()
         tally = self._delivery.tally

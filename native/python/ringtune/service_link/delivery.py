@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings results from a queue to the service: in batches, in their order, each until the service has answered for it.
 
-A payload is `{"study": ..., "result": ...}`, the study as `POST /v1/studies` takes it: each says by itself where it
-belongs, so that a damaged one costs itself alone. Without a result it announces the study. Whatever was sent twice is
-stored once, for a result has its own id.
+A payload is `{"study": ..., "result": ..., "job": ...}`, the study as `POST /v1/studies` takes it: each says by itself
+where it belongs, so that a damaged one costs itself alone. Without a result it announces the study, or tells how the
+job is called and how far it is. Whatever was sent twice is stored once, for results and jobs have ids.
 """
 
 import json
@@ -20,6 +20,7 @@ from .spool import Pending
 Json = Mapping[str, Any]
 
 BATCH = 100
+NO_SUCH_CALL = 404
 FINAL_STATUSES = (400, 409, 413, 422)
 """What the service will refuse for ever; any other refusal may be mended: a token, a URL, a deleted study."""
 
@@ -31,6 +32,9 @@ class Client(Protocol):
         """See `ServiceClient`."""
 
     def tell_batch(self, study_id: str, results: Sequence[Json]) -> StoredBatch:
+        """See `ServiceClient`."""
+
+    def put_job(self, study_id: str, facts: Json) -> None:
         """See `ServiceClient`."""
 
 
@@ -72,9 +76,11 @@ class Delivery:
             OSError: If the queue cannot be read or emptied.
         """
         for payloads in _batches(queue.pending()):
-            study, results = _contents(payloads)
+            study, results, jobs = _contents(payloads)
             if study:
                 self._tell(study, results)
+            for facts in jobs:
+                self._put_job(study, facts)
             queue.delivered(len(payloads))
 
     def _tell(self, study: str, results: Sequence[Json]) -> None:
@@ -102,6 +108,16 @@ class Delivery:
                 self.tally.quarantined += item.status == "quarantined"
             self.tally.reason = item.reason or self.tally.reason
 
+    def _put_job(self, study: str, facts: Json) -> None:
+        """Say what a job says of itself; a service that does not take it knows the job by its results alone."""
+        if study not in self._study_ids:  # the study itself was refused, which was counted
+            return
+        try:
+            self.client.put_job(self._study_ids[study], facts)
+        except ServiceRefusedError as error:
+            if error.status not in (*FINAL_STATUSES, NO_SUCH_CALL):
+                raise
+
     def _refused(self, study: str, results: Sequence[Json], error: ServiceRefusedError) -> None:
         """Try the halves of a batch that was refused as a whole, so that one bad result costs itself alone."""
         if len(results) <= 1:
@@ -121,9 +137,10 @@ class Delivery:
         return self._study_ids[study]
 
 
-def payload_of(study: Json, result: Json | None) -> bytes:
-    """Return the payload that carries a result, or announces a study."""
-    return _canonical({"study": study, "result": result}).encode()
+def payload_of(study: Json, result: Json | None, job: Json | None = None) -> bytes:
+    """Return the payload that carries a result or what a job says of itself, or announces a study."""
+    carried = {"study": study, "result": result}
+    return _canonical(carried if job is None else {**carried, "job": job}).encode()
 
 
 def _batches(payloads: Sequence[bytes]) -> Iterator[list[bytes]]:
@@ -138,17 +155,22 @@ def _study_of(payload: bytes) -> str:
     """Return the study of a payload as text; empty where the payload is none of ours."""
     try:
         data = json.loads(payload)
-        is_ours = isinstance(data["study"], dict) and isinstance(data["result"], dict | None)
+        carried = data["result"], data.get("job")
+        is_ours = isinstance(data["study"], dict) and all(isinstance(item, dict | None) for item in carried)
         return _canonical(data["study"]) if is_ours else ""
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
-def _contents(payloads: Sequence[bytes]) -> tuple[str, list[Json]]:
-    """Return the study and the results of payloads that belong to one; an empty study and none of foreign ones."""
+def _contents(payloads: Sequence[bytes]) -> tuple[str, list[Json], list[Json]]:
+    """Return the study of payloads that belong to one, their results, and the last that each job says of itself.
+
+    The study is empty where they are none of ours.
+    """
     study = _study_of(payloads[0])
-    results = [json.loads(payload)["result"] for payload in payloads] if study else []
-    return study, [result for result in results if result is not None]
+    contents = [json.loads(payload) for payload in payloads] if study else []
+    jobs = {item["job"].get("job_id"): item["job"] for item in contents if item.get("job") is not None}
+    return study, [item["result"] for item in contents if item["result"] is not None], list(jobs.values())
 
 
 def _canonical(value: object) -> str:

@@ -8,10 +8,10 @@ then, answers another question.
 from collections.abc import Callable
 
 from ringtune.tuner import TuningLog
-from ringtune.tuner.records import Record, RunRecord
+from ringtune.tuner.records import AdoptionRecord, Record, ResultRecord, RunRecord
 
 from .delivery import payload_of
-from .results import Results, study_of
+from .results import ENDED_EARLY, Results, facts_of, study_of
 from .spool import Pending
 
 Begin = Callable[[RunRecord], Pending]
@@ -51,10 +51,19 @@ class ReportingLog:
         """Close the log behind."""
         self._log.close()
 
+    def end(self) -> None:
+        """Say that the job has ended, if its first run came to no decision; idempotent, and never raises."""
+        try:
+            if self._report is not None and self._report.end():
+                self._wake()
+        except Exception as error:  # noqa: BLE001  (as above; a job that says nothing of its end counts as lost there)
+            self._say(f"the service is not told of the job's end: {error}")
+
     def _queue_result(self, record: Record) -> None:
         if isinstance(record, RunRecord) and self._run_id is None:
             self._run_id = record.run_id
             self._report = _Report(record, self._begin(record))
+            self._report.say_that_it_runs()
             self._wake()
         elif self._report is not None and record.run_id == self._run_id and self._report.take(record):
             self._wake()
@@ -64,6 +73,9 @@ class _Report:
     """What is told of one run."""
 
     def __init__(self, run: RunRecord, queue: Pending) -> None:
+        self._run = run
+        self._verdict: str | None = None
+        self._is_decided = False
         self._study = study_of(run)
         self._results = Results(run)
         self._queue = queue
@@ -73,4 +85,24 @@ class _Report:
         result = self._results.take(record)
         if result is not None:
             self._queue.append(payload_of(self._study, result))
-        return result is not None
+        if isinstance(record, AdoptionRecord):
+            self._verdict = record.verdict
+        if isinstance(record, ResultRecord):
+            self._is_decided = True
+            self._say("adopted" if record.adopted else "keeping_default", self._verdict)
+        return result is not None or isinstance(record, ResultRecord)
+
+    def say_that_it_runs(self) -> None:
+        """Queue the job's name and that it runs."""
+        self._queue.append(payload_of(self._study, None, facts_of(self._run)))
+
+    def end(self) -> bool:
+        """Queue that the job ended early, unless it came to a decision; return whether there was something to say."""
+        if self._is_decided:
+            return False
+        self._is_decided = True
+        self._say(ENDED_EARLY, None)
+        return True
+
+    def _say(self, state: str, verdict: str | None) -> None:
+        self._queue.append(payload_of(self._study, None, facts_of(self._run, state, verdict)))

@@ -24,6 +24,8 @@ ADOPTION_WINDOW = -1
 """Stands for the adoption test in a trial id."""
 MIN_PAIRS = 2
 MAX_TENSORS = 10_000
+MAX_VERDICT = 500
+RUNNING, ENDED_EARLY = "running", "ended_early"
 NO_TIMES = {"median": None, "mad": None, "mean": None}
 
 
@@ -50,6 +52,26 @@ def study_of(run: RunRecord, gradient_bytes: Sequence[int] = ()) -> dict[str, An
     study: dict[str, Any] = {"key": run.key, "model_name": run.model_name, "search_space": run.search_space}
     is_told = 0 < len(gradient_bytes) <= MAX_TENSORS
     return {**study, "gradient_bytes": list(gradient_bytes)} if is_told else study
+
+
+def facts_of(run: RunRecord, state: str = RUNNING, verdict: str | None = None) -> dict[str, Any]:
+    """Return what a run's job says of itself, as `PUT /v1/studies/{id}/jobs/{job_id}` takes it.
+
+    Args:
+        run: The run's first record.
+        state: `running`, `ended_early`, or what was decided.
+        verdict: The decision in words, or None.
+    """
+    return {
+        "job_id": job_uuid(run.run_id),
+        "state": state,
+        "verdict": None if verdict is None else verdict[:MAX_VERDICT],
+        "name": run.job_name,
+        "tags": run.tags or [],
+        "commit": run.commit,
+        "hardware_name": run.hardware_name,
+        "machines": run.machines or [],
+    }
 
 
 def first_runs(runs: Sequence[RunLog]) -> list[RunLog]:

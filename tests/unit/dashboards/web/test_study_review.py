@@ -41,7 +41,7 @@ def shown(*results: StoredResult) -> ShownStudy:
     """Return a study with these results."""
     space = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
     study = replace(STUDY, best=replace(BEST, config=FAST))
-    return ShownStudy(study, space, None, 0, results, len(results), (), ())
+    return ShownStudy(study, space, None, 0, results, len(results), (), (), ())
 
 
 def windows() -> list[StoredResult]:

@@ -17,10 +17,12 @@ STUDY = ListedStudy(
     key=StudyKey("a" * 64, "b" * 64, (2, 4)),
     model_name="resnet50",
     hardware_name=None,
+    machines=None,
     trials=20,
     jobs=3,
     age_s=10.0,
     idle_s=1.0,
+    states={},
     best=BEST,
     baseline_step_ms=20.0,
 )

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`/v1/studies/{id}/jobs`: what jobs say of themselves, and what became of them."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from ringtune.service import schemas
+from ringtune.service.api.access import needs
+from ringtune.service.api.parts import JsonRoute, ServiceDep
+from ringtune.service.domain.jobs import Job, JobFacts
+from ringtune.service.domain.machines import Machine
+from ringtune.service.schemas.fields import MAX_PAGE, UUID_PATTERN
+
+from .studies import NO_STUDY, StudyId
+
+router = APIRouter(tags=["jobs"], route_class=JsonRoute)
+JobId = Annotated[str, Path(pattern=UUID_PATTERN, description="A UUID that the client made.")]
+
+
+@router.put("/v1/studies/{study_id}/jobs/{job_id}", openapi_extra=needs("report"), responses=NO_STUDY)
+def put_job(study_id: StudyId, job_id: JobId, body: schemas.JobFacts, service: ServiceDep) -> schemas.JobFacts:
+    """Say how far a job is, and what it is called. The reply is what is kept."""
+    kept = service.jobs.put(study_id, job_id, to_facts(body))
+    return body.model_copy(update={"state": kept.state, "verdict": kept.verdict})
+
+
+@router.get("/v1/studies/{study_id}/jobs", openapi_extra=needs("read"), responses=NO_STUDY)
+def list_jobs(study_id: StudyId, service: ServiceDep) -> schemas.JobList:
+    """List the jobs of a study that were heard of last."""
+    service.studies.get(study_id)
+    return schemas.JobList(items=[to_job(job) for job in service.jobs.of_study(study_id, MAX_PAGE)])
+
+
+def to_facts(body: schemas.JobFacts) -> JobFacts:
+    """Return the domain's facts."""
+    machines = (Machine(**{**item.model_dump(), "gpus": tuple(item.gpus)}) for item in body.machines)
+    return JobFacts(**{**body.model_dump(), "tags": tuple(body.tags), "machines": tuple(machines)})
+
+
+def to_job(job: Job) -> schemas.Job:
+    """Return the reply's job."""
+    return schemas.Job(
+        job_id=job.job_id,
+        state=job.state,
+        verdict=job.verdict,
+        name=job.name,
+        tags=list(job.tags),
+        commit=job.commit,
+        results=job.results,
+        age_s=job.age_s,
+        idle_s=job.idle_s,
+    )

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs: what they say of themselves, and the state that follows from it and from when they reported last.
+
+A job says that it runs, what it decided, or that it ended before a decision. One that said none of the latter and has
+been silent for much longer than between its reports so far is lost: it crashed, was killed, or does not reach the
+service.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Literal, TypeAlias, get_args
+
+from sqlalchemy import Connection
+
+from ringtune.service.errors import InvalidRequest, StudyNotFound
+from ringtune.service.store import Database, studies
+from ringtune.service.store import job_facts as table
+from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config
+
+from .canonical import canonical
+from .machines import MAX_KINDS, Machine, described
+from .studies import checked_name
+from .submission import check_id
+from .values import Adoption
+
+SaidState: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early"]
+State: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early", "lost"]
+
+MAX_TAGS = 20
+MAX_VERDICT = 500
+MAX_COMMIT = 100
+MIN_SILENCE_S = 180.0
+"""The shortest silence after which a job counts as lost; jobs on the engine report every few seconds."""
+FIRST_RESULT_S = 900.0
+"""A job may be silent for so long before its first result: it warms up."""
+SILENT_GAPS = 5
+"""A silence of so many times the longest gap between a job's results is none of its habits."""
+RANKS: Mapping[str, int] = MappingProxyType({"running": 0, "ended_early": 1, "keeping_default": 2, "adopted": 2})
+"""A state gives way to one of the same rank or a higher one: what is delivered late takes nothing back."""
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What a job says of itself.
+
+    Attributes:
+        state: How far it is, or what it decided.
+        verdict: The decision in words, or None.
+        name: For people, or None.
+        tags: For people.
+        commit: Of the job's code, or None.
+        hardware_name: What people call its machines, or None.
+        machines: The facts behind its hardware's fingerprint; hosts that are alike are one.
+    """
+
+    state: SaidState = "running"
+    verdict: str | None = None
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+    commit: str | None = None
+    hardware_name: str | None = None
+    machines: tuple[Machine, ...] = ()
+
+    def check(self) -> None:
+        """Raise InvalidRequest for facts that cannot be, or cannot be shown."""
+        if self.state not in get_args(SaidState):
+            raise InvalidRequest(f"state={str(self.state)[:40]!r}; allowed: {', '.join(get_args(SaidState))}")
+        names = (("name", self.name), ("hardware_name", self.hardware_name), *(("tag", tag) for tag in self.tags))
+        for what, name in names:
+            checked_name(what, name)
+        if len(self.tags) > MAX_TAGS or len(self.machines) > MAX_KINDS:
+            raise InvalidRequest(f"a job has up to {MAX_TAGS} tags, and machines of up to {MAX_KINDS} kinds")
+        _check_text("verdict", self.verdict, MAX_VERDICT)
+        _check_text("commit", self.commit, MAX_COMMIT)
+        for machine in self.machines:
+            machine.check()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job's part in a study.
+
+    Attributes:
+        job_id: The job.
+        state: What became of it, as far as is known.
+        verdict: Its decision in words, or None.
+        name: For people, or None.
+        tags: For people.
+        commit: Of its code, or None.
+        results: What it reported, results that do not count included.
+        age_s: Since it was heard of first.
+        idle_s: Since it was heard of last.
+        silence_limit_s: After so long a silence it counts as lost, unless it said that it ended.
+        test: Its paired test, or None.
+        tested: The config that was tested, or None.
+    """
+
+    job_id: str
+    state: State
+    verdict: str | None
+    name: str | None
+    tags: tuple[str, ...]
+    commit: str | None
+    results: int
+    age_s: float
+    idle_s: float
+    silence_limit_s: float
+    test: Adoption | None
+    tested: Config | None
+
+
+class Jobs:
+    """What is known of jobs."""
+
+    def __init__(self, database: Database) -> None:
+        """Keep it in `database`."""
+        self._database = database
+
+    def put(self, study_id: str, job_id: str, facts: JobFacts) -> JobFacts:
+        """Keep what a job says of itself, and return what is kept; the same again changes nothing.
+
+        Raises:
+            InvalidRequest: If an id or a fact cannot be.
+            StudyNotFound: If there is no such study.
+        """
+        check_id("job_id", job_id)
+        facts.check()
+        with self._database.writing() as connection:
+            study = studies.get(connection, study_id)
+            if study is None:
+                raise StudyNotFound(f"there is no study {study_id[:64]!r}; create it with its key first")
+            known = table.get(connection, study_id, job_id)
+            kept = facts if known is None else _later(known, facts)
+            table.put(connection, _row(study_id, job_id, kept, known, now_unix_s(connection)))
+            _name_machines(connection, study, facts)
+        return kept
+
+    def of_study(self, study_id: str, limit: int) -> tuple[Job, ...]:
+        """Return the jobs of a study, those that were heard of last first; none for a study that does not exist."""
+        with self._database.reading() as connection:
+            return jobs_of(connection, study_id, limit)
+
+
+def jobs_of(connection: Connection, study_id: str, limit: int) -> tuple[Job, ...]:
+    """Return the jobs of a study, those that were heard of last first."""
+    said = {row["job_id"]: row for row in table.of_studies(connection, [study_id])}
+    reported = {row["job_id"]: row for row in table.cadences(connection, [study_id])}
+    tests = {row["job_id"]: row for row in table.tests(connection, [study_id])}
+    ids = dict.fromkeys([*said, *reported])
+    found = [_job(job_id, said.get(job_id), reported.get(job_id), tests.get(job_id)) for job_id in ids]
+    return tuple(sorted(found, key=lambda job: (job.idle_s, job.job_id))[:limit])
+
+
+def states_of(connection: Connection, study_ids: Collection[str]) -> Mapping[str, Mapping[State, int]]:
+    """Return how many jobs are in which state, by study: of those that said anything, or had a paired test.
+
+    Only of jobs that may still run it is looked up when they reported, so that a list of studies stays quick.
+    """
+    said = {(row["study_id"], row["job_id"]): row for row in table.of_studies(connection, study_ids)}
+    tests = {(row["study_id"], row["job_id"]): row for row in table.tests(connection, study_ids)}
+    open_jobs = {job_id for (_, job_id), row in said.items() if row["state"] == "running"}
+    rows = table.cadences(connection, study_ids, open_jobs) if open_jobs else ()
+    reported = {(row["study_id"], row["job_id"]): row for row in rows}
+    counts: dict[str, Counter[State]] = {study_id: Counter() for study_id in study_ids}
+    for key in dict.fromkeys([*said, *tests]):
+        word = said[key]["state"] if key in said else None
+        silence = _silence(said.get(key), reported.get(key))
+        counts[key[0]][state_of(word, _test(tests.get(key)), *silence)] += 1
+    return counts
+
+
+def state_of(said: SaidState | None, test: Adoption | None, idle_s: float, silence_limit_s: float) -> State:
+    """Return what became of a job.
+
+    Args:
+        said: What it said last of itself; None if it never did.
+        test: Its paired test, or None.
+        idle_s: Since it was heard of last.
+        silence_limit_s: How long a silence means nothing.
+    """
+    if said is not None and said != "running":
+        return said
+    if test is not None:
+        return "adopted" if test.ci_low > 0.0 else "keeping_default"
+    return "running" if idle_s <= silence_limit_s else "lost"
+
+
+def silence_limit_s(results: int, longest_gap_s: float) -> float:
+    """Return after how long a silence a job counts as lost, from how it reported so far."""
+    return FIRST_RESULT_S if results == 0 else max(MIN_SILENCE_S, SILENT_GAPS * longest_gap_s)
+
+
+def _job(job_id: str, said: Row | None, reported: Row | None, tested: Row | None) -> Job:
+    idle_s, limit_s = _silence(said, reported)
+    test = _test(tested)
+    return Job(
+        job_id=job_id,
+        state=state_of(None if said is None else said["state"], test, idle_s, limit_s),
+        verdict=None if said is None else said["verdict"],
+        name=None if said is None else said["name"],
+        tags=() if said is None else tuple(json.loads(said["tags"])),
+        commit=None if said is None else said["code_commit"],
+        results=0 if reported is None else int(reported["results"]),
+        age_s=max([0.0, *(row["age_s"] for row in (said, reported) if row is not None)]),
+        idle_s=idle_s,
+        silence_limit_s=limit_s,
+        test=test,
+        tested=None if tested is None else Config(json.loads(tested["config"])),
+    )
+
+
+def _check_text(what: str, text: str | None, most: int) -> None:
+    if text is not None and not (1 <= len(text) <= most and text.isprintable()):
+        raise InvalidRequest(f"{what}={text[:100]!r} is not 1 to {most} printable characters")
+
+
+def _silence(said: Row | None, reported: Row | None) -> tuple[float, float]:
+    """Return for how long a job has been silent, and how long a silence means nothing."""
+    idle_s = min((row["idle_s"] for row in (said, reported) if row is not None), default=0.0)
+    if reported is None:
+        return max(idle_s, 0.0), FIRST_RESULT_S
+    return max(idle_s, 0.0), silence_limit_s(int(reported["results"]), reported["longest_gap_s"])
+
+
+def _test(row: Row | None) -> Adoption | None:
+    return None if row is None else Adoption(row["speedup"], row["ci_low"], row["ci_high"], row["pairs"])
+
+
+def _later(known: Row, facts: JobFacts) -> JobFacts:
+    """Return new facts, with the decision that a job had come to before if they know less."""
+    if RANKS[facts.state] >= RANKS[known["state"]]:
+        return facts
+    return replace(facts, state=known["state"], verdict=known["verdict"])
+
+
+def _row(study_id: str, job_id: str, facts: JobFacts, known: Row | None, now: float) -> Row:
+    is_news = known is None or facts.state == "running" or facts.state != known["state"]
+    return {
+        "study_id": study_id,
+        "job_id": job_id,
+        "state": facts.state,
+        "verdict": facts.verdict,
+        "name": facts.name,
+        "tags": canonical(list(facts.tags)),
+        "code_commit": facts.commit,
+        "begun_unix_s": now if known is None else known["begun_unix_s"],
+        "heard_unix_s": now if is_news or known is None else known["heard_unix_s"],
+    }
+
+
+def _name_machines(connection: Connection, study: Row, facts: JobFacts) -> None:
+    """Add to a study what is not known of its machines; the names are those of the first job that has them."""
+    values = {
+        "hardware_name": facts.hardware_name,
+        "machines": canonical([asdict(machine) for machine in facts.machines]) if facts.machines else None,
+        "machines_text": described(facts.machines) or None,
+    }
+    missing = {name: value for name, value in values.items() if value is not None and study[name] is None}
+    if missing:
+        studies.complete(connection, study["study_id"], missing)
+
+
+def machines_in(text: str | None) -> Sequence[Machine]:
+    """Return the machines in a study's column."""
+    return [Machine(**{**item, "gpus": tuple(item["gpus"])}) for item in json.loads(text or "[]")]

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines as people know them: CPU, cores, hosts, what links them. Their facts are those behind the fingerprint."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringtune.service.errors import InvalidRequest
+
+MAX_KINDS = 64
+MAX_TEXT = 200
+MAX_COUNT = 1_000_000
+MAX_LINK_BITS_PER_S = 10**15
+MAX_SHOWN_KINDS = 3
+NOISE = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|\bProcessor\b|@.*$|\b\d+-Core\b", re.IGNORECASE)
+"""Parts of a CPU's name that tell nobody anything; the number of cores is a fact of its own."""
+SHARED_MEMORY = "shm"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Some hosts that are alike, as they declare themselves.
+
+    Attributes:
+        hosts: How many of them there are.
+        cpu_model: As the operating system has it.
+        cores: Of each host.
+        numa_nodes: Of each host.
+        gpus: Names of the GPUs of each host.
+        link_kind: What carries gradients between ranks: `shm`, `tcp`, `mpi`, or another library's name; None where it
+            is not known.
+        link_bits_per_s: As the network interface declares it, or None.
+    """
+
+    hosts: int
+    cpu_model: str
+    cores: int
+    numa_nodes: int = 1
+    gpus: tuple[str, ...] = ()
+    link_kind: str | None = None
+    link_bits_per_s: int | None = None
+
+    def check(self) -> None:
+        """Raise InvalidRequest for facts that cannot be."""
+        counts = {"hosts": self.hosts, "cores": self.cores, "numa_nodes": self.numa_nodes}
+        for name, count in counts.items():
+            if not 1 <= count <= MAX_COUNT:
+                raise InvalidRequest(f"a machine's {name}={count} is no count: 1 to {MAX_COUNT}")
+        for text in (self.cpu_model, *self.gpus, self.link_kind or "-"):
+            if not 1 <= len(text) <= MAX_TEXT or not text.isprintable():
+                raise InvalidRequest(f"{text[:100]!r} is no name: 1 to {MAX_TEXT} printable characters")
+        if not 0 <= (self.link_bits_per_s or 0) <= MAX_LINK_BITS_PER_S:
+            raise InvalidRequest(f"link_bits_per_s={self.link_bits_per_s} is no speed: up to {MAX_LINK_BITS_PER_S}")
+
+
+def described(machines: Sequence[Machine]) -> str:
+    """Return the machines in words: "AMD EPYC 7B13, 64 cores, 4 hosts, tcp 25 Gbit/s"; empty for none."""
+    kinds = [_kind(machine) for machine in machines[:MAX_SHOWN_KINDS]]
+    return " + ".join([*kinds, *(["…"] if len(machines) > MAX_SHOWN_KINDS else [])])
+
+
+def _kind(machine: Machine) -> str:
+    cpu = " ".join(NOISE.sub(" ", machine.cpu_model).split()) or machine.cpu_model
+    parts = [cpu, _counted(machine.cores, "core"), _counted(machine.hosts, "host")]
+    names = dict.fromkeys(machine.gpus)
+    parts += [f"{machine.gpus.count(name)} of {name}" for name in names]
+    if machine.link_kind not in {None, SHARED_MEMORY}:
+        parts.append(f"{machine.link_kind}{_speed(machine.link_bits_per_s)}")
+    return ", ".join(parts)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def _speed(bits_per_s: int | None) -> str:
+    return f" {bits_per_s / 1e9:g} Gbit/s" if bits_per_s else ""

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs, on both databases: what they say of themselves, and the state that follows from it and from their silence."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from ringtune.service.domain import Service
+from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, Job, JobFacts
+from ringtune.service.domain.machines import Machine
+from ringtune.service.domain.overview import Overview, Wanted
+from ringtune.service.domain.values import Adoption
+from ringtune.service.errors import InvalidRequest, StudyNotFound
+from ringtune.service.store import Database
+from ringtune.service.store.clock import UnixNow
+from ringtune.service.store.tables import job_facts, reports
+from ringtune.tuner import Phase
+from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
+
+MACHINE = Machine(hosts=2, cpu_model="AMD EPYC 7B13", cores=64, link_kind="tcp", link_bits_per_s=25 * 10**9)
+RUNNING = JobFacts(name="first try", tags=("nightly", "a100"), commit="9fceb02", machines=(MACHINE,))
+LOST = Adoption(-0.01, -0.03, 0.01, 6)
+WON = Adoption(0.1, 0.05, 0.15, 6)
+
+
+def jobs_of(service: Service, study_id: str) -> dict[str, Job]:
+    """Return the jobs of a study by id."""
+    return {job.job_id: job for job in service.jobs.of_study(study_id, 100)}
+
+
+def report_at(service: Service, database: Database, study_id: str, job_id: str, ages_s: Sequence[float]) -> None:
+    """Report a baseline window at each age, the oldest first."""
+    for age_s in ages_s:
+        trial_id = new_id()
+        tell(service, study_id, trial_id, result(job_id, phase=Phase.BASELINE))
+        with database.writing() as connection:
+            row = reports.update().where(reports.c.trial_id == trial_id)
+            connection.execute(row.values(received_unix_s=UnixNow() - age_s))
+
+
+def announce(service: Service, database: Database, study_id: str, job_id: str, age_s: float) -> None:
+    """Let a job say that it runs, some time ago."""
+    service.jobs.put(study_id, job_id, RUNNING)
+    with database.writing() as connection:
+        times = dict.fromkeys(("begun_unix_s", "heard_unix_s"), UnixNow() - age_s)
+        connection.execute(job_facts.update().where(job_facts.c.job_id == job_id).values(**times))
+
+
+def test_a_job_is_what_it_says(service: Service) -> None:
+    """Its name, tags and commit are kept; a decision stays, whatever is delivered later."""
+    study_id = study_of(service).study_id
+    decided = replace(RUNNING, state="keeping_default", verdict="keeping default: nothing gains")
+
+    service.jobs.put(study_id, "job", RUNNING)
+    (running,) = service.jobs.of_study(study_id, 10)
+    service.jobs.put(study_id, "job", decided)
+    late = service.jobs.put(study_id, "job", RUNNING)
+    ended = service.jobs.put(study_id, "job", JobFacts(state="ended_early", name="renamed"))
+    (job,) = service.jobs.of_study(study_id, 10)
+
+    assert ("running", None) == (running.state, running.verdict)
+    assert ("first try", ("nightly", "a100"), "9fceb02") == (running.name, running.tags, running.commit)
+    assert ["keeping_default"] * 2 == [late.state, ended.state]
+    assert ("keeping_default", "keeping default: nothing gains") == (job.state, job.verdict)
+    assert "renamed" == job.name
+
+
+def test_a_job_that_is_silent_for_too_long_is_lost(service: Service, database: Database) -> None:
+    """Five times its longest gap, three minutes at least; before its first result it has longer."""
+    study_id = study_of(service).study_id
+    slow_gap_s = 600.0
+    ages = {
+        "quick, silent": [MIN_SILENCE_S + 20, MIN_SILENCE_S + 10],
+        "quick": [MIN_SILENCE_S + 20, MIN_SILENCE_S - 60],
+        "slow": [2 * slow_gap_s, slow_gap_s],
+        "slow, silent": [8 * slow_gap_s, 7 * slow_gap_s],
+    }
+    for job_id, times in ages.items():
+        announce(service, database, study_id, job_id, times[0])
+        report_at(service, database, study_id, job_id, times)
+    announce(service, database, study_id, "warms up", FIRST_RESULT_S - 60)
+    announce(service, database, study_id, "never reported", FIRST_RESULT_S + 10)
+    report_at(service, database, study_id, "old client", [MIN_SILENCE_S + 10])
+
+    states = {job_id: job.state for job_id, job in jobs_of(service, study_id).items()}
+
+    lost = {"quick, silent", "slow, silent", "never reported", "old client"}
+    assert lost == {job_id for job_id, state in states.items() if state == "lost"}
+    assert {"quick", "slow", "warms up"} == {job_id for job_id, state in states.items() if state == "running"}
+
+
+def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service) -> None:
+    """Of a job that says nothing of itself, too: adopted where the test's interval is above zero."""
+    study_id = study_of(service).study_id
+    for job_id, found in (("won", WON), ("kept", LOST)):
+        tell(service, study_id, new_id(), result(job_id, phase=Phase.BASELINE))
+        tell(service, study_id, new_id(), result(job_id, BETTER, 90.0, phase=Phase.ADOPTION, adoption=found))
+    service.jobs.put(study_id, "ended", JobFacts(state="ended_early"))
+
+    jobs = jobs_of(service, study_id)
+
+    assert {"won": "adopted", "kept": "keeping_default", "ended": "ended_early"} == {
+        job_id: job.state for job_id, job in jobs.items()
+    }
+    assert (WON, BETTER, 2) == (jobs["won"].test, jobs["won"].tested, jobs["won"].results)
+
+
+def test_a_list_of_studies_counts_the_same_states(service: Service, database: Database) -> None:
+    """As the study's own page has them, of jobs that said anything or had a test."""
+    study_id = study_of(service).study_id
+    announce(service, database, study_id, "runs", 30.0)
+    report_at(service, database, study_id, "runs", [20.0, 10.0])
+    announce(service, database, study_id, "lost", 2 * MIN_SILENCE_S)
+    report_at(service, database, study_id, "lost", [1.5 * MIN_SILENCE_S + 10, 1.5 * MIN_SILENCE_S])
+    service.jobs.put(study_id, "ended", JobFacts(state="ended_early"))
+    tell(service, study_id, new_id(), result("won", BETTER, 90.0, phase=Phase.ADOPTION, adoption=WON))
+    overview = Overview(database)
+
+    shown = overview.study(study_id)
+
+    assert {"runs": "running", "lost": "lost", "ended": "ended_early", "won": "adopted"} == {
+        job.job_id: job.state for job in shown.jobs
+    }
+    assert dict.fromkeys(("running", "lost", "ended_early", "adopted"), 1) == dict(shown.study.states)
+
+
+def test_machines_have_the_name_that_people_give_or_that_of_their_facts(service: Service, database: Database) -> None:
+    """A name that is given in one study holds for the hardware; it is found by it, and by its CPU."""
+    first = study_of(service)
+    second = study_of(service, replace(first.key, model="c" * 64), "bert")
+    overview = Overview(database)
+    service.jobs.put(first.study_id, "job", RUNNING)
+    before = overview.study(second.study_id).study
+    service.jobs.put(second.study_id, "job", JobFacts(hardware_name="Rack 7"))
+    after = overview.study(first.study_id).study
+
+    assert (None, "AMD EPYC 7B13, 64 cores, 2 hosts, tcp 25 Gbit/s") == (before.hardware_name, before.machines)
+    assert ("Rack 7", before.machines) == (after.hardware_name, after.machines)
+    assert ["Rack 7"] == [item.name for item in overview.hardware("rack")]
+    assert 1 == len(overview.hardware("7b13"))
+    assert [first.study_id] == [item.study_id for item in overview.studies(Wanted(text="epyc")).items]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        JobFacts(state="won"),  # type: ignore[arg-type]
+        JobFacts(name=""),
+        JobFacts(name="a\nb"),
+        JobFacts(tags=("x" * 201,)),
+        JobFacts(tags=tuple(map(str, range(21)))),
+        JobFacts(commit="x" * 101),
+        JobFacts(verdict=""),
+        JobFacts(machines=(replace(MACHINE, cores=0),)),
+        JobFacts(machines=(replace(MACHINE, cpu_model="\x00"),)),
+        JobFacts(machines=(replace(MACHINE, link_bits_per_s=-1),)),
+        JobFacts(machines=(MACHINE,) * 65),
+    ],
+)
+def test_facts_that_cannot_be_shown_are_refused(facts: JobFacts, service: Service) -> None:
+    """And nothing is kept."""
+    study_id = study_of(service).study_id
+
+    with pytest.raises(InvalidRequest):
+        service.jobs.put(study_id, "job", facts)
+
+    assert () == service.jobs.of_study(study_id, 10)
+
+
+def test_a_job_of_no_study_is_not_known(service: Service) -> None:
+    """It has to announce its study first."""
+    with pytest.raises(StudyNotFound):
+        service.jobs.put("0" * 32, "job", RUNNING)
+    with pytest.raises(InvalidRequest):
+        service.jobs.put(study_of(service).study_id, "", RUNNING)

@@ -55,10 +55,10 @@ class Templates:
             "asset": assets.url,
             "ids_of_styles": assets.ids_of_styles,
             "finding_of": wording.finding_of,
-            "finding_of_config": wording.finding_of_config,
             "hardware_of": wording.hardware_of,
             "name_of": wording.name_of,
             "link": link,
+            "STATES": wording.STATES,
             "readable_value": readable_value,
         }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A study as the review sees a run, so that figures, sensitivities and advice are the report's.
+"""A job of a study as the review sees a run, so that figures, sensitivities and advice are the report's.
 
-The windows of all jobs stand in the order in which they came. They have no times: results come in batches, often long
-after they were measured. A result that carries a paired test repeats that test's last window, and is none.
+Its windows stand in the order in which they came. They have no times: results come in batches, often long after they
+were measured. A result that carries a paired test repeats that test's last window, and is none.
 """
 
 import threading
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ringtune.dashboards.figures import Figure, figures_of
-from ringtune.service.domain.overview import BestConfig, ShownStudy, StoredResult
+from ringtune.service.domain.jobs import Job
+from ringtune.service.domain.overview import ShownStudy, StoredResult
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.review import Analysis, RunReview, TriedSample, analyse
 
-from .wording import finding_of
+from .wording import DECIDED, STATES
 
 MAX_KEPT = 32
 
@@ -25,7 +26,7 @@ Key: TypeAlias = tuple[object, ...]
 
 @dataclass(frozen=True)
 class StudyReview:
-    """A study's windows, what they teach, and its figures."""
+    """A job's windows, what they teach, and their figures."""
 
     run: RunReview
     analysis: Analysis
@@ -33,7 +34,7 @@ class StudyReview:
 
 
 class StudyReviews:
-    """Reviews of studies, remembered until a result is added. Methods may be called from any thread."""
+    """Reviews of jobs, remembered until a result is added. Methods may be called from any thread."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -41,15 +42,16 @@ class StudyReviews:
         self._lock = threading.Lock()
         self._turn = threading.Lock()
 
-    def get(self, shown: ShownStudy, job_id: str | None = None) -> StudyReview:
-        """Return a study's review; one is made at a time, for each keeps a core busy for a moment."""
-        key = _key(shown, job_id)
+    def get(self, shown: ShownStudy, job: Job | None) -> StudyReview:
+        """Return the review of a job's windows; one is made at a time, for each keeps a core busy for a moment."""
+        windows = [result for result in shown.results if job is not None and result.job_id == job.job_id]
+        key = _key(shown, job, windows)
         if (kept := self._find(key)) is not None:
             return kept
         with self._turn:
             if (kept := self._find(key)) is not None:
                 return kept
-            run = review_of(shown)
+            run = review_of(shown, job, windows)
             analysis = analyse(run)
             made = StudyReview(run, analysis, tuple(figures_of(run, analysis)) if run.tried else ())
         with self._lock:
@@ -65,25 +67,31 @@ class StudyReviews:
             return self._kept.get(key)
 
 
-def _key(shown: ShownStudy, job_id: str | None) -> Key:
-    """Return all that a review depends on and that may change: the windows, what was found, and what it is called."""
-    study, newest = shown.study, shown.results[-1].number if shown.results else 0
-    chosen = tuple(_decision(study.best).values())
-    return study.study_id, job_id, newest, len(shown.results), study.model_name, finding_of(study), chosen
+def _key(shown: ShownStudy, job: Job | None, windows: Sequence[StoredResult]) -> Key:
+    """Return all that a review depends on and that may change: the windows, what was decided, and names."""
+    study, newest = shown.study, windows[-1].number if windows else 0
+    decided = () if job is None else (job.job_id, job.state, job.verdict, *_decision(job).values())
+    return study.study_id, newest, len(windows), study.model_name, decided
 
 
-def review_of(shown: ShownStudy) -> RunReview:
-    """Return a study's windows and what was found, as the review has a run."""
+def review_of(shown: ShownStudy, job: Job | None, results: Sequence[StoredResult]) -> RunReview:
+    """Return a job's windows and what it decided, as the review has a run.
+
+    Args:
+        shown: The study.
+        job: The job; None where none has a window.
+        results: Of the job, the oldest first.
+    """
     study = shown.study
-    windows = [result for result in shown.results if result.counts and result.speedup is None]
-    finding = finding_of(study)
+    windows = [result for result in results if result.counts and result.speedup is None]
+    decision = _decision(job)
     return RunReview(
-        run_id=study.study_id,
-        verdict=f"{finding.label}: {finding.headline}",
-        is_complete=True,
+        run_id=study.study_id if job is None else job.job_id,
+        verdict="no job" if job is None else job.verdict or STATES[job.state],
+        is_complete=job is not None and job.state in DECIDED,
         baseline=_baseline(windows),
-        **_decision(study.best),
-        pairs=sum(result.pairs or 0 for result in shown.results),
+        **decision,
+        pairs=0 if job is None or job.test is None else job.test.pairs,
         cost_s=None,
         payback_steps=None,
         unix_time_s=None,
@@ -96,13 +104,12 @@ def review_of(shown: ShownStudy) -> RunReview:
     )
 
 
-def _decision(best: BestConfig | None) -> dict[str, Any]:
-    """Return the fields that say what was chosen, and on what evidence."""
-    if best is None:
+def _decision(job: Job | None) -> dict[str, Any]:
+    """Return the fields that say what a job chose, and on what evidence; a job that keeps the default has no gain."""
+    if job is None or job.test is None or job.state != "adopted":
         return {"adopted": False, "chosen": None, "speedup": None, "ci_low": None, "ci_high": None}
-    found = best.evidence
-    evidence = {"speedup": found.speedup, "ci_low": found.ci_low, "ci_high": found.ci_high}
-    return {"adopted": best.is_confirmed, "chosen": best.config, **evidence}
+    evidence = {"speedup": job.test.speedup, "ci_low": job.test.ci_low, "ci_high": job.test.ci_high}
+    return {"adopted": True, "chosen": job.tested, **evidence}
 
 
 def _baseline(windows: Sequence[StoredResult]) -> Config | None:

@@ -1,16 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of studies as people read them; what the review already has words for is the review's."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from ringtune.service.domain.overview import BestConfig, ListedStudy
+from ringtune.service.domain.jobs import State
+from ringtune.service.domain.overview import ListedStudy
 from ringtune.service.domain.values import Evidence
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import Change
 
 SHORT = 10
 MAX_HOSTS_NAMED = 6
+DECIDED: tuple[State, ...] = ("adopted", "keeping_default")
+UNDECIDED: tuple[State, ...] = ("running", "ended_early", "lost")
+DOING: Mapping[State, tuple[str, str]] = MappingProxyType(
+    {
+        "adopted": ("adopted a config", "adopted a config"),
+        "keeping_default": ("keeps the default", "keep the default"),
+        "running": ("is running", "are running"),
+        "ended_early": ("ended early", "ended early"),
+        "lost": ("crashed or was lost", "crashed or were lost"),
+    }
+)
+"""What one job does in each state, and what several do."""
+STATES: Mapping[State, str] = MappingProxyType(
+    {
+        "running": "running",
+        "adopted": "adopted",
+        "keeping_default": "keeping default",
+        "ended_early": "ended early",
+        "lost": "crashed or lost",
+    }
+)
+PRIOR = (
+    "The config to start with is a prior: no gain is promised. It counts as confirmed when paired tests of two "
+    "independent reporters adopted it; until then a job with AUTOTUNE=1 tests it first."
+)
+UNDECIDED_YET = "Nothing is decided yet"
+NO_PROMISE = "a prior, not confirmed: no gain is promised"
+NOTHING_DECIDED = "No job came to a decision; until one does, the default stays."
 AGES = ((86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"))
 
 
@@ -19,9 +49,9 @@ class Finding:
     """What a study found, in words.
 
     Attributes:
-        kind: `confirmed`, `promising`, `none` or `empty`: for its colour, never without words.
+        kind: `confirmed`, `prior`, `none`, `open` or `empty`: for its colour, never without words.
         label: The kind in words.
-        headline: The speed-up, or that there is none.
+        headline: The verdicts of its jobs, or the speed-up that they confirmed.
         detail: What it rests on, or what to do.
     """
 
@@ -32,38 +62,30 @@ class Finding:
 
 
 def finding_of(study: ListedStudy) -> Finding:
-    """Return what a study found."""
-    best = study.best
-    if not study.trials:
+    """Return what a study found. A gain is named where it is confirmed, and nowhere else."""
+    best, decided = study.best, verdicts(study.states, DECIDED)
+    if not study.trials and not study.states:
         detail = "A job with this key starts with the default. What it measures appears here as it comes."
         return Finding("empty", "no results", "No results yet", detail)
-    if best is None or best.evidence.speedup is None:
-        detail = f"{counted(study.trials, 'result')} of {counted(study.jobs, 'job')}, and nothing beats the baseline."
-        return Finding("none", "default", "Keep the default", detail)
-    return finding_of_config(best)
+    if best is not None and best.is_confirmed:
+        detail = f"Interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
+        return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} speed-up", detail)
+    return _finding_without_a_gain(study, decided)
 
 
-def finding_of_config(best: BestConfig) -> Finding:
-    """Return what is known of a config that promises something."""
-    rests_on = f"{counted(best.evidence.trials, 'result')} of {counted(best.evidence.jobs, 'job')}"
-    headline = f"{speedup(best.evidence)} speed-up"
-    if best.is_confirmed:
-        detail = f"95 % interval {bounds(best.evidence)}. {rests_on} measured this config; its lower bound decides."
-        return Finding("confirmed", "confirmed", headline, detail)
-    detail = (
-        f"95 % interval {bounds(best.evidence)}. {rests_on}. Not confirmed ({_open_question(best.evidence)}): a job "
-        "tests it first."
-    )
-    return Finding("promising", "promising", headline, detail)
+def _finding_without_a_gain(study: ListedStudy, decided: str) -> Finding:
+    if study.best is not None:
+        return Finding("prior", "prior", decided or UNDECIDED_YET, PRIOR)
+    others = verdicts(study.states, UNDECIDED)
+    if study.states.get("keeping_default") and not study.states.get("adopted"):
+        return Finding("none", "keeping default", decided, "Nothing that was measured was shown to be faster.")
+    return Finding("open", "undecided", decided or others or UNDECIDED_YET, NOTHING_DECIDED)
 
 
-def _open_question(evidence: Evidence) -> str:
-    """Return why a config that promises something is not confirmed."""
-    if evidence.jobs <= 1:
-        return "one job measured it"
-    if evidence.ci_low is not None and evidence.ci_low <= 0.0:
-        return "its interval reaches below zero"
-    return "what it was compared with is not the default"
+def verdicts(states: Mapping[State, int], which: Sequence[State]) -> str:
+    """Return how many jobs are in each of some states: "1 job adopted a config, 2 jobs keep the default"."""
+    counts = [(states.get(state, 0), *DOING[state]) for state in which]
+    return ", ".join(f"{counted(count, 'job')} {one if count == 1 else many}" for count, one, many in counts if count)
 
 
 def speedup(evidence: Evidence) -> str:
@@ -144,8 +166,23 @@ def name_of(study: ListedStudy) -> str:
 
 
 def hardware_of(study: ListedStudy) -> str:
-    """Return what people call a study's hardware, or where its fingerprint begins."""
-    return study.hardware_name or f"hardware {short(study.key.hardware)}"
+    """Return what people call a study's machines, else their CPU, cores and hosts, else where their key begins."""
+    return study.hardware_name or study.machines or f"machine {short(study.key.hardware)}"
+
+
+def live_words(states: Mapping[State, int], idle_s: float | None) -> str:
+    """Return whether a study's page is live, and since when nothing came."""
+    if states.get("running"):
+        return f"Live: {verdicts(states, ('running',))}"
+    return "No job is running" if idle_s is None else f"No job is running; last result {age(idle_s)}"
+
+
+def duration(seconds: float) -> str:
+    """Return how long something takes: "3 minutes"."""
+    for unit_s, noun in AGES:
+        if seconds >= unit_s:
+            return counted(int(seconds // unit_s), noun)
+    return counted(int(seconds), "second")
 
 
 def _unbroken(text: str) -> str:

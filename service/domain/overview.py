@@ -6,8 +6,9 @@ It only reads, and decides nothing: what a config is worth was decided when its 
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from sqlalchemy import Connection
 
@@ -151,7 +152,7 @@ class ShownStudy:
     """A study with everything in it that people look at.
 
     Attributes:
-        study: As in the list.
+        study: As in the list, with the states of jobs that said nothing of themselves, too.
         space: `SearchSpace.to_json()`.
         step_bytes: Gradient bytes of a step; None where no job said.
         tensors: Gradients of a step; 0 where no job said.
@@ -177,10 +178,14 @@ class ShownStudy:
 
 @dataclass(frozen=True)
 class Counted:
-    """Hardware or a model: its studies, and with how many of the other kind it was measured."""
+    """Hardware or a model: its studies, and with how many of the other kind it was measured.
+
+    `machines` is what the hardware is in words, None for a model.
+    """
 
     fingerprint: str
     name: str | None
+    machines: str | None
     studies: int
     others: int
 
@@ -209,6 +214,12 @@ class Overview:
             rows = table.page(connection, wanted, order, offset=(page - 1) * limit, limit=limit)
             return StudyList(_listed(connection, rows), table.count(connection, wanted))
 
+    def layouts(self) -> tuple[tuple[int, ...], ...]:
+        """Return the ranks per host that anything was measured with, the fewest ranks first."""
+        with self._database.looking() as connection:
+            found = {tuple(json.loads(text)) for text in table.layouts(connection, MAX_PAGE)}
+        return tuple(sorted(found, key=lambda layout: (sum(layout), len(layout))))
+
     def targets(self) -> tuple[str, ...]:
         """Return what is tuned anywhere."""
         with self._database.looking() as connection:
@@ -224,16 +235,17 @@ class Overview:
             row = studies.get(connection, study_id)
             if row is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
-            sizes = json.loads(row["gradient_bytes"])
+            sizes, jobs = json.loads(row["gradient_bytes"]), jobs_of(connection, study_id, MAX_JOBS)
+            listed = _listed(connection, table.these(connection, [study_id]))[0]
             return ShownStudy(
-                study=_listed(connection, table.these(connection, [study_id]))[0],
+                study=replace(listed, states=Counter(job.state for job in jobs)),
                 space=json.loads(row["space"]),
                 step_bytes=sum(sizes) if sizes else None,
                 tensors=len(sizes),
                 results=tuple(map(_result, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
                 results_in_all=table.count_results(connection, study_id),
                 configs=tuple(map(_best, table.configs(connection, study_id, MAX_CONFIGS))),
-                jobs=jobs_of(connection, study_id, MAX_JOBS),
+                jobs=jobs,
                 runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
                 newest_event=reports.newest_number(connection),
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, UnaryExpression, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, UnaryExpression, exists, func, null, or_, select
 
 from .clock import UnixNow
 from .rows import Row
@@ -84,6 +84,11 @@ def count(connection: Connection, wanted: Wanted) -> int:
 def targets(connection: Connection) -> Sequence[str]:
     """Return what is tuned anywhere."""
     return connection.execute(select(studies.c.target).distinct().order_by(studies.c.target)).scalars().all()
+
+
+def layouts(connection: Connection, limit: int) -> Sequence[str]:
+    """Return the layouts (JSON) of studies."""
+    return connection.execute(select(studies.c.layout).distinct().limit(limit)).scalars().all()
 
 
 def best(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
@@ -179,6 +184,7 @@ def _grouped(by: str, text: str) -> Select[Any]:
     query = select(
         fingerprint.label("fingerprint"),
         func.coalesce(*(func.max(studies.c[name]) for name in names)).label("name"),
+        (func.max(studies.c.machines_text) if by == "hardware" else null()).label("machines"),
         func.count().label("studies"),
         others.label("others"),
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The web pages in a real browser, before the real service that real tuning runs have filled."""
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.e2e.browsing import LIMIT_MS, visiting
 from tests.e2e.web_service import WebService, filled_service, web_service
 from tests.e2e.web_views import views_of
 
+AT_REST = "#live:is([data-state=on], [data-state=idle])"
 pytestmark = pytest.mark.timeout(600)
 
 
@@ -45,20 +47,20 @@ def test_figures_are_drawn_in_the_page_s_colours(browser: Any, tuned: str) -> No
 
 def test_a_study_follows_what_its_job_reports(browser: Any, service: WebService) -> None:
     """New results come by themselves: words, tables, the first figures; what is open stays open, focus stays."""
-    study_id = service.study("3", "c")
+    study_id, job_id = service.study("3", "c"), str(uuid.uuid4())
     with visiting(browser) as seen:
         page = seen.go(f"{service.url}/studies/{study_id}").page
-        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        page.wait_for_selector(AT_REST, timeout=LIMIT_MS)
         assert 0 == page.locator("[data-figure]").count()
 
-        service.report(study_id, phase="baseline")
+        service.report(study_id, phase="baseline", job_id=job_id)
         page.wait_for_selector("[data-live=jobs] tbody tr", timeout=LIMIT_MS)
         page.wait_for_selector("[data-figure] svg.main-svg", timeout=LIMIT_MS)
         page.locator("#figure-convergence-table > summary").click()
         before = page.locator("#figure-convergence-table tbody tr").count()
         page.locator(".brand").focus()
         renewed = int(page.evaluate("document.documentElement.dataset.renewed"))
-        service.report(study_id, step_ms={"median": 8.0, "mad": 0.1, "mean": 8.1})
+        service.report(study_id, job_id=job_id, step_ms={"median": 8.0, "mad": 0.1, "mean": 8.1})
         page.wait_for_function(f"() => Number(document.documentElement.dataset.renewed) > {renewed}", timeout=LIMIT_MS)
 
         assert (1, 2) == (before, page.locator("#figure-convergence-table tbody tr").count())
@@ -73,7 +75,7 @@ def test_results_of_other_studies_are_left_alone(browser: Any, service: WebServi
     mine, other = service.study("4", "c"), service.study("5", "c")
     with visiting(browser) as seen:
         page = seen.go(f"{service.url}/studies/{mine}").page
-        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        page.wait_for_selector(AT_REST, timeout=LIMIT_MS)
 
         service.report(other)
         service.report(mine)
@@ -116,7 +118,7 @@ def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebServic
 
     with visiting(browser) as seen:
         page = seen.go(f"{service.url}/studies/{study_id}").page
-        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        page.wait_for_selector(AT_REST, timeout=LIMIT_MS)
         page.route(f"**/studies/{study_id}", refuse_once)
         page.route("**/v1/events**", refuse_once)
         page.evaluate("window.isKept = true")
@@ -124,7 +126,7 @@ def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebServic
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         service.report(study_id)
         page.wait_for_selector("[data-live=jobs] tbody tr", timeout=LIMIT_MS)
-        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        page.wait_for_selector(AT_REST, timeout=LIMIT_MS)
 
         assert {"events", "page"} == set(refused)
         assert page.evaluate("window.isKept")
@@ -182,7 +184,7 @@ def test_somebody_signs_in_looks_and_signs_out(browser: Any, tmp_path: Path) -> 
         page.get_by_role("textbox", name="Token").fill(ADMIN_SECRET)
         page.get_by_role("button", name="Sign in").click()
         page.wait_for_url(f"**/studies/{study_id}")
-        page.wait_for_selector("#live[data-state=on]", timeout=LIMIT_MS)
+        page.wait_for_selector(AT_REST, timeout=LIMIT_MS)
 
         assert "" == page.evaluate("document.cookie")
         page.get_by_role("link", name="Tokens").click()

@@ -82,10 +82,10 @@ def look_at_lists(seen: Visit, service: WebService, studies: HostileStudies) -> 
         in_studies.update(page.eval_on_selector_all("tbody th bdi", TEXTS))
     for number in range(1, -(-(len(NAMES) + 1) // PAGE) + 1):
         page = check(seen, f"{service.url}/hardware?page={number}")
-        hardware.update(page.eval_on_selector_all("section:last-child tbody th bdi", TEXTS))
+        hardware.update(page.eval_on_selector_all("[aria-labelledby=hardware-title] tbody th bdi", TEXTS))
     for beginning in studies.model_beginnings:
         page = check(seen, f"{service.url}/hardware?q={beginning}")
-        models.update(page.eval_on_selector_all("section:first-child tbody th bdi", TEXTS))
+        models.update(page.eval_on_selector_all("[aria-labelledby=models-title] tbody th bdi", TEXTS))
     check(seen, f"{service.url}/recommendations")
     expected = {plain(name) for name in NAMES}
     assert [set()] * 3 == [expected - in_studies, expected - hardware, expected - models]

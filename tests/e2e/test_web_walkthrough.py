@@ -134,7 +134,7 @@ def walked(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
                 study = study_of(service, process)
                 with held_up(process):
                     seen.go(study)
-                    page.wait_for_selector("#live[data-state=on], #live[data-state=new]")
+                    page.wait_for_selector("#live:is([data-state=on], [data-state=new])")
                     page.evaluate("window.isKept = true")
                     shown = page.locator(ROWS).count()
                 page.wait_for_function(f"count => document.querySelectorAll('{ROWS}').length > count", arg=shown)

@@ -2,6 +2,7 @@
 // Draws figures in the page's colours, follows a study while its jobs tune, and copies settings.
 // The pages can be read without it. It makes no markup of its own: what is new comes from the server, as a page.
 
+const LOOK_MS = 20000; // while a job runs: its state changes without a result, too, when it ends or falls silent
 const REST_MS = 1500; // between two looks at the server, however many results come
 const NEW_MS = 4000; // how long a result is called new
 const AGAIN_MS = 5000; // after the service refused to be listened to
@@ -60,12 +61,18 @@ function replaceRegion(old, fresh) {
   if (old.innerHTML === fresh.innerHTML || old.contains(document.activeElement)) {
     return;
   }
+  const opened = new Set(Array.from(old.querySelectorAll("details[id]"), (box) => (box.open ? `+${box.id}` : box.id)));
   const scrolled = Array.from(old.querySelectorAll(".scroll"), (box) => [box.scrollLeft, box.scrollTop]);
   old.className = fresh.className;
   old.replaceChildren(...fresh.childNodes);
   old.querySelectorAll(".scroll").forEach((box, index) => {
     [box.scrollLeft, box.scrollTop] = scrolled[index] ?? [0, 0];
   });
+  for (const box of old.querySelectorAll("details[id]")) {
+    if (opened.has(`+${box.id}`) || opened.has(box.id)) {
+      box.open = opened.has(`+${box.id}`);
+    }
+  }
 }
 
 function renewFigure(old, fresh) {
@@ -108,6 +115,10 @@ async function renewPage() {
       replaceRegion(region, found);
     }
   }
+  const live = fresh.getElementById("live");
+  if (live) {
+    Object.assign(document.getElementById("live").dataset, { words: live.dataset.words, running: live.dataset.running });
+  }
   const [old, found] = [document.querySelector("[data-live-figures]"), fresh.querySelector("[data-live-figures]")];
   if (old && found) {
     renewFigures(old, found);
@@ -131,7 +142,7 @@ class Follower {
 
   begin() {
     this.source = new EventSource(`/v1/events?after=${this.after}`);
-    this.source.addEventListener("open", () => this.say("on", "Live: waiting for results"));
+    this.source.addEventListener("open", () => this.rest());
     this.source.addEventListener("error", () => this.lost());
     this.source.addEventListener("result", (event) => {
       this.after = event.lastEventId;
@@ -149,6 +160,7 @@ class Follower {
   }
 
   end() {
+    clearTimeout(this.look);
     this.source?.close();
     this.source = null;
   }
@@ -178,7 +190,9 @@ class Follower {
       await renewPage();
       if (count) {
         this.say("new", count === 1 ? "Live: 1 new result" : `Live: ${count} new results`);
-        setTimeout(() => this.say("on", "Live: waiting for results"), NEW_MS);
+        setTimeout(() => this.rest(), NEW_MS);
+      } else {
+        this.rest();
       }
       this.renewed += 1;
       document.documentElement.dataset.renewed = String(this.renewed);
@@ -191,6 +205,14 @@ class Follower {
         this.schedule();
       }
     }
+  }
+
+  // The page is live while a job runs, and says so only then.
+  rest() {
+    const { running, words } = this.status.dataset;
+    this.say(running === "yes" ? "on" : "idle", words);
+    clearTimeout(this.look);
+    this.look = running === "yes" && this.source ? setTimeout(() => this.schedule(), LOOK_MS) : null;
   }
 
   say(state, text) {
@@ -207,6 +229,11 @@ document.addEventListener("click", (event) => {
     copy(button);
   }
 });
+document.addEventListener("toggle", (event) => {
+  for (const figure of event.target.querySelectorAll?.(":scope .js-plotly-plot") ?? []) {
+    globalThis.Plotly?.Plots.resize(figure); // what is drawn where nobody sees it has no width
+  }
+}, true);
 dark.addEventListener("change", () => drawAll());
 installCopying();
 if (document.querySelector("[data-figure]")) {

@@ -3,10 +3,10 @@
 
 from fastapi import APIRouter
 
-from . import compare, files, hardware, recommendations, sign_in, studies, study, tokens
+from . import compare, downloads, files, hardware, recommendations, sign_in, studies, study, tokens
 
 ROUTERS: tuple[APIRouter, ...] = tuple(
-    view.router for view in (studies, study, compare, hardware, recommendations, tokens, sign_in, files)
+    view.router for view in (downloads, studies, study, compare, hardware, recommendations, tokens, sign_in, files)
 )
 
 __all__ = ["ROUTERS"]

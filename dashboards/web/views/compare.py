@@ -10,8 +10,10 @@ from starlette.responses import Response
 
 from ringtune.dashboards.figures.speedups import Compared, speedups_figure, step_times_figure
 from ringtune.dashboards.web.rendering import respond
+from ringtune.dashboards.web.study_jobs import leading_job
 from ringtune.dashboards.web.study_review import StudyReviews
-from ringtune.dashboards.web.wording import change_of, hardware_of, layout, name_of
+from ringtune.dashboards.web.tables import csv_reply
+from ringtune.dashboards.web.wording import change_of, finding_of, hardware_of, layout, name_of
 from ringtune.service.api.access import needs
 from ringtune.service.domain.overview import ListedStudy, Overview
 from ringtune.service.errors import InvalidRequest
@@ -39,9 +41,7 @@ def compare(
     study: Annotated[list[str] | None, Query(max_length=100)] = None,
 ) -> Response:
     """Compare studies; without any, say how to choose them."""
-    ids = list(dict.fromkeys(study or []))
-    if len(ids) > MAX_COMPARED:
-        raise InvalidRequest(f"{len(ids)} studies were chosen; up to {MAX_COMPARED} stand side by side: choose fewer")
+    ids = _chosen(study)
     found = overview.some(ids)
     drawn = compared(found)
     context = {
@@ -53,15 +53,51 @@ def compare(
     return respond(request, "compare.html.j2", context)
 
 
-def compared(studies: tuple[ListedStudy, ...], *, by_hardware: bool = False) -> list[Compared]:
-    """Return studies as figures take them, under names that differ."""
+@router.get("/compare.csv", openapi_extra=needs("read"))
+@on_page_threads
+def compare_csv(
+    *,
+    request: Request,
+    overview: OverviewDep,
+    reviews: ReviewsDep,
+    study: Annotated[list[str] | None, Query(max_length=100)] = None,
+) -> Response:
+    """Return the table of the comparison, a column per study."""
+    del request
+    found = overview.some(_chosen(study))
+    names = [item.name for item in compared(found)]
+    facts = {"study": [item.study_id for item in found], "found": [finding_of(item).label for item in found]}
+    answers = {**facts, **{name: cells for name, cells, _ in _rows(found, overview, reviews)}}
+    rows = [{"question": name, **dict(zip(names, cells, strict=True))} for name, cells in answers.items()]
+    return csv_reply("comparison", rows)
+
+
+def _chosen(study: list[str] | None) -> list[str]:
+    """Return the ids that were chosen; raises InvalidRequest for too many."""
+    ids = list(dict.fromkeys(study or []))
+    if len(ids) > MAX_COMPARED:
+        raise InvalidRequest(f"{len(ids)} studies were chosen; up to {MAX_COMPARED} stand side by side: choose fewer")
+    return ids
+
+
+def compared(
+    studies: Sequence[ListedStudy], *, by_hardware: bool = False, names: Sequence[str] | None = None
+) -> list[Compared]:
+    """Return studies as figures take them, under names that differ.
+
+    Args:
+        studies: What is compared.
+        by_hardware: Whether they are named by their machines, not by their models.
+        names: Their names; None makes them.
+    """
     found: list[Compared] = []
     seen: set[str] = set()
-    for study in studies:
-        name = f"{hardware_of(study) if by_hardware else name_of(study)}, {layout(study.key.layout)}"
+    for number, study in enumerate(studies):
+        made = f"{hardware_of(study) if by_hardware else name_of(study)}, {layout(study.key.layout)}"
+        name = made if names is None else names[number]
         name = f"{name} ({study.study_id[:6]})" if name in seen else name
         seen.add(name)
-        change = change_of(study.best.evidence) if study.best else None
+        change = change_of(study.best.evidence) if study.best and study.best.is_confirmed else None
         found.append(Compared(name, change, study.baseline_step_ms))
     return found
 
@@ -70,7 +106,8 @@ def _rows(studies: Sequence[ListedStudy], overview: Overview, reviews: StudyRevi
     """Return what is compared."""
     if not studies:
         return []
-    kept = [reviews.get(overview.study(study.study_id)) for study in studies]
+    shown = [overview.study(study.study_id) for study in studies]
+    kept = [reviews.get(item, leading_job(item)) for item in shown]
     named = [(study.study_id, review.run, review.analysis) for study, review in zip(studies, kept, strict=True)]
     rows = [(name, cells) for name, cells in comparison(named) if name not in SAID_ABOVE]
     return [(name, cells, len({*cells} - {UNKNOWN}) > 1) for name, cells in rows]

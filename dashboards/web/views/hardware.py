@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardware: what was measured on what, and one model on all of it."""
+"""Machines: what was found on which for which model, and one model on all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ringtune.dashboards.figures.speedups import speedups_figure, step_times_figure
 from ringtune.dashboards.web.rendering import respond
-from ringtune.dashboards.web.wording import name_of, short
+from ringtune.dashboards.web.wording import hardware_of, layout, name_of, short
 from ringtune.service.api.access import needs
+from ringtune.service.domain.overview import ListedStudy, Wanted
 
 from .compare import compared
 from .parts import OverviewDep, PageNumber, Text, new_router, on_page_threads
@@ -15,14 +19,32 @@ from .parts import OverviewDep, PageNumber, Text, new_router, on_page_threads
 PAGE = 50
 MODELS = 20
 MAX_DRAWN = 20
+MAX_MACHINES = 6
+"""Columns of the table of findings: more do not fit a page."""
+MAX_STUDIES = 200
 
 router = new_router()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What was found for models on machines.
+
+    Attributes:
+        machines: A study of each machine, for its name.
+        rows: A study of each model, for its name, and its studies on each of the machines.
+        left_out: Machines beyond those that are shown.
+    """
+
+    machines: Sequence[ListedStudy]
+    rows: Sequence[tuple[ListedStudy, Sequence[Sequence[ListedStudy]]]]
+    left_out: int
 
 
 @router.get("/hardware", openapi_extra=needs("read"))
 @on_page_threads
 def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text = "", page: PageNumber = 1) -> Response:
-    """List hardware, or compare it by one model."""
+    """List machines with what was found on them, or compare them by one model."""
     if model:
         studies = overview.of_model(model)
         drawn = compared(studies[:MAX_DRAWN], by_hardware=True)
@@ -34,11 +56,52 @@ def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text 
             "left_out": max(0, len(studies) - MAX_DRAWN),
         }
         return respond(request, "hardware_model.html.j2", context)
+    found = overview.studies(Wanted(text=q.strip()), "activity", limit=MAX_STUDIES).items
+    machines = overview.hardware(q.strip(), page=page, limit=PAGE)
     context = {
-        "hardware": overview.hardware(q.strip(), page=page, limit=PAGE),
+        "findings": findings_of(found),
+        "figures": _figures(found),
+        "hardware": machines,
         "models": overview.models(q.strip(), MODELS),
         "q": q,
         "page": page,
         "has_more": bool(overview.hardware(q.strip(), page=page * PAGE + 1, limit=1)),
     }
     return respond(request, "hardware.html.j2", context)
+
+
+def findings_of(studies: Sequence[ListedStudy]) -> Findings:
+    """Return studies as a table of models by machines, those with the most studies first."""
+    by_machine, by_model = _grouped(studies, "hardware"), _grouped(studies, "model")
+    shown = list(by_machine)[:MAX_MACHINES]
+    rows = [
+        (own[0], [[study for study in own if study.key.hardware == machine] for machine in shown])
+        for own in list(by_model.values())[:MODELS]
+    ]
+    rows = [(own, cells) for own, cells in rows if any(cells)]
+    return Findings([by_machine[machine][0] for machine in shown], rows, len(by_machine) - len(shown))
+
+
+def _grouped(studies: Sequence[ListedStudy], by: str) -> dict[str, list[ListedStudy]]:
+    groups: dict[str, list[ListedStudy]] = {}
+    for study in studies:
+        groups.setdefault(getattr(study.key, by), []).append(study)
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
+def _figures(studies: Sequence[ListedStudy]) -> list[object]:
+    """Return the figures of the gains and step times of models, under names that tell machines apart."""
+    has_machines = len({study.key.hardware for study in studies}) > 1
+    has_layouts = len({study.key.layout for study in studies}) > 1
+    names = [
+        ", ".join(
+            [
+                name_of(study),
+                *([hardware_of(study)] if has_machines else []),
+                *([layout(study.key.layout)] if has_layouts else []),
+            ]
+        )
+        for study in studies
+    ]
+    drawn = compared(studies[:MAX_DRAWN], names=names)
+    return [figure for make in (speedups_figure, step_times_figure) if (figure := make(drawn))]

@@ -9,18 +9,20 @@ from starlette.responses import Response
 
 from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
-from ringtune.dashboards.web.wording import with_bounds
+from ringtune.dashboards.web.wording import NO_PROMISE, short, with_bounds
 from ringtune.service.api.access import needs
 from ringtune.service.api.parts import ServiceDep
+from ringtune.service.domain.overview import Counted, Overview
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.readable import readable_value
+from ringtune.tuner.review.summary import RINGTUNE
 
 from .parts import OverviewDep, new_router, on_page_threads
 
 FIELDS = ("model", "model_fingerprint", "hardware", "world_size", "local_size", "target")
 MAX_FIELD = 200
-SUGGESTED = 20
+MAX_OFFERED = 200
 FINGERPRINT_LENGTH = 64
 HEADLINES = {
     "exact": "Measured for exactly this",
@@ -36,7 +38,7 @@ router = new_router()
 def recommendations(request: Request, overview: OverviewDep, service: ServiceDep) -> Response:
     """Ask for a start, and show the answer."""
     given = {name: request.query_params.get(name, "").strip()[:MAX_FIELD] for name in FIELDS}
-    context: dict[str, Any] = {"given": given, "error": "", "answer": None, "targets": overview.targets()}
+    context: dict[str, Any] = {"given": given, "error": "", "answer": None, **_offers(overview)}
     status = 200
     if given["model"] or given["model_fingerprint"]:
         try:
@@ -44,20 +46,40 @@ def recommendations(request: Request, overview: OverviewDep, service: ServiceDep
             context["answer"] = _answer(given, query, service.recommendations.find(query))
         except InvalidRequest as error:
             context["error"], status = error.detail, error.status
-    else:
-        context["models"] = overview.models(limit=SUGGESTED)
     return respond(request, "recommendations.html.j2", context, status)
 
 
 def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recommendation) -> dict[str, Any]:
     place = Place(given["model"] or None, query.hardware, query.world_size, query.local_size, found.target)
-    comment = f"{found.source}: {found.reason or 'the default'}; {with_bounds(found.evidence)}"
+    is_confirmed = found.source != "default" and not found.is_prior
+    comment = f"confirmed: {with_bounds(found.evidence)}" if is_confirmed else NO_PROMISE
+    comment = "the default" if found.source == "default" else comment
     return {
         "found": found,
+        "is_confirmed": is_confirmed,
+        "kind": "none" if found.source == "default" else "confirmed" if is_confirmed else "prior",
         "headline": HEADLINES[found.source],
         "parameters": [(name, readable_value(name, value)) for name, value in found.config.items()],
         "pastes": pastes(found.config, place, comment),
     }
+
+
+def _offers(overview: Overview) -> dict[str, Any]:
+    """Return what the form offers: what was measured."""
+    layouts = overview.layouts()
+    return {
+        "models": [(item.fingerprint, _option(item)) for item in overview.models(limit=MAX_OFFERED)],
+        "machines": [(item.fingerprint, _option(item)) for item in overview.hardware(limit=MAX_OFFERED)],
+        "world_sizes": sorted({sum(ranks) for ranks in layouts}),
+        "local_sizes": sorted({max(ranks) for ranks in layouts}),
+        "targets": overview.targets() or (RINGTUNE,),
+    }
+
+
+def _option(item: Counted) -> str:
+    """Return a machine or a model as the form offers it."""
+    named = item.name or short(item.fingerprint)
+    return f"{named} ({item.machines})" if item.machines and item.machines != item.name else named
 
 
 def _query(given: Mapping[str, str]) -> RecommendationQuery:

@@ -56,7 +56,10 @@ PAGES = {
     ("GET", "/"): "read",
     ("GET", "/studies"): "read",
     ("GET", "/studies/{study_id}"): "read",
+    ("GET", "/studies.csv"): "read",
+    ("GET", "/studies/{study_id}/{table}.csv"): "read",
     ("GET", "/compare"): "read",
+    ("GET", "/compare.csv"): "read",
     ("GET", "/hardware"): "read",
     ("GET", "/recommendations"): "read",
     ("GET", "/static/{name}"): "read",
@@ -94,6 +97,7 @@ def path_of(template: str) -> str:
         "job_id": UUIDS[1],
         "token_id": TOKEN_ID,
         "name": "ringtune.js",
+        "table": "jobs",
     }
     return re.sub(r"{(\w+)}", lambda match: known[match[1]], template)
 

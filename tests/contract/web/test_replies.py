@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every reply says to a browser: what may run, what may be kept, and errors as pages that say what to do."""
 
+import csv
 import gzip
+import io
 import re
 import uuid
 from collections.abc import Iterator
@@ -165,3 +167,30 @@ def test_pages_of_hardware_leave_nothing_out(tmp_path: Path) -> None:
     shown = [number for page in pages for number in re.findall(r"hardware=([0-9a-f]{64})", page)]
     assert sorted(f"{number:064x}" for number in range(count)) == sorted(shown)
     assert [True, False] == ['rel="next"' in page for page in pages]
+
+
+def test_tables_are_downloaded_as_csv(tmp_path: Path) -> None:
+    """As the pages show them, with plain numbers; a table that is not there is said to be none."""
+    with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
+        study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
+        told = {**result_body(UUIDS[0], phase="baseline"), "trial_id": UUIDS[2]}
+        assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": [told]}).status_code
+        named = {"state": "ended_early", "name": "first, try", "tags": ["a", "b"]}
+        assert 200 == client.put(f"/v1/studies/{study_id}/jobs/{UUIDS[0]}", json=named).status_code
+        paths = [f"/studies/{study_id}/{table}.csv" for table in ("jobs", "configs", "results")]
+        replies = [client.get(path) for path in (*paths, "/studies.csv", f"/compare.csv?study={study_id}")]
+        missing = client.get(f"/studies/{study_id}/secrets.csv")
+        linked = re.findall(r"href=.([^\"']+\.csv)", client.get(f"/studies/{study_id}").text)
+
+    assert {"text/csv; charset=utf-8"} == {reply.headers["content-type"] for reply in replies}
+    jobs, _, results, studies, _ = (list(csv.DictReader(io.StringIO(reply.text))) for reply in replies)
+    assert [("first, try", "a, b", "ended early", "10.0")] == [
+        (row["name"], row["tags"], row["state"], row["default_step_ms"]) for row in jobs
+    ]
+    assert ["true"] == [row["used"] for row in results]
+    assert [(study_id, "1", "undecided")] == [
+        (row["study"], row["jobs_ended_early"], row["finding"]) for row in studies
+    ]
+    assert 404 == missing.status_code
+    assert set(linked) <= set(paths)
+    assert paths[0] in linked

@@ -22,46 +22,39 @@ STUDY = ListedStudy(
     jobs=3,
     age_s=10.0,
     idle_s=1.0,
-    states={},
+    states={"adopted": 2, "keeping_default": 1, "lost": 0},
     best=BEST,
     baseline_step_ms=20.0,
 )
+UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False))
 
 
 @pytest.mark.parametrize(
     ("study", "kind", "headline", "words"),
     [
-        (STUDY, "confirmed", "+12.5\u00a0% speed-up", "9 results of 2 jobs"),
-        (
-            replace(STUDY, best=replace(BEST, is_confirmed=False)),
-            "promising",
-            "+12.5\u00a0% speed-up",
-            "not the default",
-        ),
-        (
-            replace(STUDY, best=replace(BEST, evidence=replace(EVIDENCE, ci_low=-0.02), is_confirmed=False)),
-            "promising",
-            "+12.5\u00a0% speed-up",
-            "its interval reaches below zero",
-        ),
-        (
-            replace(
-                STUDY, best=BestConfig(BEST.config, replace(EVIDENCE, jobs=1), is_confirmed=False, is_promising=True)
-            ),
-            "promising",
-            "+12.5\u00a0% speed-up",
-            "one job measured it",
-        ),
-        (replace(STUDY, best=None), "none", "Keep the default", "20 results of 3 jobs"),
-        (replace(STUDY, best=None, trials=0, jobs=0), "empty", "No results yet", "starts with the default"),
+        (STUDY, "confirmed", "+12.5\u00a0% speed-up", "2 jobs adopted a config, 1 job keeps the default"),
+        (UNCONFIRMED, "prior", "2 jobs adopted a config, 1 job keeps the default", "no gain is promised"),
+        (replace(UNCONFIRMED, states={"running": 1}), "prior", "Nothing is decided yet", "no gain is promised"),
+        (replace(STUDY, best=None, states={"keeping_default": 3}), "none", "3 jobs keep the default", "faster"),
+        (replace(STUDY, best=None, states={"lost": 1}), "open", "1 job crashed or was lost", "default stays"),
+        (replace(STUDY, best=None, states={"running": 2}), "open", "2 jobs are running", "default stays"),
+        (replace(STUDY, best=None, trials=0, jobs=0, states={}), "empty", "No results yet", "starts with the default"),
     ],
 )
-def test_a_study_s_finding_says_what_it_rests_on(study: ListedStudy, kind: str, headline: str, words: str) -> None:
-    """Confirmed by several jobs, promised by one, nothing, or nothing measured."""
+def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, headline: str, words: str) -> None:
+    """A gain is named where it is confirmed; a job that came to no decision kept no default."""
     finding = wording.finding_of(study)
 
     assert (kind, headline) == (finding.kind, finding.headline)
     assert words in finding.detail
+    assert kind == "confirmed" or "%" not in finding.headline + finding.detail
+
+
+def test_a_page_is_live_while_a_job_runs() -> None:
+    """Otherwise it says since when nothing came."""
+    assert "Live: 1 job is running" == wording.live_words({"running": 1, "lost": 2}, 5.0)
+    assert "No job is running; last result 3 minutes ago" == wording.live_words({"adopted": 1}, 185.0)
+    assert "No job is running" == wording.live_words({}, None)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +76,9 @@ def test_ages_are_in_the_unit_that_suits_them(seconds: float | None, expected: s
 def test_what_has_no_name_is_known_by_its_fingerprint() -> None:
     """By where it begins."""
     assert "resnet50" == wording.name_of(STUDY)
-    assert "hardware aaaaaaaaaa…" == wording.hardware_of(STUDY)
+    assert "machine aaaaaaaaaa…" == wording.hardware_of(STUDY)
+    assert "EPYC, 2 cores" == wording.hardware_of(replace(STUDY, machines="EPYC, 2 cores"))
+    assert "Rack 7" == wording.hardware_of(replace(STUDY, hardware_name="Rack 7", machines="EPYC, 2 cores"))
     assert "6 ranks on 2 hosts" == wording.layout(STUDY.key.layout)
     assert "2 + 4" == wording.ranks_of_hosts(STUDY.key.layout)
     assert "1 + 1 + 1 + 1 + 1 + 1 + …" == wording.ranks_of_hosts((1,) * 9)

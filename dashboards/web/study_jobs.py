@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A study's jobs as people read them: what became of each, and why that is said of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ringtune.service.domain.jobs import Job
+from ringtune.service.domain.overview import ShownStudy, StoredResult
+from ringtune.tuner import Phase
+from ringtune.tuner.review import words
+from ringtune.tuner.review.surrogate import Change
+
+from .wording import STATES, counted, duration, short
+
+ORDER = ("running", "adopted", "keeping_default", "ended_early", "lost")
+"""Which job's figures are shown first, by its state."""
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A job's part in a study.
+
+    Attributes:
+        job: As the service knows it.
+        label: Its name, or where its id begins.
+        state: What became of it, in words.
+        detail: Why, or what it found.
+        counting: Results that count, of those that are shown.
+        kept_apart: Results that do not.
+        baseline_ms: Median step time under its baseline, or None.
+        fastest_ms: The shortest median step time of any of its windows, or None.
+    """
+
+    job: Job
+    label: str
+    state: str
+    detail: str
+    counting: int
+    kept_apart: int
+    baseline_ms: float | None
+    fastest_ms: float | None
+
+
+def job_rows(shown: ShownStudy) -> list[JobRow]:
+    """Return the jobs of a study, those that were heard of last first."""
+    results: dict[str, list[StoredResult]] = {}
+    for result in shown.results:
+        results.setdefault(result.job_id, []).append(result)
+    return [_row(job, results.get(job.job_id, [])) for job in shown.jobs]
+
+
+def leading_job(shown: ShownStudy, wanted: str = "") -> Job | None:
+    """Return the job whose windows a page draws: the one that is wanted, else the one that has most to say.
+
+    Windows of several jobs are never drawn on one axis: each job met with other moods of the machine.
+    """
+    if wanted:
+        return next((job for job in shown.jobs if job.job_id == wanted), None)
+    measured = {result.job_id for result in shown.results if result.counts}
+    told = [job for job in shown.jobs if job.job_id in measured]
+    return min(told, key=lambda job: ORDER.index(job.state), default=None)
+
+
+def label_of(job: Job) -> str:
+    """Return a job's name, or where its id begins."""
+    return job.name or short(job.job_id)
+
+
+def step_times(results: Iterable[StoredResult]) -> list[float]:
+    """Return the median step times of valid windows after the warm-up."""
+    usable = (result for result in results if result.valid and result.phase != Phase.WARMUP)
+    return [result.median_step_ms for result in usable if result.median_step_ms is not None]
+
+
+def _row(job: Job, results: Sequence[StoredResult]) -> JobRow:
+    counting = [result for result in results if result.counts]
+    baseline = step_times(result for result in counting if result.phase == Phase.BASELINE)
+    return JobRow(
+        job=job,
+        label=label_of(job),
+        state=STATES[job.state],
+        detail=_detail(job, results[-1].phase if results else None),
+        counting=len(counting),
+        kept_apart=len(results) - len(counting),
+        baseline_ms=median(baseline) if baseline else None,
+        fastest_ms=min(step_times(counting), default=None),
+    )
+
+
+def _detail(job: Job, phase: str | None) -> str:
+    """Return why a job is in its state. A gain is told of an adopted config alone."""
+    if job.state == "running":
+        return "it has announced itself" if phase is None else f"in its {phase} phase"
+    if job.state == "adopted":
+        return _adopted(job)
+    if job.state == "keeping_default":
+        return _kept(job)
+    if job.state == "ended_early":
+        return f"it ended after {counted(job.results, 'result')}, before a decision"
+    return f"silent for {duration(job.idle_s)} without a decision; {duration(job.silence_limit_s)} are usual at most"
+
+
+def _adopted(job: Job) -> str:
+    if job.test is None:
+        return job.verdict or "its log says so"
+    change = Change(job.test.speedup, job.test.ci_low, job.test.ci_high)
+    return f"{words.interval(change)} in its own paired test of {counted(job.test.pairs, 'pair')}"
+
+
+def _kept(job: Job) -> str:
+    if job.test is not None:
+        return f"{counted(job.test.pairs, 'pair')} of a test did not show another config to be faster"
+    reason = (job.verdict or "").partition(":")[2].strip()
+    return reason or "nothing was worth a paired test"

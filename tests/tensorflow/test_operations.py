@@ -10,3 +10,9 @@ from tests.tensorflow.launching import assert_all_right, run
 def test_every_operation_is_right(ranks: int) -> None:
     """Eagerly and in graphs, results and gradients are those of a local reference."""
     assert_all_right(run(ranks, "operations"), ranks)
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
+def test_horovods_names_are_here_and_mean_the_same(ranks: int) -> None:
+    """Each name exists or says what to use; facts as tensors, joint batch normalization, local layers, best models."""
+    assert_all_right(run(ranks, "horovod_names"), ranks)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from .session import SESSION
 from .set_registry import ProcessSet
 
-__all__ = ["ProcessSet", "add_process_set", "global_process_set", "remove_process_set"]
+__all__ = ["ProcessSet", "add_process_set", "global_process_set", "process_set_of", "remove_process_set"]
 
 global_process_set = SESSION.global_process_set
 """The set of all ranks; usable from `init()` to `shutdown()`."""
@@ -41,3 +41,8 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         EngineError: If the world is lost.
     """
     return SESSION.require_sets().remove(process_set)
+
+
+def process_set_of(process_set_id: int) -> ProcessSet | None:
+    """Return the process set of the running job that has a number; None where there is none."""
+    return SESSION.require_sets().find(process_set_id)

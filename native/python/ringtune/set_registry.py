@@ -159,6 +159,10 @@ class SetRegistry:
         self._sets[number] = process_set
         return process_set
 
+    def find(self, number: int) -> ProcessSet | None:
+        """Return the set that has a number; None where there is none."""
+        return self._global_set if number == GLOBAL_ID else self._sets.get(number)
+
     def remove(self, process_set: ProcessSet) -> bool:
         """Make a set unusable, on all ranks of the global world; its pending operations fail.
 

@@ -94,7 +94,7 @@ def case_groups_and_handles() -> None:
 
 def case_allgather() -> None:
     """Ragged rows, also of dtypes that the engine only moves."""
-    for dtype in (*ALL, np.dtype(np.complex64), np.dtype("m8[s]")):
+    for dtype in (*ALL, np.dtype(np.complex64), np.dtype(ml_dtypes.float8_e5m2), np.dtype("m8[s]")):
         for row in ((), (3,), (2, 0)):
             arrays = [values_of(rank, dtype, ((2 * rank + 1) % 3, *row), 3) for rank in range(hvd.size())]
             own = arrays[hvd.rank()]

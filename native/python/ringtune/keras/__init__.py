@@ -10,6 +10,7 @@ model.fit(data, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0), hv
 ```
 """
 
+from ringtune.horovod_gaps import gap_error
 from ringtune.keras_backend import check_keras_backend
 
 check_keras_backend()  # first: on another backend there may be no TensorFlow to import
@@ -38,9 +39,14 @@ from ringtune.tensorflow import (  # noqa: E402  (see above)
     broadcast_global_variables,
     broadcast_object,
     broadcast_variables,
+    ccl_built,
     cross_rank,
     cross_size,
+    cuda_built,
+    ddl_built,
     global_process_set,
+    gloo_built,
+    gloo_enabled,
     init,
     is_homogeneous,
     is_initialized,
@@ -51,8 +57,10 @@ from ringtune.tensorflow import (  # noqa: E402  (see above)
     mpi_built,
     mpi_enabled,
     mpi_threads_supported,
+    nccl_built,
     rank,
     remove_process_set,
+    rocm_built,
     shutdown,
     size,
     start_timeline,
@@ -61,7 +69,7 @@ from ringtune.tensorflow import (  # noqa: E402  (see above)
 )
 
 from . import callbacks  # noqa: E402  (see above)
-from .models import DistributedOptimizer, load_model  # noqa: E402  (see above)
+from .models import DistributedOptimizer, PartialDistributedOptimizer, load_model  # noqa: E402  (see above)
 from .values import allgather, allreduce, broadcast, reducescatter  # noqa: E402  (see above)
 
 __all__ = [
@@ -77,6 +85,7 @@ __all__ = [
     "Max",
     "Min",
     "MismatchError",
+    "PartialDistributedOptimizer",
     "PeerLostError",
     "ProcessSet",
     "Product",
@@ -93,9 +102,14 @@ __all__ = [
     "broadcast_object",
     "broadcast_variables",
     "callbacks",
+    "ccl_built",
     "cross_rank",
     "cross_size",
+    "cuda_built",
+    "ddl_built",
     "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
     "init",
     "is_homogeneous",
     "is_initialized",
@@ -107,12 +121,19 @@ __all__ = [
     "mpi_built",
     "mpi_enabled",
     "mpi_threads_supported",
+    "nccl_built",
     "rank",
     "reducescatter",
     "remove_process_set",
+    "rocm_built",
     "shutdown",
     "size",
     "start_timeline",
     "stop_timeline",
     "tuning_finished",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Refuse a name that is not here; one of Horovod's with what to use in its place."""
+    raise gap_error("keras", name)

@@ -85,6 +85,48 @@ class MetricAverageCallback(keras.callbacks.Callback):  # type: ignore[misc]  # 
             own[name] = float(np.mean([metrics[name] for metrics in told if name in metrics]))
 
 
+class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):  # type: ignore[misc]  # Keras has no types
+    """Saves the best model seen so far, on rank 0 alone; put it after `MetricAverageCallback`.
+
+    Horovod's estimators set `filepath` themselves; here it is an argument, and it may be set before training, too.
+    """
+
+    def __init__(  # noqa: PLR0917  (Horovod's signature)
+        self,
+        monitor: str = "val_loss",
+        verbose: int = 0,
+        save_weights_only: bool = False,  # noqa: FBT002  (Horovod's signature)
+        mode: str = "auto",
+        save_freq: str | int = "epoch",
+        filepath: str | None = None,
+    ) -> None:
+        """Say what is best.
+
+        Args:
+            monitor: The metric.
+            verbose: 1 for a line at each save.
+            save_weights_only: Whether the weights alone are saved.
+            mode: `min`, `max`, or `auto`, by the metric's name.
+            save_freq: `epoch`, or a number of batches.
+            filepath: Where to; `best_model.keras`, or `best_model.weights.h5`, in the working directory if left out.
+        """
+        place = filepath or ("best_model.weights.h5" if save_weights_only else "best_model.keras")
+        super().__init__(
+            place,
+            monitor=monitor,
+            verbose=verbose,
+            save_best_only=True,
+            save_weights_only=save_weights_only,
+            mode=mode,
+            save_freq=save_freq,
+        )
+
+    def _save_model(self, *arguments: Any, **options: Any) -> None:
+        """Save on rank 0; what Keras calls."""
+        if world_of(global_process_set).rank == 0:
+            super()._save_model(*arguments, **options)
+
+
 class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types
     """Sets the learning rate to a multiple of the initial one, by epoch or by batch."""
 

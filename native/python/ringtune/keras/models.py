@@ -10,6 +10,7 @@ from ringtune import tensorflow
 from ringtune.tensorflow import Average, Compression, ProcessSet, ReduceOp, global_process_set
 from ringtune.tensorflow.compression import CompressorClass
 from ringtune.tensorflow.groups import Groups
+from ringtune.tensorflow.local_layers import variables_of
 
 
 def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
@@ -26,6 +27,7 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
     num_groups: int = 0,
     groups: Groups = None,
     process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,  # noqa: FBT002  (Horovod's signature)
 ) -> Any:
     """Return an optimizer that combines gradients over the ranks; see `ringtune.tensorflow.DistributedOptimizer`."""
     return tensorflow.DistributedOptimizer(
@@ -42,7 +44,29 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
         num_groups=num_groups,
         groups=groups,
         process_set=process_set,
+        scale_local_gradients=scale_local_gradients,
     )
+
+
+def PartialDistributedOptimizer(  # noqa: N802  (Horovod's name)
+    optimizer: Any, *arguments: Any, local_layers: Any = None, **options: Any
+) -> Any:
+    """Return a `DistributedOptimizer` that leaves the gradients of some layers on their rank.
+
+    Args:
+        optimizer: Any optimizer of Keras 3.
+        arguments: Those of `DistributedOptimizer`.
+        local_layers: One layer of Keras or several, built, whose trainable weights each rank has for itself. Their
+            gradients are divided by the number of ranks unless `scale_local_gradients=False`.
+        options: Those of `DistributedOptimizer`.
+
+    Raises:
+        ConfigError: If an argument is not possible.
+    """
+    distributed = DistributedOptimizer(optimizer, *arguments, **options)
+    for variable in variables_of(local_layers):
+        distributed.register_local_var(variable)
+    return distributed
 
 
 def load_model(

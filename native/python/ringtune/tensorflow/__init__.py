@@ -46,15 +46,18 @@ from ringtune.errors import (
     PeerLostError,
     RingtuneError,
 )
+from ringtune.horovod_gaps import gap_error
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 
 from .compression import Compression, Compressor
+from .facts import local_rank_op, local_size_op, process_set_included_op, rank_op, size_op
 from .movement import allgather, alltoall, broadcast, grouped_allgather
-from .objects import allgather_object, broadcast_object
+from .objects import allgather_object, broadcast_object, broadcast_object_fn
 from .optimizer import DistributedOptimizer
 from .reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
-from .tape import DistributedGradientTape
+from .sync_batch_norm import SyncBatchNormalization
+from .tape import DistributedGradientTape, PartialDistributedGradientTape
 from .variables import broadcast_, broadcast_global_variables, broadcast_variables
 from .waiting import barrier, join
 
@@ -73,12 +76,14 @@ __all__ = [
     "Max",
     "Min",
     "MismatchError",
+    "PartialDistributedGradientTape",
     "PeerLostError",
     "ProcessSet",
     "Product",
     "ReduceOp",
     "RingtuneError",
     "Sum",
+    "SyncBatchNormalization",
     "add_process_set",
     "allgather",
     "allgather_object",
@@ -89,6 +94,7 @@ __all__ = [
     "broadcast_",
     "broadcast_global_variables",
     "broadcast_object",
+    "broadcast_object_fn",
     "broadcast_variables",
     "ccl_built",
     "cross_rank",
@@ -106,19 +112,29 @@ __all__ = [
     "is_initialized",
     "join",
     "local_rank",
+    "local_rank_op",
     "local_size",
+    "local_size_op",
     "mark_step",
     "mpi_built",
     "mpi_enabled",
     "mpi_threads_supported",
     "nccl_built",
+    "process_set_included_op",
     "rank",
+    "rank_op",
     "reducescatter",
     "remove_process_set",
     "rocm_built",
     "shutdown",
     "size",
+    "size_op",
     "start_timeline",
     "stop_timeline",
     "tuning_finished",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Refuse a name that is not here; one of Horovod's with what to use in its place."""
+    raise gap_error("tensorflow", name)

@@ -35,7 +35,7 @@ from ringtune.world import World
 
 from .compression import Compression, CompressorClass
 from .graph_operations import GraphOperations, can_take, graph_operations, warn_once
-from .groups import Groups, grouped_positions
+from .groups import Groups, grouped_positions, variable_key
 from .host import call_host, rows_like, spec_like
 from .variables import leaf_name
 
@@ -50,6 +50,8 @@ class GradientPlan:
         is_sparse_as_dense: Whether `tf.IndexedSlices` travel as dense tensors.
         groups: A number of groups, or lists of variables; None for no groups.
         process_set: Over which ranks.
+        is_scaling_local: Whether gradients of local variables, which are not combined, are divided by the number of
+            ranks, as those of a joint loss.
     """
 
     reduction: Reduction = PLAIN_AVERAGE
@@ -57,6 +59,7 @@ class GradientPlan:
     is_sparse_as_dense: bool = False
     groups: Groups = None
     process_set: ProcessSet = global_process_set
+    is_scaling_local: bool = True
 
 
 def gradient_reduction(op: ReduceOp, predivide_factor: float, allowed: Sequence[ReduceOp]) -> Reduction:
@@ -93,6 +96,11 @@ class GradientReducer:
     plan: GradientPlan
     _known_world: World | None = field(default=None, init=False, repr=False)
     _known_step: int = field(default=0, init=False, repr=False)
+    _local: dict[int, Any] = field(default_factory=dict, init=False, repr=False)  # variables, by their key
+
+    def keep_local(self, variable: Any) -> None:
+        """Leave the gradients of a variable that this rank has for itself out of what is combined."""
+        self._local[variable_key(variable)] = variable
 
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Return the gradients combined over the ranks; eagerly now, in a graph when it comes to it.
@@ -107,6 +115,20 @@ class GradientReducer:
         """
         if self.plan.process_set.included() is False:
             return list(gradients)
+        own = {position for position, variable in enumerate(variables) if variable_key(variable) in self._local}
+        if not own:
+            return self._combine(gradients, variables)
+        shared = [position for position in range(len(variables)) if position not in own]
+        combined = self._combine([gradients[each] for each in shared], [variables[each] for each in shared])
+        results = dict(zip(shared, combined, strict=True))
+        ranks = world_of(self.plan.process_set).size if self.plan.is_scaling_local else 1
+        return [
+            _divided(gradient, ranks) if position in own else results[position]
+            for position, gradient in enumerate(gradients)
+        ]
+
+    def _combine(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """Return gradients combined over the ranks; see `reduce`."""
         step = _Step(self.plan, gradients, variables)
         operations = None if tf.executing_eagerly() else graph_operations()
         if operations is not None and operations.module is not None:
@@ -231,6 +253,15 @@ class _Sparse:
     def unpack(self, results: Iterator[Any]) -> Any:
         """Return the combined gradient."""
         return tf.IndexedSlices(next(results), next(results), dense_shape=self._dense_shape)
+
+
+def _divided(gradient: Any, ranks: int) -> Any:
+    """Return a local gradient divided by a number; one that is None stays it."""
+    if gradient is None or ranks == 1:
+        return gradient
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(gradient.values / ranks, gradient.indices, dense_shape=gradient.dense_shape)
+    return gradient / ranks
 
 
 def _tensors(entries: Sequence[_Dense | _Sparse]) -> list[Any]:

@@ -42,13 +42,16 @@ def grouped_positions(groups: Groups, variables: Sequence[Any]) -> list[list[int
         size, larger = divmod(len(variables), groups)
         ends = [number * size + min(number, larger) for number in range(groups + 1)]
         return [list(range(start, end)) for start, end in pairwise(ends)]
-    positions = {_key(variable): position for position, variable in enumerate(variables)}
-    lists = [[positions[_key(member)] for member in members if _key(member) in positions] for members in groups]
+    positions = {variable_key(variable): position for position, variable in enumerate(variables)}
+    lists = [
+        [positions[variable_key(member)] for member in members if variable_key(member) in positions]
+        for members in groups
+    ]
     if max(Counter(chain.from_iterable(lists)).values(), default=1) > 1:
         raise ConfigError("a variable is twice in the groups; groups must be disjoint")
     return lists
 
 
-def _key(variable: Any) -> int:
-    """Return what a Keras variable and the TensorFlow variable inside of it have in common."""
+def variable_key(variable: Any) -> int:
+    """Return what a Keras variable and the TensorFlow variable inside of it have in common; unique while they live."""
     return id(getattr(variable, "value", variable)) if hasattr(variable, "path") else id(variable)

@@ -4,6 +4,7 @@
 `session` is Horovod's, of TensorFlow 1; these functions run where TensorFlow runs eagerly.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -52,6 +53,13 @@ def broadcast_object(
     """
     del session
     return arrays.broadcast_object(obj, root_rank, name, process_set, _LEAF_TYPES)
+
+
+def broadcast_object_fn(
+    root_rank: int = 0, session: None = None, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Callable[[Any], Any]:
+    """Return a function of one argument that is `broadcast_object` with these options; `session` is Horovod's."""
+    return lambda obj: broadcast_object(obj, root_rank, session, name, process_set)
 
 
 def allgather_object(

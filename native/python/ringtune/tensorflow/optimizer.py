@@ -32,6 +32,7 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
     num_groups: int = 0,
     groups: Groups = None,
     process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,  # noqa: FBT002  (Horovod's signature)
 ) -> Any:
     """Return an optimizer of the same class that combines gradients over the ranks before each step.
 
@@ -56,6 +57,8 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
         groups: Gradients that are reduced together, fused, all or none: a number of groups of consecutive variables, or
             lists of variables. Sparse gradients in a group travel as dense ones.
         process_set: Over which ranks.
+        scale_local_gradients: Whether gradients of variables that were given to `register_local_var()` of the result,
+            which are not combined, are divided by the number of ranks.
 
     Raises:
         ConfigError: If an argument is not possible, or Keras does not run on TensorFlow.
@@ -67,6 +70,7 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
         is_sparse_as_dense=sparse_as_dense,
         groups=checked_groups(num_groups, groups),
         process_set=process_set,
+        is_scaling_local=scale_local_gradients,
     )
     if backward_passes_per_step < 1:
         raise ConfigError(f"backward_passes_per_step={backward_passes_per_step} is not allowed; it must be at least 1")
@@ -84,6 +88,10 @@ class DistributedMixin:
     _reducer: GradientReducer
     _passes: int
     _is_average_of_passes: bool
+
+    def register_local_var(self, var: Any) -> None:
+        """Leave the gradients of a variable that this rank has for itself out of what is combined."""
+        self._reducer.keep_local(var)
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Combine the gradients, mark the end of the step for the tuner, and step.

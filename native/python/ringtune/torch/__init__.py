@@ -48,6 +48,7 @@ from ringtune.errors import (
     RingtuneError,
 )
 from ringtune.handles import Handle
+from ringtune.horovod_gaps import gap_error
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 from ringtune.waiting import barrier, join, poll, synchronize
@@ -162,3 +163,8 @@ __all__ = [
     "synchronize",
     "tuning_finished",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Refuse a name that is not here; one of Horovod's with what to use in its place."""
+    raise gap_error("torch", name)

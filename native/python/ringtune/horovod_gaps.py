@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Public names of Horovod 0.28 that the front ends lack, and what to use in their place.
+
+`docs/horovod_names.md` shows this table; asking a front end for one of the names raises an error that says the same.
+"""
+
+from collections.abc import Mapping
+
+_ELASTIC = (
+    "jobs keep their number of ranks: save a checkpoint and start again, or call `shutdown()` and `init()` in one "
+    "process"
+)
+_SUBMODULE = "its functions are names of the package itself"
+_BUILD_CHECK = "a check of Horovod's own build; `ringtune doctor` tells what this installation has"
+_INTERNAL = "an inner part of Horovod, which its programs do not call"
+
+GAPS: Mapping[str, Mapping[str, str]] = {
+    "torch": {
+        "check_extension": _BUILD_CHECK,
+        "check_installed_version": _BUILD_CHECK,
+        "elastic": _ELASTIC,
+        "functions": _SUBMODULE,
+        "mpi_ops": _SUBMODULE,
+    },
+    "tensorflow": {
+        "BroadcastGlobalVariablesHook": "a hook of TensorFlow 1's sessions; call `broadcast_variables`, or give "
+        "`fit()` the `BroadcastGlobalVariablesCallback`",
+        "LocalGradientAggregationHelper": "give `DistributedOptimizer` the argument `backward_passes_per_step`",
+        "check_extension": _BUILD_CHECK,
+        "check_num_rank_power_of_2": "not needed: Adasum takes any number of ranks",
+        "elastic": _ELASTIC,
+        "functions": _SUBMODULE,
+        "gpu_available": "tensors are in CPU memory; `tf.config.list_physical_devices('GPU')` tells of GPUs",
+        "gradient_aggregation": "give `DistributedOptimizer` the argument `backward_passes_per_step`",
+        "handle_average_backwards_compatibility": _INTERNAL,
+        "mpi_ops": _SUBMODULE,
+        "refs_to_vars": _INTERNAL,
+        "split_list": _INTERNAL,
+        "support_non_legacy_keras_optimizers": "not needed: every optimizer of Keras 3 is taken, and no other",
+        "util": _INTERNAL,
+        "vars_to_refs": _INTERNAL,
+    },
+    "keras": {
+        "elastic": _ELASTIC,
+    },
+}
+
+
+def gap_error(front_end: str, name: str) -> AttributeError:
+    """Return the error for a name that a front end does not have.
+
+    Args:
+        front_end: `torch`, `tensorflow` or `keras`.
+        name: What was asked for.
+    """
+    text = f"module 'ringtune.{front_end}' has no attribute {name!r}"
+    if name in GAPS[front_end]:
+        text += f", which Horovod has: {GAPS[front_end][name]}"
+    return AttributeError(text)

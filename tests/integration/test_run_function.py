@@ -49,6 +49,15 @@ def test_one_rank_is_a_job_too() -> None:
     assert (0, 1) == result["place"]
 
 
+def test_a_call_that_was_written_for_horovod_works() -> None:
+    """Its names for the number of ranks, the hosts and the controller are taken."""
+    (result,) = ringtune.run(
+        functions.sums, (np.ones(1),), num_proc=1, hosts="localhost:1", use_gloo=True, env=QUIET, timeout_s=LIMIT_S
+    )
+
+    assert (0, 1) == result["place"]
+
+
 def test_what_a_rank_raises_is_raised_here() -> None:
     """Of the first that failed, with its traceback; not of those that only missed it."""
     with pytest.raises(RankFailedError, match="rank 1 of 2 raised ValueError: no luck") as failed:

@@ -55,9 +55,13 @@ def run(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    np: int,
+    np: int | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
+    num_proc: int | None = None,
+    hosts: str | None = None,
+    use_gloo: bool | None = None,
+    use_mpi: bool | None = None,
 ) -> list[Any]:
     """Run a function on ranks of this machine, and return what it returned on each.
 
@@ -73,6 +77,10 @@ def run(
         np: Number of ranks.
         env: Variables of the ranks, on top of this process's.
         timeout_s: After so many seconds the ranks are ended; None waits for ever.
+        num_proc: Horovod's name of `np`; give one of them.
+        hosts: Horovod's; `host:slots,…`, of which those that get ranks must be this machine.
+        use_gloo: Horovod's; without effect.
+        use_mpi: Horovod's; without effect.
 
     Returns:
         The results, by rank.
@@ -82,6 +90,11 @@ def run(
         ringtune.run_function.RankFailedError: If a rank raised, with its traceback, was killed, or took too long; no
             rank runs any more. Ctrl-C ends them too.
     """
-    from .run_function import run as run_on_ranks  # noqa: PLC0415  (loads the engine and the launcher)
+    from .run_function import check_controller, check_hosts, number_of_ranks  # noqa: PLC0415  (loads the launcher)
+    from .run_function import run as run_on_ranks  # noqa: PLC0415  (loads the engine)
 
-    return run_on_ranks(function, args, kwargs, np=np, env=env, timeout_s=timeout_s)
+    ranks = number_of_ranks(np, num_proc)
+    check_controller(use_gloo, use_mpi)
+    if hosts is not None:
+        check_hosts(hosts, ranks)
+    return run_on_ranks(function, args, kwargs, np=ranks, env=env, timeout_s=timeout_s)

@@ -116,8 +116,12 @@ class GradientReducer:
         if self.plan.process_set.included() is False:
             return list(gradients)
         own = {position for position, variable in enumerate(variables) if variable_key(variable) in self._local}
-        if not own:
-            return self._combine(gradients, variables)
+        if own:
+            return self._combine_shared(gradients, variables, own)
+        return self._combine(gradients, variables)
+
+    def _combine_shared(self, gradients: Sequence[Any], variables: Sequence[Any], own: set[int]) -> list[Any]:
+        """Return gradients combined over the ranks, except those at the positions of local variables."""
         shared = [position for position in range(len(variables)) if position not in own]
         combined = self._combine([gradients[each] for each in shared], [variables[each] for each in shared])
         results = dict(zip(shared, combined, strict=True))

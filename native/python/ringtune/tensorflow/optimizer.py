@@ -46,19 +46,16 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
         device_dense: Horovod's; without effect.
         device_sparse: Horovod's; without effect.
         compression: How gradients travel, such as `Compression.fp16`.
-        sparse_as_dense: Whether `tf.IndexedSlices`, the gradients of embeddings, travel as dense tensors; otherwise
-            ranks gather each other's.
+        sparse_as_dense: Whether `tf.IndexedSlices`, of embeddings, travel as dense tensors, or are gathered.
         backward_passes_per_step: Backward passes whose gradients are added up on each rank before they are combined.
         op: `Average` or `Sum`.
-        gradient_predivide_factor: With Average: gradients are divided by it before the sum and multiplied after, so
-            that sums stay in the range of 16-bit floats.
+        gradient_predivide_factor: With Average: divides before the sum and multiplies after it, for 16-bit floats.
         average_aggregated_gradients: Whether the sum of several passes is divided by their number.
         num_groups: Horovod's older spelling of a number as `groups`.
         groups: Gradients that are reduced together, fused, all or none: a number of groups of consecutive variables, or
             lists of variables. Sparse gradients in a group travel as dense ones.
         process_set: Over which ranks.
-        scale_local_gradients: Whether gradients of variables that were given to `register_local_var()` of the result,
-            which are not combined, are divided by the number of ranks.
+        scale_local_gradients: Whether those of `register_local_var()`, which stay here, are divided by the ranks.
 
     Raises:
         ConfigError: If an argument is not possible, or Keras does not run on TensorFlow.

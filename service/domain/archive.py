@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ringtune.service.errors import InvalidRequest, ResultConflict, ServiceError
-from ringtune.service.store import Database, audit, reports, studies
+from ringtune.service.store import Database, audit, job_facts, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.service.store.tables import reports as reports_table
@@ -24,6 +24,7 @@ from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
 from ringtune.tuner.records import RunRecord, record_from_json
 
 from .archive_seal import SEALED_SCHEMA, Seal, check_whole, rereadable
+from .archived_jobs import machine_columns, take_job
 from .canonical import canonical, digest
 from .policy import Policy
 from .spaces import study_space
@@ -117,6 +118,7 @@ class _Chunk:
             "study": self._take_study,
             "result": self._take_result,
             "run": self._take_run,
+            "job": self._take_job,
             "end": _pass,
         }
         for number, line in chunk:
@@ -156,6 +158,7 @@ class _Chunk:
             "surface_version": key.surface_version,
             "model_name": checked_name("model_name", data["model_name"]),
             "hardware_name": checked_name("hardware_name", data["hardware_name"]),
+            **machine_columns(data),
             "space": canonical(space.to_json()),
             "gradient_bytes": canonical(checked_sizes([int(size) for size in json.loads(data["gradient_bytes"])])),
             "created_unix_s": self._past(data["created_unix_s"]),
@@ -191,6 +194,9 @@ class _Chunk:
         row = {**{name: data[name] for name in names}, "body_digest": digest(data["header"])}
         row["received_unix_s"] = self._past(data["received_unix_s"])
         reports.add_run(self._connection, {**row, "study_id": self._ids[data["study_id"]]})
+
+    def _take_job(self, data: dict[str, Any]) -> None:
+        take_job(self._connection, self._ids[data["study_id"]], data, self._past)
 
     def _past(self, unix_s: float) -> float:
         """Return a time, now if it is later; raises InvalidRequest for what is none."""
@@ -234,6 +240,8 @@ def _lines(connection: Connection) -> Iterator[str]:
             yield _line("result", row, without=("number",))
         for row in reports.all_runs(connection, study_id):
             yield _line("run", row)
+        for row in job_facts.all_of_study(connection, study_id):
+            yield _line("job", row)
 
 
 def _schema(first: str) -> int:

@@ -26,6 +26,7 @@ from tests.integration.service_link.jobs import run_record
 from tests.unit.service.domain.reported import (
     BETTER,
     DEFAULT,
+    FACTS,
     KEY,
     OTHER,
     QUERY,
@@ -55,7 +56,7 @@ def other(kind: str, template: Callable[[str], str]) -> Iterator[Service]:
 
 
 def fill(service: Service) -> None:
-    """Store everything that there can be: two studies, late, void, quarantined and paired results."""
+    """Store everything that there can be: two studies, late, void, quarantined and paired results, words of a job."""
     first, second = study_of(service), study_of(service, replace(KEY, layout=(2, 2)), name="räsnet \u2192 50")
     for job_id in ("job-1", "job-2"):
         measure(service, first, job_id, BETTER, 80.0 + 1 / 3)
@@ -71,6 +72,7 @@ def fill(service: Service) -> None:
     ]
     statuses = [item.status for item in service.ledger.tell_batch(second.study_id, odd)]
     assert ["late", "new", "quarantined", "new"] == statuses
+    service.jobs.put(second.study_id, "job-3", FACTS)
 
 
 def test_an_export_is_restored_into_the_other_kind_of_database(

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs, on both databases: what they say of themselves, and the state that follows from it and from their silence."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from ringtune.service.domain import Service
+from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.jobs import FIRST_RESULT_S, MIN_SILENCE_S, Job, JobFacts
 from ringtune.service.domain.machines import Machine
 from ringtune.service.domain.overview import Overview, Wanted
@@ -16,6 +18,7 @@ from ringtune.service.store import Database
 from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import job_facts, reports
 from ringtune.tuner import Phase
+from tests.integration.service_store.test_archive import sealed
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
 
 MACHINE = Machine(hosts=2, cpu_model="AMD EPYC 7B13", cores=64, link_kind="tcp", link_bits_per_s=25 * 10**9)
@@ -174,3 +177,18 @@ def test_a_job_of_no_study_is_not_known(service: Service) -> None:
         service.jobs.put("0" * 32, "job", RUNNING)
     with pytest.raises(InvalidRequest):
         service.jobs.put(study_of(service).study_id, "", RUNNING)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"state": "won"}, {"tags": "[1]"}, {"tags": "x"}, {"name": "a\nb"}, {"job_id": ""}, {"heard_unix_s": -1.0}],
+)
+def test_words_of_a_job_that_cannot_be_shown_are_refused(changed: dict[str, object], service: Service) -> None:
+    """By the line; they would come onto pages."""
+    service.jobs.put(study_of(service).study_id, "job-1", JobFacts())
+    lines = list(service.archive.export())
+    number = next(number for number, line in enumerate(lines) if '"type":"job"' in line)
+    lines[number] = canonical({**json.loads(lines[number]), **changed})
+
+    with pytest.raises(InvalidRequest, match=f"line {number + 1}"):
+        service.archive.take(sealed(lines))

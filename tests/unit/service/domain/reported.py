@@ -6,6 +6,8 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 from ringtune.service.domain import Service
+from ringtune.service.domain.jobs import JobFacts
+from ringtune.service.domain.machines import Machine
 from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Stored, Study, StudyKey
 from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
 
@@ -16,6 +18,8 @@ KEY = StudyKey(HARDWARE, MODEL, (2,))
 QUERY = RecommendationQuery(hardware=HARDWARE, world_size=2, local_size=2, model=MODEL)
 DEFAULT = default_config()
 BETTER = DEFAULT.replace({"fusion_bytes": 8 << 20})
+MACHINE = Machine(hosts=2, cpu_model="EPYC", cores=64, gpus=("A100",), link_kind="tcp", link_bits_per_s=10**10)
+FACTS = JobFacts("keeping_default", "keeping default: no gain", "räsnet", ("a", "b"), "9fceb02", "Rack 7", (MACHINE,))
 OTHER = DEFAULT.replace({"fusion_bytes": 4 << 20})
 
 

@@ -99,6 +99,21 @@ def case_partial() -> None:
     expect_error(TypeError, "layers of Keras", lambda: hvd.PartialDistributedGradientTape(tape, local_layers=[1]))
 
 
+def case_local_start() -> None:
+    """The broadcast at the start of training leaves local variables alone, and brings all others to the root's."""
+    rank = hvd.rank()
+    model = keras.Sequential([keras.layers.Input((1,)), keras.layers.Dense(1), keras.layers.Dense(1)])
+    local, joint = model.layers
+    for weight in model.trainable_variables:
+        weight.assign(tf.ones_like(weight) * (rank + 1.0))
+    model.compile(optimizer=keras.optimizers.SGD(0.0), loss="mse")
+    start = hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=local.trainable_variables)
+    data = np.ones((2, 1), np.float32)
+    model.fit(data, data, epochs=1, verbose=0, callbacks=[start])
+    assert [rank + 1.0, rank + 1.0] == [float(tf.squeeze(weight)) for weight in local.trainable_variables]
+    assert [1.0, 1.0] == [float(tf.squeeze(weight)) for weight in joint.trainable_variables]
+
+
 def case_best_model() -> None:
     """The best epoch's model is saved, by rank 0 alone."""
     with tempfile.TemporaryDirectory() as folder:

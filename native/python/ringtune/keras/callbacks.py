@@ -2,7 +2,7 @@
 """Callbacks for `model.fit`, with Horovod's names and meanings: equal starts, joint metrics, warm-up."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ from ringtune.errors import ConfigError
 from ringtune.process_sets import ProcessSet, global_process_set
 from ringtune.submissions import Min, world_of
 from ringtune.tensorflow import broadcast_variables
+from ringtune.tensorflow.groups import variable_key
 
 Logs = dict[str, Any] | None
 Multiplier = Callable[[float], float]
@@ -25,16 +26,24 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignor
     generators stay each rank's own.
     """
 
-    def __init__(self, root_rank: int, device: str = "", process_set: ProcessSet = global_process_set) -> None:
+    def __init__(
+        self,
+        root_rank: int,
+        device: str = "",
+        process_set: ProcessSet = global_process_set,
+        local_variables: Sequence[Any] = (),
+    ) -> None:
         """Name the root.
 
         Args:
             root_rank: Whose values all get.
             device: Horovod's; without effect.
             process_set: Over which ranks.
+            local_variables: Weights that each rank has for itself, as those of `local_layers`; they are left alone.
         """
         super().__init__()
         del device
+        self._local = {variable_key(variable) for variable in local_variables}
         self._root_rank = root_rank
         self._process_set = process_set
         self._is_done = False
@@ -57,7 +66,8 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignor
         optimizer = self.model.optimizer
         if not optimizer.built:
             optimizer.build(self.model.trainable_variables)
-        broadcast_variables([*self.model.weights, *optimizer.variables], self._root_rank, self._process_set)
+        weights = [weight for weight in self.model.weights if variable_key(weight) not in self._local]
+        broadcast_variables([*weights, *optimizer.variables], self._root_rank, self._process_set)
 
 
 class MetricAverageCallback(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no types

@@ -117,7 +117,7 @@ def follow(seen: Visit, process: "subprocess.Popen[bytes]") -> tuple[int, ...]:
 
 def stored_results(service: WebService) -> int:
     """Return how many results the service has, of all studies."""
-    return service.client.get("/v1/export").text.count('"job_id"')
+    return service.client.get("/v1/export").text.count('"type":"result"')
 
 
 @pytest.fixture(scope="module")

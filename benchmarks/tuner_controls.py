@@ -34,7 +34,6 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "digits, small": ("examples/digits.py", "--small"),
     "text transformer": ("examples/text_transformer.py",),
 }
-TUNER_SECONDS = 150
 STEPS_PER_SAMPLE = 35  # as in the demo: on a noisy machine `auto` takes minutes
 
 
@@ -55,7 +54,7 @@ def example(name: str, seed: int, folder: Path) -> Outcome:
     """Run an example as a user would, and read its log."""
     script, *flags = EXAMPLES[name]
     log = folder / f"{name}-{seed}.jsonl"
-    arguments = ["--seed", str(seed), "--train-for-tuner", str(TUNER_SECONDS), *flags]
+    arguments = ["--seed", str(seed), "--train-for-tuner", *flags]
     variables = {
         "AUTOTUNE": "1",
         "AUTOTUNE_LOG": str(log),

@@ -51,7 +51,6 @@ GRID = {
 GRID_STEPS = 15
 FINAL_ROUNDS = 24
 FINAL_STEPS = 25
-LIMIT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,8 @@ def main() -> None:
     digits = Digits.load()
     training.run(
         lambda epoch: digits.batches(arguments.seed, epoch, BATCH_SIZE),
-        Budget(epochs=0, tuner_s=LIMIT_S),
-        is_tuned=lambda: control is not None and control.is_finished,
+        Budget(epochs=0, waits_for_tuner=True),
+        is_tuned=lambda: hvd.broadcast_object(control is not None and control.is_finished, root_rank=0),
     )
     hvd.shutdown()
 

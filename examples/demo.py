@@ -39,7 +39,7 @@ class DemoRun:
         """
         log, report = RESULTS / f"{self.name}.jsonl", RESULTS / f"{self.name}.json"
         variables = {**BUDGET, "AUTOTUNE_LOG": str(log), **self.variables}
-        job = Job("examples/digits.py", ["--train-for-tuner", str(TUNER_SECONDS), *self.flags], 2, variables)
+        job = Job("examples/digits.py", ["--train-for-tuner", *self.flags], 2, variables)
         try:
             return Outcome.read(self.title, log, job.run(report, timeout_s=JOB_TIMEOUT_S))
         except subprocess.SubprocessError as error:

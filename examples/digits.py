@@ -4,7 +4,7 @@
 Run it alone, on two ranks, or under torchrun; with `AUTOTUNE=1` the engine tunes itself while it trains:
 
     python examples/digits.py
-    AUTOTUNE=1 ringtune run -np 2 python examples/digits.py --train-for-tuner 120
+    AUTOTUNE=1 ringtune run -np 2 python examples/digits.py --train-for-tuner
     torchrun --nproc-per-node 2 examples/digits.py
 
 The default model is a residual MLP with many tensors, so that reducing gradients is a large share of a step. `--small`

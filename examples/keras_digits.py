@@ -5,7 +5,7 @@ It is the program of Horovod's Keras tutorial with its import changed. Run it al
 `AUTOTUNE=1` the engine tunes itself while it trains:
 
     python examples/keras_digits.py
-    AUTOTUNE=1 ringtune run -np 2 python examples/keras_digits.py --train-for-tuner 120
+    AUTOTUNE=1 ringtune run -np 2 python examples/keras_digits.py --train-for-tuner
 
 `make setup-tensorflow` makes an environment for it.
 """
@@ -35,16 +35,16 @@ class Clock(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no typ
         seconds: Since the start of training.
     """
 
-    def __init__(self, epochs: int, tuner_s: float) -> None:
+    def __init__(self, epochs: int, *, waits_for_tuner: bool) -> None:
         """Set the budget.
 
         Args:
             epochs: What is trained in any case.
-            tuner_s: Keep training for the tuner until this many seconds have passed; 0 does not wait for it.
+            waits_for_tuner: Whether training goes on until the tuner has finished.
         """
         super().__init__()
         self._epochs = epochs
-        self._tuner_s = tuner_s
+        self._waits_for_tuner = waits_for_tuner
         self._started = time.monotonic()
         self.steps = 0
         self.seconds = 0.0
@@ -55,11 +55,11 @@ class Clock(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no typ
         self.steps += 1
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """End training on all ranks at once, as rank 0 says."""
+        """End training, on all ranks after the same epoch."""
         del logs
         self.seconds = time.monotonic() - self._started
-        is_done = epoch + 1 >= self._epochs and (hvd.tuning_finished() or self.seconds >= self._tuner_s)
-        self.model.stop_training = hvd.broadcast_object(is_done, root_rank=0)
+        is_tuned = not self._waits_for_tuner or hvd.tuning_finished()
+        self.model.stop_training = is_tuned and epoch + 1 >= self._epochs
 
 
 def residual_mlp(width: int, depth: int) -> keras.Model:
@@ -83,8 +83,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--depth", type=int, default=DEPTH, help="blocks of the residual MLP")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="TensorFlow threads per rank")
-    parser.add_argument("--train-for-tuner", type=float, default=0.0, metavar="SECONDS",
-                        help="keep training until the tuner has finished, at most this long")  # fmt: skip
+    parser.add_argument("--train-for-tuner", action="store_true",
+                        help="keep training until the tuner has finished")  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="rank 0 writes what the job came to as JSON")
     return parser.parse_args()
 
@@ -109,14 +109,14 @@ def main() -> None:
     optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(scaled_rate, momentum=0.9))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"])
-    clock = Clock(arguments.epochs, arguments.train_for_tuner)
+    clock = Clock(arguments.epochs, waits_for_tuner=arguments.train_for_tuner)
     callbacks = [
         hvd.callbacks.BroadcastGlobalVariablesCallback(0),
         hvd.callbacks.MetricAverageCallback(),
         hvd.callbacks.LearningRateWarmupCallback(scaled_rate, warmup_epochs=2),
         clock,
     ]
-    epochs = arguments.epochs if arguments.train_for_tuner == 0 else 1_000_000
+    epochs = 1_000_000 if arguments.train_for_tuner else arguments.epochs
     history = model.fit(data, steps_per_epoch=steps_per_epoch, epochs=epochs, callbacks=callbacks, verbose=0)
 
     if hvd.rank() == 0:

@@ -3,7 +3,7 @@
 
 MLflow's store is a SQLite file here; `--tracking-uri` names another one, such as a server:
 
-    AUTOTUNE=1 ringtune run -np 2 python examples/mlflow_logging.py --train-for-tuner 120
+    AUTOTUNE=1 ringtune run -np 2 python examples/mlflow_logging.py --train-for-tuner
     mlflow ui --backend-store-uri sqlite:///mlflow.db
 
 It needs `pip install mlflow-skinny sqlalchemy alembic`; the pages of `mlflow ui` come with `pip install mlflow`.

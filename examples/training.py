@@ -21,11 +21,11 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Budget:
-    """When a job ends: after its steps (or epochs), and with `tuner_s` not before the tuner has finished."""
+    """When a job ends: after its steps (or epochs), and with `waits_for_tuner` not before the tuner has finished."""
 
     epochs: int
     steps: int | None = None
-    tuner_s: float = 0.0  # keep training for the tuner until this many seconds have passed; 0 does not wait for it
+    waits_for_tuner: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Training:
         Args:
             batches_of: Maps an epoch's number to this rank's batches; equally many on every rank.
             budget: When to stop.
-            is_tuned: Whether the tuner has finished; rank 0's answer counts.
+            is_tuned: Whether the tuner has finished: the same answer on every rank after the same step.
         """
         started = time.monotonic()
         epoch = 0
@@ -88,7 +88,7 @@ class Training:
             is_planned_work_done = self._run_epoch(batches_of(epoch), budget)
             epoch += 1
             is_planned_work_done |= budget.steps is None and epoch >= budget.epochs
-            is_done = is_planned_work_done and _agree(is_tuned() or time.monotonic() - started >= budget.tuner_s)
+            is_done = is_planned_work_done and (not budget.waits_for_tuner or is_tuned())
         self.seconds = time.monotonic() - started
 
     def _run_epoch(self, batches: Iterable[Batch], budget: Budget) -> bool:
@@ -99,7 +99,7 @@ class Training:
             self.loss(self.model(inputs), targets).backward()
             self.optimizer.step()
             self.steps += 1
-            if budget.steps is not None and self.steps >= budget.steps and budget.tuner_s == 0:
+            if budget.steps is not None and self.steps >= budget.steps and not budget.waits_for_tuner:
                 break
         return budget.steps is not None and self.steps >= budget.steps
 
@@ -120,11 +120,6 @@ class Training:
         )
 
 
-def _agree(claim: bool) -> bool:
-    """Return rank 0's claim on every rank."""
-    return bool(hvd.broadcast(torch.tensor([int(claim)]), root_rank=0, name="agreement").item())
-
-
 def add_common_arguments(
     parser: argparse.ArgumentParser, *, batch_size: int, epochs: int, learning_rate: float
 ) -> None:
@@ -135,14 +130,14 @@ def add_common_arguments(
     parser.add_argument("--learning-rate", type=float, default=learning_rate)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="PyTorch threads per rank")
-    parser.add_argument("--train-for-tuner", type=float, default=0.0, metavar="SECONDS",
-                        help="keep training until the tuner has finished, at most this long")  # fmt: skip
+    parser.add_argument("--train-for-tuner", action="store_true",
+                        help="keep training until the tuner has finished")  # fmt: skip
     parser.add_argument("--report", type=Path, metavar="FILE", help="rank 0 writes what the job came to as JSON")
 
 
 def budget_of(arguments: argparse.Namespace) -> Budget:
     """Return the budget that the common flags ask for."""
-    return Budget(epochs=arguments.epochs, steps=arguments.steps, tuner_s=arguments.train_for_tuner)
+    return Budget(epochs=arguments.epochs, steps=arguments.steps, waits_for_tuner=arguments.train_for_tuner)
 
 
 def publish(report: Report, path: Path | None) -> None:

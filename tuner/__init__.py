@@ -6,6 +6,7 @@ Pure Python: it knows no sockets, no SQL, no engine. It drives any `Target` and 
 
 from .config import Config, Value
 from .continuous import ContinuousTuning, Question, study_of
+from .cutting import is_over_limit
 from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, load_designer, make_designer
 from .log import TuningLog, open_log
 from .log_reader import LogContents, find_unfinished, read_log
@@ -64,6 +65,7 @@ __all__ = [
     "earlier_studies",
     "engine_parameters",
     "find_unfinished",
+    "is_over_limit",
     "load_designer",
     "make_designer",
     "open_log",

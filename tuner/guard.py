@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from .belief import Belief
 from .config import Config
-from .designers.base import Designer, ExperiencedDesigner, JointDesigner, Prediction, Suggestion
+from .designers.base import Designer, Prediction, Suggestion
+from .designers.wrapper import DesignerWrapper
 from .sample import Trial
 from .space import SearchSpace, SpaceError
 
@@ -70,14 +71,15 @@ class GuardedDesigner:
 
     def __init__(self, designer: Designer, space: SearchSpace, deadline_s: float) -> None:
         """Guard `designer`; each call may take `deadline_s` seconds of a processor."""
-        self._designer = designer
+        self._designer = DesignerWrapper(designer)
         self._space = space
         self._deadline_s = deadline_s
 
     @property
     def name(self) -> str:
         """The designer's name, as text whatever it is."""
-        return str(getattr(self._designer, "name", type(self._designer).__name__))
+        designer = self._designer.designer
+        return str(getattr(designer, "name", type(designer).__name__))
 
     def advise(self, trials: Sequence[Trial], measured: Sequence[Config]) -> Advice:
         """Tell the designer all trials and ask for the next config.
@@ -115,7 +117,7 @@ class GuardedDesigner:
 
         def think() -> Config | None:
             self._designer.update(trials)
-            adopted = self._designer.adopted_before if isinstance(self._designer, ExperiencedDesigner) else None
+            adopted = self._designer.adopted_before
             return adopted if adopted is not None and self._space.contains(adopted) else None
 
         return self._call(think)
@@ -134,10 +136,8 @@ class GuardedDesigner:
         return self._checked_prediction(self._call(think), len(configs))
 
     def _beliefs(self, configs: Sequence[Config]) -> tuple[Prediction, NDArray[np.float64]]:
-        """Return the designer's prediction, and the covariances; of one that gives none they are independent."""
+        """Return the designer's prediction, and the covariances."""
         prediction = self._checked_prediction(self._designer.predict(configs), len(configs))
-        if not isinstance(self._designer, JointDesigner):
-            return prediction, np.diag(prediction.std**2)
         return prediction, self._checked_covariance(self._designer.covariance(configs), len(configs))
 
     def _call(self, think: Callable[[], T]) -> T:

@@ -53,6 +53,7 @@ class Window:
         tensor_set: Hash of the multiset of (dtype, shape).
         void_reason: Why the window is void, or None.
         was_cut: Whether it was closed early because its steps ran over the limit.
+        last_step: Number of the job's step that closed it; None from a target whose steps are all in windows.
     """
 
     epoch: int
@@ -61,6 +62,7 @@ class Window:
     tensor_set: int
     void_reason: VoidReason | None = None
     was_cut: bool = False
+    last_step: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """For tests, ours and others': a synthetic target with a known surface, and the conformance suite of designers.
 
-A designer passes when a subclass of `DesignerConformance`, named `Test...` and with `make_designer`, is green.
+A designer passes when a subclass of `DesignerConformance`, named `Test...` and with `make_designer`, is green; one that
+stands before another, when a subclass of `WrapperConformance` with `wrap` is.
 """
 
 import math
@@ -11,7 +12,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .config import Config
-from .designers.base import Designer, JointDesigner, Suggestion
+from .cutting import steps_until_cut
+from .designers import (
+    DEFAULT_DESIGNER,
+    Designer,
+    DesignerWrapper,
+    ExperiencedDesigner,
+    JointDesigner,
+    Suggestion,
+    make_designer,
+)
 from .parameters import AUTO, KIB, MIB, default_config, search_space
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
 from .space import SearchSpace
@@ -139,9 +149,8 @@ class SyntheticTarget:
         noise = self._disturbances
         mean = self._surface(self.applied[-1]) + self._rng.normal(0.0, noise.window_noise)
         step_ms = np.exp(mean + self._rng.normal(0.0, noise.step_noise, spec.steps))
-        was_cut = bool(spec.limit_ms and np.median(step_ms[:3]) > spec.limit_ms)
-        if was_cut:
-            step_ms = step_ms[:3]
+        step_ms = step_ms[: steps_until_cut(step_ms.tolist(), spec.limit_ms)]
+        was_cut = len(step_ms) < spec.steps
         self.now_s += float(step_ms.sum()) * 1e-3
         reason, size = self._void_reason(), GRADIENT_BYTES
         if reason is VoidReason.INVALID_SCORE:
@@ -313,6 +322,56 @@ class DesignerConformance:
         designer.update([measured_trial(0, config, [20.0, 20.1, 19.9])])
 
         assert abs(math.log(20.0) - designer.predict([config]).mean_log_step_ms[0]) < 0.05
+
+
+class WrapperConformance(DesignerConformance):
+    """A designer that stands before another keeps all that the other can do. Subclass, and override `wrap`."""
+
+    def wrap(self, designer: Designer) -> Designer:
+        """Return the wrapper under test, around `designer`."""
+        raise NotImplementedError
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return the wrapper around the default designer."""
+        return self.wrap(make_designer(DEFAULT_DESIGNER, space, seed))
+
+    def test_keeps_the_covariances(self) -> None:
+        """The wrapped designer's joint posterior is the wrapper's."""
+        space = _engine_space()
+        plain, wrapped = make_designer(DEFAULT_DESIGNER, space, 14), self.make_designer(space, 14)
+        trials = self.converse(make_designer(DEFAULT_DESIGNER, space, 14), 3)
+        configs = [space.random(np.random.default_rng(i)) for i in range(4)]
+
+        plain.update(trials)
+        wrapped.update(trials)
+
+        assert isinstance(plain, JointDesigner)
+        assert isinstance(wrapped, JointDesigner)
+        expected = plain.covariance(configs)
+        assert np.count_nonzero(expected - np.diag(np.diag(expected))) > 0
+        assert np.allclose(expected, wrapped.covariance(configs))
+
+    def test_keeps_what_was_adopted_before(self) -> None:
+        """What the wrapped designer knows of an earlier run's adoption is not lost."""
+        adopted = poor_baseline()
+
+        wrapped = self.wrap(_ExperiencedDesigner(adopted))
+        wrapped.update([measured_trial(0, default_config(), [20.0])])
+
+        assert isinstance(wrapped, ExperiencedDesigner)
+        assert adopted == wrapped.adopted_before
+
+
+class _ExperiencedDesigner(DesignerWrapper):
+    """Knows what was adopted before, and suggests at random."""
+
+    def __init__(self, adopted: Config) -> None:
+        super().__init__(make_designer("random", _engine_space(), 0))
+        self._adopted = adopted
+
+    @property
+    def adopted_before(self) -> Config | None:
+        return self._adopted
 
 
 def _engine_space() -> SearchSpace:

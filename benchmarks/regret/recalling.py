@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner import Config, Trial
-from ringtune.tuner.designers.base import Prediction, Suggestion
+from ringtune.tuner.designers import DesignerWrapper, Prediction, Suggestion
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
 
 Array = NDArray[np.float64]
@@ -15,21 +15,16 @@ Asked = tuple[tuple[Trial, ...], tuple[Config, ...]]
 """All trials, and configs."""
 
 
-class RecallingDesigner:
+class RecallingDesigner(DesignerWrapper):
     """Answers as another designer does, whose answers depend on the trials alone."""
 
     def __init__(self, designer: GaussianProcessDesigner) -> None:
         """Ask `designer` whatever was not asked before."""
-        self._designer = designer
+        super().__init__(designer)
         self._trials: tuple[Trial, ...] = ()
         self._suggestions: dict[tuple[Trial, ...], Suggestion] = {}
         self._predictions: dict[Asked, Prediction] = {}
         self._covariances: dict[Asked, Array] = {}
-
-    @property
-    def name(self) -> str:
-        """The designer's."""
-        return self._designer.name
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Take in all trials so far; the designer hears of them once it has to answer."""
@@ -38,28 +33,28 @@ class RecallingDesigner:
     @property
     def adopted_before(self) -> Config | None:
         """What the designer says that an earlier run has adopted."""
-        self._designer.update(self._trials)
-        return self._designer.adopted_before
+        super().update(self._trials)
+        return super().adopted_before
 
     def suggest(self) -> Suggestion:
         """Return the config to try next."""
         if self._trials not in self._suggestions:
-            self._designer.update(self._trials)
-            self._suggestions[self._trials] = self._designer.suggest()
+            super().update(self._trials)
+            self._suggestions[self._trials] = super().suggest()
         return self._suggestions[self._trials]
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return what the trials say about `configs`."""
         asked = self._trials, tuple(configs)
         if asked not in self._predictions:
-            self._designer.update(self._trials)
-            self._predictions[asked] = self._designer.predict(configs)
+            super().update(self._trials)
+            self._predictions[asked] = super().predict(configs)
         return self._predictions[asked]
 
     def covariance(self, configs: Sequence[Config]) -> Array:
         """Return how what the trials say about `configs` hangs together."""
         asked = self._trials, tuple(configs)
         if asked not in self._covariances:
-            self._designer.update(self._trials)
-            self._covariances[asked] = self._designer.covariance(configs)
+            super().update(self._trials)
+            self._covariances[asked] = super().covariance(configs)
         return self._covariances[asked]

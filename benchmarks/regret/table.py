@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from ringtune.tuner import Config, NumberParameter, Prior, SearchSpace, Window, WindowSpec
 from ringtune.tuner.config import Value
+from ringtune.tuner.cutting import steps_until_cut
 from ringtune.tuner.sample import MAD_TO_STD
-from ringtune.tuner.simulator.target import CUT_STEPS
 
 from .problem import Problem
 from .shrinkage import branch_of, median_ms, shrunken_ms
@@ -262,8 +262,8 @@ class TableTarget:
         while True:
             step_ms = self._draw(settle_steps + spec.steps)
             settled, measured = step_ms[:settle_steps], step_ms[settle_steps:]
-            was_cut = bool(spec.limit_ms and np.median(measured[:CUT_STEPS]) > spec.limit_ms)
-            measured = measured[:CUT_STEPS] if was_cut else measured
+            kept = steps_until_cut(measured.tolist(), spec.limit_ms)
+            measured, was_cut = measured[:kept], kept < len(measured)
             self.now_s += float(settled.sum() + measured.sum()) * 1e-3
             settle_steps = 0
             size = self._table.bytes_per_step

@@ -1,8 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every designer in the registry passes the conformance suite that ships for third parties."""
+"""Every designer in the registry, and every wrapper of one, passes the conformance suite for third parties."""
 
-from ringtune.tuner import Designer, SearchSpace, default_config, designer_names, make_designer, search_space
-from ringtune.tuner.testing import DesignerConformance
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from ringtune.launch_tuning.failing_configs import FailureAwareDesigner
+from ringtune.service_link.start import StartingDesigner
+from ringtune.tuner import (
+    DEFAULT_DESIGNER,
+    Designer,
+    Phase,
+    Sample,
+    SearchSpace,
+    StepTimes,
+    Trial,
+    VoidReason,
+    default_config,
+    designer_names,
+    make_designer,
+    search_space,
+)
+from ringtune.tuner.designers import DesignerWrapper, ExperiencedDesigner, JointDesigner
+from ringtune.tuner.parameters import MIB
+from ringtune.tuner.testing import DesignerConformance, WrapperConformance, measured_trial
 
 
 class TestGridDesigner(DesignerConformance):
@@ -77,6 +99,67 @@ class TestSkoptHedgeDesigner(DesignerConformance):
         trials = self.converse(self.make_designer(search_space({}, default_config()), 4), self.ROUNDS)
 
         assert 5 < len({trial.config for trial in trials})
+
+
+class TestDesignerWrapper(WrapperConformance):
+    """The base of all wrappers."""
+
+    def wrap(self, designer: Designer) -> Designer:
+        """Return a wrapper that changes nothing."""
+        return DesignerWrapper(designer)
+
+
+class TestStartingDesigner(WrapperConformance):
+    """The start that the service offers; the service's config comes first and is not the wrapped designer's."""
+
+    def wrap(self, designer: Designer) -> Designer:
+        """Return a wrapper whose start is the default, which is measured already."""
+        return StartingDesigner(designer, default_config())
+
+    def test_respects_fixed_values(self) -> None:
+        """Its start must be legal, which is its maker's duty; the rest is the wrapped designer's."""
+        start = default_config().replace({"fusion_bytes": 2 * MIB})
+        space = search_space({"fusion_bytes": 2 * MIB}, start)
+        designer = StartingDesigner(make_designer(DEFAULT_DESIGNER, space, 2), start.replace({"cycle_ms": 4.0}))
+
+        trials = self.converse(designer, 4)[1:]
+
+        assert {2 * MIB} == {trial.config["fusion_bytes"] for trial in trials}
+
+
+class TestFailureAwareDesigner(WrapperConformance):
+    """The designer of launches, some of which fail."""
+
+    def wrap(self, designer: Designer) -> Designer:
+        """Return a wrapper that knows of no failure."""
+        return FailureAwareDesigner(designer)
+
+    def test_ignores_inconclusive_trials(self) -> None:
+        """Its duty is the opposite: a failed config is told as a slow one."""
+        received: list[Trial] = []
+
+        class Listener(DesignerWrapper):
+            def update(self, trials: Sequence[Trial]) -> None:
+                received[:] = trials
+                super().update(trials)
+
+        reason = VoidReason.LAUNCH_FAILED
+        void = Sample(1, default_config(), Phase.SEARCH, 1, math.nan, StepTimes.of(()), 0, reason)
+        space = search_space({}, default_config())
+        designer = FailureAwareDesigner(Listener(make_designer("random", space, 0)))
+
+        designer.update([measured_trial(0, default_config(), [20.0, 30.0]), Trial(1, default_config(), (void,))])
+
+        (told,) = received[1].samples
+        assert pytest.approx(30.0) == told.step_times.median
+
+
+def test_a_wrapper_has_every_member_of_every_protocol_of_a_designer() -> None:
+    """A capability that is added to the protocols and not to the wrapper would be lost in a job with a service."""
+    protocols = (Designer, JointDesigner, ExperiencedDesigner)
+    members = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+
+    assert members == {name for name in vars(DesignerWrapper) if not name.startswith("_")}
 
 
 def test_every_registered_designer_is_under_contract() -> None:

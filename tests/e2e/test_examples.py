@@ -25,7 +25,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     """Train the digits on two ranks with a small tuning budget; return the tuning log and the report."""
     folder = tmp_path_factory.mktemp("digits")
     log = folder / "tuning.jsonl"
-    arguments = ["--epochs", "8", "--depth", "6", "--width", "128", "--train-for-tuner", "400"]
+    arguments = ["--epochs", "8", "--depth", "6", "--width", "128", "--train-for-tuner"]
     job = Job("examples/digits.py", arguments, 2, {**BUDGET, "AUTOTUNE_LOG": str(log)})
     return log, job.run(folder / "report.json", timeout_s=TIMEOUT_S)
 

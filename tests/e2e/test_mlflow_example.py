@@ -13,7 +13,7 @@ from ringtune.tuner.review import review_log
 from tests.e2e.commands import TIMEOUT_S
 from tests.e2e.test_examples import BUDGET
 
-ARGUMENTS = ("--epochs", "3", "--train-for-tuner", "400")
+ARGUMENTS = ("--epochs", "3", "--train-for-tuner")
 
 
 def logged_runs(store: str) -> list[Run]:

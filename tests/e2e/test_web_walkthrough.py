@@ -56,7 +56,7 @@ def tuning_job(service: WebService, log: Path, **variables: str) -> Iterator["su
         **(USUAL if PICTURES else QUICK),
         **variables,
     }
-    arguments = ["--epochs", "1", "--train-for-tuner", "300", *(() if PICTURES else SMALL_MODEL)]
+    arguments = ["--epochs", "1", "--train-for-tuner", *(() if PICTURES else SMALL_MODEL)]
     job = Job("examples/digits.py", arguments, 2, settings)
     command = job.command(log.with_suffix(".report"))
     with said_by(log).open("w", encoding="utf-8") as output:

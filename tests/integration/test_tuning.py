@@ -55,6 +55,27 @@ def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
     assert json.loads(review.stdout)[0]["runs"][0]["is_complete"]
 
 
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("front_end", ["torch", "arrays"])
+def test_every_rank_leaves_the_loop_after_the_same_step(front_end: str, count: int) -> None:
+    """`while not tuning_finished()` ends everywhere at once, however often each rank asks."""
+    finished = run_job(ranks(count, "until_tuned", front_end), QUICK)
+
+    assert 0 == finished.code, finished.text
+    left = re.findall(r"left after (\d+) steps, finished True", finished.stdout)
+    assert count == len(left), finished.text
+    assert 1 == len(set(left)), finished.text
+    assert int(left[0]) > 20
+    assert count == finished.stdout.count("without a world True")
+
+
+def test_without_the_tuner_there_is_nothing_to_wait_for() -> None:
+    """The loop is never entered."""
+    finished = run_job(ranks(2, "until_tuned", "arrays"), {})
+
+    assert ["0", "0"] == re.findall(r"left after (\d+) steps, finished True", finished.stdout), finished.text
+
+
 def test_a_second_job_begins_with_what_the_first_one_learned(tmp_path: Path) -> None:
     """Both are kept in one file, which the review reads as any log."""
     cache = tmp_path / "cache" / "studies.jsonl"

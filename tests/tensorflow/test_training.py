@@ -51,7 +51,7 @@ def test_keras_without_tensorflow_is_refused_with_what_to_do() -> None:
 def test_the_keras_example_learns_while_it_is_tuned(tmp_path: Path) -> None:
     """The program of Horovod's tutorial: nine in ten unseen images are read, and tuning comes to a verdict."""
     log = tmp_path / "tuning.jsonl"
-    arguments = ["--epochs", "4", "--depth", "6", "--train-for-tuner", "400"]
+    arguments = ["--epochs", "4", "--depth", "6", "--train-for-tuner"]
     job = Job("examples/keras_digits.py", arguments, 2, {**QUIET, **BUDGET, "AUTOTUNE_LOG": str(log)})
 
     report = job.run(tmp_path / "report.json", timeout_s=150.0)

@@ -3,11 +3,13 @@
 
 from .base import Designer, DesignerFactory, ExperiencedDesigner, JointDesigner, Prediction, Suggestion
 from .registry import DEFAULT_DESIGNER, designer_names, load_designer, make_designer
+from .wrapper import DesignerWrapper
 
 __all__ = [
     "DEFAULT_DESIGNER",
     "Designer",
     "DesignerFactory",
+    "DesignerWrapper",
     "ExperiencedDesigner",
     "JointDesigner",
     "Prediction",

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ringtune.errors import ConfigError
 from ringtune.tuner.config import Config, Value
+from ringtune.tuner.cutting import steps_until_cut
 from ringtune.tuner.parameters import default_config, pinned_by_layout, search_space, tunable_names
 from ringtune.tuner.sample import VoidReason, Window
 from ringtune.tuner.space import SearchSpace
@@ -24,8 +25,6 @@ from .step import predicted_step_ms
 
 LATE_FACTORS = (1.0, 1.25, 2.0, 4.0)
 """Slowest ranks for which steps are simulated; between them the step time is interpolated."""
-CUT_STEPS = 3
-"""A window is cut when the median of its first steps runs over the limit."""
 PAUSE_MEDIANS = 5.0
 MIN_PAUSE_MS = 1000.0
 """A gap is a pause above so many medians, and above so long."""
@@ -138,8 +137,8 @@ class SimulatedTarget:
 
     def _window(self, spec: WindowSpec) -> Window:
         step_ms, draws = self._draw(spec.steps)
-        was_cut = bool(spec.limit_ms and np.median(step_ms[:CUT_STEPS]) > spec.limit_ms)
-        measured = step_ms[:CUT_STEPS] if was_cut else step_ms
+        measured = step_ms[: steps_until_cut(step_ms.tolist(), spec.limit_ms)]
+        was_cut = len(measured) < len(step_ms)
         has_pause = bool(np.any(draws.has_pause[: len(measured)])) and self._is_pause(float(np.median(measured)))
         pauses_s = np.where(draws.has_pause[: len(measured)], self._noise.pause_s, 0.0)
         self._pass(measured + 1e3 * pauses_s)

@@ -43,6 +43,8 @@ class Window:
     @property
     def epoch(self) -> int: ...
     @property
+    def last_step(self) -> int: ...
+    @property
     def step_ms(self) -> list[float]: ...
     @property
     def bytes_per_step(self) -> int: ...
@@ -65,6 +67,9 @@ def create_segment(local_size: int) -> int:
 
 def allreduce_algorithms() -> list[str]:
     """Return the names in the allreduce registry that a config may ask for, without `auto`."""
+
+def is_over_limit(step_ms: Sequence[float], limit_ms: float) -> bool:
+    """Return whether a window of these steps, milliseconds, is cut; the rule of `ringtune.tuner.cutting`."""
 
 def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str, int]]:
     """Return the compiled-in rows for a layout, given by each rank's host: (max_bytes, algorithm, chunk_bytes)."""
@@ -278,6 +283,12 @@ class Engine:
     def follow_timing(self) -> None:
         """Any other rank: run what rank 0 times, until it ends. Nothing may be submitted meanwhile."""
 
+    def tell_tuning(self, is_finished: bool) -> None:
+        """Rank 0: let all ranks know whether tuning has finished."""
+
+    def is_tuning_finished(self) -> bool:
+        """Return what rank 0 has told, False before; the answer changes after the same step on every rank."""
+
     def apply_config(self, config: EngineConfig) -> int:
         """Rank 0: switch all ranks; return the config's epoch at once, before it is in force."""
 
@@ -297,7 +308,7 @@ class Engine:
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:
         """Start a window: wait for `epoch`, skip `settle_steps`, take `steps`.
 
-        It is cut when its mean step time, over at least five steps, is above `limit_ms` (0: never).
+        It is cut as `is_over_limit` says, with `limit_ms` (0: never).
         """
 
     def next_window(self, timeout_s: float) -> Window | None:

@@ -8,7 +8,7 @@ nothing here raises into training, and nothing runs on its threads.
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,7 +75,6 @@ class Autotune:
         self._cache_folder = cache_folder
         self._log: KeepingLog | None = None
         self._thread: threading.Thread | None = None
-        self._job: _TuningJob | None = None
         self._closing = threading.Event()
         self._link: ServiceLink = NoService()
 
@@ -106,7 +105,7 @@ class Autotune:
         if self._log is None or world.rank != 0:
             return
         memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
-        self._job = _TuningJob(
+        job = _TuningJob(
             world,
             self._log,
             memory,
@@ -115,14 +114,8 @@ class Autotune:
             facts=self.facts,
             closing=self._closing,
         )
-        self._thread = threading.Thread(target=self._job.run, name="ringtune-tuning", daemon=True)
+        self._thread = threading.Thread(target=job.run, name="ringtune-tuning", daemon=True)
         self._thread.start()
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing is tried in this process: what was decided is at most watched, or there is no tuner."""
-        is_alive = self._thread is not None and self._thread.is_alive()
-        return not is_alive or (self._job is not None and self._job.is_watching)
 
     def stop(self) -> None:
         """End tuning and close the log; a tuner that is deep in thought is left behind. Never raises."""
@@ -180,12 +173,6 @@ class _TuningJob:
         self._callbacks = callbacks
         self._facts = facts
         self._closing = closing
-        self._tuning: ContinuousTuning | None = None
-
-    @property
-    def is_watching(self) -> bool:
-        """Whether a decision is in force and only watched."""
-        return self._tuning is not None and self._tuning.is_watching
 
     def run(self) -> None:
         try:
@@ -194,6 +181,7 @@ class _TuningJob:
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             self._world.console.warning(f"the tuner failed and stays off: {error!r}; training goes on")
         finally:
+            self._tell(is_finished=True)
             self._log.close()  # `Autotune.stop` does not wait for one that is deep in thought
 
     def _wait_for_steps(self) -> bool:
@@ -231,20 +219,24 @@ class _TuningJob:
             if space.free and buckets.note:
                 observer.warned(buckets.note)
             log = self._facts.reading(self._link.reporting(self._log))
-            self._tuning = ContinuousTuning(
-                self._question, log, observer, rest=self._closing.wait, on_decision=self._keep
-            )
-            self._tuning.run()
+            ContinuousTuning(self._question, log, observer, rest=self._closing.wait, on_decision=self._keep).run()
 
     def _moment(self) -> Moment:
         step_s = self._facts.state().run.step_s
         return Moment(self._world.engine.counters()["steps"], None if step_s is None else step_s * 1e3)
 
+    def _tell(self, *, is_finished: bool) -> None:
+        """Let all ranks know; a world that is over needs not."""
+        with suppress(RingtuneError):
+            self._world.engine.tell_tuning(is_finished)
+
     def _keep(self, _: Result) -> None:
+        self._tell(is_finished=True)
         self._memory.keep(self._log.finished_run())
 
     def _question(self, earlier: Sequence[Trial]) -> Question:
         """Ask what to search for in the job as it is now; `earlier` are the trials of its search before."""
+        self._tell(is_finished=False)
         world = self._world
         settings = world.settings
         buckets = DdpBuckets(world.gradient_set.bucket_bytes)

@@ -75,7 +75,12 @@ def is_homogeneous() -> bool:
 
 
 def tuning_finished() -> bool:
-    """Return whether the tuner has ended; true where it is off. Rank 0 knows: other ranks always say true."""
+    """Return whether the tuner has come to a decision; true where it is off.
+
+    The answer changes after the same step on every rank, so that `while not tuning_finished()` around training ends
+    everywhere at once. Nothing is sent: ranks may ask as often as they like. It turns false again if the tuner later
+    calls its decision into question.
+    """
     return SESSION.is_tuning_finished
 
 

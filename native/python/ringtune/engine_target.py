@@ -120,4 +120,5 @@ def _translated_window(window: _engine.Window) -> Window:
         tensor_set=window.tensor_set,
         void_reason=None if window.void_reason is None else VoidReason(window.void_reason),
         was_cut=window.was_cut,
+        last_step=window.last_step,
     )

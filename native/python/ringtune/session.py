@@ -109,8 +109,9 @@ class Session:
 
     @property
     def is_tuning_finished(self) -> bool:
-        """Whether no tuning goes on in this process."""
-        return self._autotune is None or self._autotune.is_finished
+        """Whether nothing is tried: what was decided is at most watched, or there is no tuner, or no world."""
+        world = self._world
+        return world is None or not world.settings.autotune or world.engine.is_tuning_finished()
 
     def shutdown(self) -> None:
         """Leave the world; does nothing where there is none, and in a forked child."""

@@ -236,6 +236,8 @@ uint64_t apply_config(EngineHandle& self, const EngineConfig& config) {
   return epoch;
 }
 
+void tell_tuning(EngineHandle& self, bool is_finished) { raise_unless_ok(self.engine().tell_tuning(is_finished)); }
+
 nb::dict counters(EngineHandle& self) {
   nb::dict values;
   for (const auto& [name, value] : self.engine().counters()) {
@@ -280,6 +282,7 @@ void bind_values(nb::module_& module) {
       .def("hash", &config_hash);
   nb::class_<Window>(module, "Window")
       .def_ro("epoch", &Window::epoch)
+      .def_ro("last_step", &Window::last_step)
       .def_ro("step_ms", &Window::step_ms)
       .def_ro("bytes_per_step", &Window::bytes_per_step)
       .def_ro("tensor_set", &Window::tensor_set)
@@ -300,6 +303,8 @@ void bind_observation(nb::class_<EngineHandle>& engine) {
           },
           "epoch"_a, "settle_steps"_a, "steps"_a, "limit_ms"_a)
       .def("next_window", &next_window, "timeout_s"_a)
+      .def("tell_tuning", &tell_tuning, "is_finished"_a)
+      .def("is_tuning_finished", [](EngineHandle& self) { return self.engine().is_tuning_finished(); })
       .def(
           "start_timeline",
           [](EngineHandle& self, const std::string& path, bool mark_cycles) {
@@ -383,6 +388,10 @@ NB_MODULE(_engine, module) {
     dtypes.append(std::string(ringtune::dtype_name(static_cast<ringtune::DataType>(number))));
   }
   module.attr("DTYPES") = nb::tuple(dtypes);
+  module.def(
+      "is_over_limit",
+      [](const std::vector<double>& step_ms, double limit_ms) { return ringtune::is_over_limit(step_ms, limit_ms); },
+      "step_ms"_a, "limit_ms"_a);
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_values(module);
   ringtune::bind_engine(module);

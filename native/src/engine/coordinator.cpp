@@ -16,6 +16,10 @@ constexpr int64_t kStallLookNs = kNsPerS / 4;
 // A rank may be some rounds behind; it never lags this many switches, for it cannot request past one unread.
 constexpr size_t kKeptConfigHashes = 1024;
 
+// No rank is further ahead of rank 0 than in the step that rank 0 is in, for that step's gradients wait for rank 0's.
+// So the end of the one after it lies ahead of every rank, with a collective between what is published now and it.
+constexpr uint64_t kStepsUntilTold = 2;
+
 // An entry that no rank is missing from, and that is still there, waits for the rest of its group.
 std::string describe_wait(const LedgerEntry& entry, const std::vector<int>& missing) {
   const std::string tensor = "tensor '" + entry.name + "' waits for ";
@@ -30,10 +34,11 @@ std::string describe_wait(const LedgerEntry& entry, const std::vector<int>& miss
 }  // namespace
 
 Coordinator::Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config,
-                         CoordinatorLimits limits, const Log& log)
+                         CoordinatorLimits limits, const StepRecorder& steps, const Log& log)
     : transport_(transport),
       layout_(layout),
       limits_(limits),
+      steps_(steps),
       log_(log),
       ledger_(transport.world_size(), cache_),
       config_(config),
@@ -53,9 +58,19 @@ uint64_t Coordinator::switch_config(const EngineConfig& config) {
   return epoch;
 }
 
+void Coordinator::tell_tuning(bool is_finished) {
+  {
+    const std::lock_guard lock(wanted_mutex_);
+    told_.push_back(is_finished);
+  }
+  has_told_.store(true);
+  transport_.notify();
+}
+
 bool Coordinator::progress(int64_t now_ns) {
   bool is_active = receive_requests(now_ns);
   take_config_switch();
+  take_tuning();
   if (!ledger_.ready().empty() || ledger_.have_all_joined()) {
     run_round();
   }
@@ -172,6 +187,27 @@ void Coordinator::take_config_switch() {
     response.cycle = cycle_ + 1;
     response.config_epoch = config_epoch_;
     response.config = config;
+    outbox_.push_back(encode(response));
+  }
+}
+
+void Coordinator::take_tuning() {
+  // Ranks with more data than rank 0 may be any number of steps ahead of it once rank 0 has joined.
+  if (ledger_.joined_count() > 0 || !has_told_.exchange(false)) {
+    return;
+  }
+  std::deque<bool> told;
+  {
+    const std::lock_guard lock(wanted_mutex_);
+    told.swap(told_);
+  }
+  for (const bool is_finished : told) {
+    Response response;
+    response.type = Response::Type::kTuning;
+    response.cycle = cycle_ + 1;
+    response.config_epoch = config_epoch_;
+    response.is_tuning_finished = is_finished;
+    response.from_step = steps_.steps_since_meeting() + kStepsUntilTold;
     outbox_.push_back(encode(response));
   }
 }

@@ -23,6 +23,7 @@
 #include "engine/recurrence.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
+#include "telemetry/step_recorder.h"
 #include "transport/layout.h"
 #include "transport/transport.h"
 #include "wire/messages.h"
@@ -37,10 +38,13 @@ struct CoordinatorLimits {
 class Coordinator final : public Leader {
  public:
   Coordinator(Transport& transport, const Layout& layout, const EngineConfig& config, CoordinatorLimits limits,
-              const Log& log);
+              const StepRecorder& steps, const Log& log);
 
   // Any thread: the config of the next round; returns its epoch.
   uint64_t switch_config(const EngineConfig& config);
+  // Any thread: all ranks learn it, and give the answer after the same step; while some ranks have joined, once all
+  // have.
+  void tell_tuning(bool is_finished);
 
   // In a turn of the engine's work: the meaning of `auto` in the rounds decided from now on.
   void set_table(AlgorithmTable table) { table_ = std::move(table); }
@@ -57,6 +61,7 @@ class Coordinator final : public Leader {
   void fail_out_of_order(int rank, const std::string& what);
   bool is_config_agreed(int rank, const Request& request);
   void take_config_switch();
+  void take_tuning();
 
   void run_round();
   void emit_collective(const std::vector<LedgerEntry*>& entries);
@@ -76,6 +81,7 @@ class Coordinator final : public Leader {
   Transport& transport_;
   const Layout& layout_;
   CoordinatorLimits limits_;
+  const StepRecorder& steps_;
   const Log& log_;
 
   ResponseCache cache_;
@@ -91,11 +97,13 @@ class Coordinator final : public Leader {
 
   int64_t next_stall_look_ns_ = 0;
 
-  // Guards wanted_ and last_epoch_, which callers' threads write.
+  // Guards wanted_, last_epoch_ and told_, which callers' threads write.
   std::mutex wanted_mutex_;
   std::deque<EngineConfig> wanted_;
   uint64_t last_epoch_ = 0;
   std::atomic<bool> has_wanted_{false};
+  std::deque<bool> told_;  // whether tuning has finished
+  std::atomic<bool> has_told_{false};
 };
 
 }  // namespace ringtune

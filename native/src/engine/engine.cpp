@@ -161,7 +161,7 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
                        : std::make_unique<Coordinator>(
                              transport_, layout_, options_.config,
                              CoordinatorLimits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)},
-                             log_)),
+                             steps_, log_)),
       host_leader_(options_.rank != kCoordinator && layout_.is_leader()
                        ? std::make_unique<HostLeader>(transport_, layout_)
                        : nullptr),
@@ -170,7 +170,7 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       progress_(transport_, leader(),
                 Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s), &transport_, &laps_),
                          links_.get(), segment->arenas().get(), counters_),
-                queue_, handles_, active_, counters_, timeline_, laps_, seconds_to_ns(options_.timeout_s)),
+                queue_, handles_, active_, counters_, steps_, timeline_, laps_, seconds_to_ns(options_.timeout_s)),
       loop_(transport_, transport_.interruption(), queue_, progress_),
       timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
       communication_thread_([this] { loop_.run(); }) {}
@@ -308,6 +308,14 @@ Status Engine::apply_config(const EngineConfig& config, uint64_t& epoch) {
   }
   if (Status s = check_config(config, layout_); !s.ok()) return s;
   epoch = coordinator_->switch_config(config);
+  return Status::ok_status();
+}
+
+Status Engine::tell_tuning(bool is_finished) {
+  if (coordinator_ == nullptr) {
+    return {StatusCode::kConfigError, "rank " + std::to_string(options_.rank) + " has no tuner: rank 0 has"};
+  }
+  coordinator_->tell_tuning(is_finished);
   return Status::ok_status();
 }
 

@@ -109,6 +109,10 @@ class Engine {
 
   // Rank 0: all ranks switch in the same round. The epoch is in force once `config_epoch()` has reached it.
   Status apply_config(const EngineConfig& config, uint64_t& epoch);
+  // Rank 0: whether the tuner has finished, which all ranks learn.
+  Status tell_tuning(bool is_finished);
+  // Any rank: the same answer after the same step, whoever asks how often. False until rank 0 has told.
+  bool is_tuning_finished() const { return steps_.is_tuning_finished(); }
   EngineConfig config() const { return active_.get(); }
   uint64_t config_epoch() const { return active_.epoch(); }
 

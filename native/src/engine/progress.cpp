@@ -33,8 +33,8 @@ EngineConfig ActiveConfig::get() const {
 }
 
 Progress::Progress(Transport& transport, Leader* leader, Executor executor, SubmissionQueue& queue,
-                   HandleTable& handles, ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps,
-                   int64_t timeout_ns)
+                   HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps,
+                   Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
     : transport_(transport),
       leader_(leader),
       executor_(std::move(executor)),
@@ -42,6 +42,7 @@ Progress::Progress(Transport& transport, Leader* leader, Executor executor, Subm
       handles_(handles),
       active_(active),
       counters_(counters),
+      steps_(steps),
       timeline_(timeline),
       laps_(laps),
       timeout_ns_(timeout_ns) {}
@@ -161,6 +162,9 @@ void Progress::execute(const Response& response) {
     case Response::Type::kJoined:
       finish_join(response.last_joined_rank);
       return;
+    case Response::Type::kTuning:
+      steps_.announce(response.is_tuning_finished, response.from_step);
+      return;
   }
 }
 
@@ -244,6 +248,7 @@ void Progress::run_collective(const Response& response) {
 }
 
 void Progress::finish_join(int last_joined_rank) {
+  steps_.meet();
   if (std::optional<Submission> join = pending_.take(kJoinName)) {
     join->result = std::make_shared<Gathered>();
     join->result->rows = {last_joined_rank};

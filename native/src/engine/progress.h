@@ -20,6 +20,7 @@
 #include "engine/pending_tensors.h"
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
+#include "telemetry/step_recorder.h"
 #include "telemetry/timeline.h"
 #include "transport/transport.h"
 
@@ -54,7 +55,8 @@ class Progress {
  public:
   // `leader` is null on a rank that leads no host.
   Progress(Transport& transport, Leader* leader, Executor executor, SubmissionQueue& queue, HandleTable& handles,
-           ActiveConfig& active, Counters& counters, Timeline& timeline, LapTimes& laps, int64_t timeout_ns);
+           ActiveConfig& active, Counters& counters, StepRecorder& steps, Timeline& timeline, LapTimes& laps,
+           int64_t timeout_ns);
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
@@ -95,6 +97,7 @@ class Progress {
   HandleTable& handles_;
   ActiveConfig& active_;
   Counters& counters_;
+  StepRecorder& steps_;
   Timeline& timeline_;
   LapTimes& laps_;
   int64_t timeout_ns_;

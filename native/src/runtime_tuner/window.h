@@ -16,11 +16,12 @@ struct WindowSpec {
   uint64_t epoch = 0;         // config epoch under which to measure
   uint64_t settle_steps = 0;  // dropped after the epoch came into force
   uint64_t steps = 1;         // to measure
-  double limit_ms = 0;        // mean step time above which the window is closed early; 0: never
+  double limit_ms = 0;        // closes the window early, see `is_over_limit`; 0: never
 };
 
 struct Window {
   uint64_t epoch = 0;
+  uint64_t last_step = 0;  // number of the step that closed it, since init
   std::vector<double> step_ms;
   uint64_t bytes_per_step = 0;  // of gradients, the mean: those of sparse ones differ from step to step
   uint64_t tensor_set = 0;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 #include "base/clock.h"
@@ -16,10 +15,20 @@ constexpr double kPauseMinMs = 1000;
 constexpr size_t kRecentSteps = 64;
 // Fewer say nothing about what a usual step is.
 constexpr size_t kMinRecentSteps = 5;
-// A window is cut by its mean over at least this many steps, not by one slow step.
-constexpr size_t kMinStepsBeforeCut = 5;
+constexpr size_t kMinStepsBeforeCut = 3;
+
+double median_of(std::span<const double> values) {
+  std::vector<double> sorted(values.begin(), values.end());
+  std::ranges::sort(sorted);
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
 
 }  // namespace
+
+bool is_over_limit(std::span<const double> step_ms, double limit_ms) {
+  return limit_ms > 0 && step_ms.size() >= kMinStepsBeforeCut && median_of(step_ms) > limit_ms;
+}
 
 std::string_view void_reason_name(VoidReason reason) {
   constexpr std::array<std::string_view, 5> kNames{"", "pause", "tensor_set_changed", "mixed_epochs", "no_gradients"};
@@ -63,8 +72,8 @@ std::optional<Window> WindowBuilder::measure(const StepFact& fact, double step_m
   if (reason != VoidReason::kNone) {
     return close(reason);
   }
-  window_.was_cut = is_over_limit();
   const bool is_full = window_.step_ms.size() >= spec_.steps;
+  window_.was_cut = !is_full && is_over_limit(window_.step_ms, spec_.limit_ms);
   return is_full || window_.was_cut ? close(VoidReason::kNone) : std::nullopt;
 }
 
@@ -81,17 +90,10 @@ VoidReason WindowBuilder::take_step(const StepFact& fact, double step_ms) {
   return fact.gradient_bytes == 0 ? VoidReason::kNoGradients : VoidReason::kNone;
 }
 
-bool WindowBuilder::is_over_limit() const {
-  if (spec_.limit_ms <= 0 || window_.step_ms.size() < kMinStepsBeforeCut) {
-    return false;
-  }
-  const double total_ms = std::accumulate(window_.step_ms.begin(), window_.step_ms.end(), 0.0);
-  return total_ms / static_cast<double>(window_.step_ms.size()) > spec_.limit_ms;
-}
-
 std::optional<Window> WindowBuilder::close(VoidReason reason) {
   is_open_ = false;
   window_.void_reason = reason;
+  window_.last_step = previous_->step;
   return std::exchange(window_, Window());
 }
 

@@ -5,11 +5,16 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 
 #include "runtime_tuner/window.h"
 #include "telemetry/step_recorder.h"
 
 namespace ringtune {
+
+// The rule by which a window of a bad config is cut: of at least three steps, the median is over the limit. One slow
+// step is never enough, and the shortest windows can be cut as well. `ringtune.tuner.cutting` has the same rule.
+bool is_over_limit(std::span<const double> step_ms, double limit_ms);
 
 class WindowBuilder {
  public:
@@ -27,7 +32,6 @@ class WindowBuilder {
   // A step that ended and began under the epoch or a later one.
   std::optional<Window> measure(const StepFact& fact, double step_ms, bool was_pause);
   VoidReason take_step(const StepFact& fact, double step_ms);
-  bool is_over_limit() const;
 
   WindowSpec spec_;
   Window window_;

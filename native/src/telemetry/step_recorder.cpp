@@ -30,4 +30,29 @@ bool StepRecorder::take(StepFact& fact) {
   return true;
 }
 
+uint64_t StepRecorder::steps_since_meeting() const { return steps() - met_at_step_.load(std::memory_order_acquire); }
+
+void StepRecorder::announce(bool is_tuning_finished, uint64_t from_step) {
+  const std::lock_guard lock(mutex_);
+  announced_.push_back({is_tuning_finished, from_step});
+}
+
+void StepRecorder::meet() {
+  const std::lock_guard lock(mutex_);
+  if (!announced_.empty()) {
+    is_tuning_finished_ = announced_.back().is_tuning_finished;
+    announced_.clear();
+  }
+  met_at_step_.store(steps(), std::memory_order_release);
+}
+
+bool StepRecorder::is_tuning_finished() const {
+  const std::lock_guard lock(mutex_);
+  while (!announced_.empty() && announced_.front().from_step <= steps_since_meeting()) {
+    is_tuning_finished_ = announced_.front().is_tuning_finished;
+    announced_.pop_front();
+  }
+  return is_tuning_finished_;
+}
+
 }  // namespace ringtune

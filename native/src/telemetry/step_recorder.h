@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts of optimizer steps, from the training thread to the tuning thread through a lock-free ring.
+// Facts of optimizer steps, from the training thread to the tuning thread through a lock-free ring; and the steps from
+// which on all ranks give the same answer to whether tuning has finished.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <mutex>
 
 #include "base/dtype.h"
 
@@ -31,6 +34,15 @@ class StepRecorder {
   // dropped: their numbers then have a gap.
   bool take(StepFact& fact);
 
+  // Steps since the last meeting. Ranks with less data than others mark fewer of them before they meet.
+  uint64_t steps_since_meeting() const;
+  // Whether tuning has finished, from the end of that step since the meeting on. The progress thread.
+  void announce(bool is_tuning_finished, uint64_t from_step);
+  // All ranks have joined: steps count from here, and what was announced holds. The progress thread.
+  void meet();
+  // Any thread. False until it was announced.
+  bool is_tuning_finished() const;
+
  private:
   // Twice the longest window; a power of two.
   static constexpr uint64_t kCapacity = 1024;
@@ -41,6 +53,15 @@ class StepRecorder {
   std::atomic<uint64_t> written_{0};
   std::atomic<uint64_t> read_{0};
   std::array<StepFact, kCapacity> facts_{};
+
+  struct Announcement {
+    bool is_tuning_finished;
+    uint64_t from_step;
+  };
+  std::atomic<uint64_t> met_at_step_{0};
+  mutable std::mutex mutex_;  // guards the two below
+  mutable std::deque<Announcement> announced_;
+  mutable bool is_tuning_finished_ = false;
 };
 
 }  // namespace ringtune

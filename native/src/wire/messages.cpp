@@ -220,6 +220,10 @@ Bytes encode(const Response& response) {
     case Response::Type::kJoined:
       writer.put(response.last_joined_rank);
       break;
+    case Response::Type::kTuning:
+      writer.put(static_cast<uint8_t>(response.is_tuning_finished));
+      writer.put(response.from_step);
+      break;
   }
   return writer.release();
 }
@@ -247,6 +251,10 @@ bool decode(ByteSpan frame, Response& response) {
       break;
     case Response::Type::kJoined:
       response.last_joined_rank = reader.get<int32_t>();
+      break;
+    case Response::Type::kTuning:
+      response.is_tuning_finished = reader.get<uint8_t>() != 0;
+      response.from_step = reader.get<uint64_t>();
       break;
   }
   return reader.is_at_end();

@@ -78,8 +78,8 @@ struct ResponseTensor {
 };
 
 struct Response {
-  enum class Type : uint8_t { kCollective, kConfigSwitch, kError, kJoined };
-  static constexpr int kTypeCount = 4;
+  enum class Type : uint8_t { kCollective, kConfigSwitch, kError, kJoined, kTuning };
+  static constexpr int kTypeCount = 5;
 
   Type type = Type::kCollective;
   uint64_t cycle = 0;         // number of the negotiation round
@@ -97,6 +97,10 @@ struct Response {
   std::string error_text;
 
   int32_t last_joined_rank = 0;  // kJoined
+
+  // kTuning
+  bool is_tuning_finished = false;
+  uint64_t from_step = 0;  // number of the step from whose end on it holds, counted from the last join of all ranks
 };
 
 Bytes encode(const Request& request);

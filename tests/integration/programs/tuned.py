@@ -26,20 +26,20 @@ def train_step(world: World, gradients: int, step: int) -> None:
 
 
 def main() -> None:
-    """Train, checking every sum; rank 0 decides when all stop."""
+    """Train, checking every sum, until the tuner has finished; rank 0 decides when the time is up."""
     gradients, seconds, mode = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
     world = join()
     end_s = time.monotonic() + seconds
-    goes_on = True
+    is_in_time = True
     step = 0
-    while goes_on:
+    while is_in_time and not SESSION.is_tuning_finished:
         train_step(world, gradients, step)
         if mode == "marked":
             world.engine.mark_step()
         step += 1
         if step % 20 == 0:
-            wants_more = world.rank == 0 and not SESSION.is_tuning_finished and time.monotonic() < end_s
-            goes_on = allreduce(world, "goes_on", [float(wants_more)]) != [0.0]
+            is_early = world.rank == 0 and time.monotonic() < end_s
+            is_in_time = allreduce(world, "is_in_time", [float(is_early)]) != [0.0]
     say(f"rank {world.rank}: {step} exact steps, epoch {world.engine.config_epoch()}")
     SESSION.shutdown()
 

@@ -45,6 +45,7 @@ TEST(WindowBuilder, ClosesAfterTheStepsAskedForBeyondTheSettlingOnes) {
   EXPECT_EQ(std::vector<double>(5, 10.0), window->step_ms);
   EXPECT_EQ(1000u, window->bytes_per_step);
   EXPECT_EQ(77u, window->tensor_set);
+  EXPECT_EQ(1u + 2 + 5, window->last_step);
 }
 
 TEST(WindowBuilder, BytesPerStepAreTheMeanOfTheWindowsSteps) {
@@ -121,7 +122,26 @@ TEST(WindowBuilder, IsCutWhenItsStepsRunOverTheLimit) {
   ASSERT_TRUE(window.has_value());
   EXPECT_TRUE(window->was_cut);
   EXPECT_EQ(VoidReason::kNone, window->void_reason);
-  EXPECT_EQ(5u, window->step_ms.size());
+  EXPECT_EQ(3u, window->step_ms.size());
+}
+
+TEST(WindowBuilder, AShortWindowCanBeCutAndAWholeOneWasNot) {
+  Feed of_five({.epoch = 0, .steps = 5, .limit_ms = 20});
+  EXPECT_TRUE(of_five.steps(5, 30)->was_cut);
+
+  Feed of_three({.epoch = 0, .steps = 3, .limit_ms = 20});
+  EXPECT_FALSE(of_three.steps(3, 30)->was_cut);
+}
+
+TEST(WindowBuilder, OneSlowStepNeverCutsAWindow) {
+  Feed feed({.epoch = 0, .steps = 6, .limit_ms = 20});
+  feed.steps(1);
+  feed.step(900);
+
+  const std::optional<Window> window = feed.steps(6);
+
+  EXPECT_FALSE(window->was_cut);
+  EXPECT_EQ(6u, window->step_ms.size());
 }
 
 TEST(WindowBuilder, FactsThatWereLostStartTheWindowAgain) {

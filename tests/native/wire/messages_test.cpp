@@ -32,6 +32,8 @@ Response sample_response(Response::Type type) {
       {kNoCacheId, "bias", Signature{OpKind::kAllreduce, DataType::kInt8, ReduceOp::kSum, 0, 1, 1, {3}}},
       {6, "weight", std::nullopt}};
   response.last_joined_rank = 2;
+  response.is_tuning_finished = true;
+  response.from_step = 17;
   response.config.allreduce_algorithm = "direct";
   response.error_code = StatusCode::kMismatchError;
   response.error_text = "shapes differ";
@@ -67,8 +69,8 @@ TEST(Messages, AForwardedRequestSurvivesTheRoundTrip) {
 }
 
 TEST(Messages, EveryKindOfResponseSurvivesTheRoundTrip) {
-  for (const auto type :
-       {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError, Response::Type::kJoined}) {
+  for (const auto type : {Response::Type::kCollective, Response::Type::kConfigSwitch, Response::Type::kError,
+                          Response::Type::kJoined, Response::Type::kTuning}) {
     const Response sent = sample_response(type);
 
     Response received;

@@ -26,6 +26,7 @@ class ScriptedWindow:
     tensor_set: int = 9
     void_reason: str | None = None
     was_cut: bool = False
+    last_step: int = 7
 
 
 @dataclass
@@ -83,7 +84,7 @@ def test_windows_come_translated_and_only_the_first_settles() -> None:
         first.tensor_set,
         first.void_reason,
     )
-    assert (VoidReason.PAUSE, True) == (second.void_reason, second.was_cut)
+    assert (VoidReason.PAUSE, True, 7) == (second.void_reason, second.was_cut, second.last_step)
     assert [(4, 3, 2, 50.0), (4, 0, 2, 50.0)] == engine.begun
 
 

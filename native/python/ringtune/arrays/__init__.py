@@ -9,7 +9,17 @@ total = hvd.allreduce(array, op=hvd.Sum)
 ```
 """
 
-from ringtune.basics import init, is_initialized, local_rank, local_size, mark_step, rank, shutdown, size
+from ringtune.basics import (
+    init,
+    is_initialized,
+    local_rank,
+    local_size,
+    mark_step,
+    rank,
+    shutdown,
+    size,
+    tuning_finished,
+)
 from ringtune.handles import Handle
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
@@ -77,4 +87,5 @@ __all__ = [
     "shutdown",
     "size",
     "synchronize",
+    "tuning_finished",
 ]

@@ -3,17 +3,15 @@
 
 from collections import deque
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 
-from ringtune.tuner import VoidReason, Window, WindowSpec
+from ringtune.tuner import VoidReason, Window, WindowSpec, is_over_limit
 
 PAUSE_MEDIANS = 5.0
 PAUSE_MIN_MS = 1000.0
 RECENT_STEPS = 64
 MIN_RECENT_STEPS = 5
 """Fewer say nothing about what a usual step is."""
-MIN_STEPS_BEFORE_CUT = 5
-"""A window is cut by its mean over at least so many steps, not by one slow step."""
 
 
 @dataclass(frozen=True)
@@ -80,18 +78,14 @@ class WindowBuilder:
         if is_pause:
             return self._close(spec, VoidReason.PAUSE)
         self._step_ms.append(step_ms)
-        is_over_limit = (
-            spec.limit_ms > 0
-            and len(self._step_ms) >= MIN_STEPS_BEFORE_CUT
-            and fmean(self._step_ms) > spec.limit_ms
-        )  # fmt: skip
-        if is_over_limit or len(self._step_ms) >= spec.steps:
-            return self._close(spec, None, was_cut=is_over_limit)
-        return None
+        is_full = len(self._step_ms) >= spec.steps
+        is_cut = not is_full and is_over_limit(self._step_ms, spec.limit_ms)
+        return self._close(spec, None, was_cut=is_cut) if is_full or is_cut else None
 
     def _close(self, spec: WindowSpec, reason: VoidReason | None, *, was_cut: bool = False) -> Window:
         step_ms, self._step_ms, self._spec = tuple(self._step_ms), [], None
-        return Window(spec.epoch, step_ms, self._bytes_per_step, self._tensor_set, reason, was_cut)
+        last_step = None if self._previous is None else self._previous.step
+        return Window(spec.epoch, step_ms, self._bytes_per_step, self._tensor_set, reason, was_cut, last_step)
 
     def _is_pause(self, step_ms: float) -> bool:
         if len(self._recent_ms) < MIN_RECENT_STEPS:

@@ -9,11 +9,11 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ringtune.tuner import Config, Phase, Sample, StepTimes, Trial, read_log
-from ringtune.tuner.designers import Designer, Prediction, Suggestion
+from ringtune.tuner.designers import Designer, DesignerWrapper
 from ringtune.tuner.log_reader import RunLog
 
 
-class FailureAwareDesigner:
+class FailureAwareDesigner(DesignerWrapper):
     """Tells a designer of failed trials, which designers otherwise leave out, so that it keeps away from them.
 
     A failed config is told to be as slow as the slowest that did not fail: a worse time would bend the model around it.
@@ -22,13 +22,8 @@ class FailureAwareDesigner:
 
     def __init__(self, designer: Designer, failed: AbstractSet[Config] = frozenset()) -> None:
         """Wrap `designer`; `failed` are configs that failed in a run that is resumed."""
-        self._designer = designer
+        super().__init__(designer)
         self._failed = sorted(failed, key=str)
-
-    @property
-    def name(self) -> str:
-        """The designer's name."""
-        return self._designer.name
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Take in all trials, failed ones as slow ones."""
@@ -39,15 +34,7 @@ class FailureAwareDesigner:
             known = {trial.config for trial in trials}
             unknown = [config for config in self._failed if config not in known]
             told += [_slow_trial(len(trials) + index, config, slowest_ms) for index, config in enumerate(unknown)]
-        self._designer.update(told)
-
-    def suggest(self) -> Suggestion:
-        """Return the config to try next."""
-        return self._designer.suggest()
-
-    def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return what the trials say about `configs`; raises ValueError without a valid sample."""
-        return self._designer.predict(configs)
+        self.designer.update(told)
 
 
 def failed_configs(

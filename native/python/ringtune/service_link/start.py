@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from ringtune.client.errors import ServiceUnavailableError
-from ringtune.tuner import Config, Designer, Prediction, SearchSpace, Suggestion, Trial, Value
+from ringtune.tuner import Config, Designer, SearchSpace, Suggestion, Trial, Value
+from ringtune.tuner.designers import DesignerWrapper
 
 START_LIMIT_S = 2.0
 """How long a job waits for its start in all, the name lookup included."""
@@ -58,12 +59,12 @@ def legal_config(offered: Mapping[str, Value], space: SearchSpace) -> Config:
     return space.validate({**checked, **space.fixed})
 
 
-class StartingDesigner:
+class StartingDesigner(DesignerWrapper):
     """Suggests the service's config first, unless it was tried before, and is another designer otherwise."""
 
     def __init__(self, designer: Designer, config: Config) -> None:
         """Stand before a designer, with a config that is legal in its space."""
-        self._designer = designer
+        super().__init__(designer)
         self._config = config
         self._is_tried = False
         self._is_ours = False
@@ -71,19 +72,15 @@ class StartingDesigner:
     @property
     def name(self) -> str:
         """Where the newest suggestion came from: `service`, or the other designer's name."""
-        return "service" if self._is_ours else self._designer.name
+        return "service" if self._is_ours else self.designer.name
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Tell the other designer all trials."""
         self._is_tried = self._is_tried or any(trial.config == self._config for trial in trials)
-        self._designer.update(trials)
+        self.designer.update(trials)
 
     def suggest(self) -> Suggestion:
         """Return the service's config once, then what the other designer suggests."""
         self._is_ours = not self._is_tried
         self._is_tried = True
-        return Suggestion(self._config) if self._is_ours else self._designer.suggest()
-
-    def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return the other designer's prediction."""
-        return self._designer.predict(configs)
+        return Suggestion(self._config) if self._is_ours else self.designer.suggest()

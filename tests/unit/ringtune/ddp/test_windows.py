@@ -5,8 +5,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from ringtune.ddp.windows import MIN_STEPS_BEFORE_CUT, StepEnd, WindowBuilder
+from ringtune.ddp.windows import StepEnd, WindowBuilder
 from ringtune.tuner import VoidReason, Window, WindowSpec
+from ringtune.tuner.cutting import LEAST_STEPS
 
 BYTES, TENSOR_SET = 4096, 77
 
@@ -95,13 +96,13 @@ def test_pauses_do_not_count_as_usual_steps() -> None:
 
 
 def test_slow_steps_cut_the_window_but_one_slow_step_does_not() -> None:
-    """The mean over some steps decides."""
+    """The median of three steps or more decides."""
     slow, once = opened(steps=50, limit_ms=10.0), opened(steps=9, limit_ms=10.0)
 
     (cut,) = windows_of(slow, ends([20] * 9))
     (whole,) = windows_of(once, ends([30] + [1] * 8))
 
-    assert (True, MIN_STEPS_BEFORE_CUT) == (cut.was_cut, len(cut.step_ms))
+    assert (True, LEAST_STEPS) == (cut.was_cut, len(cut.step_ms))
     assert (False, 9) == (whole.was_cut, len(whole.step_ms))
 
 

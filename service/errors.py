@@ -21,6 +21,7 @@
          |- Conflict              409  what is stored stays as it is
          |   |- ResultConflict         another body was stored under this trial
          |   |- TrialConflict          another job asked for this trial
+         |   |- JobConflict            the job id was first used with another token
          |   |- RunConflict            another log was stored under this run
          |   `- LeaseLost              the lease expired, was released, or a newer one holds
          |- Unavailable           503  has `retry_after_s`; whether the write was stored is not known: ask again
@@ -147,6 +148,12 @@ class TrialConflict(Conflict):
     """Another job asked for this trial, or reported it."""
 
     code, title = "trial_conflict", "The trial is another job's"
+
+
+class JobConflict(Conflict):
+    """The job id was first used with another token; nothing was stored."""
+
+    code, title = "job_conflict", "The job belongs to another token"
 
 
 class RunConflict(Conflict):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles of Student's t. A module of its own because scipy takes long to import and only rank 0 needs it."""
+"""Quantiles of Student's t, whose scipy takes long to import and only rank 0 needs, and of the normal distribution."""
+
+from statistics import NormalDist
 
 
 def student_t_quantile(degrees_of_freedom: float, probability: float) -> float:
@@ -12,3 +14,12 @@ def student_t_quantile(degrees_of_freedom: float, probability: float) -> float:
     from scipy.special import stdtrit  # noqa: PLC0415
 
     return float(stdtrit(degrees_of_freedom, probability))
+
+
+def normal_quantile(probability: float) -> float:
+    """Return the value that a standard normal variable stays below with the given probability.
+
+    Args:
+        probability: Between 0 and 1, exclusive.
+    """
+    return NormalDist().inv_cdf(probability)

@@ -13,10 +13,11 @@ import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from anyio import CapacityLimiter, to_thread
+from fastapi import Depends
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -46,6 +47,15 @@ EVERYTHING: Scopes = frozenset({"read", "report", ADMIN})
 def needs(scope: str) -> dict[str, Any]:
     """Return what a route's `openapi_extra` says, and `authorize` checks."""
     return {SCOPE_EXTENSION: scope}
+
+
+async def _token_of(request: Request) -> str | None:
+    token_id: str | None = request.scope.get(CALLER_KEY)
+    return token_id
+
+
+TokenDep = Annotated[str | None, Depends(_token_of)]
+"""The id of the token that a request came with; None where the service is open."""
 
 
 async def authorize(request: Request) -> None:

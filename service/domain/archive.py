@@ -16,17 +16,19 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ringtune.service.errors import InvalidRequest, ResultConflict, ServiceError
-from ringtune.service.store import Database, audit, job_facts, reports, studies
+from ringtune.service.store import Database, audit, job_facts, jobs, reports, studies, tokens
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.service.store.tables import reports as reports_table
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
-from ringtune.tuner.records import RunRecord, record_from_json
+from ringtune.tuner.records import OLD_CI_LEVEL, RunRecord, record_from_json
 
-from .archive_seal import SEALED_SCHEMA, Seal, check_whole, rereadable
+from .archive_seal import Seal, check_whole, rereadable
 from .archived_jobs import machine_columns, take_job
 from .canonical import canonical, digest
+from .job_owners import conflict_of
 from .policy import Policy
+from .reporters import UNRECORDED
 from .spaces import study_space
 from .studies import check_key, checked_name, checked_sizes, digest_of
 from .study_cache import KnownStudy, StudyCache, key_of, known_study
@@ -35,7 +37,12 @@ from .summing import Changes
 from .values import Adoption, Imported, ReportedResult
 
 UNSEALED_SCHEMA = 1
-"""Of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
+"""Schema of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
+UNNAMED_SCHEMA = 2
+"""Schema of exports whose rows did not name the token that they came with."""
+SCHEMA = 3
+SCHEMAS = (UNSEALED_SCHEMA, UNNAMED_SCHEMA, SCHEMA)
+TOKEN_ID = re.compile(r"[0-9a-f]{16,32}|setting:(admin|read)|unrecorded")
 CHUNK = 500
 """Lines per transaction: others write meanwhile."""
 STUDY_ID = re.compile(r"[0-9a-f]{32}")
@@ -80,7 +87,7 @@ class Archive:
             ResultConflict: If a trial has another result here; the lines before it may be stored.
         """
         with rereadable(lines) as read:
-            if _schema(next(read(), "")) == SEALED_SCHEMA:
+            if _schema(next(read(), "")) != UNSEALED_SCHEMA:
                 check_whole(read())
             return Imported(**vars(self._take_all(read())))
 
@@ -110,6 +117,7 @@ class _Chunk:
         self._ids = ids
         self._counts = counts
         self._now = now_unix_s(connection)
+        self._unnamed = UNRECORDED if tokens.everyone(connection) else None
         self._known: dict[str, KnownStudy] = {}
         self._results: dict[str, list[dict[str, Any]]] = {}
 
@@ -178,6 +186,7 @@ class _Chunk:
         if row["body_digest"] != data["body_digest"] or data["status"] not in STATUSES:
             raise InvalidRequest("the result was changed after it was exported: its digest differs")
         row.update({"status": data["status"], "status_reason": _checked_reason(data["status_reason"])})
+        row["token_id"] = self._token(data)
         row["received_unix_s"] = self._past(data["received_unix_s"])
         self._results.setdefault(study_id, []).append(row)
 
@@ -192,11 +201,29 @@ class _Chunk:
             raise InvalidRequest(f"results={str(data['results'])[:40]} is no number of results: 0 to {MAX_COUNT}")
         names = ("run_id", "job_id", "header", "results")
         row = {**{name: data[name] for name in names}, "body_digest": digest(data["header"])}
+        row["token_id"] = self._token(data)
         row["received_unix_s"] = self._past(data["received_unix_s"])
+        self._claim({row["job_id"]: row["token_id"]})
         reports.add_run(self._connection, {**row, "study_id": self._ids[data["study_id"]]})
 
     def _take_job(self, data: dict[str, Any]) -> None:
         take_job(self._connection, self._ids[data["study_id"]], data, self._past)
+
+    def _token(self, data: Mapping[str, Any]) -> str | None:
+        """Return the id of the token that a row came with; archives from before it was kept do not name one."""
+        token_id = data.get("token_id", self._unnamed)
+        if token_id is None or (isinstance(token_id, str) and TOKEN_ID.fullmatch(token_id)):
+            return token_id
+        raise InvalidRequest(f"token_id={str(token_id)[:100]!r} is no id of a token: 16 to 32 digits of 0-9a-f")
+
+    def _claim(self, tokens_of: Mapping[str, str | None]) -> None:
+        """Give jobs to the tokens of their rows; raises JobConflict where a job here belongs to another."""
+        owners = jobs.claim(
+            self._connection, {job: token for job, token in tokens_of.items() if token != UNRECORDED}, self._now
+        )
+        for job_id, token_id in tokens_of.items():
+            if token_id != UNRECORDED and (conflict := conflict_of(job_id, token_id, owners)) is not None:
+                raise conflict
 
     def _past(self, unix_s: float) -> float:
         """Return a time, now if it is later; raises InvalidRequest for what is none."""
@@ -206,6 +233,7 @@ class _Chunk:
 
     def _store(self, study_id: str, rows: list[dict[str, Any]]) -> None:
         known = reports.stored(self._connection, [(study_id, row["trial_id"]) for row in rows])
+        self._claim({row["job_id"]: row["token_id"] for row in rows})
         changes = Changes.load(self._connection, rows)
         new = []
         for row in rows:
@@ -231,7 +259,7 @@ def _checked_reason(reason: object) -> str | None:
 
 def _lines(connection: Connection) -> Iterator[str]:
     """Yield an export's lines but for the last."""
-    yield canonical({"type": "archive", "schema": SEALED_SCHEMA})
+    yield canonical({"type": "archive", "schema": SCHEMA})
     for study_id in studies.all_ids(connection):
         study = studies.get(connection, study_id)
         if study is not None:
@@ -247,10 +275,10 @@ def _lines(connection: Connection) -> Iterator[str]:
 def _schema(first: str) -> int:
     """Return the schema that an archive's first line names; raises InvalidRequest if it is none that is known."""
     header = _object(1, first)
-    if header.get("type") != "archive" or header.get("schema") not in (UNSEALED_SCHEMA, SEALED_SCHEMA):
+    if header.get("type") != "archive" or header.get("schema") not in SCHEMAS:
         raise InvalidRequest(
-            f"the first line is not that of an archive of schema {UNSEALED_SCHEMA} or {SEALED_SCHEMA}; "
-            "give what an export wrote"
+            f"the first line is not that of an archive of schema {', '.join(map(str, SCHEMAS))}; give what an export "
+            "wrote"
         )
     return int(header["schema"])
 
@@ -279,7 +307,7 @@ def _result(data: Mapping[str, Any]) -> ReportedResult:
     if unknown:
         raise InvalidRequest(f"a result has no {', '.join(sorted(unknown))}")
     times = [data[name] for name in ("median_step_ms", "mad_step_ms", "mean_step_ms")]
-    tested = [data[name] for name in ("speedup", "ci_low", "ci_high", "pairs")]
+    tested = [*(data[name] for name in ("speedup", "ci_low", "ci_high", "pairs")), data.get("ci_level") or OLD_CI_LEVEL]
     return ReportedResult(
         config=Config(json.loads(data["config"])),
         job_id=data["job_id"],

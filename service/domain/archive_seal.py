@@ -13,7 +13,6 @@ from ringtune.service.errors import InvalidRequest
 
 from .canonical import canonical
 
-SEALED_SCHEMA = 2
 MEMORY_BYTES = 64 << 20
 """Of an archive that comes line by line; more is kept in a file until all of it was seen."""
 

@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ringtune.service.errors import ResultConflict, StudyNotFound, TrialConflict
-from ringtune.service.store import leases, reports, studies
+from ringtune.service.store import jobs, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Phase
 
 from .evidence import mean_log_step
+from .job_owners import conflict_of
 from .plausibility import is_possible
 from .policy import Policy
 from .submission import Submission
@@ -36,12 +37,17 @@ class Committing:
         keys = [(submission.study_id, submission.trial_id) for submission in submissions]
         known = reports.stored(connection, keys)
         asked = leases.trials_of(connection, keys)
+        owners = _owners(connection, [item for item in submissions if item.study_id in there], now)
         changes = Changes.load(connection, [submission.row for submission in submissions])
         new: list[dict[str, Any]] = []
         outcomes: list[Outcome] = []
         for key, submission in zip(keys, submissions, strict=True):
             if submission.study_id not in there:
                 outcomes.append(StudyNotFound(f"study {submission.study_id} was deleted; nothing was stored"))
+                continue
+            conflict = conflict_of(submission.job_id, submission.row["token_id"], owners)
+            if conflict is not None:
+                outcomes.append(conflict)
                 continue
             outcome, row = self._judge(submission, known.get(key), asked.get(key), changes, now)
             outcomes.append(outcome)
@@ -76,6 +82,8 @@ class Committing:
         if submission.suspicion is not None:
             return submission.suspicion
         row, limit = submission.row, self._policy.max_configs_per_job
+        if changes.is_other_token(row):
+            return "the job's earlier results came with another token, or before tokens were kept with results"
         if row["phase"] == Phase.BASELINE.value and row["valid"] and changes.is_other_baseline(row):
             return "the job's baseline is another config: that which it reported first"
         if changes.other_configs(row) >= limit:
@@ -94,6 +102,14 @@ def _doubt_beside(baseline: Row | None, row: Row, max_speedup: float) -> str | N
         f"a median step of {row['median_step_ms']:.4g} ms is more than {1 + max_speedup:g} times away from the job's "
         "own baseline"
     )
+
+
+def _owners(connection: Connection, submissions: Sequence[Submission], now: float) -> dict[str, str | None]:
+    """Return the tokens that the submissions' jobs belong to; of jobs that are new, the first that names one."""
+    tokens: dict[str, str | None] = {}
+    for submission in submissions:
+        tokens.setdefault(submission.job_id, submission.row["token_id"])
+    return jobs.claim(connection, tokens, now)
 
 
 def _again(submission: Submission, known: Row) -> Outcome:

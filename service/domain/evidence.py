@@ -1,59 +1,134 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results are worth: per job one estimate of a config's speed-up, and over jobs a robust mean with an interval.
+"""The worth of results: each reporter's estimate of a config's speed-up, its stand, and the verdict over reporters.
 
 | symbol | meaning |
 |---|---|
-| d | ln(baseline's step time / config's step time), of one job; above zero where the config is faster |
+| d | ln(baseline's step time / config's step time); above zero where the config is faster |
 | v | variance of d, from the paired test's interval or from the number of windows |
-| n | jobs with a d |
-| m | the lower median of the d: one job moves it no further than to another job's d |
-| s^2 | variance of d between jobs: their scatter about m, by the median absolute deviation, and what is usual |
+| low, high | d -+ 1.645 sqrt(v): the two-sided 90 % interval, whose lower end is the bound of a one-sided 5 % test |
+
+Two kinds of evidence, never mixed:
+
+- a *paired test* compares the config with the baseline in interleaved pairs. A reporter's tests of a config are pooled,
+  each weighed by 1 / v; they *adopted* it where low > 0, else the reporter *kept* the default.
+- a *window* of a search is compared with the baseline windows next to it, the one before and the one after, of the same
+  job: a machine that drifts slows both. Between the two the drift may have come at any time, so that a window counts as
+  faster only beside the faster of them, and as slower only beside the slower.
+
+Each reporter has one vote on a config. A config is *confirmed* when the paired tests of at least two reporters adopted
+it, and more than did not. Anything else is a *prior*, of which no gain is promised: a job must test it.
 
 Jobs that are judged together have the same baseline config: speed-ups over different ones are not comparable.
-
-The bounds are exp(m -+ t s / sqrt(k)) - 1 with Student's t. With n > 2, k = n - 1: one job may lie, and so it does
-not make the interval narrower. A config is *confirmed* when at least two jobs measured it and the lower bound is above
-zero; it is *promising* when m is above zero. A promising one that is not confirmed is a prior: a job must test it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median, median_low
+from typing import Literal, TypeAlias
 
 from ringtune.service.store.rows import Row
 from ringtune.tuner.paired_test import Interval
-from ringtune.tuner.sample import MAD_TO_STD
-from ringtune.tuner.student_t import student_t_quantile
+from ringtune.tuner.records import OLD_CI_LEVEL
+from ringtune.tuner.student_t import normal_quantile
 
 E9, E12 = 1e9, 1e12
+CI_LEVEL = 0.9
+"""Level of the two-sided intervals that the service states; the lower end is the bound of a one-sided 5 % test."""
 SAMPLE_STD = 0.03
-"""Of ln(step time), one window against another of the same job: of the 4-5 % between single scores on real logs, what
-is left after the median over a window."""
-BETWEEN_JOBS_STD = 0.02
-"""Of d, between jobs that measured without error."""
-USUAL_WEIGHT = 6
-"""What is usual counts as much as so many jobs."""
-CONFIDENCE = 0.95
-NORMAL_QUANTILE = 1.96
+"""Standard deviation of ln(step time), one window against another of the same job: of the 4-5 % between single scores
+on real logs, what is left after the median over a window."""
+NEIGHBOURS = 2
+"""Baseline windows that a window is compared with."""
+MIN_VARIANCE = 1e-8
+"""Smallest variance of d that is believed: no test of step times is exact to 0.01 %."""
+MIN_REPORTERS = 2
+"""Reporters whose paired tests must have adopted a config before it is confirmed."""
 MAX_JOBS = 64
-"""The newest per config that count; more would not change the answer."""
+"""The newest of each token per config that count; more would not change the answer."""
 COLUMNS = ("trials", "samples", "log_step_e9", "adoptions", "log_speedup_e9", "variance_e12")
+
+StandName: TypeAlias = Literal["adopted", "kept", "faster", "slower", "unclear"]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What all jobs together say of a config; the interval is None without any estimate."""
+class Estimate:
+    """A reporter's d, between what its windows say beside the slower and beside the faster neighbour.
 
-    interval: Interval | None
-    is_confirmed: bool
-    is_promising: bool
+    Attributes:
+        d: The estimate.
+        low: Lower end of its interval.
+        high: Upper end.
+    """
+
+    d: float
+    low: float
+    high: float
+
+    @property
+    def interval(self) -> Interval:
+        """The estimate as a speed-up."""
+        return Interval(math.expm1(self.d), math.expm1(self.low), math.expm1(self.high))
+
+
+@dataclass(frozen=True)
+class Stand:
+    """One reporter's word on one config.
+
+    Attributes:
+        reporter: As `reporter_of` names it.
+        token_id: The token of its rows; None: without one.
+        jobs: Its jobs that count here.
+        tests: Its paired tests.
+        windows: Its windows that lie between two baseline windows.
+        name: `adopted` or `kept` by paired tests; without any `faster`, `slower` or `unclear` by windows.
+        estimate: Its speed-up; the paired tests' where there are any.
+        since_unix_s: Since when it says so: its first paired test, or its first window.
+    """
+
+    reporter: str
+    token_id: str | None
+    jobs: int
+    tests: int
+    windows: int
+    name: StandName
+    estimate: Estimate
+    since_unix_s: float
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The reporters' stands on one config, counted.
+
+    Attributes:
+        adopted: Reporters whose paired tests adopted it.
+        opposed: Reporters whose paired tests kept the default, or whose windows show that it is slower.
+        leaning: Reporters whose windows show that it is faster, where nobody tested it.
+        since_unix_s: When the first of those who speak for it did.
+        estimate: The lower median, by lower bound, over those with paired tests, or else over those with windows: one
+            reporter moves it no further than to another's. None without any.
+    """
+
+    adopted: int
+    opposed: int
+    leaning: int
+    since_unix_s: float
+    estimate: Estimate | None
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether enough reporters adopted it, and more than were against it."""
+        return self.adopted >= MIN_REPORTERS and self.adopted > self.opposed
+
+    @property
+    def is_promising(self) -> bool:
+        """Whether it is worth a test: adopted by no fewer than were against it, or by windows alone faster to more."""
+        return 0 < self.adopted >= self.opposed or (not self.adopted and self.leaning > self.opposed)
 
 
 def tally(report: Row) -> dict[str, int]:
     """Return what a valid ledger row adds to its job's sums.
 
-    A paired test is a stronger statement than a window, but both are kept: `job_estimate` chooses.
+    A paired test is a stronger statement than a window, but both are kept: `stand_of` chooses.
     """
     sums = dict.fromkeys(COLUMNS, 0)
     sums["trials"] = 1
@@ -62,9 +137,10 @@ def tally(report: Row) -> dict[str, int]:
         sums["log_step_e9"] = round(E9 * math.log(report["median_step_ms"]))
     if report["speedup"] is not None:
         width = math.log1p(report["ci_high"]) - math.log1p(report["ci_low"])
+        level = report["ci_level"] or OLD_CI_LEVEL
         sums["adoptions"] = 1
         sums["log_speedup_e9"] = round(E9 * math.log1p(report["speedup"]))
-        sums["variance_e12"] = round(E12 * (width / (2 * NORMAL_QUANTILE)) ** 2)
+        sums["variance_e12"] = round(E12 * (width / (2 * normal_quantile(0.5 + level / 2))) ** 2)
     return sums
 
 
@@ -73,43 +149,69 @@ def mean_log_step(sums: Row) -> float | None:
     return sums["log_step_e9"] / E9 / sums["samples"] if sums["samples"] else None
 
 
-def job_estimate(config: Row, baseline: Row | None) -> tuple[float, float] | None:
-    """Return d and v of one job, None where it has nothing to compare with.
+def stand_of(reporter: str, rows: Sequence[Row], max_speedup: float) -> Stand | None:
+    """Return a reporter's word on a config, None where it has nothing to compare with.
 
     Args:
-        config: The job's sums for the config.
-        baseline: The job's windows under its own baseline. Without them a paired test says nothing either: what it
-            was paired with is not known.
-    """
-    if baseline is None:
-        return None
-    if config["adoptions"]:
-        count = config["adoptions"]
-        return config["log_speedup_e9"] / E9 / count, config["variance_e12"] / E12 / count**2
-    measured, expected = mean_log_step(config), mean_log_step(baseline)
-    if measured is None or expected is None:
-        return None
-    variance = SAMPLE_STD**2 * (1.0 / config["samples"] + 1.0 / baseline["samples"])
-    return expected - measured, variance
-
-
-def judge(estimates: Sequence[tuple[float, float]], max_speedup: float) -> Verdict:
-    """Return the verdict over jobs.
-
-    Args:
-        estimates: d and v of each job.
-        max_speedup: Jobs that claim more, or the inverse, are left out.
+        reporter: As `reporter_of` names it.
+        rows: Its jobs' rows of `job_summaries` for the config; all have the same baseline.
+        max_speedup: Paired tests that claim more, or the inverse, are left out.
     """
     limit = math.log1p(max_speedup)
-    used = [(d, v) for d, v in estimates if abs(d) <= limit]
-    if not used:
-        return Verdict(None, is_confirmed=False, is_promising=False)
-    centre = median_low(d for d, _ in used)
-    scatter = MAD_TO_STD * median(abs(d - centre) for d, _ in used)
-    jobs = max(len(used) - 1, min(len(used), 2))
-    usual = BETWEEN_JOBS_STD**2 + median(v for _, v in used)
-    freedom = jobs - 1 + USUAL_WEIGHT
-    variance = ((jobs - 1) * scatter**2 + USUAL_WEIGHT * usual) / freedom
-    margin = student_t_quantile(freedom, 0.5 + CONFIDENCE / 2) * math.sqrt(variance / jobs)
-    interval = Interval(math.expm1(centre), math.expm1(centre - margin), math.expm1(centre + margin))
-    return Verdict(interval, is_confirmed=len(used) > 1 and interval.low > 0.0, is_promising=centre > 0.0)
+    tested = [row for row in rows if row["adoptions"] and abs(_test(row)[0]) <= limit]
+    compared = [row for row in rows if row["compared"]]
+    name: StandName
+    if tested:
+        estimate = _pooled(map(_test, tested))
+        name = "adopted" if estimate.low > 0.0 else "kept"
+        since = min(row["tested_unix_s"] for row in tested)
+    elif compared:
+        estimate = _between_neighbours(compared)
+        name = "faster" if estimate.low > 0.0 else "slower" if estimate.high < 0.0 else "unclear"
+        since = min(row["first_unix_s"] for row in compared)
+    else:
+        return None
+    windows = sum(int(row["compared"]) for row in rows)
+    tests = sum(int(row["adoptions"]) for row in tested)
+    return Stand(reporter, rows[0]["token_id"], len(rows), tests, windows, name, estimate, since)
+
+
+def votes_of(stands: Sequence[Stand]) -> Votes:
+    """Return the stands on one config, counted: each reporter once."""
+    names = [stand.name for stand in stands]
+    adopted, is_tested = names.count("adopted"), any(stand.tests for stand in stands)
+    leaning = 0 if is_tested else names.count("faster")
+    speaking = [stand for stand in stands if stand.name == ("adopted" if adopted else "faster")]
+    judged = sorted(
+        (stand.estimate for stand in stands if bool(stand.tests) == is_tested), key=lambda item: (item.low, item.d)
+    )
+    return Votes(
+        adopted=adopted,
+        opposed=names.count("kept") + names.count("slower"),
+        leaning=leaning,
+        since_unix_s=min((stand.since_unix_s for stand in speaking), default=0.0),
+        estimate=judged[(len(judged) - 1) // 2] if judged else None,
+    )
+
+
+def _test(row: Row) -> tuple[float, float]:
+    """Return d and v of a job's paired tests."""
+    count = row["adoptions"]
+    return row["log_speedup_e9"] / E9 / count, max(row["variance_e12"] / E12 / count**2, MIN_VARIANCE)
+
+
+def _pooled(tests: Iterable[tuple[float, float]]) -> Estimate:
+    """Return the mean of paired tests, each weighed by its precision, with its interval."""
+    weighed = [(d, 1.0 / v) for d, v in tests]
+    precision = sum(weight for _, weight in weighed)
+    d = sum(d * weight for d, weight in weighed) / precision
+    margin = normal_quantile(0.5 + CI_LEVEL / 2) / math.sqrt(precision)
+    return Estimate(d, d - margin, d + margin)
+
+
+def _between_neighbours(rows: Sequence[Row]) -> Estimate:
+    """Return d of windows, the mean over all of them, from beside the faster to beside the slower neighbour."""
+    count = sum(row["compared"] for row in rows)
+    low, high = (sum(row[name] for row in rows) / E9 / count for name in ("log_gain_low_e9", "log_gain_high_e9"))
+    margin = normal_quantile(0.5 + CI_LEVEL / 2) * SAMPLE_STD * math.sqrt(1.0 / count + 1.0 / NEIGHBOURS)
+    return Estimate(0.5 * (low + high), low - margin, high + margin)

@@ -21,8 +21,10 @@ from ringtune.service.store import job_facts as table
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Config
+from ringtune.tuner.records import OLD_CI_LEVEL
 
 from .canonical import canonical
+from .job_owners import claim
 from .machines import MAX_KINDS, Machine, described
 from .studies import checked_name
 from .submission import check_id
@@ -121,10 +123,17 @@ class Jobs:
         """Keep it in `database`."""
         self._database = database
 
-    def put(self, study_id: str, job_id: str, facts: JobFacts) -> JobFacts:
+    def put(self, study_id: str, job_id: str, facts: JobFacts, token_id: str | None = None) -> JobFacts:
         """Keep what a job says of itself, and return what is kept; the same again changes nothing.
 
+        Args:
+            study_id: The study.
+            job_id: The job.
+            facts: What it says.
+            token_id: The token that it comes with; None where the service is open.
+
         Raises:
+            JobConflict: If the job belongs to another token.
             InvalidRequest: If an id or a fact cannot be.
             StudyNotFound: If there is no such study.
         """
@@ -134,6 +143,7 @@ class Jobs:
             study = studies.get(connection, study_id)
             if study is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}; create it with its key first")
+            claim(connection, job_id, token_id, now_unix_s(connection))
             known = table.get(connection, study_id, job_id)
             kept = facts if known is None else _later(known, facts)
             table.put(connection, _row(study_id, job_id, kept, known, now_unix_s(connection)))
@@ -228,7 +238,11 @@ def _silence(said: Row | None, reported: Row | None) -> tuple[float, float]:
 
 
 def _test(row: Row | None) -> Adoption | None:
-    return None if row is None else Adoption(row["speedup"], row["ci_low"], row["ci_high"], row["pairs"])
+    return None if row is None else _adoption(row)
+
+
+def _adoption(row: Row) -> Adoption:
+    return Adoption(row["speedup"], row["ci_low"], row["ci_high"], row["pairs"], row["ci_level"] or OLD_CI_LEVEL)
 
 
 def _later(known: Row, facts: JobFacts) -> JobFacts:

@@ -42,6 +42,7 @@ class Ledger:
             StudyNotFound: If there is no such study.
             ResultConflict: If the trial has another result.
             TrialConflict: If another job asked for the trial.
+            JobConflict: If the job belongs to another token.
             ImplausibleResult: If the numbers cannot be true.
             OutsideSearchSpace: If the config is not legal.
             Unavailable: If it could not be stored now.
@@ -75,19 +76,23 @@ class Ledger:
             for (trial_id, _), item in zip(results, prepared, strict=True)
         )
 
-    def take_run(self, records: Sequence[Mapping[str, Any]], job_id: str | None = None) -> tuple[StoredRun, ...]:
+    def take_run(
+        self, records: Sequence[Mapping[str, Any]], job_id: str | None = None, token_id: str | None = None
+    ) -> tuple[StoredRun, ...]:
         """Store the runs of a tuning log; the same log again changes nothing.
 
         Args:
             records: Its lines as objects, schema 1.
             job_id: Whose runs they are; None: each run counts as a job.
+            token_id: The token that they came with; None where the service is open.
 
         Raises:
             InvalidRequest: If no run begins in it.
             RunConflict: If a run has another log.
+            JobConflict: If a job belongs to another token.
             OutsideSearchSpace: If a run's search space is not legal.
         """
-        return self._logs.take(records, job_id)
+        return self._logs.take(records, job_id, token_id)
 
     def _tried(
         self, study: KnownStudy, configs: LegalConfigs, trial_id: str, result: ReportedResult

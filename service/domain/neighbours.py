@@ -72,6 +72,26 @@ def distance(
     return total if total <= MAX_DISTANCE else math.inf
 
 
+def not_measured(asked: StudyKey, found: StudyKey) -> str:
+    """Return in words what no job has measured, and what is nearest to it."""
+    parts = []
+    if asked.layout != found.layout:
+        has_as_many = asked.world_size == found.world_size
+        wanted, there = (_ranks(key, with_hosts=has_as_many) for key in (asked, found))
+        parts.append(f"no job with {wanted}; nearest: {there}")
+    if asked.hardware != found.hardware:
+        parts.append("measured on other hardware")
+    if asked.model != found.model:
+        parts.append("measured with another model of a similar size")
+    return ", ".join(parts)
+
+
+def _ranks(key: StudyKey, *, with_hosts: bool) -> str:
+    ranks = f"{key.world_size} rank{'' if key.world_size == 1 else 's'}"
+    hosts = f"{len(key.layout)} host{'' if len(key.layout) == 1 else 's'}"
+    return f"{ranks} on {hosts}" if with_hosts else ranks
+
+
 def adapted(config: Config, layout: Sequence[int], target: str) -> Config:
     """Return a config with the engine's knobs that cannot act in a layout at the value that they have there."""
     pinned: Mapping[str, Value] = pinned_by_layout(layout) if target == ENGINE_TARGET else {}

@@ -21,6 +21,7 @@ from ringtune.tuner import Config
 
 from .evidence import mean_log_step
 from .jobs import Job, State, jobs_of, states_of
+from .shown_evidence import evidence_of
 from .study_cache import key_of
 from .values import Evidence, Json, Status, StudyKey
 
@@ -326,15 +327,7 @@ def _baselines(rows: Sequence[Row], over: Mapping[str, str | None]) -> dict[str,
 
 
 def _best(row: Row) -> BestConfig:
-    evidence = Evidence(
-        trials=row["trials"],
-        jobs=row["jobs"],
-        speedup=row["speedup"],
-        ci_low=row["ci_low"],
-        ci_high=row["ci_high"],
-        age_s=max(row["age_s"], 0.0),
-        baseline=None if row["baseline"] is None else json.loads(row["baseline"]),
-    )
+    evidence = evidence_of(row, row["age_s"])
     return BestConfig(Config(json.loads(row["config"])), evidence, bool(row["is_confirmed"]), bool(row["is_promising"]))
 
 

@@ -14,6 +14,8 @@ MIN_STEP_MS = 1e-3
 MAX_SCORE_BYTES_PER_S = 1e14
 MAX_STEPS = 10**9
 ROUNDING = 1e-6
+MIN_CI_LEVEL = 0.5
+"""Lowest level of an interval that says anything."""
 
 
 def check(result: ReportedResult) -> None:
@@ -87,3 +89,5 @@ def _check_adoption(adoption: Adoption) -> None:
         raise ImplausibleResult(f"a speed-up and its bounds are finite and above -1, not {figures}")
     if not adoption.ci_low <= adoption.speedup <= adoption.ci_high or adoption.pairs < 2:
         raise ImplausibleResult(f"a speed-up lies between its bounds and has two pairs, not {adoption}")
+    if not MIN_CI_LEVEL <= adoption.ci_level < 1.0:
+        raise ImplausibleResult(f"ci_level={adoption.ci_level}; allowed: {MIN_CI_LEVEL:g} up to, not including, 1")

@@ -18,12 +18,13 @@ from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.parameters import default_config
 
-from .evidence import mean_log_step
-from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine
+from .evidence import MIN_REPORTERS, mean_log_step
+from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine, not_measured
+from .shown_evidence import counted, counted_reporters, evidence_of
 from .spaces import ENGINE_TARGET
+from .standings import ENGINE_DEFAULT
 from .studies import MAX_HOSTS, digest_of
 from .study_cache import key_of
-from .summing import ENGINE_DEFAULT
 from .values import Evidence, ModelCandidate, Recommendation, RecommendationQuery, StudyKey
 
 MAX_CANDIDATES = 50
@@ -85,7 +86,7 @@ def _exact(row: Row, asked: StudyKey) -> Recommendation:
         source="exact",
         target=asked.target,
         is_prior=not row["is_confirmed"],
-        evidence=_evidence(row, row["now_unix_s"]),
+        evidence=evidence_of(row, row["now_unix_s"] - row["newest_unix_s"]),
         key=asked,
         distance=0.0,
         reason=_reason(row),
@@ -93,12 +94,17 @@ def _exact(row: Row, asked: StudyKey) -> Recommendation:
 
 
 def _reason(row: Row) -> str:
+    by = counted_reporters(row)
     if row["is_confirmed"]:
-        return f"{row['jobs']} jobs measured it on this key, and its lower bound is the best"
-    measured = f"measured on this key by {row['jobs']} job{'' if row['jobs'] == 1 else 's'}"
-    if row["is_over_default"]:
-        return f"{measured}, not yet confirmed: test it first"
-    return f"{measured} over another baseline than the default: test it first"
+        return f"confirmed: adopted in paired tests of {by}"
+    if not row["adopted"]:
+        return "prior: windows on this key were faster than those of the baseline beside them, and nobody tested it"
+    if not row["is_over_default"]:
+        return f"prior: adopted in paired tests of {by}, over another baseline than the default"
+    if row["is_supported"]:
+        return f"prior: adopted in paired tests of {by}, as another config was: the one that came first is named"
+    opposed = f", and {counted(row['opposed'], 'reporter')} found no gain" if row["opposed"] else ""
+    return f"prior: adopted in paired tests of {by}{opposed}; confirmed takes {MIN_REPORTERS} that agree"
 
 
 def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> Recommendation | None:
@@ -108,16 +114,16 @@ def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery
         found = _best_there(connection, neighbour, asked)
         if found is None:
             continue
-        config, row, gain = found
+        config, row, _ = found
         return Recommendation(
             config=config,
             source="nearest",
             target=neighbour.key.target,
             is_prior=True,
-            evidence=_evidence(row, now),
+            evidence=evidence_of(row, now - row["newest_unix_s"], is_here=False),
             key=neighbour.key,
             distance=neighbour.distance,
-            reason=f"measured at distance {neighbour.distance:.2g}; {math.expm1(gain):+.1%} is expected here: test it",
+            reason=f"prior: {not_measured(asked, neighbour.key)}; no gain is promised here: test it first",
         )
     return None
 
@@ -213,18 +219,6 @@ def _default_step_ms(baselines: Iterable[Row]) -> float | None:
     of_default = (row for row in baselines if row["baseline"] == ENGINE_DEFAULT)
     means = [mean for mean in map(mean_log_step, of_default) if mean is not None]
     return math.exp(sum(means) / len(means)) if means else None
-
-
-def _evidence(row: Row, now: float) -> Evidence:
-    return Evidence(
-        trials=row["trials"],
-        jobs=row["jobs"],
-        speedup=row["speedup"],
-        ci_low=row["ci_low"],
-        ci_high=row["ci_high"],
-        age_s=max(now - row["newest_unix_s"], 0.0),
-        baseline=json.loads(row["baseline"]),
-    )
 
 
 def _check(query: RecommendationQuery) -> None:

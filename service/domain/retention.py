@@ -7,7 +7,7 @@ One study at a time, each in a transaction of its own: reports wait for no more 
 import time
 from collections.abc import Callable
 
-from ringtune.service.store import Database, audit, leases, reports
+from ringtune.service.store import Database, audit, jobs, leases, reports
 from ringtune.service.store.clock import now_unix_s
 
 from .policy import Policy
@@ -55,6 +55,7 @@ class Retention:
         """Remove the trials that are too old, too, and write down what is gone."""
         with self._database.writing() as connection:
             removed = Removed(results, leases.delete_older(connection, before_unix_s))
+            jobs.delete_unused(connection, before_unix_s)
             if removed.results or removed.trials:
                 audit.record(connection, "retention_applied", "ledger", vars(removed))
         return removed

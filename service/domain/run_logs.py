@@ -7,18 +7,27 @@ the baseline, in whatever phase.
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ringtune.service.errors import InvalidRequest, RunConflict
-from ringtune.service.store import Database, reports, summaries
+from ringtune.service.store import Database, jobs, reports, summaries
 from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.log_reader import RunLog, sample_from_record
-from ringtune.tuner.records import SCHEMA, RecordError, RunRecord, SampleRecord, record_from_json, record_to_json
+from ringtune.tuner.records import (
+    SCHEMA,
+    RecordError,
+    RunRecord,
+    SampleRecord,
+    record_from_json,
+    record_to_json,
+)
 
 from .canonical import canonical, digest
+from .job_owners import conflict_of
 from .jobs import Jobs
 from .run_facts import facts_of
 from .studies import Studies
@@ -40,6 +49,15 @@ def trial_id_of(run_id: str, window: int) -> str:
     return str(uuid.uuid5(NAMESPACE, f"{run_id}:{window}"))
 
 
+@dataclass(frozen=True)
+class _Reporting:
+    """Who pushes a log: the job, whether it was named apart from its runs, and the token."""
+
+    job_id: str
+    is_named: bool
+    token_id: str | None
+
+
 class RunLogs:
     """Takes logs apart."""
 
@@ -50,50 +68,67 @@ class RunLogs:
         self._jobs = Jobs(database)
         self._tell_batch = tell_batch
 
-    def take(self, records: Sequence[Mapping[str, Any]], job_id: str | None) -> tuple[StoredRun, ...]:
+    def take(
+        self, records: Sequence[Mapping[str, Any]], job_id: str | None, token_id: str | None
+    ) -> tuple[StoredRun, ...]:
         """Store the runs of a log; see `Ledger.take_run`."""
         _check_schema(records)
         runs = _runs(records)
         if not any(log.run for log in runs):
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
         baselines: dict[str, Config] = {}
-        stored = tuple(self._take_one(log, job_id, baselines) for log in runs)
-        self._tell_of_jobs(runs, stored, job_id)
+        named = job_id is not None
+        stored = tuple(
+            self._take_one(log, _Reporting(job_id or log.run_id, named, token_id), baselines) for log in runs
+        )
+        self._tell_of_jobs(runs, stored, job_id, token_id)
         return stored
 
-    def _take_one(self, log: RunLog, job_id: str | None, baselines: dict[str, Config]) -> StoredRun:
+    def _take_one(self, log: RunLog, by: _Reporting, baselines: dict[str, Config]) -> StoredRun:
         """Store one run; `baselines` has the job's own by study: that which is stored, or that of its first run."""
         if log.run is None:
             return StoredRun(log.run_id, None, reason="the run's first record is missing; nothing was stored")
         check_id("run_id", log.run_id)
         header = canonical(record_to_json(log.run))
-        is_known = self._is_known(log.run_id, header)
+        self._claim({by.job_id, as_job_id(log.run_id)}, by.token_id)
+        known = self._known(log.run_id, header)
         study = self._study(log.run)
-        results = _results(log, log.run, job_id or log.run_id)
-        if job_id is not None and self._is_beside_another(log.run, study.study_id, job_id, baselines):
+        results = _results(log, log.run, by)
+        if by.is_named and self._is_beside_another(log.run, study.study_id, by.job_id, baselines):
             results = [named for named in results if named[1].adoption is None]
         stored: list[Stored] = []
         for start in range(0, len(results), MAX_BATCH):
             stored += self._tell_batch(study.study_id, results[start : start + MAX_BATCH])
-        if not is_known:
-            self._remember(log.run_id, study.study_id, job_id or log.run_id, header, len(results))
+        if known is None:
+            row = {"run_id": log.run_id, "study_id": study.study_id, "job_id": by.job_id, "token_id": by.token_id}
+            self._remember({**row, "header": header, "results": len(results)})
         return _summary(log.run_id, study.study_id, stored)
 
-    def _tell_of_jobs(self, runs: Sequence[RunLog], stored: Sequence[StoredRun], job_id: str | None) -> None:
+    def _tell_of_jobs(
+        self, runs: Sequence[RunLog], stored: Sequence[StoredRun], job_id: str | None, token_id: str | None
+    ) -> None:
         """Keep what the first run of each job says of it: what the job's later runs answer is another question."""
         told: set[tuple[str, str]] = set()
         for log, found in zip(runs, stored, strict=True):
             job = (found.study_id or "", job_id or log.run_id)
             if found.study_id is not None and job not in told:
                 told.add(job)
-                self._jobs.put(*job, facts_of(log))
+                self._jobs.put(*job, facts_of(log), token_id)
 
-    def _is_known(self, run_id: str, header: str) -> bool:
+    def _claim(self, job_ids: Collection[str], token_id: str | None) -> None:
+        """Use job ids with a token; a run's id is its job's, so that nobody else takes it."""
+        with self._database.writing(reports.LOCK) as connection:
+            owners = jobs.claim(connection, dict.fromkeys(job_ids, token_id), now_unix_s(connection))
+        for job_id in sorted(job_ids):
+            if (conflict := conflict_of(job_id, token_id, owners)) is not None:
+                raise conflict
+
+    def _known(self, run_id: str, header: str) -> Row | None:
         with self._database.looking() as connection:
             known = reports.run(connection, run_id)
         if known is not None and known["body_digest"] != digest(header):
             raise RunConflict(f"run {run_id} began otherwise in the log that is stored; it stays as it is")
-        return known is not None
+        return known
 
     def _is_beside_another(self, run: RunRecord, study_id: str, job_id: str, baselines: dict[str, Config]) -> bool:
         """Tell whether a run's paired test is beside another baseline than its job's own, which is noted."""
@@ -122,12 +157,19 @@ class RunLogs:
         name = run.model_name[:200] if run.model_name else None
         return self._studies.find_or_create(key, space_json=run.search_space, model_name=name)
 
-    def _remember(self, run_id: str, study_id: str, job_id: str, header: str, results: int) -> None:
+    def _remember(self, row: Row) -> None:
         with self._database.writing(reports.LOCK) as connection:
-            if reports.run(connection, run_id) is None:
-                row = {"run_id": run_id, "study_id": study_id, "job_id": job_id, "results": results}
+            if reports.run(connection, row["run_id"]) is None:
                 times = {"received_unix_s": now_unix_s(connection)}
-                reports.add_run(connection, {**row, **times, "header": header, "body_digest": digest(header)})
+                reports.add_run(connection, {**row, **times, "body_digest": digest(row["header"])})
+
+
+def as_job_id(run_id: str) -> str:
+    """Return a run's id as its job's: as a UUID is written, where it is one."""
+    try:
+        return str(uuid.UUID(run_id))
+    except ValueError:
+        return run_id
 
 
 def _check_schema(records: Sequence[Mapping[str, Any]]) -> None:
@@ -153,9 +195,9 @@ def _runs(records: Sequence[Mapping[str, Any]]) -> tuple[RunLog, ...]:
     return tuple(runs.values())
 
 
-def _results(log: RunLog, run: RunRecord, job_id: str) -> list[Named]:
+def _results(log: RunLog, run: RunRecord, by: _Reporting) -> list[Named]:
     """Return the results of a run, and its adoption as one more: with the last window of the challenger."""
-    results = [(trial_id_of(run.run_id, record.window), _result(record, run, job_id)) for record in log.samples]
+    results = [(trial_id_of(run.run_id, record.window), _result(record, run, by)) for record in log.samples]
     found = _adoption(log)
     tested = [result for _, result in results if result.phase is Phase.ADOPTION and result.valid]
     if found is not None and tested:
@@ -169,16 +211,17 @@ def _adoption(log: RunLog) -> Adoption | None:
         return None
     if len(record.pairs) < MIN_PAIRS:
         return None
-    return Adoption(record.speedup, record.ci_low, record.ci_high, len(record.pairs))
+    return Adoption(record.speedup, record.ci_low, record.ci_high, len(record.pairs), record.ci_level)
 
 
-def _result(record: SampleRecord, run: RunRecord, job_id: str) -> ReportedResult:
+def _result(record: SampleRecord, run: RunRecord, by: _Reporting) -> ReportedResult:
     sample = sample_from_record(record)
     is_baseline = sample.config == Config(run.baseline) and sample.phase is not Phase.WARMUP
     has_score = record.score_bytes_per_s is not None
     return ReportedResult(
         config=sample.config,
-        job_id=job_id,
+        job_id=by.job_id,
+        token_id=by.token_id,
         score_bytes_per_s=sample.score_bytes_per_s if has_score else None,
         step_ms=sample.step_times if sample.step_times.is_usable else None,
         steps=sample.steps,

@@ -7,12 +7,13 @@ from typing import Any
 
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner import Config, Phase, SearchSpace
+from ringtune.tuner.records import OLD_CI_LEVEL
 
 from .canonical import canonical, digest
 from .plausibility import check, suspicion
 from .spaces import legal_config
 from .study_cache import KnownStudy
-from .values import ReportedResult
+from .values import Adoption, ReportedResult
 
 MAX_ID = 64
 
@@ -78,7 +79,7 @@ def prepare(
     config, config_digest = (configs or LegalConfigs(study.legal)).written(result.config)
     body = _body(result, config)
     row = {"study_id": study.study_id, "trial_id": trial_id, **body, "body_digest": digest(canonical(body))}
-    row["config_digest"] = config_digest
+    row.update({"config_digest": config_digest, "token_id": result.token_id, "ci_level": _level(result.adoption)})
     reason = suspicion(result, max_speedup=max_speedup)
     identity = (study.study_id, trial_id, result.job_id, result.fencing_token)
     return Submission(*identity, row, reason)
@@ -91,8 +92,11 @@ def check_id(name: str, text: str) -> None:
 
 
 def _body(result: ReportedResult, config: str) -> dict[str, Any]:
+    """Return the columns that make two results the same; a level is among them where it is not that of old logs."""
     times, adoption = result.step_ms, result.adoption
+    is_old = adoption is None or adoption.ci_level == OLD_CI_LEVEL
     return {
+        **({} if is_old else {"ci_level": _level(adoption)}),
         "job_id": result.job_id,
         "run_id": result.run_id,
         "phase": Phase(result.phase).value,
@@ -109,6 +113,10 @@ def _body(result: ReportedResult, config: str) -> dict[str, Any]:
         "ci_high": _double(adoption.ci_high if adoption else None),
         "pairs": adoption.pairs if adoption else None,
     }
+
+
+def _level(adoption: Adoption | None) -> float | None:
+    return None if adoption is None else _double(adoption.ci_level)
 
 
 def _double(value: float | None) -> float | None:

@@ -22,6 +22,7 @@ from ringtune.tuner.designers.spread import first_numbers, latin_hypercube
 
 from .asked_space import AskedSpace
 from .canonical import canonical, digest
+from .job_owners import claim
 from .policy import Policy
 from .study_cache import StudyCache
 from .submission import check_id
@@ -40,6 +41,25 @@ MAX_GIVEN_UP = 32
 class _Choice:
     config: str
     designer: str
+
+
+@dataclass(frozen=True)
+class HeldLease:
+    """A lease as its holder names it.
+
+    Attributes:
+        study_id: The study.
+        trial_id: The trial.
+        job_id: The job that asked.
+        fencing_token: As the lease was given.
+        token_id: The token that calls; None where the service is open.
+    """
+
+    study_id: str
+    trial_id: str
+    job_id: str
+    fencing_token: int
+    token_id: str | None = None
 
 
 class Suggestions:
@@ -62,6 +82,7 @@ class Suggestions:
         lease_s: float,
         *,
         space_json: Mapping[str, Any] | None = None,
+        token_id: str | None = None,
     ) -> Suggestion:
         """Return a config under a lease; the same trial again gets the same config, and its lease begins anew.
 
@@ -71,9 +92,11 @@ class Suggestions:
             job_id: Who asks.
             lease_s: How long the config is this job's.
             space_json: The job's own search space, `SearchSpace.to_json()`; None: the study's, its first job's.
+            token_id: The token that asks; None where the service is open.
 
         Raises:
             StudyNotFound: If there is no such study.
+            JobConflict: If the job belongs to another token.
             TrialConflict: If another job asked for this trial, or it has a result.
             LeaseLost: If the lease ended and another job got the config: ask with a new trial id.
             InvalidRequest: If an id or the duration is not allowed.
@@ -88,6 +111,7 @@ class Suggestions:
                 self._cache.forget(study_id)
                 raise StudyNotFound(f"study {study_id} was deleted; create it with its key first")
             now = now_unix_s(connection)
+            claim(connection, job_id, token_id, now)
             trial = leases.trial(connection, study_id, trial_id)
             if trial is not None:
                 _check_may_ask(trial, job_id)
@@ -99,6 +123,7 @@ class Suggestions:
                 "study_id": study_id,
                 "trial_id": trial_id,
                 "job_id": job_id,
+                "token_id": token_id,
                 "config": choice.config,
                 "config_digest": digest(choice.config),
                 "designer": choice.designer,
@@ -111,38 +136,41 @@ class Suggestions:
         self._wants(asked)
         return _suggestion(row, lease_s, is_new=True)
 
-    def renew(self, study_id: str, trial_id: str, job_id: str, fencing_token: int, lease_s: float) -> Suggestion:
+    def renew(self, held: HeldLease, lease_s: float) -> Suggestion:
         """Let a lease end later.
 
         Raises:
+            JobConflict: If the job belongs to another token.
             TrialNotFound: If nobody asked for the trial.
             TrialConflict: If another job did.
             LeaseLost: If the lease ended, or was taken anew since.
         """
         self._check_duration(lease_s)
-        with self._database.writing(f"ringtune ask {study_id}") as connection:
+        with self._database.writing(f"ringtune ask {held.study_id}") as connection:
             now = now_unix_s(connection)
-            trial = _held(connection, study_id, trial_id, job_id, fencing_token)
+            trial = _held(connection, held, now)
             if trial["state"] != leases.LEASED or trial["expires_unix_s"] <= now:
-                raise LeaseLost(f"the lease of trial {trial_id} has ended; ask for it again")
-            leases.change(connection, study_id, trial_id, {"expires_unix_s": now + lease_s})
+                raise LeaseLost(f"the lease of trial {held.trial_id} has ended; ask for it again")
+            leases.change(connection, held.study_id, held.trial_id, {"expires_unix_s": now + lease_s})
             return _suggestion(trial, lease_s, is_new=False)
 
-    def release(self, study_id: str, trial_id: str, job_id: str, fencing_token: int) -> None:
+    def release(self, held: HeldLease) -> None:
         """Give a config back, so that another job gets it; again is allowed.
 
         Raises:
+            JobConflict: If the job belongs to another token.
             TrialNotFound: If nobody asked for the trial.
             TrialConflict: If another job did.
             LeaseLost: If it was taken anew since, or has a result.
         """
-        with self._database.writing(f"ringtune ask {study_id}") as connection:
-            trial = _held(connection, study_id, trial_id, job_id, fencing_token)
+        with self._database.writing(f"ringtune ask {held.study_id}") as connection:
+            now = now_unix_s(connection)
+            trial = _held(connection, held, now)
             if trial["state"] == leases.COMPLETED:
-                raise LeaseLost(f"trial {trial_id} has a result already")
+                raise LeaseLost(f"trial {held.trial_id} has a result already")
             if trial["state"] == leases.LEASED:
-                changed = {"state": leases.RELEASED, "expires_unix_s": now_unix_s(connection)}
-                leases.change(connection, study_id, trial_id, changed)
+                changed = {"state": leases.RELEASED, "expires_unix_s": now}
+                leases.change(connection, held.study_id, held.trial_id, changed)
 
     def live(self) -> tuple[int, int]:
         """Return how many leases hold, and how many suggestions wait."""
@@ -191,14 +219,17 @@ def _check_may_ask(trial: Row, job_id: str) -> None:
         raise LeaseLost(f"the lease of trial {trial['trial_id']} ended and another job has its config; ask anew")
 
 
-def _held(connection: Connection, study_id: str, trial_id: str, job_id: str, fencing_token: int) -> Row:
-    trial = leases.trial(connection, study_id, trial_id)
+def _held(connection: Connection, held: HeldLease, now: float) -> Row:
+    trial = leases.trial(connection, held.study_id, held.trial_id)
     if trial is None:
-        raise TrialNotFound(f"nobody asked for trial {trial_id[:64]!r} of study {study_id[:64]!r}")
-    if trial["job_id"] != job_id:
-        raise TrialConflict(f"trial {trial_id} was asked for by job {trial['job_id']}")
-    if trial["fencing_token"] != fencing_token or trial["state"] == leases.REASSIGNED:
-        raise LeaseLost(f"the lease of trial {trial_id} under token {fencing_token} is lost; ask for a new trial")
+        raise TrialNotFound(f"nobody asked for trial {held.trial_id[:64]!r} of study {held.study_id[:64]!r}")
+    claim(connection, held.job_id, held.token_id, now)
+    if trial["job_id"] != held.job_id:
+        raise TrialConflict(f"trial {held.trial_id} was asked for by job {trial['job_id']}")
+    if trial["fencing_token"] != held.fencing_token or trial["state"] == leases.REASSIGNED:
+        raise LeaseLost(
+            f"the lease of trial {held.trial_id} under token {held.fencing_token} is lost; ask for a new trial"
+        )
     return trial
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The summaries: sums per job and config, and the verdict per config, kept in step with the ledger or rebuilt from it.
 
-The sums are whole numbers, so that it does not matter in which order, or in how many transactions, results came. A job
-has one baseline, the first that it reported; speed-ups over different baselines are never one estimate.
+The sums are whole numbers, so that it does not matter in how many transactions results came; their order is the
+ledger's. A job has one baseline, the first that it reported; speed-ups over different baselines are never one estimate.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -14,14 +13,13 @@ from sqlalchemy import Connection
 from ringtune.service.store import reports, studies, summaries
 from ringtune.service.store.keys import Key
 from ringtune.service.store.rows import Row
-from ringtune.tuner import Phase, default_config
+from ringtune.tuner import Phase
 
-from .canonical import canonical
-from .evidence import COLUMNS, MAX_JOBS, job_estimate, judge, tally
-from .spaces import ENGINE_TARGET
+from .bracketing import OpenWindows
+from .evidence import COLUMNS, MAX_JOBS, tally
+from .standings import SPEAKING, config_rows, ranks
 
-ENGINE_DEFAULT = canonical(default_config().to_json())
-"""What a job on the engine runs that sets nothing, as the ledger writes it."""
+NEIGHBOUR_COLUMNS = ("compared", "log_gain_low_e9", "log_gain_high_e9")
 
 
 class Changes:
@@ -37,7 +35,9 @@ class Changes:
         self._sums = sums
         self._counts = counts
         self._changed: set[Key] = set()
+        self._rebased: set[Key] = set()
         self._configs: dict[Key, str] = {}
+        self._open: dict[Key, OpenWindows] = {}
 
     @classmethod
     def load(cls, connection: Connection, rows: Sequence[Row]) -> "Changes":
@@ -45,10 +45,14 @@ class Changes:
         jobs: set[Key] = {(row["study_id"], row["job_id"]) for row in rows}
         keys: set[Key] = {(row["study_id"], row["job_id"], row["config_digest"]) for row in rows}
         keys |= {(*job, summaries.BASELINE) for job in jobs}
-        found = summaries.of_jobs(connection, keys)
-        sums: dict[Key, dict[str, Any]] = {
-            (row["study_id"], row["job_id"], row["config_digest"]): dict(row) for row in found
+        sums = _by_key(summaries.of_jobs(connection, keys))
+        waiting = {
+            (*key[:2], digest)
+            for key, row in sums.items()
+            if key[2] == summaries.BASELINE
+            for digest in OpenWindows.from_row(row).waiting
         }
+        sums.update(_by_key(summaries.of_jobs(connection, waiting - set(sums)) if waiting else ()))
         return cls(sums, summaries.config_counts(connection, jobs))
 
     def baseline(self, row: Row) -> Row | None:
@@ -59,6 +63,11 @@ class Changes:
         """Tell whether the job of a ledger row has another baseline than the row's config."""
         baseline = self.baseline(row)
         return baseline is not None and baseline["baseline"] != row["config"]
+
+    def is_other_token(self, row: Row) -> bool:
+        """Tell whether what is known of the job of a ledger row came with another token than the row."""
+        baseline = self.baseline(row)
+        return baseline is not None and baseline["token_id"] != row["token_id"]
 
     def other_configs(self, row: Row) -> int:
         """Return how many configs the job of a ledger row has measured besides the row's."""
@@ -75,27 +84,83 @@ class Changes:
         job = (row["study_id"], row["job_id"])
         key = (*job, summaries.BASELINE if is_baseline else row["config_digest"])
         if key not in self._sums:
-            self._sums[key] = {**_empty(key), "baseline": row["config"] if is_baseline else None}
-            self._counts[job] = self._counts.get(job, 0) + (not is_baseline)
+            self._begin(key, row, is_baseline=is_baseline)
         sums = self._sums[key]
-        for name, value in tally({**row, "speedup": None} if is_baseline else row).items():
+        added = tally({**row, "speedup": None} if is_baseline else row)
+        for name, value in added.items():
             sums[name] += value
         sums["newest_unix_s"] = max(sums["newest_unix_s"], row["received_unix_s"])
+        if added["adoptions"]:
+            sums["tested_unix_s"] = min(sums["tested_unix_s"] or row["received_unix_s"], row["received_unix_s"])
         self._changed.add(key)
         if not is_baseline:
             self._configs[row["study_id"], row["config_digest"]] = row["config"]
+        if added["samples"]:
+            self._place(job, row["config_digest"], added["log_step_e9"], is_baseline=is_baseline)
 
     def save(self, connection: Connection, max_speedup: float) -> None:
         """Write the sums, and the verdicts on all configs that they concern."""
         if not self._changed:
             return
+        for job, windows in self._open.items():
+            self._sums[(*job, summaries.BASELINE)]["open_windows"] = windows.text()
         summaries.put_jobs(connection, [self._sums[key] for key in sorted(self._changed)])
-        rebased = {(study_id, job_id) for study_id, job_id, digest in self._changed if digest == summaries.BASELINE}
-        concerned = {*self._configs, *(summaries.configs_of_jobs(connection, rebased) if rebased else ())}
-        unknown = concerned - set(self._configs)
-        known = summaries.configs_of(connection, unknown) if unknown else {}
-        compared = summaries.compared(connection, concerned, MAX_JOBS)
-        summaries.put_configs(connection, list(_config_rows(compared, {**known, **self._configs}, max_speedup)))
+        concerned: set[Key] = {
+            (study_id, digest) for study_id, _, digest in self._changed if digest != summaries.BASELINE
+        }
+        concerned |= summaries.configs_of_jobs(connection, self._rebased) if self._rebased else set()
+        judge(connection, concerned, max_speedup, known=self._configs)
+
+    def _begin(self, key: Key, row: Row, *, is_baseline: bool) -> None:
+        """Begin the sums of a job for a config; a first baseline concerns all configs that the job has measured."""
+        begun = {"baseline": row["config"] if is_baseline else None, "token_id": row["token_id"]}
+        self._sums[key] = {**_empty(key), **begun, "first_unix_s": row["received_unix_s"]}
+        job = key[:2]
+        if is_baseline:
+            self._rebased.add(job)
+        else:
+            self._counts[job] = self._counts.get(job, 0) + 1
+
+    def _place(self, job: Key, config_digest: str, log_step_e9: int, *, is_baseline: bool) -> None:
+        """Put a window between its neighbours, as far as they are known."""
+        baseline = self._sums.get((*job, summaries.BASELINE))
+        if baseline is None:
+            return
+        if job not in self._open:
+            self._open[job] = OpenWindows.from_row(baseline)
+            self._changed.add((*job, summaries.BASELINE))
+        if not is_baseline:
+            self._open[job].wait(config_digest, log_step_e9)
+            return
+        for digest, gains in self._open[job].close(log_step_e9).items():
+            sums = self._sums[(*job, digest)]
+            for name, value in gains.items():
+                sums[name] += value
+            self._changed.add((*job, digest))
+
+
+def judge(connection: Connection, keys: Collection[Key], max_speedup: float, known: dict[Key, str]) -> None:
+    """Derive the verdicts on configs anew from the sums of their jobs.
+
+    Args:
+        connection: Where.
+        keys: Studies and configs.
+        max_speedup: Paired tests that claim more are left out.
+        known: Configs (JSON) by study and digest, as far as they are at hand.
+    """
+    if not keys:
+        return
+    unknown = set(keys) - set(known)
+    configs = {**known, **(summaries.configs_of(connection, unknown) if unknown else {})}
+    found = list(config_rows(summaries.compared(connection, keys, MAX_JOBS), configs, max_speedup))
+    summaries.put_configs(connection, [rows.config for rows in found])
+    summaries.put_reporters(connection, keys, [row for rows in found for row in rows.reporters])
+    studies_of = {study_id for study_id, _ in keys}
+    summaries.set_ranks(connection, ranks(summaries.speaking(connection, studies_of, SPEAKING)))
+
+
+def _by_key(rows: Sequence[Row]) -> dict[Key, dict[str, Any]]:
+    return {(row["study_id"], row["job_id"], row["config_digest"]): dict(row) for row in rows}
 
 
 def _counts(row: Row) -> bool:
@@ -104,7 +169,8 @@ def _counts(row: Row) -> bool:
 
 def _empty(key: Key) -> dict[str, Any]:
     identity = dict(zip(("study_id", "job_id", "config_digest"), key, strict=True))
-    return {**identity, **dict.fromkeys(COLUMNS, 0), "newest_unix_s": 0.0}
+    sums = dict.fromkeys((*COLUMNS, *NEIGHBOUR_COLUMNS), 0)
+    return {**identity, **sums, "newest_unix_s": 0.0, "open_windows": None, "tested_unix_s": None}
 
 
 def rebuild(connection: Connection, study_ids: Collection[str], max_speedup: float) -> None:
@@ -120,44 +186,3 @@ def rebuild(connection: Connection, study_ids: Collection[str], max_speedup: flo
 def rebuild_all(connection: Connection, max_speedup: float) -> None:
     """Derive all summaries anew; the caller holds the ledger's lock."""
     rebuild(connection, studies.all_ids(connection), max_speedup)
-
-
-def _config_rows(compared: Sequence[Row], configs: Mapping[Key, str], max_speedup: float) -> Iterator[dict[str, Any]]:
-    for key, group in groupby(compared, key=lambda row: (row["study_id"], row["config_digest"])):
-        by_baseline = [list(rows) for _, rows in groupby(group, key=lambda row: row["own_baseline"])]
-        rows = max(by_baseline, key=_precedence)
-        estimates = [found for row in rows if (found := job_estimate(row, _baseline(row))) is not None]
-        verdict = judge(estimates, max_speedup)
-        interval, is_over_default = verdict.interval, _is_over_default(rows[0])
-        yield {
-            "study_id": key[0],
-            "config_digest": key[1],
-            "config": configs[key],
-            "trials": int(rows[0]["all_trials"]),
-            "jobs": int(rows[0]["all_jobs"]) - (len(rows) - len(estimates)),
-            "is_confirmed": verdict.is_confirmed and is_over_default,
-            "is_promising": verdict.is_promising,
-            "baseline": rows[0]["own_baseline"] if interval else None,
-            "is_over_default": is_over_default,
-            "speedup": interval.speedup if interval else None,
-            "ci_low": interval.low if interval else None,
-            "ci_high": interval.high if interval else None,
-            "newest_unix_s": rows[0]["newest_unix_s"],
-        }
-
-
-def _precedence(rows: Sequence[Row]) -> tuple[bool, bool, int, str]:
-    """Return what orders the jobs with one baseline among all that measured a config: the largest speak for it."""
-    baseline = rows[0]["own_baseline"]
-    return baseline is not None, _is_over_default(rows[0]), int(rows[0]["all_jobs"]), baseline or ""
-
-
-def _is_over_default(row: Row) -> bool:
-    """Tell whether a job's speed-up is one over the default; of other targets than the engine any baseline is it."""
-    return row["own_baseline"] is not None and (row["target"] != ENGINE_TARGET or row["own_baseline"] == ENGINE_DEFAULT)
-
-
-def _baseline(row: Row) -> Row | None:
-    if not row["baseline_samples"]:
-        return None
-    return {"samples": row["baseline_samples"], "log_step_e9": row["baseline_log_step_e9"]}

@@ -13,6 +13,7 @@ from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 Json: TypeAlias = Mapping[str, Any]
 Scope: TypeAlias = Literal["read", "report", "admin"]
 Source: TypeAlias = Literal["exact", "nearest", "default"]
+Standing: TypeAlias = Literal["confirmed", "prior", "default"]
 Status: TypeAlias = Literal["new", "same", "late", "quarantined", "conflict", "refused"]
 
 Item = TypeVar("Item")
@@ -120,15 +121,17 @@ class Adoption:
 
     Attributes:
         speedup: A fraction.
-        ci_low: Lower bound of its two-sided 95 % interval.
+        ci_low: Lower bound of its two-sided interval.
         ci_high: Upper bound.
         pairs: How many were measured.
+        ci_level: The interval's level, a fraction; logs from before it was written have 0.95.
     """
 
     speedup: float
     ci_low: float
     ci_high: float
     pairs: int
+    ci_level: float = 0.95
 
 
 @dataclass(frozen=True)
@@ -147,6 +150,7 @@ class ReportedResult:
         phase: `baseline` marks the job's own baseline: what its other results are compared with.
         run_id: Of the tuning run, where it is known.
         fencing_token: Of the lease, where there is one; a result under an older one is late.
+        token_id: The token that it came with, by its id; None where the service was open.
     """
 
     config: Config
@@ -160,6 +164,7 @@ class ReportedResult:
     phase: Phase = Phase.SEARCH
     run_id: str | None = None
     fencing_token: int | None = None
+    token_id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -222,19 +227,31 @@ class Evidence:
 
     Attributes:
         trials: Results of this config that count.
-        jobs: That measured it and the baseline.
-        speedup: Over the baseline, a fraction; None without evidence.
-        ci_low: Lower confidence bound, which decides.
-        ci_high: Upper confidence bound.
+        jobs: Jobs that measured it and the baseline.
+        reporters: Independent reporters that compared it with the baseline: tokens, and jobs that count one by one.
+        adopted: Reporters whose paired tests adopted it.
+        opposed: Reporters whose paired tests kept the baseline, or whose windows show that it is slower.
+        trusted_jobs: Those of the reporters that are jobs: reported while the service was open, or with a token that an
+            operator declared to stand for many independent jobs.
+        speedup: Over the baseline, a fraction: the lower median of the reporters' paired tests. None for a prior, of
+            which no gain is promised.
+        ci_low: Lower end of its two-sided interval.
+        ci_high: Upper end.
+        ci_level: The interval's level, a fraction; None without one.
         age_s: Since the newest of the results.
-        baseline: What the speed-up is over: the baseline config of all these jobs; None without evidence.
+        baseline: The baseline config of all these jobs, that the speed-up is over; None without evidence.
     """
 
     trials: int = 0
     jobs: int = 0
+    reporters: int = 0
+    adopted: int = 0
+    opposed: int = 0
+    trusted_jobs: int = 0
     speedup: float | None = None
     ci_low: float | None = None
     ci_high: float | None = None
+    ci_level: float | None = None
     age_s: float | None = None
     baseline: Json | None = None
 
@@ -256,8 +273,8 @@ class Recommendation:
         config: What to run, or, where `is_prior`, to test first.
         source: Where it comes from.
         target: What it was measured on.
-        is_prior: Whether it must be tested by the job before it is believed: it was measured elsewhere, by one job
-            only, with results that scatter, or over another baseline than the default.
+        is_prior: Whether it must be tested by the job before it is believed: it is not confirmed by the paired tests of
+            two reporters, or was measured elsewhere, or over another baseline than the default.
         evidence: What it rests on.
         key: The study behind it; None for the default.
         distance: From the key that was asked for; 0 where it is the same, None for the default.
@@ -274,6 +291,13 @@ class Recommendation:
     distance: float | None = None
     reason: str = ""
     candidates: tuple[ModelCandidate, ...] = ()
+
+    @property
+    def standing(self) -> Standing:
+        """Whether it is `confirmed`, a `prior`, or the `default`: the same words everywhere."""
+        if self.source == "default":
+            return "default"
+        return "prior" if self.is_prior else "confirmed"
 
 
 @dataclass(frozen=True)

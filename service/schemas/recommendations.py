@@ -14,9 +14,27 @@ class Evidence(Message):
 
     trials: Count
     jobs: Count
-    speedup: Annotated[Number | None, Field(description="Over the baseline, a fraction, pooled over jobs.")] = None
-    ci_low: Annotated[Number | None, Field(description="What the choice went by.")] = None
+    reporters: Annotated[
+        Count, Field(description="Independent ones: tokens, and jobs that count one by one (`trusted_jobs`).")
+    ] = 0
+    adopted: Annotated[Count, Field(description="Reporters whose paired tests adopted it.")] = 0
+    opposed: Annotated[
+        Count, Field(description="Reporters whose paired tests kept the baseline, or whose windows show it slower.")
+    ] = 0
+    trusted_jobs: Annotated[
+        Count,
+        Field(
+            description="Reporters that are jobs: reported while the service was open on loopback, or with a token "
+            "that an operator declared to stand for many independent jobs."
+        ),
+    ] = 0
+    speedup: Annotated[
+        Number | None,
+        Field(description="Over the baseline, a fraction, by the reporters' paired tests; null for a prior."),
+    ] = None
+    ci_low: Annotated[Number | None, Field(description="Lower end of its two-sided interval.")] = None
     ci_high: Number | None = None
+    ci_level: Annotated[Number | None, Field(description="Level of the interval, a fraction.")] = None
     age_s: Annotated[Seconds | None, Field(description="Since the newest result behind it.")] = None
     baseline: Annotated[
         Config | None, Field(description="What the speed-up is over: the baseline that all these jobs share.")
@@ -38,6 +56,13 @@ class Recommendation(Message):
     source: Literal["exact", "nearest", "default"]
     target: Annotated[TargetName, Field(description="What the config was measured on.")]
     is_prior: Annotated[StrictBool, Field(description="Whether it must be tested by the job before it is believed.")]
+    standing: Annotated[
+        Literal["confirmed", "prior", "default"],
+        Field(
+            description="`confirmed`: adopted in paired tests of two independent reporters on this key. `prior`: "
+            "anything else, of which no gain is promised. `default`: no evidence."
+        ),
+    ]
     evidence: Evidence
     key: Annotated[StudyKey | None, Field(description="The study behind it; null for the default.")] = None
     distance: Annotated[Number | None, Field(description="From the key asked for; 0 if exact.")] = None

@@ -29,6 +29,9 @@ class Adoption(Message):
     ci_low: Number
     ci_high: Number
     pairs: Annotated[StrictInt, Field(ge=1, le=1_000_000), WHOLE]
+    ci_level: Annotated[
+        Number, Field(ge=0.5, lt=1, description="Level of the two-sided interval, a fraction; old clients send none.")
+    ] = 0.95
 
 
 EXAMPLE_RESULT: JsonDict = {

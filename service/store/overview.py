@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, UnaryExpression, exists, func, null, or_, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, exists, func, null, or_, select
 
 from .clock import UnixNow
 from .rows import Row
-from .summaries import BASELINE
+from .summaries import BASELINE, rank
 from .tables import config_summaries, job_summaries, reports, runs, studies
 
 NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -94,7 +94,7 @@ def layouts(connection: Connection, limit: int) -> Sequence[str]:
 def best(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
     """Return of each study its most promising config, as recommendations rank them, with its age `age_s`."""
     own = config_summaries.c
-    place = func.row_number().over(partition_by=own.study_id, order_by=(*_rank(), own.config_digest))
+    place = func.row_number().over(partition_by=own.study_id, order_by=rank(config_summaries))
     ranked = (
         select(config_summaries, place.label("place"))
         .where(own.study_id.in_(study_ids), own.is_promising.is_(True))
@@ -147,7 +147,7 @@ def configs(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
     """Return what is known of a study's configs over all jobs, the best lower bound first."""
     own = config_summaries.c
     query = select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s")).where(own.study_id == study_id)
-    order = (own.is_promising.desc(), *(column.nulls_last() for column in _rank()), own.config_digest)
+    order = (own.is_promising.desc(), *rank(config_summaries))
     return connection.execute(query.order_by(*order).limit(limit)).mappings().all()
 
 
@@ -221,17 +221,11 @@ def _lower_bound() -> ScalarSelect[Any]:
     return (
         select(own.ci_low)
         .where(own.study_id == studies.c.study_id, own.is_promising.is_(True))
-        .order_by(*_rank())
+        .order_by(*rank(config_summaries))
         .limit(1)
         .correlate(studies)
         .scalar_subquery()
     )
-
-
-def _rank() -> tuple[UnaryExpression[Any], ...]:
-    """Return what orders promising configs, as in `summaries`."""
-    own = config_summaries.c
-    return own.is_confirmed.desc(), own.is_over_default.desc(), own.ci_low.desc()
 
 
 def _newest_result() -> ScalarSelect[Any]:

@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries on what is derived from the ledger: per job and config, and per config over all jobs."""
+"""Queries on what is derived from the ledger: per job and config, per reporter and config, and per config."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, FromClause, Select, UnaryExpression, bindparam, delete, func, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    FromClause,
+    Select,
+    UnaryExpression,
+    bindparam,
+    delete,
+    false,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from .clock import UnixNow
 from .database import upsert
 from .keys import Key, parameters, wanted
 from .rows import Row
-from .tables import config_summaries, job_summaries, studies
+from .tables import RANK, config_summaries, job_summaries, reporter_summaries, studies, tokens
 
 BASELINE = ""
 """The config digest of the row that has a job's own baseline."""
@@ -63,14 +76,15 @@ CONFIGS_OF_JOBS = _configs_of_jobs()
 def compared(connection: Connection, keys: Collection[Key], jobs: int) -> Sequence[Row]:
     """Return for each of some configs the rows of its newest jobs, each beside the job's baseline.
 
-    Rows are sorted by study and config, then by baseline, the newest first. They have the columns of `job_summaries`;
-    `own_baseline` (JSON), `baseline_samples` and `baseline_log_step_e9`, which are None without a baseline; the study's
-    `target`; and of all jobs with the same baseline together `all_trials` and `all_jobs`.
+    Rows are sorted by study and config, then by baseline; of a token's jobs those with paired tests come first, then
+    the newest. They have the columns of `job_summaries`; `own_baseline` (JSON), None without a baseline; whether an
+    operator declared that the token `has_many_jobs`; the study's `target`; and of all jobs with the same baseline
+    together `all_trials` and `all_jobs`.
 
     Args:
         connection: Where.
         keys: Studies and configs.
-        jobs: How many of the newest per config and baseline.
+        jobs: How many of each token per config and baseline.
     """
     return connection.execute(COMPARED, {**parameters(keys), "jobs": jobs}).mappings().all()
 
@@ -84,25 +98,28 @@ def _compared() -> Select[Any]:
         & (baseline.c.config_digest == BASELINE)
     )
     alike = (own.c.study_id, own.c.config_digest, baseline.c.baseline)
-    newest_first = (own.c.newest_unix_s.desc(), own.c.job_id)
+    tested_first = ((own.c.adoptions > 0).desc(), own.c.newest_unix_s.desc(), own.c.job_id)
     ranked = (
         select(
             own,
             baseline.c.baseline.label("own_baseline"),
-            baseline.c.samples.label("baseline_samples"),
-            baseline.c.log_step_e9.label("baseline_log_step_e9"),
-            func.row_number().over(partition_by=alike, order_by=newest_first).label("place"),
+            func.coalesce(tokens.c.has_many_jobs, false()).label("has_many_jobs"),
+            func.row_number().over(partition_by=(*alike, own.c.token_id), order_by=tested_first).label("place"),
             func.sum(own.c.trials).over(partition_by=alike).label("all_trials"),
             func.count().over(partition_by=alike).label("all_jobs"),
         )
-        .select_from(rows.join(own, is_wanted).outerjoin(baseline, is_baseline))
+        .select_from(
+            rows.join(own, is_wanted)
+            .outerjoin(baseline, is_baseline)
+            .outerjoin(tokens, tokens.c.token_id == own.c.token_id)
+        )
         .subquery()
     )
     return (
         select(ranked, studies.c.target)
         .select_from(ranked.join(studies, studies.c.study_id == ranked.c.study_id))
         .where(ranked.c.place <= bindparam("jobs", type_=BigInteger()))
-        .order_by(ranked.c.study_id, ranked.c.config_digest, ranked.c.own_baseline, ranked.c.place)
+        .order_by(ranked.c.study_id, ranked.c.config_digest, ranked.c.own_baseline, ranked.c.place, ranked.c.job_id)
     )
 
 
@@ -117,6 +134,62 @@ def put_jobs(connection: Connection, rows: Sequence[Row]) -> None:
 def put_configs(connection: Connection, rows: Sequence[Row]) -> None:
     """Insert or replace rows per config."""
     upsert(connection, config_summaries, rows)
+
+
+def put_reporters(connection: Connection, keys: Collection[Key], rows: Sequence[Row]) -> None:
+    """Replace all rows per reporter of some configs.
+
+    Args:
+        connection: Where.
+        keys: Studies and configs.
+        rows: The rows that these have from now on.
+    """
+    own = reporter_summaries.c
+    here = [{"of_study": study_id, "of_config": digest} for study_id, digest in keys]
+    if here:
+        this = (own.study_id == bindparam("of_study"), own.config_digest == bindparam("of_config"))
+        connection.execute(delete(reporter_summaries).where(*this), here)
+    if rows:
+        connection.execute(insert(reporter_summaries), [dict(row) for row in rows])
+
+
+def speaking(connection: Connection, study_ids: Collection[str], stands: Collection[str]) -> Sequence[Row]:
+    """Return the rows per reporter whose stand is one of these, each beside its config's row.
+
+    They have the columns of both; those of `config_summaries` that both have are named `config_...`.
+    """
+    own, config = reporter_summaries.c, config_summaries.c
+    both = (own.study_id == config.study_id) & (own.config_digest == config.config_digest)
+    beside = ("is_over_default", "is_promising", "is_supported", "is_confirmed", "adopted", "leaning", "beaten")
+    query = (
+        select(reporter_summaries, *(config[name] for name in beside))
+        .select_from(reporter_summaries.join(config_summaries, both))
+        .where(own.study_id.in_(study_ids), own.stand.in_(stands))
+    )
+    return connection.execute(query).mappings().all()
+
+
+def set_ranks(connection: Connection, rows: Sequence[Row]) -> None:
+    """Set what depends on the other configs of a study.
+
+    Args:
+        connection: Where.
+        rows: Each with `study_id`, `config_digest`, `beaten` and `is_confirmed`.
+    """
+    if rows:
+        own = config_summaries.c
+        this = (own.study_id == bindparam("of_study"), own.config_digest == bindparam("of_config"))
+        values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("beaten", "is_confirmed")}
+        given = [
+            {
+                "of_study": row["study_id"],
+                "of_config": row["config_digest"],
+                "new_beaten": row["beaten"],
+                "new_is_confirmed": row["is_confirmed"],
+            }
+            for row in rows
+        ]
+        connection.execute(update(config_summaries).where(*this).values(**values), given)
 
 
 def configs_of(connection: Connection, keys: Collection[Key]) -> dict[Key, str]:
@@ -136,14 +209,12 @@ CONFIGS_OF = _configs_of()
 
 def clear(connection: Connection, study_id: str) -> None:
     """Remove what is derived for a study."""
-    for table in (job_summaries, config_summaries):
+    for table in (job_summaries, reporter_summaries, config_summaries):
         connection.execute(delete(table).where(table.c.study_id == study_id))
 
 
 def best_of_key(connection: Connection, key_digest: str) -> Row | None:
-    """Return the study's row and, with it, its most promising config.
-
-    Confirmed ones come first, then those that were compared with the default, then the best lower bound.
+    """Return the study's row and, with it, its most promising config, as `rank` orders them.
 
     The columns of the config are None where none is promising. `now_unix_s` is the database's time.
     """
@@ -156,7 +227,7 @@ def _best_of_key() -> Select[Any]:
     digest = (
         select(promising.c.config_digest)
         .where(promising.c.study_id == studies.c.study_id, promising.c.is_promising.is_(True))
-        .order_by(*_rank(promising))
+        .order_by(*rank(promising))
         .limit(1)
         .correlate(studies)
         .scalar_subquery()
@@ -170,8 +241,14 @@ def _best_of_key() -> Select[Any]:
     )
 
 
-def _rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
-    return tuple(table.c[name].desc() for name in ("is_confirmed", "is_over_default", "ci_low"))
+def rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
+    """Return what orders promising configs, the best first.
+
+    Those that were compared with the default come first, and of them those that enough reporters adopted. Then votes
+    decide, never the size of a claim: the number of others that a config beats, and the number of reporters that speak
+    for it. Of those that tie it is the one that came first.
+    """
+    return tuple(table.c[name].desc() for name in RANK)
 
 
 BEST_OF_KEY = _best_of_key()
@@ -182,7 +259,7 @@ def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[
     query = (
         select(config_summaries)
         .where(config_summaries.c.study_id == study_id, config_summaries.c.is_promising.is_(True))
-        .order_by(*_rank(config_summaries))
+        .order_by(*rank(config_summaries))
         .limit(limit)
     )
     return connection.execute(query).mappings().all()
@@ -199,10 +276,10 @@ def baselines_of(connection: Connection, study_id: str, limit: int) -> Sequence[
     return connection.execute(query).mappings().all()
 
 
-def everything(connection: Connection, study_id: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return all rows of both tables for a study, sorted: for comparing."""
+def everything(connection: Connection, study_id: str) -> tuple[list[dict[str, Any]], ...]:
+    """Return all rows of the three tables for a study (jobs, configs, reporters), sorted: for comparing."""
     found = []
-    for table in (job_summaries, config_summaries):
+    for table in (job_summaries, config_summaries, reporter_summaries):
         query = select(table).where(table.c.study_id == study_id).order_by(*table.primary_key)
         found.append([dict(row) for row in connection.execute(query).mappings()])
-    return found[0], found[1]
+    return tuple(found)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables. `reports` is the ledger: rows are added, and removed whole by deletion or retention, never changed.
 
-`job_summaries` and `config_summaries` are derived from it and can be rebuilt. Whole numbers in names with `_e9` and
-`_e12` are sums in units of 1e-9 and 1e-12, so that the order in which they were added does not show.
+`job_summaries`, `reporter_summaries` and `config_summaries` are derived from it and can be rebuilt. Whole numbers in
+names with `_e9` and `_e12` are sums in units of 1e-9 and 1e-12, so that no rounding adds up.
+
+`token_id` is the id of the token that a row came with, never its secret: NULL where the service was open (loopback, no
+token), `unrecorded` where the row is older than the column and tokens existed.
 
 Times are seconds since 1970 by the database's clock. JSON is text: nothing looks into it.
 """
@@ -34,8 +37,17 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite counts up by itself in a column of exactly this type."""
 
 
+RANK = ("is_over_default", "is_supported", "beaten", "adopted", "leaning", "minus_since_s", "config_digest")
+"""What orders promising configs, the largest first. `minus_since_s` is minus the time when a config was first spoken
+for, so that one index, read in one direction, has the order."""
+
+
 def _study() -> Column[str]:
     return Column("study_id", String(32), ForeignKey("studies.study_id", ondelete="CASCADE"), nullable=False)
+
+
+def _token() -> Column[str]:
+    return Column("token_id", String(32))
 
 
 def _study_in_key() -> Column[str]:
@@ -71,6 +83,7 @@ trials = Table(
     _study_in_key(),
     Column("trial_id", String(64), primary_key=True),
     Column("job_id", String(64), nullable=False),
+    _token(),
     Column("config", Text, nullable=False),
     Column("config_digest", String(64), nullable=False),
     Column("designer", String(64), nullable=False),
@@ -102,6 +115,7 @@ reports = Table(
     _study(),
     Column("trial_id", String(64), nullable=False),
     Column("job_id", String(64), nullable=False),
+    _token(),
     Column("run_id", String(64)),
     Column("body_digest", String(64), nullable=False),
     Column("status", String(16), nullable=False),
@@ -119,11 +133,13 @@ reports = Table(
     Column("speedup", Double),
     Column("ci_low", Double),
     Column("ci_high", Double),
+    Column("ci_level", Double),
     Column("pairs", Integer),
     Column("received_unix_s", Double, nullable=False),
     UniqueConstraint("study_id", "trial_id"),
     Index(None, "study_id", "number"),
     Index(None, "received_unix_s"),
+    Index(None, "token_id", "study_id"),
     sqlite_autoincrement=True,
 )
 
@@ -133,6 +149,7 @@ runs = Table(
     Column("run_id", String(64), primary_key=True),
     _study(),
     Column("job_id", String(64), nullable=False),
+    _token(),
     Column("body_digest", String(64), nullable=False),
     Column("header", Text, nullable=False),
     Column("results", Integer, nullable=False),
@@ -155,6 +172,14 @@ job_facts = Table(
 )
 """What jobs say of themselves; `state` is as they said last, whatever became of them since."""
 
+jobs = Table(
+    "jobs",
+    METADATA,
+    Column("job_id", String(64), primary_key=True),
+    _token(),
+    Column("first_unix_s", Double, nullable=False),
+)
+
 tokens = Table(
     "tokens",
     METADATA,
@@ -164,6 +189,7 @@ tokens = Table(
     Column("secret_sha256", String(64), nullable=False),
     Column("created_unix_s", Double, nullable=False),
     Column("revoked_unix_s", Double),
+    Column("has_many_jobs", Boolean, nullable=False, server_default=false()),
 )
 
 audit = Table(
@@ -191,7 +217,32 @@ job_summaries = Table(
     Column("variance_e12", BigInteger, nullable=False),
     Column("newest_unix_s", Double, nullable=False),
     Column("baseline", Text),
+    _token(),
+    Column("compared", BigInteger, nullable=False, server_default="0"),
+    Column("log_gain_low_e9", BigInteger, nullable=False, server_default="0"),
+    Column("log_gain_high_e9", BigInteger, nullable=False, server_default="0"),
+    Column("open_windows", Text),
+    Column("first_unix_s", Double, nullable=False, server_default="0"),
+    Column("tested_unix_s", Double),
     Index(None, "study_id", "config_digest"),
+)
+
+reporter_summaries = Table(
+    "reporter_summaries",
+    METADATA,
+    _study_in_key(),
+    Column("config_digest", String(64), primary_key=True),
+    Column("reporter", String(80), primary_key=True),
+    _token(),
+    Column("jobs", Integer, nullable=False),
+    Column("tests", Integer, nullable=False),
+    Column("windows", Integer, nullable=False),
+    Column("stand", String(16), nullable=False),
+    Column("speedup", Double, nullable=False),
+    Column("ci_low", Double, nullable=False),
+    Column("ci_high", Double, nullable=False),
+    Column("since_unix_s", Double, nullable=False),
+    Index(None, "study_id", "stand"),
 )
 
 config_summaries = Table(
@@ -202,6 +253,7 @@ config_summaries = Table(
     Column("config", Text, nullable=False),
     Column("trials", BigInteger, nullable=False),
     Column("jobs", Integer, nullable=False),
+    Column("is_supported", Boolean, nullable=False, server_default=false()),
     Column("is_confirmed", Boolean, nullable=False),
     Column("is_promising", Boolean, nullable=False),
     Column("baseline", Text),
@@ -210,5 +262,12 @@ config_summaries = Table(
     Column("ci_low", Double),
     Column("ci_high", Double),
     Column("newest_unix_s", Double, nullable=False),
-    Index("ix_config_summaries_rank", "study_id", "is_promising", "is_confirmed", "is_over_default", "ci_low"),
+    Column("reporters", Integer, nullable=False, server_default="0"),
+    Column("trusted_jobs", Integer, nullable=False, server_default="0"),
+    Column("adopted", Integer, nullable=False, server_default="0"),
+    Column("opposed", Integer, nullable=False, server_default="0"),
+    Column("leaning", Integer, nullable=False, server_default="0"),
+    Column("beaten", Integer, nullable=False, server_default="0"),
+    Column("minus_since_s", Double, nullable=False, server_default="0"),
+    Index("ix_config_summaries_rank", "study_id", "is_promising", *RANK),
 )

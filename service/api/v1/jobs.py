@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from ringtune.service import schemas
-from ringtune.service.api.access import needs
-from ringtune.service.api.parts import JsonRoute, ServiceDep
+from ringtune.service.api.access import TokenDep, needs
+from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.jobs import Job, JobFacts
 from ringtune.service.domain.machines import Machine
 from ringtune.service.schemas.fields import MAX_PAGE, UUID_PATTERN
@@ -15,13 +15,16 @@ from ringtune.service.schemas.fields import MAX_PAGE, UUID_PATTERN
 from .studies import NO_STUDY, StudyId
 
 router = APIRouter(tags=["jobs"], route_class=JsonRoute)
+REFUSED: Responses = {**NO_STUDY, 409: {"description": "The job is another token's."}}
 JobId = Annotated[str, Path(pattern=UUID_PATTERN, description="A UUID that the client made.")]
 
 
-@router.put("/v1/studies/{study_id}/jobs/{job_id}", openapi_extra=needs("report"), responses=NO_STUDY)
-def put_job(study_id: StudyId, job_id: JobId, body: schemas.JobFacts, service: ServiceDep) -> schemas.JobFacts:
+@router.put("/v1/studies/{study_id}/jobs/{job_id}", openapi_extra=needs("report"), responses=REFUSED)
+def put_job(
+    study_id: StudyId, job_id: JobId, body: schemas.JobFacts, service: ServiceDep, token_id: TokenDep
+) -> schemas.JobFacts:
     """Say how far a job is, and what it is called. The reply is what is kept."""
-    kept = service.jobs.put(study_id, job_id, to_facts(body))
+    kept = service.jobs.put(study_id, job_id, to_facts(body), token_id)
     return body.model_copy(update={"state": kept.state, "verdict": kept.verdict})
 
 

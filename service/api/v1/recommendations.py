@@ -120,6 +120,7 @@ def to_reply(found: Recommendation) -> dict[str, Any]:
         "source": found.source,
         "target": found.target,
         "is_prior": found.is_prior,
+        "standing": found.standing,
         "evidence": vars(found.evidence),
         "key": None if found.key is None else vars(found.key),
         "distance": found.distance,

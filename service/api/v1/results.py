@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ringtune.service import schemas
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import TokenDep, needs
 from ringtune.service.api.metrics import Metrics
 from ringtune.service.api.parts import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.domain.values import Adoption, ReportedResult, Stored
@@ -25,7 +25,7 @@ router = APIRouter(tags=["results"], route_class=JsonRoute)
     responses={
         **NO_STUDY,
         201: {"model": schemas.StoredResult, "description": "It was stored."},
-        409: {"description": "The trial has another result, or is another job's."},
+        409: {"description": "The trial has another result, or is another job's; or the job is another token's."},
     },
 )
 async def tell(
@@ -35,10 +35,11 @@ async def tell(
     body: schemas.Result,
     service: ServiceDep,
     metrics: MetricsDep,
+    token_id: TokenDep,
     response: Response,
 ) -> schemas.StoredResult:
     """Report what was measured. The same again is answered 200; a result that came after its lease is kept as late."""
-    stored = await service.ledger.tell(study_id, trial_id, to_result(body))
+    stored = await service.ledger.tell(study_id, trial_id, to_result(body, token_id))
     _count(metrics, [stored])
     response.status_code = 200 if stored.status == "same" else 201
     return to_stored(stored)
@@ -46,17 +47,17 @@ async def tell(
 
 @router.post("/v1/studies/{study_id}/results", openapi_extra=needs("report"), responses=NO_STUDY)
 def tell_batch(
-    study_id: StudyId, body: schemas.ResultBatch, service: ServiceDep, metrics: MetricsDep
+    study_id: StudyId, body: schemas.ResultBatch, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
 ) -> schemas.StoredBatch:
     """Report several results at once; each is judged on its own, and its status stands at its place in the reply."""
-    results = [(item.trial_id, to_result(item)) for item in body.results]
+    results = [(item.trial_id, to_result(item, token_id)) for item in body.results]
     stored = service.ledger.tell_batch(study_id, results)
     _count(metrics, stored)
     return schemas.StoredBatch(items=[to_stored(item) for item in stored])
 
 
-def to_result(body: schemas.Result) -> ReportedResult:
-    """Return the domain's result."""
+def to_result(body: schemas.Result, token_id: str | None) -> ReportedResult:
+    """Return the domain's result, which came with this token."""
     times = body.step_ms
     known = times.median is not None and times.mad is not None and times.mean is not None
     return ReportedResult(
@@ -71,6 +72,7 @@ def to_result(body: schemas.Result) -> ReportedResult:
         phase=Phase(body.phase),
         run_id=body.run_id,
         fencing_token=body.fencing_token,
+        token_id=token_id,
     )
 
 

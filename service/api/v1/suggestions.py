@@ -6,8 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from ringtune.service import schemas
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import TokenDep, needs
 from ringtune.service.api.parts import JsonRoute, MetricsDep, Responses, ServiceDep
+from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import Suggestion
 from ringtune.service.schemas.fields import LARGEST_INTEGER, UUID_PATTERN
 
@@ -23,30 +24,39 @@ TrialId = Annotated[
 ]
 LEASE = "/v1/studies/{study_id}/suggestions/{trial_id}/lease"
 NO_TRIAL: Responses = {404: {"description": "There is no such study, or nobody asked for this trial."}}
-LOST: Responses = {409: {"description": "The lease expired, was released, or a newer one holds."}}
+LOST: Responses = {
+    409: {"description": "The lease expired, was released, a newer one holds, or the job is another token's."}
+}
 
 
 @router.post(
     "/v1/studies/{study_id}/suggestions",
     openapi_extra=needs("report"),
-    responses={**NO_STUDY, 409: {"description": "Another job asked for this trial."}},
+    responses={**NO_STUDY, 409: {"description": "Another job asked for this trial, or the job is another token's."}},
 )
-def ask(study_id: StudyId, body: schemas.Ask, service: ServiceDep, metrics: MetricsDep) -> schemas.Suggestion:
+def ask(
+    study_id: StudyId, body: schemas.Ask, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
+) -> schemas.Suggestion:
     """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config.
 
     It has what the study's first job had fixed. A job whose `search_space` is another sends it, and gets a config that
     is legal there.
     """
     space = None if body.search_space is None else body.search_space.model_dump()
-    suggestion = service.suggestions.ask(study_id, body.trial_id, body.job_id, body.lease_s, space_json=space)
+    suggestion = service.suggestions.ask(
+        study_id, body.trial_id, body.job_id, body.lease_s, space_json=space, token_id=token_id
+    )
     metrics.asks.inc()
     return to_suggestion(suggestion)
 
 
 @router.put(LEASE, openapi_extra=needs("report"), responses={**NO_TRIAL, **LOST})
-def renew(study_id: StudyId, trial_id: TrialId, body: schemas.Renewal, service: ServiceDep) -> schemas.Suggestion:
+def renew(
+    study_id: StudyId, trial_id: TrialId, body: schemas.Renewal, service: ServiceDep, token_id: TokenDep
+) -> schemas.Suggestion:
     """Keep the trial for longer, from now on."""
-    return to_suggestion(service.suggestions.renew(study_id, trial_id, body.job_id, body.fencing_token, body.lease_s))
+    held = HeldLease(study_id, trial_id, body.job_id, body.fencing_token, token_id)
+    return to_suggestion(service.suggestions.renew(held, body.lease_s))
 
 
 @router.delete(LEASE, openapi_extra=needs("report"), responses={**NO_TRIAL, **LOST}, status_code=204)
@@ -57,9 +67,10 @@ def release(
     job_id: Annotated[str, Query(pattern=UUID_PATTERN, description="Whose lease it is.")],
     fencing_token: Annotated[int, Query(ge=0, le=LARGEST_INTEGER, description="Of the lease.")],
     service: ServiceDep,
+    token_id: TokenDep,
 ) -> None:
     """Give the trial back before it was measured: another job may get the config."""
-    service.suggestions.release(study_id, trial_id, job_id, fencing_token)
+    service.suggestions.release(HeldLease(study_id, trial_id, job_id, fencing_token, token_id))
 
 
 def to_suggestion(suggestion: Suggestion) -> schemas.Suggestion:

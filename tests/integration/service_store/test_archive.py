@@ -221,7 +221,7 @@ def test_a_run_that_cannot_be_shown_is_refused(service: Service, header: str, re
         service.archive.take(sealed([head, *lines, canonical({"type": "run", "study_id": study.study_id, **run})]))
 
 
-@pytest.mark.parametrize("schema", ["[]", "{}", "3", "null"])
+@pytest.mark.parametrize("schema", ["[]", "{}", "4", "null"])
 def test_an_archive_of_an_unknown_schema_is_refused(service: Service, schema: str) -> None:
     """Whatever stands in its place."""
     with pytest.raises(InvalidRequest, match="first line"):
@@ -262,7 +262,7 @@ def test_a_deleted_study_is_gone_with_all_that_was_in_it(service: Service, datab
     with pytest.raises(StudyNotFound):
         service.studies.delete(study_id)
     with database.reading() as connection:
-        assert ([], []) == summaries.everything(connection, study_id)
+        assert ([], [], []) == summaries.everything(connection, study_id)
         assert [] == list(reports.of_study(connection, study_id))
         assert ("study_deleted", study_id) == tuple(audit.newest(connection, 1)[0][n] for n in ("event", "subject"))
 

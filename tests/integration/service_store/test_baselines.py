@@ -9,7 +9,7 @@ import pytest
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.summing import rebuild
-from ringtune.service.domain.values import Adoption, Study
+from ringtune.service.domain.values import Study
 from ringtune.service.store import Database, migrate, reports, summaries
 from ringtune.tuner import Config, Phase
 from tests.unit.service.domain.reported import (
@@ -18,8 +18,10 @@ from tests.unit.service.domain.reported import (
     KEY,
     OTHER,
     QUERY,
+    look,
     measure,
     new_id,
+    paired,
     result,
     study_of,
     tell,
@@ -30,9 +32,11 @@ LIMIT = 4.0
 
 
 def measure_over(service: Service, study: Study, job_id: str, baseline: Config, steps_ms: Sequence[float]) -> None:
-    """Report a job's own baseline and BETTER, in three windows each."""
+    """Report a job's own baseline and BETTER, in two windows, and the paired test of the two."""
     own, better = steps_ms
-    windows = [result(job_id, baseline, own, phase=Phase.BASELINE)] * 3 + [result(job_id, BETTER, better)] * 3
+    begun = result(job_id, baseline, own, phase=Phase.BASELINE)
+    test = result(job_id, BETTER, better, phase=Phase.ADOPTION, adoption=paired(own / better - 1.0))
+    windows = [begun, result(job_id, BETTER, better), begun, result(job_id, BETTER, better), begun, test]
     service.ledger.tell_batch(study.study_id, [(new_id(), window) for window in windows])
 
 
@@ -46,8 +50,7 @@ def test_a_speedup_over_another_baseline_does_not_confirm_one_over_the_default(s
     found = service.recommendations.find(QUERY)
 
     assert (BETTER, True) == (found.config, found.is_prior)
-    assert (1, 3) == (found.evidence.jobs, found.evidence.trials)
-    assert found.evidence.speedup == pytest.approx(100.0 / 98.0 - 1.0)
+    assert (1, 3, None) == (found.evidence.jobs, found.evidence.trials, found.evidence.speedup)
     assert DEFAULT == found.evidence.baseline
 
 
@@ -82,7 +85,7 @@ def test_where_all_began_elsewhere_the_answer_is_a_prior_that_names_its_baseline
     found = service.recommendations.find(QUERY)
 
     assert ("exact", BETTER, True, 2) == (found.source, found.config, found.is_prior, found.evidence.jobs)
-    assert found.evidence.speedup == pytest.approx(1.0)
+    assert found.evidence.speedup is None
     assert POOR == found.evidence.baseline
     assert "another baseline" in found.reason
 
@@ -109,7 +112,8 @@ def test_a_job_has_one_baseline(service: Service, database: Database) -> None:
     assert "quarantined" == stored.status
     assert stored.reason is not None
     assert "another config" in stored.reason
-    assert service.recommendations.find(QUERY).evidence.speedup == pytest.approx(0.25)
+    measure(service, study, "job-2", BETTER, 80.0)
+    assert service.recommendations.find(QUERY).evidence.speedup == pytest.approx(0.25, abs=1e-4)
     with database.writing(reports.LOCK) as connection:
         before = summaries.everything(connection, study.study_id)
         rebuild(connection, [study.study_id], LIMIT)
@@ -119,15 +123,15 @@ def test_a_job_has_one_baseline(service: Service, database: Database) -> None:
 def test_paired_tests_over_different_baselines_are_apart(service: Service) -> None:
     """The test of a job that began elsewhere says nothing of the default."""
     study = study_of(service)
-    for number, baseline in ((1, DEFAULT), (2, POOR)):
+    for number, baseline in ((1, DEFAULT), (2, POOR), (3, DEFAULT)):
         tell(service, study.study_id, new_id(), result(f"job-{number}", baseline, phase=Phase.BASELINE))
-        test = Adoption(0.1 * number, 0.1 * number - 0.01, 0.1 * number + 0.01, 8)
+        test = paired(0.9 if baseline == POOR else 0.1)
         tell(service, study.study_id, new_id(), result(f"job-{number}", BETTER, 90.0, adoption=test))
 
     evidence = service.recommendations.find(QUERY).evidence
 
-    assert 1 == evidence.jobs
-    assert 0.1 == pytest.approx(evidence.speedup)
+    assert (2, 2) == (evidence.jobs, evidence.adopted)
+    assert 0.1 == pytest.approx(evidence.speedup, abs=1e-4)
 
 
 def test_a_neighbour_is_read_over_the_baseline_that_its_jobs_had(service: Service) -> None:
@@ -145,8 +149,9 @@ def test_a_neighbour_is_read_over_the_baseline_that_its_jobs_had(service: Servic
 def test_old_summaries_are_derived_again_by_baseline(service: Service, database: Database) -> None:
     """A database of the schema before, in which all baselines were one, answers rightly after it is brought up."""
     study = study_of(service)
-    measure(service, study, "job-1", BETTER, 98.0)
-    measure_over(service, study, "job-2", POOR, (200.0, 98.0))
+    look(service, study, "job-1", BETTER, 98.0)
+    tell(service, study.study_id, new_id(), result("job-2", POOR, 200.0, phase=Phase.BASELINE))
+    tell(service, study.study_id, new_id(), result("job-2", BETTER, 98.0))
     with database.reading() as connection:
         expected = summaries.everything(connection, study.study_id)
 

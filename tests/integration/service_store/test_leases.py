@@ -17,7 +17,7 @@ from ringtune.service.domain.asked_space import AskedSpace
 from ringtune.service.domain.designing import Designing
 from ringtune.service.domain.problems import Problems
 from ringtune.service.domain.study_cache import StudyCache
-from ringtune.service.domain.suggestions import filling_config
+from ringtune.service.domain.suggestions import HeldLease, filling_config
 from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, TrialConflict, TrialNotFound
 from ringtune.service.store import Database
 from ringtune.service.store.tables import trials
@@ -72,15 +72,15 @@ def test_a_config_whose_lease_ended_goes_to_another_job(service: Service, databa
     study_id = study_of(service).study_id
     first, second = (service.suggestions.ask(study_id, new_id(), "job-1", 60.0) for _ in range(2))
     end_lease(database, first.trial_id)
-    service.suggestions.release(study_id, second.trial_id, "job-1", second.fencing_token)
-    service.suggestions.release(study_id, second.trial_id, "job-1", second.fencing_token)
+    service.suggestions.release(HeldLease(study_id, second.trial_id, "job-1", second.fencing_token))
+    service.suggestions.release(HeldLease(study_id, second.trial_id, "job-1", second.fencing_token))
 
     given = {service.suggestions.ask(study_id, new_id(), "job-2", 60.0).config for _ in range(2)}
 
     assert {first.config, second.config} == given
     for lost in (first, second):
         with pytest.raises(LeaseLost):
-            service.suggestions.renew(study_id, lost.trial_id, "job-1", lost.fencing_token, 60.0)
+            service.suggestions.renew(HeldLease(study_id, lost.trial_id, "job-1", lost.fencing_token), 60.0)
         with pytest.raises(LeaseLost):
             service.suggestions.ask(study_id, lost.trial_id, "job-1", 60.0)
 
@@ -91,14 +91,14 @@ def test_a_job_that_comes_back_in_time_gets_a_new_token(service: Service, databa
     first = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     end_lease(database, first.trial_id)
     with pytest.raises(LeaseLost, match="ended"):
-        service.suggestions.renew(study_id, first.trial_id, "job-1", first.fencing_token, 60.0)
+        service.suggestions.renew(HeldLease(study_id, first.trial_id, "job-1", first.fencing_token), 60.0)
 
     again = service.suggestions.ask(study_id, first.trial_id, "job-1", 60.0)
 
     assert (first.config, first.fencing_token + 1) == (again.config, again.fencing_token)
     with pytest.raises(LeaseLost, match="token 1"):
-        service.suggestions.renew(study_id, first.trial_id, "job-1", first.fencing_token, 60.0)
-    assert 90.0 == service.suggestions.renew(study_id, first.trial_id, "job-1", 2, 90.0).expires_in_s
+        service.suggestions.renew(HeldLease(study_id, first.trial_id, "job-1", first.fencing_token), 60.0)
+    assert 90.0 == service.suggestions.renew(HeldLease(study_id, first.trial_id, "job-1", 2), 90.0).expires_in_s
     assert "late" == tell(service, study_id, first.trial_id, result("job-1", BETTER, fencing_token=1)).status
 
 
@@ -113,9 +113,9 @@ def test_a_trial_with_a_result_is_over(service: Service) -> None:
         with pytest.raises(TrialConflict, match="result"):
             service.suggestions.ask(study_id, trial_id, "job-1", 60.0)
     with pytest.raises(LeaseLost, match="result"):
-        service.suggestions.release(study_id, asked.trial_id, "job-1", 1)
+        service.suggestions.release(HeldLease(study_id, asked.trial_id, "job-1", 1))
     with pytest.raises(TrialNotFound):
-        service.suggestions.renew(study_id, new_id(), "job-1", 1, 60.0)
+        service.suggestions.renew(HeldLease(study_id, new_id(), "job-1", 1), 60.0)
     with pytest.raises(InvalidRequest, match="lease_s"):
         service.suggestions.ask(study_id, new_id(), "job-1", float("nan"))
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from ringtune.service.domain import Service
-from ringtune.service.domain.overview import Overview, Wanted
+from ringtune.service.domain.overview import Overview, ShownStudy, Wanted
 from ringtune.service.domain.summing import rebuild
 from ringtune.service.domain.values import RecommendationQuery, ReportedResult, StudyKey
 from ringtune.service.errors import InvalidRequest, StudyNotFound
@@ -18,7 +18,7 @@ from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import reports, studies
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
-from tests.unit.service.domain.reported import tell
+from tests.unit.service.domain.reported import paired, tell
 
 SPACE = SearchSpace(ENGINE_PARAMETERS, {}).to_json()
 FAST = default_config().replace({"cycle_ms": 0.3})
@@ -39,18 +39,24 @@ def study(service: Service, model: str, hardware: str, name: str | None = None, 
 
 
 def measure(service: Service, study_id: str, configs: Sequence[tuple[Config, float]], job: int = 1) -> None:
-    """Report a job: two windows of the default, and two of each config with its median step time."""
+    """Report a job: a window of the default, two of each config, the default again, and the first config's test."""
     job_id = str(uuid.UUID(int=job))
-    windows = [(default_config(), 20.0, Phase.BASELINE)] * 2
-    windows += [(config, ms, Phase.SEARCH) for config, ms in configs for _ in range(2)]
-    for config, ms, phase in windows:
-        result = ReportedResult(config, job_id, 1e9, StepTimes(ms, 0.1, ms), 20, phase=phase)
+    baseline, (tested, tested_ms) = (default_config(), 20.0, Phase.BASELINE), configs[0]
+    search = [(config, ms, Phase.SEARCH) for config, ms in configs for _ in range(2)]
+    for config, ms, phase in (baseline, *search, baseline, (tested, tested_ms, Phase.ADOPTION)):
+        test = paired(20.0 / ms - 1.0) if phase is Phase.ADOPTION else None
+        result = ReportedResult(config, job_id, 1e9, StepTimes(ms, 0.1, ms), 20, phase=phase, adoption=test)
         tell(service, study_id, str(uuid.uuid4()), result)
 
 
 def names_of(overview: Overview, order: str = "created", **wanted: str) -> list[str | None]:
     """Return the models' names in an order."""
     return [item.model_name for item in overview.studies(Wanted(**wanted), order).items]
+
+
+def steps_of(shown: ShownStudy) -> list[float | None]:
+    """Return the median step times of a study's results."""
+    return [item.median_step_ms for item in shown.results]
 
 
 @pytest.fixture
@@ -162,9 +168,11 @@ def test_a_study_has_its_results_in_their_order(service: Service, overview: Over
     shown = overview.study(some["beta"])
     of_one = overview.study(some["beta"], str(uuid.UUID(int=2)))
 
-    assert [20.0, 20.0, 16.0, 16.0, 20.0, 20.0, 16.1, 16.1] == [item.median_step_ms for item in shown.results]
-    assert [20.0, 20.0, 16.1, 16.1] == [item.median_step_ms for item in of_one.results]
-    assert (8, 8) == (shown.results_in_all, of_one.results_in_all)
+    assert [20.0, 16.0, 16.0, 20.0, 16.0, 20.0, 16.1, 16.1, 20.0, 16.1] == [
+        item.median_step_ms for item in shown.results
+    ]
+    assert [20.0, 16.1, 16.1, 20.0, 16.1] == steps_of(of_one)
+    assert (10, 10) == (shown.results_in_all, of_one.results_in_all)
     assert [FAST, FASTER] == [item.config for item in overview.study(some["alpha"]).configs][:2]
     assert () == overview.study(some["empty"]).results
     with pytest.raises(StudyNotFound):

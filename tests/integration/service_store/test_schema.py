@@ -14,9 +14,10 @@ from ringtune.service.domain import service as domain_service
 from ringtune.service.errors import SchemaError
 from ringtune.service.store import Database, is_current, migrate, summaries
 from ringtune.service.store.tables import METADATA
-from tests.unit.service.domain.reported import BETTER, QUERY, measure, study_of
+from tests.unit.service.domain.reported import BETTER, QUERY, look, measure, study_of
 
 PROCESSES = 2
+DERIVED = {"job_summaries", "config_summaries", "reporter_summaries"}
 MIGRATE = "import sys; from ringtune.service.store import Database, migrate; print(migrate(Database.open(sys.argv[1])))"
 
 
@@ -48,7 +49,7 @@ def test_migrations_go_back(empty: str) -> None:
     before_summaries = table_names(database)
     migrate(database, "base")
 
-    assert everything - before_summaries == {"job_summaries", "config_summaries", "job_facts"}
+    assert everything - before_summaries == {"job_facts", *DERIVED, "jobs"}
     assert set() == table_names(database)
     assert not is_current(database)
     migrate(database)
@@ -61,7 +62,7 @@ def test_a_service_derives_again_what_a_migration_made_empty(database: Database)
     service = Service(database, policy=Policy(design_workers=0))
     service.start()
     study = study_of(service)
-    measure(service, study, "job-1", BETTER, 80.0)
+    look(service, study, "job-1", BETTER, 80.0)
     with database.reading() as connection:
         before = summaries.everything(connection, study.study_id)
 

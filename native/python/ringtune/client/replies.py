@@ -44,7 +44,10 @@ class StudyPage:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a recommendation rests on; all zero or None without any. `baseline` is what the speed-up is over."""
+    """What a recommendation rests on; all zero or None without any. `baseline` is what the speed-up is over.
+
+    `reporters` are independent ones, `trusted_jobs` those of them that are jobs. The speed-up is None for a prior.
+    """
 
     trials: int
     jobs: int
@@ -53,6 +56,11 @@ class Evidence:
     ci_high: float | None = None
     age_s: float | None = None
     baseline: Config | None = None
+    reporters: int = 0
+    adopted: int = 0
+    opposed: int = 0
+    trusted_jobs: int = 0
+    ci_level: float | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 import asyncio
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobFacts
@@ -42,6 +43,7 @@ def result(
     phase: Phase = Phase.SEARCH,
     adoption: Adoption | None = None,
     fencing_token: int | None = None,
+    token_id: str | None = None,
 ) -> ReportedResult:
     """Return a valid result of twenty steps that scatter by a percent."""
     return ReportedResult(
@@ -53,6 +55,7 @@ def result(
         phase=phase,
         adoption=adoption,
         fencing_token=fencing_token,
+        token_id=token_id,
     )
 
 
@@ -62,8 +65,29 @@ def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -
         return pool.submit(asyncio.run, service.ledger.tell(study_id, trial_id, told)).result()
 
 
+def paired(speedup: float, half_width: float = 0.01) -> Adoption:
+    """Return what a paired test finds: a speed-up with its 90 % interval, so much to either side."""
+    return Adoption(speedup, speedup - half_width, speedup + half_width, 8, 0.9)
+
+
+def look(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:
+    """Report two windows of a config, each between two of the job's baseline of 100 ms; no paired test."""
+    baseline, window = result(job_id, phase=Phase.BASELINE), result(job_id, config, step_ms)
+    told = (baseline, window, baseline, window, baseline)
+    service.ledger.tell_batch(study.study_id, [(new_id(), item) for item in told])
+
+
 def measure(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:
-    """Report a job's baseline of 100 ms, and a config, in three windows each."""
-    baseline = [(new_id(), result(job_id, phase=Phase.BASELINE)) for _ in range(3)]
-    measured = [(new_id(), result(job_id, config, step_ms)) for _ in range(3)]
-    service.ledger.tell_batch(study.study_id, [*baseline, *measured])
+    """Report what `look` does, and the paired test of the config that follows from it."""
+    look(service, study, job_id, config, step_ms)
+    test = paired(100.0 / step_ms - 1.0)
+    tell(service, study.study_id, new_id(), result(job_id, config, step_ms, phase=Phase.ADOPTION, adoption=test))
+
+
+def adopt(service: Service, study: Study, token_id: str | None, config: Config, speedup: float) -> str:
+    """Report a new job's baseline and its paired test of a config, with a token; returns the job's id."""
+    job_id = new_id()
+    tested = result(job_id, config, 100.0 / (1.0 + speedup), phase=Phase.ADOPTION, adoption=paired(speedup))
+    for item in (result(job_id, phase=Phase.BASELINE), tested):
+        tell(service, study.study_id, new_id(), replace(item, token_id=token_id))
+    return job_id

@@ -1,111 +1,165 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results are worth: one vote per job, robust against any single one."""
+"""The worth of results: one vote per reporter, paired tests before windows, robust against any single reporter."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.service.domain.evidence import E9, job_estimate, judge, tally
+from ringtune.service.domain.evidence import E9, E12, Estimate, Stand, StandName, stand_of, tally, votes_of
 
 LIMIT = 4.0
-PRECISE = 1e-6
-Estimates = list[tuple[float, float]]
-honest = st.lists(st.tuples(st.floats(-0.5, 0.5), st.floats(0.0, 0.01)), min_size=2, max_size=12)
+speedups = st.floats(-0.5, 2.0)
 
 
-def row(**columns: float | None) -> dict[str, float | None]:
+def row(**columns: float | None) -> dict[str, Any]:
     """Return the columns of a ledger row that count."""
-    return {"median_step_ms": None, "speedup": None, "ci_low": None, "ci_high": None, **columns}
+    empty = dict.fromkeys(("median_step_ms", "speedup", "ci_low", "ci_high", "ci_level"))
+    return {**empty, **columns}
 
 
-def agreeing(*speedups: float) -> Estimates:
-    """Return estimates of jobs that measured these speed-ups precisely."""
-    return [(math.log1p(speedup), PRECISE) for speedup in speedups]
+def with_test(speedup: float, half_width: float = 0.01, *, since: float = 0.0) -> dict[str, Any]:
+    """Return a job's sums with one paired test."""
+    bounds = {"speedup": speedup, "ci_low": speedup - half_width, "ci_high": speedup + half_width, "ci_level": 0.9}
+    return {**looked(), **tally(row(**bounds)), "compared": 0, "tested_unix_s": since}
 
 
-def test_a_job_is_compared_with_its_own_baseline() -> None:
-    """The estimate is ln(baseline / config) of the job's mean windows; without a baseline there is none."""
-    config, baseline = tally(row(median_step_ms=80.0)), tally(row(median_step_ms=100.0))
+def looked(low: float = 0.0, high: float = 0.0, compared: int = 0) -> dict[str, Any]:
+    """Return a job's sums with windows beside the faster and the slower of their neighbours, as speed-ups."""
+    gains = {
+        "log_gain_low_e9": round(E9 * compared * math.log1p(low)),
+        "log_gain_high_e9": round(E9 * compared * math.log1p(high)),
+    }
+    sums = {"adoptions": 0, "compared": compared, "token_id": None, "first_unix_s": 5.0, "tested_unix_s": None}
+    return {**sums, **gains}
 
-    estimate = job_estimate(config, baseline)
+
+def stand(name: StandName, low: float, *, since: float = 0.0) -> Stand:
+    """Return a reporter's stand with this lower bound of ln(speed-up)."""
+    tests, windows = (1, 0) if name in {"adopted", "kept"} else (0, 3)
+    return Stand("token:a", "a", 1, tests, windows, name, Estimate(low + 0.05, low, low + 0.1), since)
+
+
+def test_a_paired_test_whose_interval_lies_above_zero_adopts() -> None:
+    """The reported interval is what is stated again, at its own level."""
+    found = stand_of("token:a", [with_test(0.1, 0.02)], LIMIT)
+
+    assert found is not None
+    assert ("adopted", 1) == (found.name, found.tests)
+    interval = found.estimate.interval
+    assert (0.1, 0.08, 0.12) == pytest.approx((interval.speedup, interval.low, interval.high), abs=5e-4)
+    kept = stand_of("token:a", [with_test(0.1, 0.11)], LIMIT)
+    assert kept is not None
+    assert "kept" == kept.name
+
+
+@pytest.mark.parametrize(("level", "ratio"), [(0.9, 1.0), (0.95, 1.645 / 1.96), (None, 1.645 / 1.96)])
+def test_an_interval_of_another_level_is_restated(level: float | None, ratio: float) -> None:
+    """A 95 % interval is wider than the 90 % one of the same test; logs that name no level have 95 %."""
+    sums = {**with_test(0.1), **tally(row(speedup=0.1, ci_low=0.05, ci_high=0.155, ci_level=level))}
+
+    found = stand_of("token:a", [sums], LIMIT)
+
+    assert found is not None
+    half_width = (math.log(1.155) - math.log(1.05)) / 2 * ratio
+    assert half_width == pytest.approx(found.estimate.d - found.estimate.low, rel=1e-3)
+
+
+def test_a_reporters_jobs_are_pooled_into_one_word() -> None:
+    """A test that shows a loss outweighs one that shows as much gain less precisely; the jobs are still one voice."""
+    rows = [with_test(0.1, 0.05), with_test(-0.1, 0.01), with_test(-0.1, 0.01)]
+
+    found = stand_of("token:a", rows, LIMIT)
+
+    assert found is not None
+    assert ("kept", 3, 3) == (found.name, found.jobs, found.tests)
+
+
+def test_windows_speak_only_where_nobody_tested_and_only_beyond_their_noise() -> None:
+    """Faster beside the faster neighbour, slower beside the slower one, else unclear."""
+    names = [
+        found.name
+        for low, high in ((0.2, 0.2), (0.0, 3.0), (-0.7, 0.0), (-0.3, -0.2), (0.02, 0.02))
+        if (found := stand_of("token:a", [looked(low, high, 3)], LIMIT)) is not None
+    ]
+
+    assert ["faster", "unclear", "unclear", "slower", "unclear"] == names
+    assert stand_of("token:a", [looked()], LIMIT) is None
+    both = stand_of("token:a", [looked(0.5, 0.5, 3), with_test(0.0)], LIMIT)
+    assert both is not None
+    assert "kept" == both.name
+
+
+def test_a_claim_beyond_the_limit_is_left_out() -> None:
+    """It counts as no test."""
+    assert stand_of("token:a", [with_test(LIMIT + 0.1)], LIMIT) is None
+
+
+def test_two_that_adopted_it_and_fewer_against_support_a_config() -> None:
+    """Neither one alone, nor as many against, nor any number of windows."""
+    adopted, kept, faster = stand("adopted", 0.1), stand("kept", -0.1), stand("faster", 0.3)
+    cases = {
+        (1, 0, 0): (False, True),
+        (2, 0, 0): (True, True),
+        (2, 1, 0): (True, True),
+        (2, 2, 0): (False, True),
+        (2, 3, 0): (False, False),
+        (1, 1, 0): (False, True),
+        (1, 2, 9): (False, False),
+        (0, 0, 9): (False, True),
+        (0, 1, 9): (False, False),
+    }
+
+    for (for_it, against, windows), expected in cases.items():
+        votes = votes_of([adopted] * for_it + [kept] * against + [faster] * windows)
+        assert expected == (votes.is_supported, votes.is_promising), (for_it, against, windows)
+
+
+def test_windows_that_show_it_slower_are_against_a_tested_config() -> None:
+    """Whoever got the config as a prior and measured that it is slow need not test it."""
+    votes = votes_of([stand("adopted", 0.5), stand("slower", -0.2), stand("slower", -0.3)])
+
+    assert (1, 2, False) == (votes.adopted, votes.opposed, votes.is_promising)
+
+
+def test_it_is_spoken_for_since_the_first_that_adopted_it() -> None:
+    """Not since the first that looked."""
+    votes = votes_of(
+        [stand("unclear", 0.0, since=1.0), stand("adopted", 0.1, since=7.0), stand("adopted", 0.1, since=3.0)]
+    )
+
+    assert 3.0 == votes.since_unix_s
+
+
+@given(st.lists(speedups, min_size=2, max_size=9), speedups)
+def test_one_more_reporter_moves_the_estimate_no_further_than_the_others_reach(others: list[float], lie: float) -> None:
+    """Whatever one reporter says, what is stated is a test that lies between those of the others."""
+    rows = [with_test(speedup) for speedup in (*others, lie)]
+    stands = [found for number, item in enumerate(rows) if (found := stand_of(f"token:{number}", [item], LIMIT))]
+
+    estimate = votes_of(stands).estimate
 
     assert estimate is not None
-    assert math.log(1.25) == pytest.approx(estimate[0], abs=1e-8)
-    assert job_estimate(config, None) is None
-    assert job_estimate(config, tally(row())) is None
+    assert math.log1p(min(others)) - 1e-6 <= estimate.d <= math.log1p(max(others)) + 1e-6
 
 
-def test_a_paired_test_counts_more_than_windows() -> None:
-    """Where a job tested a config in pairs, its windows are not used; the interval gives the variance."""
-    test = tally(row(median_step_ms=10.0, speedup=0.1, ci_low=0.05, ci_high=0.15))
+@given(st.lists(speedups, min_size=1, max_size=9))
+def test_what_is_confirmed_lies_above_zero(claims: list[float]) -> None:
+    """The interval that is stated beside "confirmed" never contains zero."""
+    rows = [with_test(claim) for claim in claims]
+    votes = votes_of([found for item in rows if (found := stand_of("token:a", [item], LIMIT))])
 
-    estimate = job_estimate(test, tally(row(median_step_ms=100.0)))
-
-    assert estimate is not None
-    assert math.log1p(0.1) == pytest.approx(estimate[0], abs=1e-8)
-    half_width = (math.log(1.15) - math.log(1.05)) / 2
-    assert half_width == pytest.approx(1.96 * math.sqrt(estimate[1]), rel=1e-4)
+    assert not votes.is_supported or (votes.estimate is not None and votes.estimate.low > 0.0)
 
 
-def test_sums_do_not_depend_on_the_order() -> None:
-    """Whole numbers: adding windows in any order gives the same sums, to the last digit."""
-    steps = [0.1 + 0.37 * n for n in range(50)]
+def test_a_test_without_an_error_is_not_believed_to_have_none() -> None:
+    """Bounds that meet give the smallest variance, not a division by zero."""
+    exact = tally(row(speedup=0.1, ci_low=0.1, ci_high=0.1, ci_level=0.9))
 
-    forward = sum(tally(row(median_step_ms=step))["log_step_e9"] for step in steps)
-    backward = sum(tally(row(median_step_ms=step))["log_step_e9"] for step in reversed(steps))
+    found = stand_of("token:a", [{**with_test(0.1), **exact}, with_test(0.2)], LIMIT)
 
-    assert forward == backward
-    assert sum(map(math.log, steps)) == pytest.approx(forward / E9, abs=1e-7)
-
-
-def test_two_jobs_that_agree_confirm_and_one_does_not() -> None:
-    """Confirmed needs a second job and a lower bound above zero."""
-    one, two, none = judge(agreeing(0.2), LIMIT), judge(agreeing(0.2, 0.21), LIMIT), judge([], LIMIT)
-
-    assert (True, False) == (one.is_promising, one.is_confirmed)
-    assert (True, True) == (two.is_promising, two.is_confirmed)
-    assert none.interval is None
-    assert not judge(agreeing(0.002, 0.003), LIMIT).is_confirmed
-    assert not judge(agreeing(-0.1, -0.12), LIMIT).is_promising
-
-
-def test_jobs_that_do_not_agree_confirm_nothing() -> None:
-    """A wide scatter makes a wide interval."""
-    verdict = judge(agreeing(0.02, 0.6), LIMIT)
-
-    assert verdict.is_promising
-    assert not verdict.is_confirmed
-
-
-def test_claims_beyond_the_limit_are_left_out() -> None:
-    """A job that claims more than can be is no second job."""
-    verdict = judge(agreeing(0.2, LIMIT + 0.1), LIMIT)
-
-    assert not verdict.is_confirmed
-    assert verdict == judge(agreeing(0.2), LIMIT)
-
-
-@given(honest, st.floats(-1.6, 1.6))
-def test_one_more_job_moves_the_estimate_no_further_than_the_others_reach(jobs: Estimates, lie: float) -> None:
-    """Whatever one job says, the result lies between what the others measured."""
-    verdict = judge([*jobs, (lie, 0.0)], LIMIT)
-
-    assert verdict.interval is not None
-    centre = math.log1p(verdict.interval.speedup)
-    assert min(d for d, _ in jobs) - 1e-9 <= centre <= max(d for d, _ in jobs) + 1e-9
-    assert verdict.interval.low <= verdict.interval.speedup <= verdict.interval.high
-
-
-@pytest.mark.parametrize("lie", [-0.9, -0.3, 0.0, 0.5, 3.9])
-def test_one_job_neither_breaks_nor_sharpens_what_two_agreed_on(lie: float) -> None:
-    """Two jobs at a speed-up of 20 %: a third cannot undo it, nor raise the lower bound above theirs."""
-    before = judge(agreeing(0.2, 0.2), LIMIT)
-
-    after = judge(agreeing(0.2, 0.2, lie), LIMIT)
-
-    assert before.interval is not None
-    assert after.interval is not None
-    assert after.is_confirmed
-    assert before.interval.low == pytest.approx(after.interval.low)
+    assert 0 == exact["variance_e12"] / E12
+    assert found is not None
+    assert 0.1 == pytest.approx(found.estimate.interval.speedup, abs=1e-3)

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows and the baseline windows next to them, as a job's results come in their order.
+
+Windows wait until the next baseline window of their job: then both neighbours are known. What waits is kept in the
+row of the job's baseline, so that it does not matter how many transactions the results take.
+"""
+
+import json
+from dataclasses import dataclass, field
+
+from ringtune.service.store.rows import Row
+
+from .canonical import canonical
+
+
+@dataclass
+class OpenWindows:
+    """A job's newest baseline window, and the windows since then.
+
+    Attributes:
+        baseline_e9: ln(median step time in ms) of the newest baseline window, in units of 1e-9; None before the first.
+        waiting: By config digest, the number of windows since then and the sum of their ln, in the same unit.
+    """
+
+    baseline_e9: int | None = None
+    waiting: dict[str, list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def from_row(cls, baseline: Row | None) -> "OpenWindows":
+        """Return what a job's baseline row keeps; nothing where there is no row yet."""
+        if baseline is None or not baseline["open_windows"]:
+            return cls()
+        newest, waiting = json.loads(baseline["open_windows"])
+        return cls(newest, waiting)
+
+    def text(self) -> str:
+        """Return what the row keeps."""
+        return canonical([self.baseline_e9, self.waiting])
+
+    def wait(self, config_digest: str, log_step_e9: int) -> None:
+        """Keep a window of a config; one that came before any baseline window has no neighbour."""
+        if self.baseline_e9 is not None:
+            count, total = self.waiting.get(config_digest, (0, 0))
+            self.waiting[config_digest] = [count + 1, total + log_step_e9]
+
+    def close(self, log_step_e9: int) -> dict[str, dict[str, int]]:
+        """Take the next baseline window, and return what the windows before it add to their configs' sums."""
+        gains = {}
+        if self.baseline_e9 is not None:
+            faster, slower = sorted((self.baseline_e9, log_step_e9))
+            for digest, (count, total) in self.waiting.items():
+                gains[digest] = {
+                    "compared": count,
+                    "log_gain_low_e9": count * faster - total,
+                    "log_gain_high_e9": count * slower - total,
+                }
+        self.baseline_e9, self.waiting = log_step_e9, {}
+        return gains

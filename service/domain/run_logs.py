@@ -50,7 +50,7 @@ def trial_id_of(run_id: str, window: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Reporting:
+class Reporting:
     """Who pushes a log: the job, whether it was named apart from its runs, and the token."""
 
     job_id: str
@@ -78,13 +78,11 @@ class RunLogs:
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
         baselines: dict[str, Config] = {}
         named = job_id is not None
-        stored = tuple(
-            self._take_one(log, _Reporting(job_id or log.run_id, named, token_id), baselines) for log in runs
-        )
+        stored = tuple(self._take_one(log, Reporting(job_id or log.run_id, named, token_id), baselines) for log in runs)
         self._tell_of_jobs(runs, stored, job_id, token_id)
         return stored
 
-    def _take_one(self, log: RunLog, by: _Reporting, baselines: dict[str, Config]) -> StoredRun:
+    def _take_one(self, log: RunLog, by: Reporting, baselines: dict[str, Config]) -> StoredRun:
         """Store one run; `baselines` has the job's own by study: that which is stored, or that of its first run."""
         if log.run is None:
             return StoredRun(log.run_id, None, reason="the run's first record is missing; nothing was stored")
@@ -195,7 +193,7 @@ def _runs(records: Sequence[Mapping[str, Any]]) -> tuple[RunLog, ...]:
     return tuple(runs.values())
 
 
-def _results(log: RunLog, run: RunRecord, by: _Reporting) -> list[Named]:
+def _results(log: RunLog, run: RunRecord, by: Reporting) -> list[Named]:
     """Return the results of a run, and its adoption as one more: with the last window of the challenger."""
     results = [(trial_id_of(run.run_id, record.window), _result(record, run, by)) for record in log.samples]
     found = _adoption(log)
@@ -214,7 +212,7 @@ def _adoption(log: RunLog) -> Adoption | None:
     return Adoption(record.speedup, record.ci_low, record.ci_high, len(record.pairs), record.ci_level)
 
 
-def _result(record: SampleRecord, run: RunRecord, by: _Reporting) -> ReportedResult:
+def _result(record: SampleRecord, run: RunRecord, by: Reporting) -> ReportedResult:
     sample = sample_from_record(record)
     is_baseline = sample.config == Config(run.baseline) and sample.phase is not Phase.WARMUP
     has_score = record.score_bytes_per_s is not None

@@ -13,7 +13,7 @@ from ringtune.client import replies
 from ringtune.client.json_values import from_json
 from ringtune.service import schemas
 from ringtune.service.api.v1.results import to_result
-from ringtune.service.domain.run_logs import _results, _runs
+from ringtune.service.domain.run_logs import Reporting, _results, _runs
 from ringtune.service_link.results import Results, job_uuid, study_of
 from ringtune.tuner import default_config, search_space
 from ringtune.tuner.records import Record, record_to_json
@@ -102,11 +102,11 @@ def test_a_log_that_is_pushed_says_what_its_job_has_reported() -> None:
     """The service takes a whole log apart into the same results, under the same ids: it counts nothing twice."""
     (log,) = _runs([record_to_json(record) for record in tuned_records()])
     assert log.run is not None
-    pushed = dict(_results(log, log.run, job_uuid(log.run_id)))
+    pushed = dict(_results(log, log.run, Reporting(job_uuid(log.run_id), is_named=True, token_id=None)))
 
     batch = schemas.ResultBatch.model_validate(as_sent({"results": results_of(tuned_records())}))
 
-    assert pushed == {item.trial_id: to_result(item) for item in batch.results}
+    assert pushed == {item.trial_id: to_result(item, None) for item in batch.results}
 
 
 @pytest.mark.parametrize("gradient_bytes", [(), (1024, 4096)])

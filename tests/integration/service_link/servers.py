@@ -156,7 +156,14 @@ class Ledger:
 def recommendation_reply(config: dict[str, Any], source: str = "exact") -> dict[str, Any]:
     """Return a recommendation as the service answers it."""
     evidence = {"trials": 9, "jobs": 3, "speedup": 0.3, "ci_low": 0.2, "ci_high": 0.4, "age_s": 60.0}
-    return {"config": config, "source": source, "target": "ringtune", "is_prior": False, "evidence": evidence}
+    return {
+        "config": config,
+        "source": source,
+        "target": "ringtune",
+        "is_prior": False,
+        "standing": "confirmed",
+        "evidence": evidence,
+    }
 
 
 def study_reply(body: dict[str, Any]) -> dict[str, Any]:

@@ -85,6 +85,7 @@ class Recommendation:
     distance: float | None = None
     reason: str | None = None
     candidates: tuple[Candidate, ...] = ()
+    standing: str = "prior"
 
 
 @dataclass(frozen=True)

@@ -136,11 +136,13 @@ def _recommendation(best: _Finding, agreeing: Sequence[_Finding], now_unix_s: fl
         evidence = replace(evidence, speedup=test.speedup, ci_low=test.ci_low, ci_high=test.ci_high)
         evidence = replace(evidence, baseline=best.run.baseline)
         reason = "from this machine's own runs"
+    is_prior = best.distance > 0 or len(agreeing) < MIN_JOBS or not best.is_over_default
     return Recommendation(
         config=best.result.config,
         source="exact" if best.distance == 0 else "nearest",
         target=best.key.target,
-        is_prior=best.distance > 0 or len(agreeing) < MIN_JOBS or not best.is_over_default,
+        is_prior=is_prior,
+        standing="prior" if is_prior else "confirmed",
         evidence=evidence,
         key=best.key,
         distance=best.distance,
@@ -164,6 +166,7 @@ def _default(question: Question, reason: str, candidates: tuple[Candidate, ...] 
         source="default",
         target=question.target,
         is_prior=False,
+        standing="default",
         evidence=evidence,
         reason=reason,
         candidates=candidates,

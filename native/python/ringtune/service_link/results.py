@@ -148,5 +148,5 @@ class Results:
         figures = {"speedup": record.speedup, "ci_low": record.ci_low, "ci_high": record.ci_high}
         if self._tested is None or None in figures.values() or len(record.pairs) < MIN_PAIRS:
             return None
-        adoption = {**figures, "pairs": len(record.pairs)}
+        adoption = {**figures, "pairs": len(record.pairs), "ci_level": record.ci_level}
         return {**self._tested, "trial_id": trial_uuid(record.run_id, ADOPTION_WINDOW), "adoption": adoption}

@@ -2,12 +2,12 @@
 """What becomes of each result in the writer's transaction: new, the same again, late, quarantined, or a conflict."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
-from ringtune.service.errors import ResultConflict, StudyNotFound, TrialConflict
+from ringtune.service.errors import JobConflict, ResultConflict, StudyNotFound, TrialConflict
 from ringtune.service.store import jobs, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
@@ -39,23 +39,18 @@ class Committing:
         asked = leases.trials_of(connection, keys)
         owners = _owners(connection, [item for item in submissions if item.study_id in there], now)
         changes = Changes.load(connection, [submission.row for submission in submissions])
-        new: list[dict[str, Any]] = []
+        new: dict[tuple[str, str], dict[str, Any]] = {}
         outcomes: list[Outcome] = []
         for key, submission in zip(keys, submissions, strict=True):
-            if submission.study_id not in there:
-                outcomes.append(StudyNotFound(f"study {submission.study_id} was deleted; nothing was stored"))
-                continue
-            conflict = conflict_of(submission.job_id, submission.row["token_id"], owners)
-            if conflict is not None:
-                outcomes.append(conflict)
+            if (refusal := _refusal(submission, there, owners)) is not None:
+                outcomes.append(refusal)
                 continue
             outcome, row = self._judge(submission, known.get(key), asked.get(key), changes, now)
             outcomes.append(outcome)
             if row is not None:
-                new.append(row)
-                known[key] = row
-        reports.add(connection, new)
-        leases.complete(connection, [key for row in new if (key := (row["study_id"], row["trial_id"])) in asked])
+                new[key] = known[key] = row
+        reports.add(connection, list(new.values()))
+        leases.complete(connection, list(new.keys() & asked.keys()))
         changes.save(connection, self._policy.max_speedup)
         return outcomes
 
@@ -110,6 +105,15 @@ def _owners(connection: Connection, submissions: Sequence[Submission], now: floa
     for submission in submissions:
         tokens.setdefault(submission.job_id, submission.row["token_id"])
     return jobs.claim(connection, tokens, now)
+
+
+def _refusal(
+    submission: Submission, there: Collection[str], owners: Mapping[str, str | None]
+) -> StudyNotFound | JobConflict | None:
+    """Return why a submission is none of its study's, or of its job's; None where it is."""
+    if submission.study_id not in there:
+        return StudyNotFound(f"study {submission.study_id} was deleted; nothing was stored")
+    return conflict_of(submission.job_id, submission.row["token_id"], owners)
 
 
 def _again(submission: Submission, known: Row) -> Outcome:

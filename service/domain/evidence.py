@@ -160,38 +160,48 @@ def stand_of(reporter: str, rows: Sequence[Row], max_speedup: float) -> Stand | 
     limit = math.log1p(max_speedup)
     tested = [row for row in rows if row["adoptions"] and abs(_test(row)[0]) <= limit]
     compared = [row for row in rows if row["compared"]]
-    name: StandName
     if tested:
-        estimate = _pooled(map(_test, tested))
-        name = "adopted" if estimate.low > 0.0 else "kept"
-        since = min(row["tested_unix_s"] for row in tested)
+        found = _by_tests(tested)
     elif compared:
-        estimate = _between_neighbours(compared)
-        name = "faster" if estimate.low > 0.0 else "slower" if estimate.high < 0.0 else "unclear"
-        since = min(row["first_unix_s"] for row in compared)
+        found = _by_windows(compared)
     else:
         return None
-    windows = sum(int(row["compared"]) for row in rows)
+    windows = sum(int(row["compared"]) for row in compared)
     tests = sum(int(row["adoptions"]) for row in tested)
-    return Stand(reporter, rows[0]["token_id"], len(rows), tests, windows, name, estimate, since)
+    return Stand(reporter, rows[0]["token_id"], len(rows), tests, windows, *found)
+
+
+def _by_tests(tested: Sequence[Row]) -> tuple[StandName, Estimate, float]:
+    """Return what paired tests say, and since when."""
+    estimate = _pooled(map(_test, tested))
+    return "adopted" if estimate.low > 0.0 else "kept", estimate, min(row["tested_unix_s"] for row in tested)
+
+
+def _by_windows(compared: Sequence[Row]) -> tuple[StandName, Estimate, float]:
+    """Return what windows between two baseline windows say, and since when."""
+    estimate = _between_neighbours(compared)
+    name: StandName = "faster" if estimate.low > 0.0 else "slower" if estimate.high < 0.0 else "unclear"
+    return name, estimate, min(row["first_unix_s"] for row in compared)
 
 
 def votes_of(stands: Sequence[Stand]) -> Votes:
     """Return the stands on one config, counted: each reporter once."""
     names = [stand.name for stand in stands]
     adopted, is_tested = names.count("adopted"), any(stand.tests for stand in stands)
-    leaning = 0 if is_tested else names.count("faster")
-    speaking = [stand for stand in stands if stand.name == ("adopted" if adopted else "faster")]
-    judged = sorted(
-        (stand.estimate for stand in stands if bool(stand.tests) == is_tested), key=lambda item: (item.low, item.d)
-    )
+    speaking = [stand.since_unix_s for stand in stands if stand.name == ("adopted" if adopted else "faster")]
     return Votes(
         adopted=adopted,
         opposed=names.count("kept") + names.count("slower"),
-        leaning=leaning,
-        since_unix_s=min((stand.since_unix_s for stand in speaking), default=0.0),
-        estimate=judged[(len(judged) - 1) // 2] if judged else None,
+        leaning=0 if is_tested else names.count("faster"),
+        since_unix_s=min(speaking, default=0.0),
+        estimate=_lower_median([stand.estimate for stand in stands if bool(stand.tests) == is_tested]),
     )
+
+
+def _lower_median(estimates: Sequence[Estimate]) -> Estimate | None:
+    """Return the lower median by lower bound, None of none."""
+    ordered = sorted(estimates, key=lambda item: (item.low, item.d))
+    return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
 def _test(row: Row) -> tuple[float, float]:

@@ -93,10 +93,9 @@ def check_id(name: str, text: str) -> None:
 
 def _body(result: ReportedResult, config: str) -> dict[str, Any]:
     """Return the columns that make two results the same; a level is among them where it is not that of old logs."""
-    times, adoption = result.step_ms, result.adoption
-    is_old = adoption is None or adoption.ci_level == OLD_CI_LEVEL
+    times = result.step_ms
     return {
-        **({} if is_old else {"ci_level": _level(adoption)}),
+        **_test(result.adoption),
         "job_id": result.job_id,
         "run_id": result.run_id,
         "phase": Phase(result.phase).value,
@@ -108,11 +107,16 @@ def _body(result: ReportedResult, config: str) -> dict[str, Any]:
         "steps": result.steps,
         "valid": result.valid,
         "void_reason": None if result.reason is None else result.reason.value,
-        "speedup": _double(adoption.speedup if adoption else None),
-        "ci_low": _double(adoption.ci_low if adoption else None),
-        "ci_high": _double(adoption.ci_high if adoption else None),
-        "pairs": adoption.pairs if adoption else None,
     }
+
+
+def _test(adoption: Adoption | None) -> dict[str, Any]:
+    """Return the columns of a paired test."""
+    if adoption is None:
+        return dict.fromkeys(("speedup", "ci_low", "ci_high", "pairs"))
+    figures = {name: _double(getattr(adoption, name)) for name in ("speedup", "ci_low", "ci_high")}
+    level = {} if adoption.ci_level == OLD_CI_LEVEL else {"ci_level": _level(adoption)}
+    return {**figures, **level, "pairs": adoption.pairs}
 
 
 def _level(adoption: Adoption | None) -> float | None:

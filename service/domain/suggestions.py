@@ -103,8 +103,8 @@ class Suggestions:
             OutsideSearchSpace: If the search space is none, or reaches beyond what is legal in the study.
         """
         asked = AskedSpace.of(self._cache.get(study_id), space_json)
-        for name, text in (("trial_id", trial_id), ("job_id", job_id)):
-            check_id(name, text)
+        check_id("trial_id", trial_id)
+        check_id("job_id", job_id)
         self._check_duration(lease_s)
         with self._database.writing(f"ringtune ask {study_id}") as connection:
             if not studies.existing(connection, {study_id}):  # another process may have deleted it
@@ -112,8 +112,7 @@ class Suggestions:
                 raise StudyNotFound(f"study {study_id} was deleted; create it with its key first")
             now = now_unix_s(connection)
             claim(connection, job_id, token_id, now)
-            trial = leases.trial(connection, study_id, trial_id)
-            if trial is not None:
+            if (trial := leases.trial(connection, study_id, trial_id)) is not None:
                 _check_may_ask(trial, job_id)
                 return self._lease(connection, trial, now, lease_s)
             if reports.stored(connection, [(study_id, trial_id)]):

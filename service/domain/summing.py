@@ -76,22 +76,15 @@ class Changes:
 
     def add(self, row: Row) -> None:
         """Add a ledger row, if it counts: to its job's baseline, or to what its job has of the config."""
-        if not _counts(row):
-            return
         is_baseline = row["phase"] == Phase.BASELINE.value
-        if is_baseline and self.is_other_baseline(row):
+        if not _counts(row) or (is_baseline and self.is_other_baseline(row)):
             return
         job = (row["study_id"], row["job_id"])
         key = (*job, summaries.BASELINE if is_baseline else row["config_digest"])
         if key not in self._sums:
             self._begin(key, row, is_baseline=is_baseline)
-        sums = self._sums[key]
         added = tally({**row, "speedup": None} if is_baseline else row)
-        for name, value in added.items():
-            sums[name] += value
-        sums["newest_unix_s"] = max(sums["newest_unix_s"], row["received_unix_s"])
-        if added["adoptions"]:
-            sums["tested_unix_s"] = min(sums["tested_unix_s"] or row["received_unix_s"], row["received_unix_s"])
+        _grow(self._sums[key], added, row["received_unix_s"])
         self._changed.add(key)
         if not is_baseline:
             self._configs[row["study_id"], row["config_digest"]] = row["config"]
@@ -157,6 +150,15 @@ def judge(connection: Connection, keys: Collection[Key], max_speedup: float, kno
     summaries.put_reporters(connection, keys, [row for rows in found for row in rows.reporters])
     studies_of = {study_id for study_id, _ in keys}
     summaries.set_ranks(connection, ranks(summaries.speaking(connection, studies_of, SPEAKING)))
+
+
+def _grow(sums: dict[str, Any], added: dict[str, int], received_unix_s: float) -> None:
+    """Add a row to the sums of its job for its config."""
+    for name, value in added.items():
+        sums[name] += value
+    sums["newest_unix_s"] = max(sums["newest_unix_s"], received_unix_s)
+    if added["adoptions"]:
+        sums["tested_unix_s"] = min(sums["tested_unix_s"] or received_unix_s, received_unix_s)
 
 
 def _by_key(rows: Sequence[Row]) -> dict[Key, dict[str, Any]]:

@@ -140,9 +140,10 @@ def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path:
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         for baseline, job_id in ((default_config(), UUIDS[0]), (poor, UUIDS[1]), (poor, UUIDS[2])):
+            test = {"speedup": 0.1, "ci_low": 0.05, "ci_high": 0.15, "pairs": 8, "ci_level": 0.9}
             told = [
                 result_body(job_id, config=baseline.to_json(), phase="baseline"),
-                result_body(job_id, config=better.to_json(), step_ms={"median": 9.0, "mad": 0.1, "mean": 9.1}),
+                result_body(job_id, config=better.to_json(), phase="adoption", adoption=test),
             ]
             results = [{**body, "trial_id": str(uuid.uuid4())} for body in told]
             assert 200 == client.post(f"/v1/studies/{study_id}/results", json={"results": results}).status_code

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Independence is by token, on both databases: invented job ids, foreign job ids, slander, ties, declared tokens."""
+
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import update
+
+from ringtune.service.domain import Service
+from ringtune.service.domain.jobs import JobFacts
+from ringtune.service.domain.suggestions import HeldLease
+from ringtune.service.domain.summing import rebuild_all
+from ringtune.service.domain.values import Recommendation
+from ringtune.service.errors import JobConflict
+from ringtune.service.store import Database, reports
+from ringtune.service.store.tables import tokens
+from ringtune.tuner import Phase, StepTimes
+from tests.integration.service_store.test_run_logs import log_of
+from tests.unit.service.domain.reported import (
+    BETTER,
+    OTHER,
+    QUERY,
+    adopt,
+    new_id,
+    paired,
+    result,
+    study_of,
+    tell,
+)
+
+HONEST, SECOND, ATTACKER = "a" * 16, "b" * 16, "e" * 16
+LIMIT = 4.0
+
+
+def found(service: Service) -> Recommendation:
+    """Return what a job of the key is told to start with."""
+    return service.recommendations.find(QUERY)
+
+
+@pytest.mark.parametrize("honest_jobs", [1, 2, 10])
+def test_job_ids_of_one_token_never_outvote_another_token(service: Service, honest_jobs: int) -> None:
+    """However many are invented, and however much they claim: the config that came first stays, and is a prior."""
+    study = study_of(service)
+    for _ in range(honest_jobs):
+        adopt(service, study, HONEST, BETTER, 0.1)
+    for _ in range(4):
+        adopt(service, study, ATTACKER, OTHER, 3.9)
+
+    answer = found(service)
+
+    assert (BETTER, "prior", None) == (answer.config, answer.standing, answer.evidence.speedup)
+
+
+def test_two_tokens_confirm_and_a_minority_that_claims_more_changes_nothing(service: Service) -> None:
+    """The smaller gain that two tokens adopted beats the larger one of a third."""
+    study = study_of(service)
+    adopt(service, study, ATTACKER, OTHER, 3.9)
+    for token_id in (HONEST, SECOND):
+        adopt(service, study, token_id, BETTER, 0.1)
+
+    answer = found(service)
+
+    assert (BETTER, "confirmed") == (answer.config, answer.standing)
+    assert (2, 0) == (answer.evidence.adopted, answer.evidence.trusted_jobs)
+    assert 0.1 == pytest.approx(answer.evidence.speedup, abs=1e-4)
+
+
+def test_a_tie_of_two_against_two_leaves_two_priors(service: Service) -> None:
+    """The one that was recommended earlier stays, whatever the later one claims."""
+    study = study_of(service)
+    for config, speedup, first in ((BETTER, 0.1, HONEST), (OTHER, 3.9, ATTACKER)):
+        for number in range(2):
+            adopt(service, study, f"{first[:-1]}{number}", config, speedup)
+
+    answer = found(service)
+
+    assert (BETTER, "prior", 2) == (answer.config, answer.standing, answer.evidence.adopted)
+
+
+def test_slander_counts_by_token(service: Service) -> None:
+    """One token says that a good config is slow: a tie with one, outvoted by two, whatever the number of its jobs."""
+    study = study_of(service)
+    adopt(service, study, HONEST, BETTER, 0.1)
+    for _ in range(5):
+        adopt(service, study, ATTACKER, BETTER, -0.5)
+    tie = found(service)
+
+    adopt(service, study, SECOND, BETTER, 0.1)
+    outvoted = found(service)
+
+    assert (BETTER, "prior") == (tie.config, tie.standing)
+    assert (BETTER, "confirmed", 1) == (outvoted.config, outvoted.standing, outvoted.evidence.opposed)
+    assert 0.1 == pytest.approx(outvoted.evidence.speedup, abs=1e-4)
+
+
+def test_one_token_improves_on_its_own_config(service: Service) -> None:
+    """Its own bounds compare: of two that it alone adopted the better one is recommended."""
+    study = study_of(service)
+    adopt(service, study, HONEST, BETTER, 0.1)
+    adopt(service, study, HONEST, OTHER, 0.3)
+
+    assert (OTHER, "prior") == (found(service).config, found(service).standing)
+
+
+def test_a_declared_token_stands_for_many_jobs(service: Service, database: Database) -> None:
+    """Off by default; then its jobs count one by one, and the evidence says so."""
+    token, _ = service.tokens.create("team", ["report"])
+    study = study_of(service)
+    for _ in range(2):
+        adopt(service, study, token.token_id, BETTER, 0.1)
+    before = found(service)
+
+    with database.writing(reports.LOCK) as connection:
+        connection.execute(update(tokens).values(has_many_jobs=True))
+        rebuild_all(connection, LIMIT)
+    after = found(service)
+
+    assert ("prior", 1, 0) == (before.standing, before.evidence.reporters, before.evidence.trusted_jobs)
+    assert ("confirmed", 2, 2) == (after.standing, after.evidence.reporters, after.evidence.trusted_jobs)
+    assert "count one by one" in after.reason
+
+
+def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, database: Database) -> None:
+    """For results, baselines, leases, whole logs and what a job says of itself; each row keeps its token."""
+    study = study_of(service)
+    job_id = adopt(service, study, HONEST, BETTER, 0.1)
+    lease = service.suggestions.ask(study.study_id, new_id(), job_id, 60.0, token_id=HONEST)
+    held = HeldLease(study.study_id, lease.trial_id, job_id, lease.fencing_token, ATTACKER)
+    slander = replace(result(job_id, BETTER, 250.0, adoption=paired(-0.6)), token_id=ATTACKER)
+    attempts = (
+        lambda: tell(service, study.study_id, new_id(), slander),
+        lambda: tell(service, study.study_id, new_id(), replace(slander, phase=Phase.BASELINE, adoption=None)),
+        lambda: service.suggestions.ask(study.study_id, new_id(), job_id, 60.0, token_id=ATTACKER),
+        lambda: service.suggestions.renew(held, 60.0),
+        lambda: service.suggestions.release(held),
+        lambda: service.ledger.take_run(log_of("run-1"), job_id, ATTACKER),
+        lambda: service.jobs.put(study.study_id, job_id, JobFacts(), ATTACKER),
+    )
+
+    for attempt in attempts:
+        with pytest.raises(JobConflict, match=job_id):
+            attempt()
+    (in_batch,) = service.ledger.tell_batch(study.study_id, [(new_id(), slander)])
+
+    assert ("conflict", 409, "job_conflict") == (in_batch.status, JobConflict.status, JobConflict.code)
+    assert 60.0 == service.suggestions.renew(replace(held, token_id=HONEST), 60.0).expires_in_s
+    with database.reading() as connection:
+        assert {HONEST} == {row["token_id"] for row in reports.of_study(connection, study.study_id)}
+
+
+def test_a_run_belongs_to_the_token_that_pushed_it_first(service: Service) -> None:
+    """Its id is its job's, too: whoever knows it cannot store another log under it."""
+    service.ledger.take_run(log_of("run-1"), None, HONEST)
+
+    with pytest.raises(JobConflict, match="run-1"):
+        service.ledger.take_run([{**log_of("run-1")[0], "seed": 7}], new_id(), ATTACKER)
+
+
+def test_an_archive_keeps_who_reported(service: Service) -> None:
+    """The token's id, never a secret; after the way back the same tokens confirm, and own their jobs."""
+    study = study_of(service)
+    job_id = adopt(service, study, HONEST, BETTER, 0.1)
+    adopt(service, study, SECOND, BETTER, 0.1)
+    lines = list(service.archive.export())
+    service.studies.delete(study.study_id)
+
+    service.archive.take(lines)
+
+    assert ("confirmed", 2) == (found(service).standing, found(service).evidence.adopted)
+    with pytest.raises(JobConflict):
+        tell(service, study_of(service).study_id, new_id(), replace(result(job_id), token_id=ATTACKER))
+
+
+@pytest.mark.parametrize("factor", [2.0, 4.0])
+@pytest.mark.parametrize("begins_at", range(1, 8))
+def test_a_slow_down_in_the_search_makes_no_recommendation(service: Service, factor: float, begins_at: int) -> None:
+    """Wherever it begins, and however large: configs that change nothing are not recommended."""
+    study, job_id = study_of(service), new_id()
+    told = [None, BETTER, BETTER, None, OTHER, OTHER, None, BETTER, None]
+    for number, config in enumerate(told):
+        step_ms = 100.0 * (factor if number >= begins_at else 1.0)
+        window = result(job_id, phase=Phase.BASELINE) if config is None else result(job_id, config)
+        tell(service, study.study_id, new_id(), replace(window, step_ms=StepTimes(step_ms, 1.0, step_ms)))
+
+    answer = found(service)
+
+    assert ("default", None) == (answer.source, answer.evidence.speedup)

@@ -3,6 +3,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Iterable
 
 Signature = tuple[str, tuple[int, ...]]
 
@@ -20,6 +21,12 @@ class GradientSet:
         signature = (dtype.removeprefix("torch."), shape)
         with self._lock:
             self._by_name[name] = signature
+
+    def discard(self, names: Iterable[str]) -> None:
+        """Forget gradients that no step submits any more."""
+        with self._lock:
+            for name in names:
+                self._by_name.pop(name, None)
 
     def note_buckets(self, name: str, sizes: tuple[int, ...]) -> None:
         """Note that a model's gradients come in buckets of DDP's, in bytes, in their order; the last call holds."""

@@ -44,6 +44,7 @@ class ProcessSet:
         self._id: int | None = None
         self._own_rank: int | None = None
         self._world: World | None = None
+        self._claims: dict[str, int] = {}  # how often each name was claimed
 
     @property
     def ranks(self) -> list[int] | None:
@@ -100,11 +101,28 @@ class ProcessSet:
     def detach(self) -> World | None:
         """Make the set unusable, keeping its ranks, and return the world that the caller is to shut down."""
         world, self._id, self._world = self._world, None, None
+        self._claims.clear()
         return world
 
     def invalidate(self) -> None:
         """Forget everything, as happens to a set that was removed."""
         self._id = self._ranks = self._world = None
+        self._claims.clear()
+
+    def claim_name(self, name: str) -> str:
+        """Return a name for good that nobody else has: the second claim of `x` gets `x#2`.
+
+        Ranks that claim in one order get the same names. `shutdown()` frees them all.
+
+        Args:
+            name: Under which something is to be submitted again and again.
+        """
+        unique = name
+        while unique in self._claims:
+            self._claims[name] += 1
+            unique = f"{name}#{self._claims[name]}"
+        self._claims[unique] = 1
+        return unique
 
     def _require_added(self) -> None:
         if self._id is None:

@@ -39,8 +39,9 @@ class Buffer(NamedTuple):
     is_copy: bool
 
     def operand(self) -> Operand:
-        """Return the memory as the engine takes it."""
-        return Operand(self.memory.data_ptr(), self.shape, _NUMBERS[self.memory.dtype], self.memory)
+        """Return the memory as the engine takes it; its owner is the storage, for a tensor may be given another."""
+        memory = self.memory
+        return Operand(memory.data_ptr(), self.shape, _NUMBERS[memory.dtype], memory.untyped_storage())
 
     def like(self, memory: torch.Tensor) -> "Buffer":
         """Return a buffer of the same shape over other memory."""

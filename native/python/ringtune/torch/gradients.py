@@ -1,78 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Combines gradients over the ranks while backward still runs.
 
-A hook on every parameter submits its gradient as soon as autograd has accumulated it; `synchronize` submits what the
-backward pass left out and waits for all. The hook runs in autograd's threads, everything else in the main thread;
+A hook on every trained parameter submits its gradient as soon as autograd has accumulated it. `synchronize` takes stock
+of the optimizer's parameters, tells the other ranks in a note which of them have gradients, submits zeros for those
+that only other ranks have, and waits for all. The hook runs in autograd's threads, everything else in the main thread;
 backward has returned before `synchronize` is called, so no lock is needed.
 """
 
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from ringtune.errors import ConfigError, RingtuneError
-from ringtune.handles import Finish, Handle
-from ringtune.process_sets import ProcessSet, global_process_set
-from ringtune.submissions import (
-    NO_GROUP,
-    PLAIN_AVERAGE,
-    Group,
-    Reduction,
-    start_allreduce,
-    world_of,
-)
+from ringtune.errors import ConfigError, MismatchError, RingtuneError
+from ringtune.gradient_set import GradientSet
+from ringtune.process_sets import global_process_set
+from ringtune.submissions import NO_GROUP, world_of
 from ringtune.world import World
 
-from .buffers import buffer_of, check_tensor
-from .compression import Compression, CompressorClass
-from .registered_gradients import GradientHome, can_have_home, has_use, lay_out
-from .sparse import sparse_allreduce_async
+from .gradient_entries import GradientEntry
+from .gradient_transport import GradientPlan, GradientTransport
+from .parameter_names import NamedParameter, positional_names
+from .registered_gradients import GradientHome, has_use, lay_out
+from .same_parameters import check_same_parameters, difference_of_parameters
+from .step_notes import StepNote, StepNotes
 
-NamedParameter = tuple[str, torch.nn.Parameter]
-
-
-@dataclass(frozen=True)
-class GradientPlan:
-    """How gradients are combined.
-
-    Attributes:
-        passes_per_step: Backward passes that are accumulated here before a gradient is submitted.
-        reduction: The operation and the scales.
-        compression: How gradients travel.
-        groups: By the parameter's `id`; parameters that are not here are reduced on their own.
-        is_sparse_as_dense: Whether sparse gradients travel as dense ones.
-        process_set: Over which ranks.
-    """
-
-    passes_per_step: int = 1
-    reduction: Reduction = PLAIN_AVERAGE
-    compression: CompressorClass = Compression.none
-    groups: Mapping[int, Group] = field(default_factory=dict)
-    is_sparse_as_dense: bool = False
-    process_set: ProcessSet = global_process_set
-
-
-class _Entry:
-    """One parameter, and how far its gradient has come in this step."""
-
-    __slots__ = ("group", "handle", "home", "is_sparse", "name", "parameter", "passes")
-
-    def __init__(self, name: str, parameter: torch.nn.Parameter, group: Group) -> None:
-        self.name = name
-        self.parameter = parameter
-        self.group = group
-        self.is_sparse = False  # as the last gradient was
-        self.passes = 0
-        self.handle: Handle | None = None
-        self.home: GradientHome | None = None
-
-    @property
-    def needs_home(self) -> bool:
-        """Whether its gradients could live in registered memory and do not."""
-        return self.home is None and not self.is_sparse and can_have_home(self.parameter)
+ParameterGroups = Sequence[dict[str, Any]]
 
 
 class GradientReducer:
@@ -82,31 +36,26 @@ class GradientReducer:
         """Register a hook per parameter that needs a gradient.
 
         Args:
-            named_parameters: Distinct names, the same on all ranks.
+            named_parameters: Those of the optimizer, in its order; the names are distinct and the same on all ranks.
             plan: How to combine.
         """
         self._plan = plan
-        self._is_plain = plan.compression is Compression.none
+        self._transport = GradientTransport(plan)
         self._process_set = plan.process_set
         self._passes_per_step = plan.passes_per_step
-        self._entries: dict[int, _Entry] = {}
-        self._in_flight: list[_Entry] = []
+        self._entries: dict[int, GradientEntry] = {}  # by the parameter's id, in the optimizer's order
+        self._unhooked: list[GradientEntry] = []  # of parameters that were frozen so far
+        self._in_flight: list[GradientEntry] = []
         self._world: World | None = None
-        self._needs_layout = True
-        self.add(named_parameters)
-
-    def add(self, named_parameters: Sequence[NamedParameter]) -> None:
-        """Take in more parameters, with names that are new."""
+        self._has_news = True
+        self._told_names: list[str] = []  # what the world's gradient set has of this optimizer
+        self.is_combined = False
+        """Whether the gradients that there are were combined; until the next backward pass."""
         for name, parameter in named_parameters:
-            if not parameter.requires_grad:
-                continue
-            group = self._plan.groups.get(id(parameter), NO_GROUP)
-            entry = self._entries[id(parameter)] = _Entry(f"gradient.{name}", parameter, group)
-            if self._world is not None:
-                self._world.gradient_set.add(entry.name, str(parameter.dtype), tuple(parameter.shape))
-            untyped: Any = parameter  # torch leaves the method without annotations
-            untyped.register_post_accumulate_grad_hook(_Hook(self))
-            self._needs_layout = True
+            if id(parameter) not in self._entries:  # torch allows a parameter twice in a group
+                self._add(name, parameter)
+        self._name = f"optimizer.{next(iter(self._entries.values())).name}"  # as unique as that
+        self._notes = StepNotes(f"{self._name}.note", len(self._entries), plan.reduction)
 
     @property
     def is_in_flight(self) -> bool:
@@ -121,8 +70,33 @@ class GradientReducer:
     @passes_per_step.setter
     def passes_per_step(self, passes: int) -> None:
         self._passes_per_step = passes
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the backward passes that were accumulated; nothing may be in flight."""
+        self.is_combined = False
         for entry in self._entries.values():
+            entry.handle = entry.gradient = None
             entry.passes = 0
+
+    def adopt(self, param_groups: ParameterGroups) -> None:
+        """Follow the optimizer's parameters: take in new ones, let go of old ones, hook those that are trained by now.
+
+        Args:
+            param_groups: The optimizer's; changed alike on all ranks.
+        """
+        ids = [id(parameter) for group in param_groups for parameter in group["params"]]
+        if ids != list(self._entries) and list(dict.fromkeys(ids)) != list(self._entries):
+            self._follow(param_groups)
+        if self._unhooked:
+            self._hook_trained()
+
+    def lacks(self, param_groups: ParameterGroups) -> str | None:
+        """Return the name of a parameter that has a gradient and was not there when gradients were combined."""
+        for name, parameter in positional_names(param_groups, 0):
+            if parameter.grad is not None and id(parameter) not in self._entries:
+                return name
+        return None
 
     def gradient_ready(self, parameter: torch.Tensor) -> None:
         """Take note that autograd has accumulated a gradient; submit it if this was its last pass.
@@ -139,41 +113,186 @@ class GradientReducer:
             world = self._joined_world()
             if world is None:  # this rank is not in the set
                 return
+        self.is_combined = False
+        gradient = parameter.grad
         if entry.handle is not None:
-            raise ConfigError(
-                f"{entry.name} was computed more than backward_passes_per_step={self._passes_per_step} times before "
-                "step(); raise backward_passes_per_step, or call step() after each backward pass. The gradients are "
-                "unusable now: call synchronize() and zero_grad()"
-            )
+            raise self._computed_again(entry)
+        if gradient is not entry.gradient:  # the first pass, or what there was was thrown away
+            entry.gradient, entry.passes = gradient, 0
         entry.passes += 1
-        if entry.passes >= self._passes_per_step:
+        if entry.passes >= self._passes_per_step and not (entry.others and _is_shared(entry)):
             self._submit(world, entry)
 
-    def synchronize(self) -> None:
+    def synchronize(self, param_groups: ParameterGroups, *, is_discarding: bool = False) -> None:
         """Submit gradients that the backward pass did not reach, and wait until all are combined.
 
-        A parameter without a gradient counts as zeros, for other ranks may have one.
+        A parameter without a gradient counts as zeros where other ranks have one; one that no rank has a gradient for
+        keeps none.
+
+        Args:
+            param_groups: The optimizer's.
+            is_discarding: Whether the gradients are to be thrown away, on all ranks.
 
         Raises:
+            ConfigError: If a rank changed gradients in flight, ranks have different parameters, or some throw away
+                what others step with; raised on every rank.
             EngineError: If a gradient differs between ranks or the world is lost; the first error, after all other
                 gradients were waited for.
         """
         world = self._joined_world()
         if world is None:
             return
+        self.adopt(param_groups)
+        entries = list(self._entries.values())
+        said = self._exchange(world, entries, is_discarding=is_discarding)
+        submitted = self._finish(world, entries, said)
+        if said.changed and not said.discards:
+            raise _changed_in_flight(entries[said.changed[0]])
+        if not said.is_unanimous:
+            raise ConfigError(
+                "some ranks threw gradients away by zero_grad() or load_state_dict() that others step with; call "
+                "zero_grad() and step() on all ranks alike"
+            )
+        if said.has_news:
+            self._lay_out(world, entries, submitted)
+        self.is_combined = not is_discarding
+
+    def _exchange(self, world: World, entries: Sequence[GradientEntry], *, is_discarding: bool) -> StepNote:
+        """Tell this rank's note and return what all say; parameters that differ are an error on every rank."""
+        names = [entry.name.removeprefix("gradient.") for entry in entries]
+        handle, table = self._notes.start(world, self._note(entries, is_discarding=is_discarding))
         try:
-            for entry in self._entries.values():
-                if entry.handle is None:
-                    self._submit(world, entry)
+            handle.wait()
+            said = self._notes.read(table)
+            if said.has_news:
+                check_same_parameters(world, self._process_set, self._name, names)
+        except MismatchError:  # the numbers of parameters differ
+            self._abandon()
+            raise difference_of_parameters(self._process_set, self._name, names) from None
+        except ConfigError:
+            self._abandon()
+            raise
+        except RingtuneError:
+            self._wait()
+            raise
+        return said
+
+    def _note(self, entries: Sequence[GradientEntry], *, is_discarding: bool) -> StepNote:
+        """Return what this rank has to say."""
+        changed = (index for index, entry in enumerate(entries) if entry.handle is not None and entry.was_changed)
+        absent = (index for index, entry in enumerate(entries) if entry.parameter.grad is None)
+        return StepNote(discards=is_discarding, has_news=self._has_news, absent=tuple(absent), changed=tuple(changed))
+
+    def _finish(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> Sequence[GradientEntry]:
+        """Submit what other ranks have, and wait for all; return what was submitted, in its order."""
+        nobodys = [entries[index] for index in said.absent]
+        try:
+            self._submit_missing(world, entries, nobodys)
         finally:
-            entries, self._in_flight = self._in_flight, []
-            error = _wait_for(entries)
-            for entry in self._entries.values():
-                entry.passes = 0
+            submitted = list(self._in_flight)
+            error = self._wait()
         if error is not None:
             raise error
-        if self._needs_layout:
-            self._lay_out(world, entries)
+        for entry in nobodys:
+            entry.parameter.grad = None
+        return submitted
+
+    def _submit_missing(self, world: World, entries: Sequence[GradientEntry], nobodys: Sequence[GradientEntry]) -> None:
+        """Submit what is not in flight, but for what no rank has, unless others of its group wait for it."""
+        skipped = set(map(id, nobodys))
+        groups = {entry.group for entry in entries if id(entry) not in skipped} - {NO_GROUP}
+        for entry in entries:
+            if entry.handle is None and (id(entry) not in skipped or entry.group in groups):
+                self._submit(world, entry)
+
+    def _wait(self) -> RingtuneError | None:
+        """Wait for all gradients in flight, and end the step; return the first error."""
+        entries, self._in_flight = self._in_flight, []
+        first: RingtuneError | None = None
+        for entry in entries:
+            handle, entry.handle = entry.handle, None
+            try:
+                if handle is not None:
+                    handle.wait()
+            except RingtuneError as error:
+                first = first or error
+        self.restart()
+        return first
+
+    def _abandon(self) -> None:
+        """Forget what is in flight: other ranks will not submit it."""
+        self._in_flight = []
+        self.restart()
+
+    def _computed_again(self, entry: GradientEntry) -> ConfigError:
+        """Return the error for a gradient that autograd has computed while an earlier one is in flight."""
+        if entry.parameter.grad is not entry.gradient:
+            return ConfigError(
+                f"the gradient of {entry.label} was thrown away while it was being combined, as by model.zero_grad(), "
+                "and computed again; call zero_grad() of this optimizer instead, on all ranks"
+            )
+        entry.version = -1  # synchronize() is to say so on all ranks
+        return ConfigError(
+            f"the gradient of {entry.label} was computed more than backward_passes_per_step={self._passes_per_step} "
+            "times before step(). For several backward passes raise backward_passes_per_step, or call step() after "
+            "each; a layer that is used twice under torch.utils.checkpoint needs use_reentrant=False. The gradients "
+            "are unusable now: call zero_grad()"
+        )
+
+    def _add(self, name: str, parameter: torch.nn.Parameter) -> None:
+        unique = self._process_set.claim_name(f"gradient.{name}")
+        entry = GradientEntry(unique, name, parameter, self._plan.groups.get(id(parameter), NO_GROUP))
+        self._entries[id(parameter)] = entry
+        self._unhooked.append(entry)
+        self._hook_trained()
+
+    def _follow(self, param_groups: ParameterGroups) -> None:
+        """Bring the entries to the optimizer's parameters and their order."""
+        old, self._entries = self._entries, {}
+        for name, parameter in positional_names(param_groups, 0):
+            entry = old.pop(id(parameter), None)
+            if entry is not None:
+                self._entries[id(parameter)] = entry
+            elif id(parameter) not in self._entries:
+                self._add(name, parameter)
+        self._let_go(list(old.values()))
+        self._has_news = True
+        self._notes = StepNotes(f"{self._name}.note", len(self._entries), self._plan.reduction)
+
+    def _let_go(self, entries: Sequence[GradientEntry]) -> None:
+        """Forget parameters that the optimizer has no more."""
+        for entry in entries:
+            if entry.hook is not None:
+                entry.hook.remove()
+        broken = {entry.group for entry in entries}
+        for entry in self._entries.values():
+            if entry.group in broken:  # it would wait for its lost member for ever
+                entry.group = NO_GROUP
+        lost = set(map(id, entries))
+        self._unhooked = [entry for entry in self._unhooked if id(entry) not in lost]
+
+    def _hook_trained(self) -> None:
+        """Register the hooks of parameters that are trained and have none; torch refuses those of frozen ones."""
+        trained = [entry for entry in self._unhooked if entry.parameter.requires_grad]
+        for entry in trained:
+            for other in _other_reducers(entry.parameter):
+                entry.others.append(weakref.ref(other))
+                other.share(entry.parameter, self)
+            untyped: Any = entry.parameter  # torch leaves the method without annotations
+            entry.hook = untyped.register_post_accumulate_grad_hook(_Hook(self))
+            self._has_news = True
+        if trained:
+            self._unhooked = [entry for entry in self._unhooked if entry.hook is None]
+            if self._world is not None:
+                self._tell(self._world, trained)
+
+    def share(self, parameter: torch.nn.Parameter, other: "GradientReducer") -> None:
+        """Take note that another optimizer trains the parameter too: its gradients belong to the one that steps."""
+        self._entries[id(parameter)].others.append(weakref.ref(other))
+
+    def holds(self, parameter: torch.nn.Parameter) -> bool:
+        """Return whether this optimizer trains the parameter."""
+        return id(parameter) in self._entries
 
     def _joined_world(self) -> World | None:
         """Return the world of now, telling it once which gradients a step submits; None if this rank is not in it."""
@@ -182,136 +301,81 @@ class GradientReducer:
         world = world_of(self._process_set)
         if world is not self._world:
             self._world = world
-            for entry in self._in_flight:  # of a world that is no more
-                entry.handle = None
-            self._in_flight = []
-            self._needs_layout = True
+            self._abandon()  # what is of a world that is no more
+            self._has_news = True
             for entry in self._entries.values():
-                entry.passes = 0
                 entry.home = None
-                world.gradient_set.add(entry.name, str(entry.parameter.dtype), tuple(entry.parameter.shape))
+            self._told_names = []
+            weakref.finalize(self, GradientSet.discard, world.gradient_set, self._told_names).atexit = False
+            self._tell(world, [entry for entry in self._entries.values() if entry.hook is not None])
         return world
 
-    def _lay_out(self, world: World, ready: Sequence[_Entry]) -> None:
-        """Find homes for gradients that have none, after the first step of a world and of a new parameter.
+    def _tell(self, world: World, entries: Sequence[GradientEntry]) -> None:
+        """Tell a world which gradients a step submits."""
+        for entry in entries:
+            world.gradient_set.add(entry.name, str(entry.parameter.dtype), tuple(entry.parameter.shape))
+            self._told_names.append(entry.name)
+
+    def _lay_out(self, world: World, entries: Sequence[GradientEntry], submitted: Sequence[GradientEntry]) -> None:
+        """Find homes for gradients that have none, after the first step of a world and where parameters changed.
 
         Args:
             world: The world of now.
-            ready: All entries, in the order in which they were submitted.
+            entries: All, in the optimizer's order.
+            submitted: Those with a gradient, in the order in which they were submitted.
         """
-        entries = list(self._entries.values())
         homes: Mapping[int, GradientHome] | None = {}
-        if entries and self._is_plain and self._process_set is global_process_set and has_use(world):
-            homeless = [entries.index(entry) for entry in ready if entry.needs_home]
-            homes = lay_out(world, entries[0].name, [entry.parameter for entry in entries], homeless)
+        if self._transport.is_plain and self._process_set is global_process_set and has_use(world):
+            homeless = _places([entry for entry in submitted if entry.needs_home], entries)
+            homes = lay_out(world, self._name, [entry.parameter for entry in entries], homeless)
         if homes is not None:
-            self._needs_layout = False
+            self._has_news = False
             for index, home in homes.items():
                 entries[index].home = home
 
-    def _submit(self, world: World, entry: _Entry) -> None:
-        gradient = None if entry.home is None or entry.is_sparse else entry.home.take_in(entry.parameter)
+    def _submit(self, world: World, entry: GradientEntry) -> None:
+        parameter, gradient = entry.parameter, None
+        entry.gradient = None  # a home must have no other owner
+        if entry.home is not None and not entry.home.fits(parameter):
+            entry.home, self._has_news = None, True
+            self._tell(world, [entry])
+        if entry.home is not None and not entry.is_sparse:
+            gradient = entry.home.take_in(parameter)
         if gradient is None:
-            gradient = entry.parameter.grad
+            gradient = parameter.grad
         if gradient is None:
-            gradient = entry.parameter.grad = _zeros(entry)
-        if self._is_plain and gradient.layout is torch.strided:
-            entry.handle = self._start(world, entry, gradient, None)
-        else:
-            entry.handle = self._start_otherwise(world, entry, gradient)
+            gradient = parameter.grad = entry.zeros()
+        entry.track(gradient, self._transport.start(world, entry, gradient))
         self._in_flight.append(entry)
 
-    def _start(self, world: World, entry: _Entry, tensor: torch.Tensor, finish: Finish | None) -> Handle:
-        """Reduce a dense tensor in place."""
-        check_tensor(entry.name, tensor)
-        buffer = buffer_of(tensor)
-        operand = buffer.operand()
-        if buffer.is_copy:
-            finish = _copying(tensor, buffer.memory, finish)
-        return start_allreduce(
-            world,
-            entry.name,
-            (operand, operand),
-            self._plan.reduction,
-            finish or _nothing,
-            group=entry.group,
-            is_gradient=True,
-        )
 
-    def _start_otherwise(self, world: World, entry: _Entry, gradient: torch.Tensor) -> Handle:
-        """Reduce a sparse gradient, or one that travels compressed."""
-        parameter, plan = entry.parameter, self._plan
-        entry.is_sparse = gradient.is_sparse
-        if not gradient.is_sparse:
-            travelling, context = plan.compression.compress(gradient)
-
-            def finish(_: object) -> None:
-                gradient.copy_(plan.compression.decompress(travelling, context))
-
-            return self._start(world, entry, travelling, finish)
-        if plan.is_sparse_as_dense or entry.group is not NO_GROUP:  # a group has room for dense tensors alone
-            dense, context = plan.compression.compress(gradient.to_dense())
-            sparse_dimensions = gradient.sparse_dim()
-
-            def finish_sparse(_: object) -> None:
-                parameter.grad = plan.compression.decompress(dense, context).to_sparse(sparse_dimensions)
-
-            return self._start(world, entry, dense, finish_sparse)
-        handle = sparse_allreduce_async(gradient, entry.name, plan.reduction.op, self._process_set, is_gradient=True)
-        return _Sparse(parameter, handle)
+def _places(chosen: Sequence[GradientEntry], entries: Sequence[GradientEntry]) -> list[int]:
+    """Return the indices of those that are among the entries, in their own order."""
+    places = {id(entry): place for place, entry in enumerate(entries)}
+    return [places[id(entry)] for entry in chosen if id(entry) in places]
 
 
-class _Sparse(Handle):
-    """A sparse allreduce whose result becomes the parameter's gradient."""
-
-    __slots__ = ("_handle", "_parameter")
-
-    def __init__(self, parameter: torch.nn.Parameter, handle: Handle) -> None:
-        self._parameter = parameter
-        self._handle = handle
-
-    def poll(self) -> bool:
-        return self._handle.poll()
-
-    def wait(self) -> None:
-        self._parameter.grad = self._handle.wait()
+def _changed_in_flight(entry: GradientEntry) -> ConfigError:
+    return ConfigError(
+        f"the gradient of {entry.label} was changed on a rank between backward() and step(), while it was being "
+        "combined. To clip gradients, or to change them otherwise, call synchronize() first, and step() inside "
+        "skip_synchronize(): optimizer.synchronize(); ...; with optimizer.skip_synchronize(): optimizer.step(). The "
+        "gradients are unusable now: call zero_grad()"
+    )
 
 
-def _zeros(entry: _Entry) -> torch.Tensor:
-    """Return the gradient of a parameter that took no part, in the layout that it had before."""
-    parameter = entry.parameter
-    if not entry.is_sparse:
-        return torch.zeros_like(parameter)
-    rows, *row = parameter.shape
-    indices = torch.empty((1, 0), dtype=torch.int64)
-    values = torch.empty((0, *row), dtype=parameter.dtype)
-    return torch.sparse_coo_tensor(indices, values, (rows, *row), is_coalesced=True, check_invariants=False)
+def _other_reducers(parameter: torch.nn.Parameter) -> list[GradientReducer]:
+    """Return the reducers of other optimizers that train the parameter."""
+    hooks = getattr(parameter, "_post_accumulate_grad_hooks", None) or {}
+    reducers = [hook.reducer for hook in hooks.values() if isinstance(hook, _Hook)]
+    return [reducer for reducer in reducers if reducer is not None and reducer.holds(parameter)]
 
 
-def _wait_for(entries: Sequence[_Entry]) -> RingtuneError | None:
-    """Wait for all gradients; return the first error."""
-    first: RingtuneError | None = None
-    for entry in entries:
-        handle, entry.handle = entry.handle, None
-        try:
-            if handle is not None:
-                handle.wait()
-        except RingtuneError as error:
-            first = first or error
-    return first
-
-
-def _copying(tensor: torch.Tensor, memory: torch.Tensor, finish: Finish | None) -> Finish:
-    def copy_and_finish(result: Any) -> None:
-        tensor.copy_(memory)
-        if finish is not None:
-            finish(result)
-
-    return copy_and_finish
-
-
-def _nothing(_: object) -> None:
-    return None
+def _is_shared(entry: GradientEntry) -> bool:
+    """Return whether another optimizer still trains the parameter."""
+    living = [(other, other()) for other in entry.others]
+    entry.others = [other for other, reducer in living if reducer is not None and reducer.holds(entry.parameter)]
+    return bool(entry.others)
 
 
 class _Hook:
@@ -319,6 +383,11 @@ class _Hook:
 
     def __init__(self, reducer: GradientReducer) -> None:
         self._reducer = weakref.ref(reducer)
+
+    @property
+    def reducer(self) -> GradientReducer | None:
+        """The reducer, while it lives."""
+        return self._reducer()
 
     def __call__(self, parameter: torch.Tensor) -> None:
         reducer = self._reducer()

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`DistributedOptimizer`: any torch optimizer, with its gradients combined over the ranks before each step."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from ringtune.errors import ConfigError
@@ -14,8 +16,10 @@ from ringtune.submissions import Adasum, Average, ReduceOp, Reduction, Sum, redu
 from .adasum_optimizer import AdasumMixin
 from .allreduce import allreduce
 from .compression import Compression, CompressorClass
-from .gradients import GradientPlan, GradientReducer, NamedParameter
-from .parameter_names import Groups, groups_of, named_parameters_of, positional_names
+from .gradient_transport import GradientPlan
+from .gradients import GradientReducer
+from .parameter_names import Groups, NamedParameter, groups_of, named_parameters_of
+from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers, wrapped
 
 Closure = Callable[[], Any]
 
@@ -32,15 +36,14 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
     sparse_as_dense: bool = False,  # noqa: FBT002  (Horovod's signature)
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return an optimizer of the same class that combines gradients over the ranks before each step.
+    """Let an optimizer combine gradients over the ranks before each step, and return it.
 
-    Parameter groups, options and state are shared with `optimizer`, which should not be used any more. The result has
-    two methods more: `synchronize()` waits for the gradients, for clipping, and `skip_synchronize()` is a context in
-    which `step()` does not wait again. Gradients are submitted while backward runs. A parameter that got no gradient
-    on this rank counts as zeros. With a closure, the loss that the inner optimizer sees is averaged as well, so that
-    all ranks decide alike. On a rank that is not in `process_set` the optimizer steps alone.
-
-    With `op=Adasum` each rank steps with its own gradients, and what the steps changed is combined by Adasum.
+    It is the same object, of a class derived from its own. `synchronize()` waits for the gradients, for clipping;
+    `skip_synchronize()` is a context in which `step()` does not wait again. A closure's loss is averaged as well. On a
+    rank that is not in `process_set` the optimizer steps alone. A parameter that no rank has used keeps its value; one
+    that some have used counts as zeros on the others. From `backward()` to `synchronize()` or `step()` gradients must
+    be neither read nor written: a write that torch knows of is a `ConfigError` on every rank. With `op=Adasum` each
+    rank steps with its own gradients, and what the steps changed is combined by Adasum.
 
     Args:
         optimizer: Any torch optimizer.
@@ -59,14 +62,14 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
     Raises:
         ConfigError: If names repeat or are missing, or an argument is not possible.
     """
-    if isinstance(optimizer, DistributedMixin | AdasumMixin):
+    if isinstance(optimizer, WrappedOptimizer):
         raise ConfigError("this optimizer is distributed already; wrap it once")
     if backward_passes_per_step < 1:
         raise ConfigError(f"backward_passes_per_step={backward_passes_per_step} is not allowed; it must be at least 1")
     reduction = _reduction(op, gradient_predivide_factor)
     named = named_parameters_of(optimizer, named_parameters)
     if op == Adasum:
-        adasum: AdasumMixin = _wrapped(optimizer, AdasumMixin)
+        adasum = wrapped(optimizer, AdasumMixin)
         adasum.attach(named, compression, process_set)
         return adasum
     plan = GradientPlan(
@@ -77,9 +80,10 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
         is_sparse_as_dense=sparse_as_dense,
         process_set=process_set,
     )
-    wrapped: DistributedMixin = _wrapped(optimizer, DistributedMixin)
-    wrapped.attach(GradientReducer(named, plan), process_set)
-    return wrapped
+    reducer = GradientReducer(named, plan)
+    distributed = wrapped(optimizer, DistributedMixin)
+    distributed.attach(reducer, process_set)
+    return distributed
 
 
 def _reduction(op: ReduceOp, predivide_factor: float) -> Reduction:
@@ -97,35 +101,38 @@ def _reduction(op: ReduceOp, predivide_factor: float) -> Reduction:
     return reduction_of(None, op, 1.0 / predivide_factor, predivide_factor)
 
 
-def _wrapped(optimizer: torch.optim.Optimizer, mixin: type) -> Any:
-    """Return an optimizer with the mixin before its own class, which shares all of its state."""
-    base = type(optimizer)
-    wrapped_class: Any = type(base.__name__, (mixin, base), {})
-    wrapped = wrapped_class.__new__(wrapped_class)
-    # A scheduler made before has replaced `step` on the instance; that one would step without combining.
-    wrapped.__dict__.update({key: value for key, value in vars(optimizer).items() if key != "step"})
-    return wrapped
-
-
-class DistributedMixin:
-    """What stands before the wrapped optimizer's class in the wrapper's method order."""
+class DistributedMixin(WrappedOptimizer):
+    """An optimizer whose gradients are combined over the ranks before each step."""
 
     _reducer: GradientReducer
     _process_set: ProcessSet
     _should_synchronize: bool
-    _is_synchronized: bool
+    _was_synchronized: bool  # by the caller
+    _opt_called: bool  # torch's: schedulers look whether there was a step
 
     def attach(self, reducer: GradientReducer, process_set: ProcessSet) -> None:
         """Take over the reducer; called once, before anything else."""
         self._reducer = reducer
         self._process_set = process_set
         self._should_synchronize = True
-        self._is_synchronized = False
+        self._was_synchronized = False
 
     def synchronize(self) -> None:
-        """Wait until all gradients are combined; raises `EngineError` if one cannot be."""
-        self._reducer.synchronize()
-        self._is_synchronized = True
+        """Wait until all gradients are combined.
+
+        Raises:
+            ConfigError: If a gradient was changed in flight, or ranks have different parameters; on every rank.
+            EngineError: If a gradient cannot be combined.
+        """
+        if self._reducer.is_combined:
+            warnings.warn(
+                "optimizer.synchronize() called twice without a backward pass between; the gradients are combined "
+                "already and stay as they are.",
+                stacklevel=2,
+            )
+            return
+        self._combine()
+        self._was_synchronized = True
 
     @contextmanager
     def skip_synchronize(self) -> Iterator[None]:
@@ -142,6 +149,7 @@ class DistributedMixin:
             raise ConfigError(f"backward_passes_per_step={passes} is not allowed; it must be at least 1")
         self._reducer.passes_per_step = passes
 
+    @counted_by_schedulers
     def step(self, closure: Closure | None = None) -> Any:
         """Combine the gradients, step, and mark the end of the step for the tuner.
 
@@ -152,9 +160,11 @@ class DistributedMixin:
             What the wrapped optimizer's `step` returns.
 
         Raises:
+            ConfigError: See `synchronize`; raised before the step, on every rank.
             EngineError: If a gradient differs between ranks or the world is lost.
         """
         inner: Any = super()
+        self._opt_called = True
         if self._process_set.included() is False:
             return inner.step() if closure is None else inner.step(closure)
         world = world_of(self._process_set)
@@ -163,53 +173,100 @@ class DistributedMixin:
         else:
             self._before_step()
             result = inner.step()
-        self._is_synchronized = False
+        self._was_synchronized = self._reducer.is_combined = False
         world.engine.mark_step()
         return result
 
-    # torch wraps the `step` of every optimizer class with its profiler once; the inner one has that already.
-    step.hooked = True  # type: ignore[attr-defined]
-
     def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: FBT002  (torch's signature)
-        """Reset the gradients.
+        """Reset the gradients and the backward passes that were accumulated.
+
+        Gradients that are being combined are waited for and thrown away, on all ranks alike.
 
         Raises:
-            ConfigError: If gradients are being combined: call `step()` or `synchronize()` first.
+            ConfigError: If other ranks step with them; raised on every rank.
         """
-        if self._reducer.is_in_flight:
-            raise ConfigError(
-                "zero_grad() was called after backward() but before step() or synchronize(), while the gradients are "
-                "being combined; call one of them first"
-            )
-        self._is_synchronized = False
+        self._start_over()
         inner: Any = super()
         inner.zero_grad(set_to_none=set_to_none)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load the optimizer's state, and forget the backward passes that were accumulated.
+
+        Raises:
+            ConfigError: If gradients are being combined, with which other ranks step; raised on every rank.
+        """
+        self._start_over()
+        inner: Any = super()
+        inner.load_state_dict(state_dict)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters and combine their gradients from now on."""
         inner: Any = super()
         inner.add_param_group(param_group)
-        optimizer: Any = self
-        position = len(optimizer.param_groups) - 1
-        self._reducer.add(positional_names(optimizer.param_groups[position:], position))
+        self._reducer.adopt(self.param_groups)
 
-    def _before_step(self) -> None:
-        is_in_flight = self._reducer.is_in_flight
-        if self._should_synchronize:
-            if is_in_flight or not self._is_synchronized:
-                self._reducer.synchronize()
-        elif is_in_flight:
+    def before_unscaling(self) -> None:
+        """Combine the gradients before a `GradScaler` looks for infinities, so that all ranks skip and scale alike."""
+        if self._process_set.included() is not False:
+            self._before_step(is_for_scaler=True)
+
+    def _start_over(self) -> None:
+        if self._reducer.is_in_flight:
+            self._reducer.synchronize(self.param_groups, is_discarding=True)
+        self._reducer.restart()
+        self._was_synchronized = False
+
+    def _combine(self) -> None:
+        self._reducer.synchronize(self.param_groups)
+
+    def _before_step(self, *, is_for_scaler: bool = False) -> None:
+        """Combine the gradients unless they are; refuse to step with gradients of this rank alone."""
+        reducer = self._reducer
+        if not reducer.is_combined:
+            if not self._should_synchronize and _has_gradients(self.param_groups):
+                raise ConfigError(
+                    "step() was called in skip_synchronize() while gradients are not combined; call synchronize() "
+                    "first, after the last backward pass"
+                )
+            if self._should_synchronize:
+                self._combine()
+            return
+        name = reducer.lacks(self.param_groups)
+        if name is not None:
             raise ConfigError(
-                "step() was called in skip_synchronize() while gradients are being combined; call synchronize() first"
+                f"parameter {name} came into param_groups after synchronize(), so that its gradient is that of this "
+                "rank alone; change param_groups before synchronize()"
+            )
+        if self._should_synchronize and self._was_synchronized and not is_for_scaler:
+            warnings.warn(
+                "optimizer.step() called without optimizer.skip_synchronize() context after optimizer.synchronize(). "
+                "The gradients are not combined again; say so by `with optimizer.skip_synchronize(): "
+                "optimizer.step()`.",
+                stacklevel=3,
             )
 
     def _averaged(self, closure: Closure) -> Closure:
         def averaged_closure() -> Any:
             with torch.enable_grad():
                 loss = closure()
-            self._reducer.synchronize()
-            if isinstance(loss, torch.Tensor):
-                return allreduce(loss.detach(), name="closure.loss", process_set=self._process_set)
-            return loss
+            if not self._reducer.is_combined:
+                self._combine()
+            return _average_loss(loss, self._process_set)
 
         return averaged_closure
+
+
+def _has_gradients(param_groups: Any) -> bool:
+    return any(parameter.grad is not None for group in param_groups for parameter in group["params"])
+
+
+def _average_loss(loss: Any, process_set: ProcessSet) -> Any:
+    """Return the mean of the ranks' losses: a tensor, a number or a scalar of numpy's; what else a closure returns."""
+    if isinstance(loss, torch.Tensor):
+        return allreduce(loss.detach(), name="closure.loss", process_set=process_set)
+    number = loss[()] if isinstance(loss, np.ndarray) and loss.ndim == 0 else loss
+    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+        return loss
+    travelling = torch.tensor(float(number), dtype=torch.float64, device="cpu")
+    mean = allreduce(travelling, name="closure.loss", process_set=process_set).item()
+    return type(number)(mean) if isinstance(number, np.floating) else mean

@@ -47,6 +47,10 @@ class GradientHome:
         self._tensor.set_(storage, 0, parameter.shape, parameter.stride())
         self._references = sys.getrefcount(self._tensor)  # while nobody else has it
 
+    def fits(self, parameter: torch.Tensor) -> bool:
+        """Return whether the parameter still has the dtype and the shape that it had when the home was made."""
+        return self._tensor.dtype is parameter.dtype and self._tensor.shape == parameter.shape
+
     def take_in(self, parameter: torch.Tensor) -> torch.Tensor | None:
         """Bring a parameter's gradient home; zeros where it has none.
 

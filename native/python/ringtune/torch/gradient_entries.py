@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One parameter of a distributed optimizer, and how far its gradient has come in this step."""
+
+# ruff: noqa: SLF001  (torch's version of a tensor has no public name)
+
+import weakref
+from typing import Any
+
+import torch
+
+from ringtune.handles import Handle
+from ringtune.submissions import NO_GROUP, Group
+
+from .registered_gradients import GradientHome, can_have_home
+
+
+class GradientEntry:
+    """A parameter's place in the reducer.
+
+    Attributes:
+        name: Under which the ranks' gradients meet.
+        label: The parameter's name, for messages.
+        parameter: The parameter; trained or frozen.
+        group: The gradients with which this one is reduced together.
+        handle: The operation in flight, if there is one.
+        gradient: The tensor that is in flight, or that is being accumulated.
+        version: The version of `gradient` when it was submitted: every write that torch knows of raises it.
+        pointer: The memory of `gradient` when it was submitted; 0 where it is sparse.
+        passes: Backward passes that were accumulated in `gradient`.
+        is_sparse: Whether the last gradient was sparse.
+        others: Reducers of other optimizers that train the parameter too; then it is submitted by `synchronize` alone.
+        home: Where in registered memory the gradient lives, if it does.
+        hook: The hook on the parameter; None until the parameter was seen to be trained.
+    """
+
+    __slots__ = (
+        "gradient",
+        "group",
+        "handle",
+        "home",
+        "hook",
+        "is_sparse",
+        "label",
+        "name",
+        "others",
+        "parameter",
+        "passes",
+        "pointer",
+        "version",
+    )
+
+    def __init__(self, name: str, label: str, parameter: torch.nn.Parameter, group: Group = NO_GROUP) -> None:
+        """Begin without a gradient."""
+        self.name = name
+        self.label = label
+        self.parameter = parameter
+        self.group = group
+        self.handle: Handle | None = None
+        self.gradient: torch.Tensor | None = None
+        self.version = 0
+        self.pointer = 0
+        self.passes = 0
+        self.is_sparse = False
+        self.others: list[weakref.ref[Any]] = []
+        self.home: GradientHome | None = None
+        self.hook: Any = None
+
+    @property
+    def needs_home(self) -> bool:
+        """Whether its gradients could live in registered memory and do not."""
+        return self.home is None and not self.is_sparse and can_have_home(self.parameter)
+
+    @property
+    def was_changed(self) -> bool:
+        """Whether somebody wrote to the gradient in flight, or put another in its place."""
+        gradient = self.parameter.grad
+        return (
+            gradient is None
+            or gradient is not self.gradient
+            or gradient._version != self.version
+            or (self.pointer != 0 and gradient.data_ptr() != self.pointer)
+        )
+
+    def track(self, gradient: torch.Tensor, handle: Handle) -> None:
+        """Take note that a gradient is in flight."""
+        self.handle = handle
+        self.gradient = gradient
+        self.version = gradient._version
+        self.pointer = gradient.data_ptr() if gradient.layout is torch.strided else 0
+
+    def zeros(self) -> torch.Tensor:
+        """Return the gradient of a parameter that took no part, in the layout that it had before."""
+        parameter = self.parameter
+        if not self.is_sparse:
+            return torch.zeros_like(parameter, requires_grad=False)
+        rows, *row = parameter.shape
+        indices = torch.empty((1, 0), dtype=torch.int64)
+        values = torch.empty((0, *row), dtype=parameter.dtype)
+        return torch.sparse_coo_tensor(indices, values, (rows, *row), is_coalesced=True, check_invariants=False)

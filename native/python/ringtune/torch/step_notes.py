@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The step note: what ranks tell each other once their backward passes have ended, in one small tensor.
+
+It says which parameters have a gradient, so that one that no rank used keeps none; and what went wrong, so that an
+error is raised on all ranks or on none. Its elements are float32 and combined as gradients are, so that it travels in
+one operation with small gradients; a positive scale leaves "no rank", "some" and "all" apart.
+
+| element | 1 where |
+|---|---|
+| 0 | the rank takes part: what the others are compared with, since ranks that have joined count as zeros |
+| 1 | the gradients are combined only to be thrown away |
+| 2 | parameters were added, removed, trained for the first time, or changed in dtype or shape |
+| 3 + i | parameter i has a gradient |
+| 3 + n + i | the gradient of parameter i was changed in flight |
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from ringtune.handles import Handle
+from ringtune.submissions import Operand, Reduction, start_allreduce
+from ringtune.world import World
+
+from .buffers import dtype_number
+
+_TAKES_PART, _DISCARDS, _HAS_NEWS, _HEADER = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class StepNote:
+    """One rank's note, or what all of them say.
+
+    Attributes:
+        discards: Whether a rank throws the gradients away.
+        is_unanimous: Whether all ranks do the same with the gradients: step with them, or throw them away.
+        has_news: Whether a rank's parameters changed.
+        absent: Indices of the parameters without a gradient on any rank.
+        changed: Indices of the parameters whose gradient a rank changed in flight.
+    """
+
+    discards: bool = False
+    is_unanimous: bool = True
+    has_news: bool = False
+    absent: tuple[int, ...] = ()
+    changed: tuple[int, ...] = ()
+
+
+_PLAIN = StepNote()
+
+
+class StepNotes:
+    """The notes of one optimizer."""
+
+    def __init__(self, name: str, count: int, reduction: Reduction) -> None:
+        """Prepare the note of an ordinary step: every parameter has a gradient.
+
+        Args:
+            name: Under which the ranks' notes meet.
+            count: Number of parameters.
+            reduction: How gradients are combined.
+        """
+        self._name = name
+        self._count = count
+        self._reduction = reduction
+        self._plain = torch.zeros(_HEADER + 2 * count, dtype=torch.float32, device="cpu")
+        self._plain[_TAKES_PART] = 1.0
+        self._plain[_HEADER : _HEADER + count] = 1.0
+
+    def start(self, world: World, note: StepNote) -> tuple[Handle, torch.Tensor]:
+        """Send this rank's note.
+
+        Returns:
+            The handle, and what `read` takes once the handle was waited for.
+
+        Raises:
+            EngineError: If the world is lost.
+        """
+        table = self._plain.clone()
+        if note != _PLAIN:
+            table[_DISCARDS], table[_HAS_NEWS] = float(note.discards), float(note.has_news)
+            for index in note.absent:
+                table[_HEADER + index] = 0.0
+            for index in note.changed:
+                table[_HEADER + self._count + index] = 1.0
+        operand = Operand(table.data_ptr(), tuple(table.shape), dtype_number(table.dtype), table)
+        return start_allreduce(world, self._name, (operand, operand), self._reduction, lambda _: None), table
+
+    def read(self, table: torch.Tensor) -> StepNote:
+        """Return what all ranks' notes say together."""
+        one = table[_TAKES_PART]
+        if torch.equal(table, self._plain * one):
+            return _PLAIN
+        shares = (table / one).tolist()  # of the ranks that take part
+        present, changed = shares[_HEADER : _HEADER + self._count], shares[_HEADER + self._count :]
+        nearly_all = 1.0 - 2.0**-20
+        return StepNote(
+            discards=shares[_DISCARDS] > 0.0,
+            is_unanimous=not 0.0 < shares[_DISCARDS] < nearly_all,
+            has_news=shares[_HAS_NEWS] > 0.0,
+            absent=tuple(index for index, share in enumerate(present) if share == 0.0),
+            changed=tuple(index for index, share in enumerate(changed) if share > 0.0),
+        )

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ranks have in common after a call: equal values, or the same error."""
+
+from collections.abc import Callable
+
+import torch
+
+import ringtune.torch as hvd
+
+
+def on_rank(rank: int) -> bool:
+    """Return whether this is the rank."""
+    return rank == hvd.rank()
+
+
+def assert_equal_everywhere(tensor: torch.Tensor) -> None:
+    """Require the same bits on all ranks."""
+    rows = hvd.allgather(tensor.detach().reshape(1, -1))
+    assert all(torch.equal(rows[0], row) for row in rows), rows
+
+
+def fails_everywhere(words: str, call: Callable[[], object]) -> None:
+    """Make a call that must raise ConfigError with some words on every rank; alone there is nobody to differ from."""
+    try:
+        call()
+    except hvd.ConfigError as error:
+        said = str(error)
+    else:
+        said = "no error"
+    everybody = hvd.allgather_object(said)
+    assert all(words in each for each in everybody), everybody

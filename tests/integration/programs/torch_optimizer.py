@@ -51,7 +51,8 @@ def case_compression() -> None:
     plain = train()
     for compression in (hvd.Compression.fp16, hvd.Compression.bf16):
         narrow = train(compression=compression, tolerance=2e-2)
-        assert plain["bytes_reduced"] == 2 * narrow["bytes_reduced"], (plain, narrow)
+        saved = plain["bytes_reduced"] - narrow["bytes_reduced"]  # what ranks tell each other beside is not compressed
+        assert saved == STEPS * sum(parameter.nbytes for parameter in make_model().parameters()) // 2, (plain, narrow)
     half = torch.nn.Parameter(torch.ones(3, dtype=torch.float64))
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD([half], lr=1.0), compression=hvd.Compression.fp16)
     (half * (hvd.rank() + 1.0)).sum().backward()

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loops that change which parameters are trained: freezing, unfreezing, groups, replaced layers, unused branches."""
+
+from typing import Any
+
+import torch
+
+import ringtune.torch as hvd
+
+from .sides import Side, Values, adamw, agree, momentum, network, rows, squared, weights
+
+STEPS = 6
+WIDTHS = (16, 128)
+
+
+def _step(side: Side, optimizer: Any, model: Any, step: int) -> None:
+    optimizer.zero_grad()
+    side.loss(squared(model, step)).backward()
+    optimizer.step()
+
+
+def loop_unfrozen_later() -> None:
+    """A layer that was frozen while its optimizer was wrapped is trained from the third step on."""
+    for width in WIDTHS:
+        for make in (momentum, adamw):
+            for options in ({}, {"groups": 2}, {"backward_passes_per_step": 1, "compression": hvd.Compression.none}):
+
+                def loop(side: Side, width: int = width, make: Any = make, options: Any = options) -> Values:
+                    model = network(width)
+                    model[0].requires_grad_(False)
+                    optimizer = side.wrap(make(model.parameters()), model.named_parameters(), **options)
+                    for step in range(STEPS):
+                        if step == 2:
+                            model[0].requires_grad_(True)
+                        _step(side, optimizer, model, step)
+                    return weights(model)
+
+                agree(loop)
+
+
+def loop_unfrozen_before_the_first_step() -> None:
+    """A layer is unfrozen between wrapping and the first backward pass, and names were left out."""
+
+    def loop(side: Side) -> Values:
+        model = network()
+        model[2].requires_grad_(False)
+        optimizer = side.wrap(momentum(model.parameters()))
+        model[2].requires_grad_(True)
+        for step in range(STEPS):
+            _step(side, optimizer, model, step)
+        return weights(model)
+
+    agree(loop)
+
+
+def loop_unfrozen_layer_by_layer() -> None:
+    """Gradual unfreezing from the last layer to the first, with accumulation over two passes."""
+
+    def loop(side: Side) -> Values:
+        model = network()
+        for layer in (0, 2):
+            model[layer].requires_grad_(False)
+        optimizer = side.wrap(adamw(model.parameters()), model.named_parameters(), backward_passes_per_step=2)
+        for step in range(STEPS):
+            if step in {2, 4}:
+                model[4 - step].requires_grad_(True)
+            optimizer.zero_grad()
+            for part in range(2):
+                side.loss(squared(model, 2 * step + part)).backward()
+            optimizer.step()
+        return weights(model)
+
+    agree(loop)
+
+
+def loop_frozen_later() -> None:
+    """A layer that was trained keeps its value from the moment it is frozen, under weight decay and momentum."""
+    for width in WIDTHS:
+        for make in (momentum, adamw):
+
+            def loop(side: Side, width: int = width, make: Any = make) -> Values:
+                model = network(width)
+                optimizer = side.wrap(make(model.parameters()), model.named_parameters())
+                for step in range(STEPS):
+                    if step == 3:
+                        model[2].requires_grad_(False)
+                    _step(side, optimizer, model, step)
+                return weights(model)
+
+            agree(loop)
+
+
+def loop_frozen_and_unfrozen_in_turn() -> None:
+    """Two halves of a network are trained in turn, one of them frozen at each step."""
+
+    def loop(side: Side) -> Values:
+        model = network()
+        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+        for step in range(STEPS):
+            model[0].requires_grad_(step % 2 == 0)
+            model[4].requires_grad_(step % 2 == 1)
+            _step(side, optimizer, model, step)
+        return weights(model)
+
+    agree(loop)
+
+
+def loop_added_group() -> None:
+    """A layer comes with `add_param_group` after some steps, and with a learning rate of its own."""
+
+    def loop(side: Side) -> Values:
+        model, head = network(), torch.nn.Linear(2, 2)
+        optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
+        for step in range(STEPS):
+            if step == 2:
+                optimizer.add_param_group({"params": list(head.parameters()), "lr": 0.01})
+            both = torch.nn.Sequential(model, head) if step >= 2 else model
+            _step(side, optimizer, both, step)
+        return weights(model, head)
+
+    agree(loop)
+
+
+def loop_group_changed_by_hand() -> None:
+    """Parameters are put into a group's list by hand, and taken out of it again."""
+
+    def loop(side: Side) -> Values:
+        model, head = network(), torch.nn.Linear(2, 2)
+        optimizer = side.wrap(adamw(model.parameters()), model.named_parameters())
+        both = torch.nn.Sequential(model, head)
+        for step in range(STEPS):
+            if step == 2:
+                optimizer.param_groups[0]["params"].extend(head.parameters())
+            if step == 4:
+                optimizer.param_groups[0]["params"] = list(model.parameters())
+            for parameter in both.parameters():
+                parameter.grad = None
+            side.loss(squared(both, step)).backward()
+            optimizer.step()
+        return weights(model, head)
+
+    agree(loop)
+
+
+def loop_layer_replaced() -> None:
+    """A layer is replaced by a new one, and the optimizer's group is given the new parameters."""
+    for width in WIDTHS:
+
+        def loop(side: Side, width: int = width) -> Values:
+            model = network(width)
+            inner = momentum(model.parameters())
+            optimizer = side.wrap(inner, model.named_parameters())
+            for step in range(STEPS):
+                if step == 3:
+                    model[2] = torch.nn.Linear(width, width)
+                    inner.param_groups[0]["params"] = list(model.parameters())
+                _step(side, optimizer, model, step)
+            return weights(model)
+
+        agree(loop)
+
+
+def loop_unused_by_all() -> None:
+    """A parameter that no rank uses keeps its value, whatever optimizer steps; so does one that is used no more."""
+    for width in WIDTHS:
+        for make in (momentum, adamw):
+
+            def loop(side: Side, width: int = width, make: Any = make) -> Values:
+                model, unused = network(width), torch.nn.Linear(width, width)
+                both = torch.nn.ModuleList([model, unused])
+                optimizer = side.wrap(make(both.parameters()), both.named_parameters())
+                for step in range(STEPS):
+                    optimizer.zero_grad()
+                    used = torch.nn.Sequential(*model[:2], unused, *model[3:]) if step == 1 else model
+                    side.loss(squared(used, step)).backward()
+                    optimizer.step()
+                return {**weights(both), "gradient is None": unused.weight.grad is None}
+
+            agree(loop)
+
+
+def loop_layers_dropped_at_random() -> None:
+    """Each step leaves out a layer that all ranks draw alike: stochastic depth."""
+
+    def loop(side: Side) -> Values:
+        model = network()
+        optimizer = side.wrap(adamw(model.parameters()), model.named_parameters())
+        for step in range(STEPS):
+            kept = torch.nn.Sequential(model[0], model[4]) if step % 3 == 1 else model
+            _step(side, optimizer, kept, step)
+        return weights(model)
+
+    agree(loop)
+
+
+def loop_used_by_some_ranks() -> None:
+    """A branch that one rank uses counts as zeros on the others; in the last steps no rank uses it."""
+    for width in WIDTHS:
+
+        def loop(side: Side, width: int = width) -> Values:
+            model, branch = network(width), torch.nn.Linear(2, 2)
+            both = torch.nn.ModuleList([model, branch])
+            optimizer = side.wrap(momentum(both.parameters()), both.named_parameters())
+            for step in range(STEPS):
+
+                def of_rank(rank: int, step: int = step) -> Any:
+                    result = model(rows(step, rank))
+                    return (branch(result) if step < 4 and rank == step % 2 else result).square().mean()
+
+                optimizer.zero_grad()
+                side.loss(of_rank).backward()
+                optimizer.step()
+            return weights(both)
+
+        agree(loop)
+
+
+def loop_adapters() -> None:
+    """A frozen network with small trained adapters; the frozen part is in the optimizer too."""
+
+    def loop(side: Side) -> Values:
+        model = network()
+        model.requires_grad_(False)
+        down, up = torch.nn.Linear(2, 1, bias=False), torch.nn.Linear(1, 2, bias=False)
+        whole = torch.nn.Sequential(model, down, up)
+        optimizer = side.wrap(adamw(whole.parameters()), whole.named_parameters())
+        for step in range(STEPS):
+            _step(side, optimizer, whole, step)
+        return weights(whole)
+
+    agree(loop)
+
+
+def loop_dtype_and_shape_changed() -> None:
+    """Parameters change their dtype, or their shape through `.data`, between steps; small and large ones."""
+    for width in WIDTHS:
+        for change in ("dtype", "shape"):
+
+            def loop(side: Side, width: int = width, change: str = change) -> Values:
+                model = network(width)
+                optimizer = side.wrap(torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+                for step in range(STEPS):
+                    if step == 3 and change == "dtype":
+                        model.float()
+                    if step == 3 and change == "shape":
+                        model[0].weight.data = torch.cat([model[0].weight.data, torch.zeros(width, 6)])
+                        model[0].bias.data = torch.cat([model[0].bias.data, torch.zeros(width)])
+                        model[2].weight.data = torch.cat([model[2].weight.data, torch.ones(width, width)], dim=1)
+
+                    def of_rank(rank: int, step: int = step) -> Any:
+                        return model(rows(step, rank).to(model[0].weight.dtype)).square().mean()
+
+                    optimizer.zero_grad()
+                    side.loss(of_rank).backward()
+                    optimizer.step()
+                return weights(model)
+
+            agree(loop)

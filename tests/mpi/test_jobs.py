@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs under mpirun, with the data in shared memory and through MPI."""
 
+import re
+import sys
+
 import pytest
 
+from tests.integration.jobs import PROGRAMS as INTEGRATION_PROGRAMS
 from tests.integration.jobs import run_job
-from tests.mpi.launching import BY_MPI, mpirun, rank_command
+from tests.mpi.launching import BIN, BY_MPI, OPEN_MPI, mpirun, rank_command
 
 
 def lines(text: str) -> list[str]:
@@ -51,6 +55,18 @@ def test_the_world_can_be_joined_again() -> None:
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("joined three times")
+
+
+def test_who_inherits_a_ranks_variables_does_not_reach_mpi() -> None:
+    """A second process of a rank would hang in MPI's initialisation, or end the job there."""
+    program = str(INTEGRATION_PROGRAMS / "inherits_place.py")
+
+    finished = run_job([str(BIN / "mpirun"), "-n", "2", sys.executable, program], OPEN_MPI)
+
+    assert 10 == len(re.findall(r" refused after .*: the place of rank [01] of 2 belongs to", finished.stdout)), (
+        finished.text
+    )
+    assert (0, 2) == (finished.code, finished.stdout.count("is back")), finished.text
 
 
 def test_a_rank_that_is_alone_needs_no_mpi() -> None:

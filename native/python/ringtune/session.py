@@ -12,6 +12,7 @@ from ringtune.errors import ConfigError, ForkedProcessError
 
 from .autotune import Autotune
 from .bootstrap import environment
+from .bootstrap.ownership import Ownership
 from .metrics.server import MetricsServer
 from .metrics.tuner_facts import TunerFacts
 from .set_registry import ProcessSet, SetRegistry
@@ -36,6 +37,7 @@ class Session:
         self._autotune: Autotune | None = None
         self._metrics: MetricsServer | None = None
         self._generation = 0
+        self._ownership = Ownership()
         self._pid = os.getpid()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
         atexit.register(self.shutdown)
@@ -73,7 +75,7 @@ class Session:
 
         Raises:
             ForkedProcessError: In a forked child of a process that has a world.
-            ConfigError: See `join_world` and `SetRegistry.add`.
+            ConfigError: See `Ownership.claim`, `join_world` and `SetRegistry.add`.
             CollectiveTimeout: See `join_world`.
             PeerLostError: See `join_world`.
         """
@@ -84,9 +86,9 @@ class Session:
                     "cannot join the world"
                 )
             return
+        environ = self._ownership.claim(environment())
         generation, self._generation = self._generation, self._generation + 1
         self._pid = os.getpid()
-        environ = environment()
         autotune = Autotune(user_cache_folder(environ), self.callbacks)
         try:
             world = join_world(environ, generation, autotune.prepare)
@@ -128,7 +130,8 @@ class Session:
         world.shutdown()
 
     def _after_fork_in_child(self) -> None:
-        """Close the descriptors in the child, so that the parent's death is seen although children live."""
+        """Close the descriptors in the child: the parent's death is seen and frees its place although children live."""
+        self._ownership.abandon_after_fork()
         parts = [] if self._sets is None else self._sets.worlds()
         for world in (*parts, *([] if self._world is None else [self._world])):
             world.engine.abandon_after_fork()

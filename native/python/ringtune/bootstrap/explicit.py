@@ -11,9 +11,11 @@ from ringtune.rendezvous.interfaces import route_address
 from ringtune.rendezvous.place import Place
 from ringtune.rendezvous.proof import MIN_KEY_BYTES
 
+from .identity import Identity
 from .integers import MAX_WORLD_SIZE, read_integer
 
 NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS")
+JOB_KEY_NAME = "RINGTUNE_JOB_KEY"
 _ADVICE = ", set together with RINGTUNE_RANK, RINGTUNE_WORLD_SIZE, RINGTUNE_RENDEZVOUS and RINGTUNE_JOB_KEY"
 
 
@@ -27,10 +29,20 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
     if world_size == 1:
         return place
     address = _read_address(environ)
-    place = replace(place, job_key=read_job_key(environ.get("RINGTUNE_JOB_KEY", "")), address=address)
+    place = replace(place, job_key=read_job_key(environ.get(JOB_KEY_NAME, "")), address=address)
     if address.scheme == "unix":  # an init after another one cannot run into the sockets of the one before
         return replace(place, address=Address("unix", f"{address.host}.{generation}"))
     return _looked_up(place, address, limit_s) if address.scheme == "book" else place
+
+
+def identify(environ: Mapping[str, str]) -> Identity | None:
+    """Return the identity of the place that our variables tell; None where one is missing, and in a world of one."""
+    names = (*NAMES, JOB_KEY_NAME)
+    if not all(environ.get(name) for name in names) or environ["RINGTUNE_WORLD_SIZE"] == "1":
+        return None
+    rank, world_size = environ["RINGTUNE_RANK"], environ["RINGTUNE_WORLD_SIZE"]
+    text = "\n".join(("ringtune", environ[JOB_KEY_NAME], environ["RINGTUNE_RENDEZVOUS"], rank))
+    return Identity(text, rank, world_size, names, NAMES)
 
 
 def read_job_key(text: str) -> bytes:

@@ -13,12 +13,16 @@ from ringtune.mpi_transport import load_mpi
 from ringtune.rendezvous.place import Place
 
 from . import slurm
+from .ancestors import ancestors
 from .exchange import arrange
+from .identity import Identity
 from .integers import MAX_WORLD_SIZE
 
 OPEN_MPI_NAME = "OMPI_COMM_WORLD_SIZE"
 NAMES = (OPEN_MPI_NAME, "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
 SIZE_NAMES = (OPEN_MPI_NAME, "PMI_SIZE")
+_RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PMI_ID")
+_PROXY_PREFIX = "hydra_"  # MPICH's and Intel's process manager, one per host: its variables do not tell jobs apart
 _TEXT_BYTES = 4096
 
 
@@ -37,6 +41,27 @@ def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place 
     if mpi is None or (slurm.is_step(environ) and mpi.COMM_WORLD.Get_size() == 1):
         return None
     return _place_in(mpi, told_size, found, generation)
+
+
+def identify(environ: Mapping[str, str]) -> Identity | None:
+    """Return the identity of a place in MPI's world; None where no launcher tells one, and in a world of one."""
+    told_size = _told_size(environ)
+    rank = next((environ[name] for name in _RANK_NAMES if name in environ), None)
+    present = tuple(name for name in NAMES if name in environ)
+    job = _job(environ) if present and rank is not None and told_size != 1 else None
+    if job is None or rank is None:
+        return None
+    size = "several" if told_size is None else str(told_size)
+    return Identity(f"MPI\n{job}\n{rank}", rank, size, (*present, *_RANK_NAMES, "PMIX_NAMESPACE"), present)
+
+
+def _job(environ: Mapping[str, str]) -> str | None:
+    """Return what tells an MPI job from the others of this host; None where nothing does."""
+    for name in ("PMIX_NAMESPACE", "PMI_PORT"):
+        if environ.get(name):
+            return f"{name} {environ[name]}"
+    proxy = next((ancestor for ancestor in ancestors() if ancestor.name.startswith(_PROXY_PREFIX)), None)
+    return None if proxy is None else f"{_PROXY_PREFIX} {proxy.pid} {proxy.start_ticks}"
 
 
 def _load(environ: Mapping[str, str], found: str) -> Any:

@@ -14,6 +14,7 @@ from ringtune.rendezvous.address import Address
 from ringtune.rendezvous.place import Place
 
 from .explicit import read_job_key
+from .identity import Identity
 from .integers import MAX_WORLD_SIZE, read_integer
 
 FIRST_PORT = 61_000  # above Linux's own range for outgoing connections, which ends at 60999
@@ -24,18 +25,29 @@ _NODES = re.compile(
     rf"(?P<prefix>[A-Za-z0-9._-]+)(?:\[(?P<ranges>{_RANGE}(?:,{_RANGE})*)\])?(?P<suffix>[A-Za-z0-9._-]*)"
 )
 
+_TASK_NAMES = ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
+
 
 def is_step(environ: Mapping[str, str]) -> bool:
     """Return whether this process is a task that srun started; a batch script is none, and trains alone."""
     return "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ
 
 
+def identify(environ: Mapping[str, str]) -> Identity | None:
+    """Return the identity of a task's place; None outside of a job step, or for a step of one task."""
+    world_size = environ.get(_size_name(environ), "?")
+    if not is_step(environ) or world_size == "1":
+        return None
+    text = "\n".join(("srun", *(environ.get(name, "") for name in _TASK_NAMES)))
+    names = tuple(name for name in environ if name.startswith("SLURM_"))
+    return Identity(text, environ["SLURM_PROCID"], world_size, (*names, "RINGTUNE_JOB_KEY"), ("SLURM_STEP_ID",))
+
+
 def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place | None:
     """Return the place of a task, or None outside of a job step; see `find_place`."""
     if not is_step(environ):
         return None
-    tasks = "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environ else "SLURM_NTASKS"
-    world_size = read_integer(environ, tasks, low=1, high=MAX_WORLD_SIZE)
+    world_size = read_integer(environ, _size_name(environ), low=1, high=MAX_WORLD_SIZE)
     place = Place(read_integer(environ, "SLURM_PROCID", low=0, high=world_size - 1), world_size, generation, "srun")
     if world_size == 1:
         return place
@@ -46,6 +58,10 @@ def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place 
         )
     key = read_job_key(environ["RINGTUNE_JOB_KEY"])
     return Place(place.rank, world_size, generation, "srun", _address(environ, generation), key)
+
+
+def _size_name(environ: Mapping[str, str]) -> str:
+    return "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environ else "SLURM_NTASKS"
 
 
 def _address(environ: Mapping[str, str], generation: int) -> Address:

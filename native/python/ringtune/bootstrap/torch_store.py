@@ -11,7 +11,19 @@ from ringtune.rendezvous.channel import Deadline
 from ringtune.rendezvous.place import Place
 
 from .exchange import arrange
+from .identity import Identity
 from .integers import MAX_WORLD_SIZE, read_integer
+
+AGENT_NAME = "TORCHELASTIC_USE_AGENT_STORE"
+_AGENT_NAMES = (
+    AGENT_NAME,
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_RUN_ID",
+    "TORCHELASTIC_RESTART_COUNT",
+)
 
 
 class StoreExchange:
@@ -56,9 +68,9 @@ class StoreExchange:
 
 def find_in_process_group(_environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
     """Return the place in torch's process group, or None where the job has initialised none; does not import torch."""
-    distributed: Any = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    if not has_process_group():
         return None
+    distributed: Any = sys.modules["torch.distributed"]
     place = Place(distributed.get_rank(), distributed.get_world_size(), generation, "torch.distributed")
     if place.world_size == 1:
         return place
@@ -66,12 +78,27 @@ def find_in_process_group(_environ: Mapping[str, str], generation: int, limit_s:
     return arrange(place, StoreExchange(distributed.PrefixStore(f"ringtune/{generation}", store), place, limit_s))
 
 
+def has_process_group() -> bool:
+    """Return whether this process has initialised a process group of torch's; does not import torch."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
+
+
+def identify(environ: Mapping[str, str]) -> Identity | None:
+    """Return the identity of the place that torchrun tells; None where it did not start the job, or for one rank."""
+    if environ.get(AGENT_NAME) != "True" or environ.get("WORLD_SIZE") == "1":
+        return None
+    text = "\n".join(("torchrun", *(environ.get(name, "") for name in _AGENT_NAMES)))
+    rank, world_size = environ.get("RANK", "?"), environ.get("WORLD_SIZE", "?")
+    return Identity(text, rank, world_size, _AGENT_NAMES, (AGENT_NAME, "RANK", "WORLD_SIZE"))
+
+
 def find_in_agent_store(environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
     """Return the place that torchrun tells, or None where it did not start this process.
 
     Its agent's store is used as a client: the port is the agent's and is never bound here.
     """
-    if environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+    if environ.get(AGENT_NAME) != "True":
         return None
     world_size = read_integer(environ, "WORLD_SIZE", low=1, high=MAX_WORLD_SIZE)
     place = Place(read_integer(environ, "RANK", low=0, high=world_size - 1), world_size, generation, "torchrun")

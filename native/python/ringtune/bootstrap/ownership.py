@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The owner of a place: the first process that calls `init()` with its variables, until that process ends.
+
+Variables are inherited: a data loader's spawned worker, a tool that a rank starts, and a second program of a script
+have them too. The owner holds an abstract socket that is named after the place, so that the kernel decides who was
+first, tells who holds it, and frees it at the owner's death or exec. A launcher's direct child is not meant: shells
+and profilers stand between it and the rank.
+"""
+
+import errno
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from ringtune.errors import ConfigError
+
+from . import explicit, mpi, slurm, torch_store
+from .ancestors import ancestors
+from .identity import Identity
+
+_IDENTIFIERS: tuple[Callable[[Mapping[str, str]], Identity | None], ...] = (
+    explicit.identify,
+    torch_store.identify,
+    mpi.identify,
+    slurm.identify,
+)
+_QUEUE = 128  # later processes that asked who the owner is; it never accepts them
+_CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+_SHOWN_CHARACTERS = 120
+
+
+def identify(environ: Mapping[str, str]) -> Identity | None:
+    """Return the place that the environment's variables tell; None where they tell none, or a world of one."""
+    found = (identifier(environ) for identifier in _IDENTIFIERS)
+    return next((identity for identity in found if identity is not None), None)
+
+
+def find_owner(environ: Mapping[str, str]) -> int | None:
+    """Return the process id of this user's process that owns the place of an environment; None where none is seen."""
+    identity = identify(environ)
+    owner = None if identity is None else _ask(_socket_name(identity))
+    return owner.pid if owner is not None and owner.uid == os.getuid() and owner.pid > 0 else None
+
+
+class Ownership:
+    """The places that this process owns, and the variables that told them. Used from the main thread."""
+
+    def __init__(self) -> None:
+        """Own nothing."""
+        self._sockets: dict[str, socket.socket] = {}  # by name
+        self._told: dict[str, str] = {}
+
+    def claim(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """Own the place that the environment tells, from now until this process ends.
+
+        Args:
+            environ: The environment. Where it tells no place any more, the one that this process owns holds.
+
+        Returns:
+            The environment, completed with the variables of the owned place where it lacks them all.
+
+        Raises:
+            ConfigError: If another process owns the place, and no process group of torch's tells this one another.
+        """
+        identity = identify(environ)
+        if identity is None:
+            return environ if any(name in environ for name in self._told) else {**environ, **self._told}
+        name = _socket_name(identity)
+        if name not in self._sockets:
+            held = _take(name)
+            if held is None and torch_store.has_process_group():
+                return environ
+            if held is None:
+                _refuse(identity, _ask(name))
+                return environ
+            self._sockets[name] = held
+        self._told = identity.variables(environ)
+        return environ
+
+    def abandon_after_fork(self) -> None:
+        """Leave the places to the parent, in a forked child."""
+        for held in self._sockets.values():
+            held.close()
+        self._sockets.clear()
+        self._told = {}
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """Who holds a place, as the kernel tells; process id 0 for one of another pid namespace."""
+
+    pid: int
+    uid: int
+
+
+def _socket_name(identity: Identity) -> str:
+    digest = sha256(f"ringtune place\n{os.getuid()}\n{identity.text}".encode("utf-8", "surrogateescape"))
+    return f"ringtune-place-{digest.hexdigest()[:40]}"
+
+
+def _take(name: str) -> socket.socket | None:
+    """Return the socket that owns a place; None where another process has it."""
+    held = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        held.bind(f"\0{name}")
+        held.listen(_QUEUE)
+    except OSError as error:
+        held.close()
+        if error.errno == errno.EADDRINUSE:
+            return None
+        raise
+    return held
+
+
+def _ask(name: str) -> _Owner | None:
+    """Return who holds a place; None where that cannot be told."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK) as caller:
+        try:
+            caller.connect(f"\0{name}")
+            pid, uid, _ = _CREDENTIALS.unpack(
+                caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            )
+        except OSError:  # it has ended meanwhile, or very many have asked
+            return None
+    return _Owner(pid, uid)
+
+
+def _refuse(identity: Identity, owner: _Owner | None) -> None:
+    """Raise for a place that another process of this user owns; a stranger's socket of that name keeps nobody out."""
+    if owner is not None and owner.uid != os.getuid():
+        return
+    raise ConfigError(
+        f"{identity.place} belongs to {_describe(owner)}: this process (pid {os.getpid()}) has inherited the variables "
+        'that tell it. Where worker processes import the script, guard init() with `if __name__ == "__main__":`; to '
+        f"let this process work alone, start it without {', '.join(identity.unset)}; for a job of its own, start it "
+        "with `ringtune run -np N COMMAND`"
+    )
+
+
+def _describe(owner: _Owner | None) -> str:
+    if owner is None or owner.pid == 0:
+        return "another process already"
+    try:
+        command = Path(f"/proc/{owner.pid}/cmdline").read_text("utf-8", "replace").replace("\0", " ").strip()
+    except OSError:
+        command = ""
+    shown = f" ({command[:_SHOWN_CHARACTERS]})" if command else ""
+    relation = ", which started this one," if any(ancestor.pid == owner.pid for ancestor in ancestors()) else ""
+    return f"process {owner.pid}{shown}{relation} already"

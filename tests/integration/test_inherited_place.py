@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.integration.jobs import PROGRAMS, Finished, program, ranks, ringtune, run_job
+from tests.integration.jobs import PROGRAMS, Finished, launched, program, ringtune, run_job
 
 TORCHRUN = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node=2"]
 KINDS = ("earlier child", "program", "earlier environment", "worker", "later child")
@@ -25,7 +25,7 @@ def refusals(finished: Finished) -> list[str]:
 
 def test_who_inherits_a_place_is_told_and_joins_nothing() -> None:
     """Programs, workers and forked children are refused on all ranks; the owner joins again without the variables."""
-    finished = run_job(ranks(2, "inherits_place"))
+    finished = run_job(launched(2, "inherits_place"))
 
     told = refusals(finished)
     assert all(

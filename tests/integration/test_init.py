@@ -2,12 +2,15 @@
 """Joining the world when something is wrong: every rank hears of it, at once, with the reason."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
+from ringtune.bootstrap.ownership import find_owner
 from ringtune.world import INIT_LIMIT_S
 from tests.integration.jobs import launched, program, ringtune, run_job, started, wait_for_line
+from tests.integration.ports import free_port
 
 KEY = "ab" * 32
 AT_THE_DEADLINE = {"RINGTUNE_TIMEOUT_S": "4"}
@@ -106,14 +109,31 @@ def test_a_rank_with_another_key_is_kept_out(tmp_path: Path) -> None:
     assert "1 connections were refused" in words
 
 
-def test_two_processes_of_one_rank_stop_all(tmp_path: Path) -> None:
-    """A rank that is started twice is an error on all, naming both processes."""
+def test_a_rank_that_is_started_twice_on_a_host_is_refused_there_and_the_job_goes_on(tmp_path: Path) -> None:
+    """The second process is told at once who was first; the meeting that the first waits in is not disturbed."""
     command, name = joining(), f"ringtune-test-{tmp_path.name}"
 
+    with started(command, explicit(1, 2, name)) as first:
+        while find_owner(explicit(1, 2, name)) is None:
+            time.sleep(0.02)
+        second = run_job(command, explicit(1, 2, name))
+        finished = [run_job(command, explicit(0, 2, name)), first.wait()]
+
+    error_name, _, words = errors_by_rank(second.stdout)[1]
+    assert "ConfigError" == error_name, second.text
+    assert f"the place of rank 1 of 2 belongs to process {first.process.pid} " in words
+    assert all("joined" in job.stdout for job in finished), finished
+
+
+def test_two_processes_of_one_rank_that_meet_stop_all() -> None:
+    """A rank that is started twice, on hosts of its own, is an error on all that names both processes."""
+    command, port = joining(), free_port()
+    here, there = ({"RINGTUNE_RENDEZVOUS": f"tcp://{host}:{port}"} for host in ("127.0.0.1", "127.0.0.01"))
+
     with (
-        started(command, explicit(0, 3, name)) as first,
-        started(command, explicit(1, 3, name)) as second,
-        started(command, explicit(1, 3, name)) as third,
+        started(command, explicit(0, 3, "", **here)) as first,
+        started(command, explicit(1, 3, "", **here)) as second,
+        started(command, explicit(1, 3, "", **there)) as third,
     ):
         finished = [job.wait() for job in (first, second, third)]
 

@@ -36,9 +36,9 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the identity of the place that our variables tell; None where one is missing, and in a world of one."""
+    """Return the identity of the place that our variables tell; None where one is missing."""
     names = (*NAMES, JOB_KEY_NAME)
-    if not all(environ.get(name) for name in names) or environ["RINGTUNE_WORLD_SIZE"] == "1":
+    if not all(environ.get(name) for name in names):
         return None
     rank, world_size = environ["RINGTUNE_RANK"], environ["RINGTUNE_WORLD_SIZE"]
     text = "\n".join(("ringtune", environ[JOB_KEY_NAME], environ["RINGTUNE_RENDEZVOUS"], rank))

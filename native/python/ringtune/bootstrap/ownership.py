@@ -34,7 +34,10 @@ _SHOWN_CHARACTERS = 120
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
-    """Return the place that the environment's variables tell; None where they tell none, or a world of one."""
+    """Return the place that the environment's variables tell; None where they tell none.
+
+    Launchers' worlds of one have no identity; `ringtune run`'s has, for it asks who its rank is.
+    """
     found = (identifier(environ) for identifier in _IDENTIFIERS)
     return next((identity for identity in found if identity is not None), None)
 
@@ -64,7 +67,8 @@ class Ownership:
             The environment, completed with the variables of the owned place where it lacks them all.
 
         Raises:
-            ConfigError: If another process owns the place, and no process group of torch's tells this one another.
+            ConfigError: If another process owns the place; not in a world of one, where every process is alone, and not
+                where a process group of torch's tells this one its place.
         """
         identity = identify(environ)
         if identity is None:
@@ -72,7 +76,7 @@ class Ownership:
         name = _socket_name(identity)
         if name not in self._sockets:
             held = _take(name)
-            if held is None and torch_store.has_process_group():
+            if held is None and (identity.world_size == "1" or torch_store.has_process_group()):
                 return environ
             if held is None:
                 _refuse(identity, _ask(name))

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SIGNAL_BYTES = 64
 
 
@@ -48,7 +48,7 @@ def signals_in(loop: EventLoop, callback: Callable[[int], None], extra: tuple[in
     Args:
         loop: Where to call back.
         callback: Takes the signal's number.
-        extra: Signals to heed besides `FORWARDED`. Ignored ones stay ignored: nohup stays nohup.
+        extra: Signals to heed besides `ENDING_SIGNALS`. Ignored ones stay ignored: nohup stays nohup.
     """
     read_end, write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -56,7 +56,7 @@ def signals_in(loop: EventLoop, callback: Callable[[int], None], extra: tuple[in
         for number in os.read(read_end, _SIGNAL_BYTES):
             callback(number)
 
-    heeded = [number for number in (*FORWARDED, *extra) if signal.getsignal(number) is not signal.SIG_IGN]
+    heeded = [number for number in (*ENDING_SIGNALS, *extra) if signal.getsignal(number) is not signal.SIG_IGN]
     old_handlers = {number: signal.signal(number, _ignore) for number in heeded}
     old_descriptor = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     loop.on_readable(read_end, take)

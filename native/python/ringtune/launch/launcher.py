@@ -25,7 +25,7 @@ from .environment import forwarded
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
 from .hosts import HostShare
-from .local_ranks import LocalRanks
+from .local_ranks import MESSAGE_SIGNALS, LocalRanks
 from .plan import LaunchPlan
 from .processes import RankCommand
 from .rank_output import WIPE_LINE, RankOutput
@@ -82,7 +82,7 @@ class Launcher:
         """
         remote = [share for share in self._plan.shares if not self._is_local(share)]
         stops = (signal.SIGTSTP,) if remote else ()  # Ctrl-Z: the agents must not take the launcher for dead
-        with signals_in(self._loop, self._on_signal, stops):
+        with signals_in(self._loop, self._on_signal, (*MESSAGE_SIGNALS, *stops)):
             try:
                 self._check_hosts(remote)
                 if not self._ending.received_signal:
@@ -199,12 +199,21 @@ class Launcher:
         if number == signal.SIGTSTP:
             self._stop_myself()
             return
+        if number in MESSAGE_SIGNALS and self._pass_on(number):
+            return
         if self._ending.is_complete and self._output is not None:  # only output is left, and nobody wants it
             self._output.discard()
         to_send = self._ending.note_signal(number, time.monotonic())
         if to_send == signal.SIGKILL and self._output is not None:
             self._output.discard()
         self._signal_ranks(to_send)
+
+    def _pass_on(self, number: int) -> bool:
+        """Send a message to the ranks; return whether that is all: SIGQUIT ends a job of which no rank runs."""
+        is_running = self._local is not None and not self._ending.is_complete
+        if is_running:
+            self._signal_ranks(number)
+        return is_running or number != signal.SIGQUIT
 
     def _signal_ranks(self, number: int) -> None:
         for group in self._groups():

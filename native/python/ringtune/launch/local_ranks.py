@@ -3,16 +3,33 @@
 
 import fcntl
 import os
+import signal
 import struct
 import termios
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Protocol
 
+from ringtune.bootstrap.ownership import find_owner
+
+from .environment import JOB_KEY_NAME
 from .event_loop import EventLoop
 from .processes import RankCommand, RankExit, RankProcess, start_rank
 
 READ_BYTES = 1 << 16  # what a pipe holds
+MESSAGE_SIGNALS = (
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGQUIT,
+    signal.SIGXCPU,
+    *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
+)
+"""What schedulers and people send to tell a program something, most often that its time is nearly over.
+
+They go to the process that is the rank, where it has called `init()`: by default they end a process, and neither the
+shell above it nor the data loader's workers below it have a handler. Signals that end a job go to the whole group.
+"""
 
 
 class OutputTaker(Protocol):
@@ -95,10 +112,25 @@ class LocalRanks:
         return ended
 
     def signal(self, number: int) -> None:
-        """Send a signal to the groups of the ranks that run."""
+        """Send a signal to the groups of the ranks that run; one of `MESSAGE_SIGNALS` to the ranks alone."""
         for rank, process in self._processes.items():
-            if rank not in self._exits:
+            if rank not in self._exits and not (number in MESSAGE_SIGNALS and self._signal_owner(rank, number)):
                 process.signal_group(number)
+
+    def _signal_owner(self, rank: int, number: int) -> bool:
+        """Send a signal to the process that has joined as a rank; return whether there is one."""
+        environ = {**self._environments[rank], JOB_KEY_NAME: self._command.job_key}
+        owner = find_owner(environ)
+        if owner is None:
+            return False
+        try:
+            with _pidfd_of(owner) as pidfd:
+                if find_owner(environ) != owner:  # its process id may be another's by now
+                    return False
+                signal.pidfd_send_signal(pidfd, number)
+        except ProcessLookupError:
+            return False
+        return True
 
     def set_paused(self, is_paused: bool) -> None:
         """Stop to read what the ranks write, or go on: a full pipe holds them back."""
@@ -149,3 +181,13 @@ def _readable_bytes(descriptor: int) -> int:
     """Return how many bytes stand in a pipe."""
     count = struct.pack("i", 0)
     return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, count))[0])
+
+
+@contextmanager
+def _pidfd_of(pid: int) -> Iterator[int]:
+    """Give a descriptor of a process; raises `ProcessLookupError` where it has ended."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -18,11 +18,14 @@ from pathlib import Path
 import pytest
 
 from tests.integration.fork_server import MARKER
+from tests.integration.jobs import ringtune, wait_for_line
 
 ONE, TWO = "one@127.0.0.1", "two@127.0.0.2"
 HURRIED = "hurried@127.0.0.7"
 """Its agent has no time left for what ranks wrote last, as on a host that is very busy."""
 CALLS = "calls"
+READY = 'echo $$ >"$0/ready.$RINGTUNE_RANK"; '
+WAIT = "sleep 600 & wait"
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 START_LIMIT_S = 60.0
 
@@ -68,6 +71,22 @@ def write_rsh(folder: Path) -> str:
     script.write_text(_RSH.format(folder=folder, marker=MARKER, python=sys.executable, path=path), encoding="utf-8")
     script.chmod(0o755)
     return str(script)
+
+
+def launch(folder: Path, hosts: str, ranks: int, script: str, *options: str) -> list[str]:
+    """Return the command of a job whose ranks run a shell script; `$0` is the folder."""
+    shell = ["sh", "-c", script, str(folder)]
+    return ringtune("run", "-np", str(ranks), "-H", hosts, "--rsh", write_rsh(folder), *options, *shell)
+
+
+def lines_of(rank: int, text: str) -> list[str]:
+    """Return the lines of a rank, without its number in front."""
+    return [line.removeprefix(f"[{rank}] ") for line in text.splitlines() if line.startswith(f"[{rank}] ")]
+
+
+def wait_until_ready(folder: Path, ranks: int) -> list[int]:
+    """Wait for all ranks and return their process ids."""
+    return [int(wait_for_line(folder / f"ready.{rank}")) for rank in range(ranks)]
 
 
 @dataclass(frozen=True)

@@ -10,33 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import Finished, launched_by, program, ringtune, run_job, started, wait_for_line
-from tests.integration.remote_shells import CALLS, HURRIED, ONE, TWO, write_rsh
+from tests.integration.jobs import Finished, launched_by, ringtune, run_job, started, wait_for_line
+from tests.integration.remote_shells import (
+    CALLS,
+    HURRIED,
+    ONE,
+    READY,
+    TWO,
+    WAIT,
+    launch,
+    lines_of,
+    wait_until_ready,
+    write_rsh,
+)
 
-READY = 'echo $$ >"$0/ready.$RINGTUNE_RANK"; '
-WAIT = "sleep 600 & wait"
 UNTIL_READY = "while test $(ls $0 | grep -c ready) -lt {count}; do sleep 0.05; done; "
-
-
-def launch(folder: Path, hosts: str, ranks: int, script: str, *options: str) -> list[str]:
-    """Return the command of a job whose ranks run a shell script; `$0` is the folder."""
-    shell = ["sh", "-c", script, str(folder)]
-    return ringtune("run", "-np", str(ranks), "-H", hosts, "--rsh", write_rsh(folder), *options, *shell)
 
 
 def impatient(command: list[str]) -> list[str]:
     """Return the command with a launcher and agents that wait for seconds where the real ones wait for many."""
     return launched_by("impatient_launcher", command)
-
-
-def lines_of(rank: int, text: str) -> list[str]:
-    """Return the lines of a rank, without its number in front."""
-    return [line.removeprefix(f"[{rank}] ") for line in text.splitlines() if line.startswith(f"[{rank}] ")]
-
-
-def wait_until_ready(folder: Path, ranks: int) -> list[int]:
-    """Wait for all ranks and return their process ids."""
-    return [int(wait_for_line(folder / f"ready.{rank}")) for rank in range(ranks)]
 
 
 def test_ranks_run_where_they_belong(tmp_path: Path) -> None:
@@ -167,56 +160,6 @@ def test_the_users_signal_reaches_every_host(tmp_path: Path, number: signal.Sign
     assert 128 + number == finished.code, finished.text
     assert [[f"got {name}"]] * 3 == [lines_of(rank, finished.stdout) for rank in range(3)]
     assert f"ended by {number.name}, which was passed on to all 3 ranks" in finished.stderr
-
-
-@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGQUIT, signal.SIGRTMIN + 3])
-def test_a_message_reaches_every_rank_and_the_job_goes_on(tmp_path: Path, number: int) -> None:
-    """A scheduler's warning is passed on to all hosts; what the ranks make of it, and the exit code, is theirs."""
-    script = f"trap 'echo got it; exit 0' {int(number)}; {READY} {WAIT}"
-
-    with started(launch(tmp_path, f"localhost,{ONE}", 2, script)) as job:
-        wait_until_ready(tmp_path, 2)
-        os.kill(job.process.pid, number)
-        finished = job.wait()
-
-    assert 0 == finished.code, finished.text
-    assert [["got it"]] * 2 == [lines_of(rank, finished.stdout) for rank in range(2)]
-
-
-@pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGXCPU])
-def test_a_message_is_for_the_process_that_joined(tmp_path: Path, number: int) -> None:
-    """Neither the shell that started it nor its children are ended by a signal that they do not know."""
-    script = f"{' '.join(program('heeds_signal'))} $0; exit $?"
-
-    with started(launch(tmp_path, f"localhost,{ONE}", 2, script)) as job:
-        wait_until_ready(tmp_path, 2)
-        os.kill(job.process.pid, number)
-        finished = job.wait()
-
-    assert 0 == finished.code, finished.text
-    assert [[f"heard {int(number)}, the child lives"]] * 2 == [lines_of(rank, finished.stdout) for rank in range(2)]
-
-
-def test_a_message_that_ends_the_ranks_is_their_failure(tmp_path: Path) -> None:
-    """A rank without a handler dies of it, as it would without a launcher, and is named."""
-    with started(launch(tmp_path, "localhost:2", 2, f"{READY} exec sleep 600")) as job:
-        wait_until_ready(tmp_path, 2)
-        os.kill(job.process.pid, signal.SIGUSR1)
-        finished = job.wait()
-
-    assert 128 + signal.SIGUSR1 == finished.code, finished.text
-    assert "was killed by SIGUSR1, the first to fail" in finished.stderr
-
-
-def test_a_message_before_any_rank_runs_does_not_end_the_launcher(tmp_path: Path) -> None:
-    """A warning has nobody to go to yet; SIGQUIT ends the wait for hosts."""
-    with started(launch(tmp_path, "hanging@127.0.0.4", 1, "true", "--start-timeout", "600")) as job:
-        wait_for_line(tmp_path / CALLS)
-        os.kill(job.process.pid, signal.SIGUSR1)
-        os.kill(job.process.pid, signal.SIGQUIT)
-        finished = job.wait()
-
-    assert 128 + signal.SIGQUIT == finished.code, finished.text
 
 
 def test_the_second_signal_kills(tmp_path: Path) -> None:

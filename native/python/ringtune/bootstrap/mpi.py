@@ -45,14 +45,15 @@ def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
     """Return the identity of a place in MPI's world; None where no launcher tells one, and in a world of one."""
-    told_size = _told_size(environ)
-    rank = next((environ[name] for name in _RANK_NAMES if name in environ), None)
     present = tuple(name for name in NAMES if name in environ)
-    job = _job(environ) if present and rank is not None and told_size != 1 else None
-    if job is None or rank is None:
+    ranks = [environ[name] for name in _RANK_NAMES if name in environ]
+    told_size = _told_size(environ)
+    if not present or not ranks or told_size == 1:
         return None
+    job = _job(environ)
     size = "several" if told_size is None else str(told_size)
-    return Identity(f"MPI\n{job}\n{rank}", rank, size, (*present, *_RANK_NAMES, "PMIX_NAMESPACE"), present)
+    names = (*present, *_RANK_NAMES, "PMIX_NAMESPACE")
+    return None if job is None else Identity(f"MPI\n{job}\n{ranks[0]}", ranks[0], size, names, present)
 
 
 def _job(environ: Mapping[str, str]) -> str | None:

@@ -78,6 +78,9 @@ def create_token(
     scopes: Annotated[
         list[str] | None, typer.Option("--scope", metavar="read|report|admin", help="Repeatable [read, report].")
     ] = None,
+    many_jobs: Annotated[
+        bool, typer.Option("--many-jobs", help="Its jobs are independent and count one by one as evidence.")
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> int:
     """Create a token and print its secret, this once."""
@@ -86,7 +89,7 @@ def create_token(
     if unknown:
         raise ConfigError(f"--scope {unknown[0]} is not known; allowed: {', '.join(SCOPES)}")
     with _service(database_url) as service:
-        _, secret = service.tokens.create(name, frozenset(wanted))
+        _, secret = service.tokens.create(name, frozenset(wanted), has_many_jobs=many_jobs)
     typer.echo(secret)
     return 0
 
@@ -99,7 +102,8 @@ def list_tokens(*, database_url: DatabaseUrl = None) -> int:
     for token in tokens:
         state = "revoked" if token.is_revoked else "valid"
         scopes = ",".join(scope for scope in SCOPES if scope in token.scopes)
-        typer.echo(f"{token.token_id}  {state:<7}  {scopes:<17}  {token.age_s / 86400:6.1f} days  {token.name}")
+        jobs = "  many jobs" if token.has_many_jobs else ""
+        typer.echo(f"{token.token_id}  {state:<7}  {scopes:<17}  {token.age_s / 86400:6.1f} days  {token.name}{jobs}")
     return 0
 
 
@@ -112,6 +116,19 @@ def revoke_token(
     """Revoke a token; a running service refuses it within three seconds."""
     with _service(database_url) as service:
         service.tokens.revoke(token_id)
+    return 0
+
+
+@token_app.command("delete-results")
+def delete_results(
+    *,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As ringtune token list shows it.")],
+    database_url: DatabaseUrl = None,
+) -> int:
+    """Delete all that was reported with a token; the token itself stays, until it is revoked."""
+    with _service(database_url) as service:
+        removed = service.retention.delete_of_token(token_id)
+    typer.echo(f"{removed} results deleted")
     return 0
 
 

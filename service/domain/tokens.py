@@ -38,8 +38,13 @@ class Tokens:
         self._remembered: dict[str, tuple[float, str, Token]] = {}
         self._lock = threading.Lock()
 
-    def create(self, name: str, scopes: Collection[str]) -> tuple[Token, str]:
+    def create(self, name: str, scopes: Collection[str], *, has_many_jobs: bool = False) -> tuple[Token, str]:
         """Make a token and return it with its secret, which nobody can read again.
+
+        Args:
+            name: For people.
+            scopes: What it may.
+            has_many_jobs: Whether it stands for many independent jobs, which then count one by one.
 
         Raises:
             InvalidRequest: If the name or a scope is not allowed.
@@ -59,9 +64,11 @@ class Tokens:
                 "secret_sha256": _hashed(secret),
                 "created_unix_s": now_unix_s(connection),
                 "revoked_unix_s": None,
+                "has_many_jobs": has_many_jobs,
             }
             table.add(connection, row)
-            audit.record(connection, "token_created", token_id, {"name": name, "scopes": sorted(set(scopes))})
+            said = {"name": name, "scopes": sorted(set(scopes)), "has_many_jobs": has_many_jobs}
+            audit.record(connection, "token_created", token_id, said)
         return _token({**row, "age_s": 0.0}), secret
 
     def list(self) -> tuple[Token, ...]:
@@ -130,4 +137,5 @@ def _token(row: Row) -> Token:
         scopes=scopes,
         age_s=max(row["age_s"], 0.0),
         is_revoked=row["revoked_unix_s"] is not None,
+        has_many_jobs=bool(row["has_many_jobs"]),
     )

@@ -309,6 +309,7 @@ class Token:
     scopes: frozenset[Scope]
     age_s: float
     is_revoked: bool = False
+    has_many_jobs: bool = False
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,18 @@ def delete_not_kept(connection: Connection, study_id: str, before_unix_s: float,
     return connection.execute(delete(reports).where(*is_old)).rowcount
 
 
+def studies_of_token(connection: Connection, token_id: str) -> Sequence[str]:
+    """Return the ids of studies that have results which came with a token."""
+    query = select(reports.c.study_id).distinct().where(reports.c.token_id == token_id)
+    return connection.execute(query).scalars().all()
+
+
+def delete_of_token(connection: Connection, token_id: str) -> int:
+    """Delete the results and logs that came with a token; returns how many results."""
+    connection.execute(delete(runs).where(runs.c.token_id == token_id))
+    return connection.execute(delete(reports).where(reports.c.token_id == token_id)).rowcount
+
+
 def _is_not_kept(before_unix_s: float, number: int) -> ColumnElement[bool]:
     """Return the condition; numbers do not follow times, for an import has old times and new numbers."""
     return or_(reports.c.received_unix_s < before_unix_s, reports.c.number <= number)

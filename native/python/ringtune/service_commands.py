@@ -3,7 +3,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from ringtune.tuner.log_reader import RunLog
 
 FORMATS = ("table", "json", "env", "horovod")
+HARDWARE_NAME = "RINGTUNE_HARDWARE"
 URL_NAME, TOKEN_NAME, CACHE_NAME = "AUTOTUNE_SERVICE_URL", "AUTOTUNE_SERVICE_TOKEN", "AUTOTUNE_CACHE"
 FINGERPRINT_DIGITS = 64
+ANY = "any"
+"""Value of --hardware that takes what was measured on any hardware."""
+MAX_NAMES = 20
+"""Known models that are named where the one that was asked for is not known."""
+MAX_STUDIES = 200
+"""Studies of the service that are looked through for the names of its models."""
 PUSH_LIMIT_S = 60.0
 PUSH_REPLY_BYTES = 1 << 20
 
@@ -95,7 +102,10 @@ def recommend(
     world_size: Annotated[int, typer.Option(min=1, help="Number of ranks.")],
     local_size: Annotated[int | None, typer.Option(min=1, help="Ranks on each host; default: all on one.")] = None,
     hardware: Annotated[
-        str | None, typer.Option(help="As ringtune doctor --fingerprint prints it; default: any.")
+        str | None,
+        typer.Option(
+            help=f"Fingerprint, as ringtune doctor --fingerprint prints it; {ANY}: any. Default: this machine."
+        ),
     ] = None,
     target: Annotated[str, typer.Option(help="What is to be set.")] = "ringtune",
     output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="How to print it.")] = "table",
@@ -116,13 +126,34 @@ def recommend(
         raise ConfigError(f"--format {output} is not known; known are {', '.join(FORMATS)}")
     if local_size is not None and local_size > world_size:
         raise ConfigError(f"--local-size {local_size} is more than the {world_size} ranks of --world-size")
-    question = Question(model, world_size, local_size or world_size, hardware, target)
+    question = Question(model, world_size, local_size or world_size, _hardware(hardware), target)
     client = None if cache is not None else _client(service_url)
     offer = _from_cache(cache, question) if client is None else _from_service(client, question)
     if offer.candidates and output != "json":
         raise StoreError(_ambiguous_text(offer))
     _print(offer, output)
     return 0
+
+
+def _hardware(given: str | None) -> str | None:
+    """Return the fingerprint to ask for: what was given, None for any, or this machine's."""
+    from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415  (as above)
+
+    if given is None:
+        return hardware_fingerprint(hardware_facts([machine_facts()], "shm"), _environment().get(HARDWARE_NAME))
+    return None if given == ANY else given
+
+
+def _check_is_known(model: str, names: Collection[str]) -> None:
+    """Raise StoreError for a model that is not among those that are known.
+
+    Raises:
+        StoreError: With the names that there are.
+    """
+    if model not in names:
+        known = ", ".join(sorted(names)[:MAX_NAMES]) or "none yet"
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        raise StoreError(f"no study of a model named {model[:100]!r}; there are: {known}{more}")
 
 
 def _client(service_url: str | None) -> "ServiceClient | None":
@@ -144,7 +175,7 @@ def _environment() -> Mapping[str, str]:
 
 def _from_service(client: "ServiceClient", question: "Question") -> "Recommendation":
     is_fingerprint = len(question.model) == FINGERPRINT_DIGITS and set(question.model) <= set("0123456789abcdef")
-    return client.recommendation(
+    offer = client.recommendation(
         model=None if is_fingerprint else question.model,
         model_fingerprint=question.model if is_fingerprint else None,
         hardware=question.hardware,
@@ -152,11 +183,16 @@ def _from_service(client: "ServiceClient", question: "Question") -> "Recommendat
         local_size=question.local_size,
         target=question.target,
     )
+    is_open = offer.source == "default" and not offer.candidates and not is_fingerprint
+    if is_open and not client.studies(limit=1, model=question.model).items:
+        names = {study.model_name for study in client.studies(limit=MAX_STUDIES).items if study.model_name}
+        _check_is_known(question.model, names)
+    return offer
 
 
 def _from_cache(cache: Path | None, question: "Question") -> "Recommendation":
     from .memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
-    from .service_link.local_studies import recommend_from  # noqa: PLC0415
+    from .service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
     from .tuner import StudyStore  # noqa: PLC0415
     from .user_cache import user_cache_folder  # noqa: PLC0415
 
@@ -167,7 +203,12 @@ def _from_cache(cache: Path | None, question: "Question") -> "Recommendation":
         runs = StudyStore(path).runs()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}); give --cache FILE, or set {URL_NAME}") from error
-    return recommend_from(runs, question, time.time())
+    offer = recommend_from(runs, question, time.time())
+    if offer.source == "default" and not offer.candidates:
+        fingerprints = {str(log.run.key.get("model")) for log in runs if log.run is not None}
+        if question.model not in fingerprints:
+            _check_is_known(question.model, model_names(runs))
+    return offer
 
 
 def _print(offer: "Recommendation", output: str) -> None:

@@ -13,7 +13,7 @@ from tests.integration.service_link.commands import ringtune
 from tests.integration.service_link.jobs import KEY, run_record, tuned_records
 from tests.integration.service_link.servers import Ledger, closed_port, recommendation_reply, serving
 
-ASKED = ("recommend", "--model", "known", "--world-size", "2")
+ASKED = ("recommend", "--model", "known", "--world-size", "2", "--hardware", "any")
 
 
 @pytest.fixture
@@ -45,11 +45,21 @@ def test_the_machine_s_own_runs_answer_where_there_is_no_service(
 
 
 @pytest.mark.usefixtures("cache")
-def test_a_model_that_nobody_knows_gets_the_default(capsys: pytest.CaptureFixture[str]) -> None:
-    """And is told that it is that; the cache is the environment's."""
-    assert 0 == ringtune("recommend", "--model", "unknown", "--world-size", "2", "--format", "env")
+def test_a_model_that_nobody_knows_is_an_error_that_names_those_there_are() -> None:
+    """Not a table of defaults; the cache is the environment's."""
+    with pytest.raises(StoreError, match=r"'unknown'; there are: known"):
+        ringtune("recommend", "--model", "unknown", "--world-size", "2", "--format", "env")
 
-    assert "# no evidence: the default" == capsys.readouterr().out.splitlines()[0]
+
+@pytest.mark.usefixtures("cache")
+def test_this_machine_is_the_hardware_unless_another_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was measured elsewhere is the default's answer here, and is found with --hardware any."""
+    assert 0 == ringtune("recommend", "--model", "known", "--world-size", "2", "--format", "json")
+    here = json.loads(capsys.readouterr().out)
+    assert 0 == ringtune(*ASKED, "--format", "json")
+    anywhere = json.loads(capsys.readouterr().out)
+
+    assert ("default", "exact") == (here["source"], anywhere["source"])
 
 
 @pytest.mark.usefixtures("cache")

@@ -4,16 +4,13 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import update
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobFacts
 from ringtune.service.domain.suggestions import HeldLease
-from ringtune.service.domain.summing import rebuild_all
 from ringtune.service.domain.values import Recommendation
 from ringtune.service.errors import JobConflict
 from ringtune.service.store import Database, reports
-from ringtune.service.store.tables import tokens
 from ringtune.tuner import Phase, StepTimes
 from tests.integration.service_store.test_run_logs import log_of
 from tests.unit.service.domain.reported import (
@@ -29,7 +26,6 @@ from tests.unit.service.domain.reported import (
 )
 
 HONEST, SECOND, ATTACKER = "a" * 16, "b" * 16, "e" * 16
-LIMIT = 4.0
 
 
 def found(service: Service) -> Recommendation:
@@ -102,17 +98,18 @@ def test_one_token_improves_on_its_own_config(service: Service) -> None:
     assert (OTHER, "prior") == (found(service).config, found(service).standing)
 
 
-def test_a_declared_token_stands_for_many_jobs(service: Service, database: Database) -> None:
+def test_a_declared_token_stands_for_many_jobs(service: Service) -> None:
     """Off by default; then its jobs count one by one, and the evidence says so."""
-    token, _ = service.tokens.create("team", ["report"])
+    plain, _ = service.tokens.create("user", ["report"])
+    team, _ = service.tokens.create("team", ["report"], has_many_jobs=True)
     study = study_of(service)
     for _ in range(2):
-        adopt(service, study, token.token_id, BETTER, 0.1)
+        adopt(service, study, plain.token_id, BETTER, 0.1)
     before = found(service)
 
-    with database.writing(reports.LOCK) as connection:
-        connection.execute(update(tokens).values(has_many_jobs=True))
-        rebuild_all(connection, LIMIT)
+    service.retention.delete_of_token(plain.token_id)
+    for _ in range(2):
+        adopt(service, study, team.token_id, BETTER, 0.1)
     after = found(service)
 
     assert ("prior", 1, 0) == (before.standing, before.evidence.reporters, before.evidence.trusted_jobs)
@@ -146,6 +143,19 @@ def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, data
     assert 60.0 == service.suggestions.renew(replace(held, token_id=HONEST), 60.0).expires_in_s
     with database.reading() as connection:
         assert {HONEST} == {row["token_id"] for row in reports.of_study(connection, study.study_id)}
+
+
+def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:
+    """Its results and logs, in all studies; what others reported stays, and the verdicts follow."""
+    study = study_of(service)
+    adopt(service, study, ATTACKER, OTHER, 3.9)
+    adopt(service, study, HONEST, BETTER, 0.1)
+    assert OTHER == found(service).config
+
+    assert 2 == service.retention.delete_of_token(ATTACKER)
+
+    assert (BETTER, 1) == (found(service).config, found(service).evidence.reporters)
+    assert 0 == service.retention.delete_of_token(ATTACKER)
 
 
 def test_a_run_belongs_to_the_token_that_pushed_it_first(service: Service) -> None:

@@ -78,10 +78,11 @@ def test_what_a_recommendation_rests_on_is_said() -> None:
     """The target first; a prior is called one, and for Horovod ours is always one."""
     text = evidence_text(offer())
 
-    assert text.startswith("measured on ringtune, exact, 9 trials of 3 jobs, +30.0 %")
+    assert text.startswith("measured on ringtune, exact, confirmed, 9 trials of 3 jobs, +30.0 % (95 % ")
     assert "1.0 days old" in text
     assert "" == advice_text(offer())
     assert "prior" in advice_text(offer(is_prior=True))
+    assert "measured on ringtune, exact, prior, 9 trials of 3 jobs, 1.0 days old" == evidence_text(offer(is_prior=True))
     assert "not on Horovod" in advice_text(offer(), is_for_horovod=True)
 
 

@@ -91,7 +91,7 @@ def recommend_from(runs: Sequence[RunLog], question: Question, now_unix_s: float
     if len({finding.key.model for finding in found}) > 1:
         return _ambiguous(found, question)
     best = min(found, key=lambda finding: finding.place)
-    return _recommendation(best, [item for item in found if item.agrees(best)], now_unix_s)
+    return _recommendation(best, [item for item in found if item.agrees(best)], question, now_unix_s)
 
 
 def _finding(log: RunLog, question: Question) -> _Finding | None:
@@ -122,7 +122,9 @@ def _is_asked(key: StudyKey, model_name: str | None, question: Question) -> bool
     return is_model and is_hardware and key.target == question.target and sum(key.layout) > 0
 
 
-def _recommendation(best: _Finding, agreeing: Sequence[_Finding], now_unix_s: float) -> Recommendation:
+def _recommendation(
+    best: _Finding, agreeing: Sequence[_Finding], question: Question, now_unix_s: float
+) -> Recommendation:
     """Return the best finding's config; `agreeing` are the runs that ended with it."""
     newest_unix_s = max(finding.run.unix_time_s for finding in agreeing)
     evidence = Evidence(
@@ -134,8 +136,11 @@ def _recommendation(best: _Finding, agreeing: Sequence[_Finding], now_unix_s: fl
     test = best.adoption
     if test is not None:
         evidence = replace(evidence, speedup=test.speedup, ci_low=test.ci_low, ci_high=test.ci_high)
-        evidence = replace(evidence, baseline=best.run.baseline)
+        evidence = replace(evidence, baseline=best.run.baseline, ci_level=test.ci_level)
         reason = "from this machine's own runs"
+    if best.distance > 0:
+        there, here = sum(best.key.layout), question.world_size
+        reason = f"no run here with {here} ranks; nearest: {there} ranks; no gain is promised here: test it first"
     is_prior = best.distance > 0 or len(agreeing) < MIN_JOBS or not best.is_over_default
     return Recommendation(
         config=best.result.config,
@@ -148,6 +153,12 @@ def _recommendation(best: _Finding, agreeing: Sequence[_Finding], now_unix_s: fl
         distance=best.distance,
         reason=reason,
     )
+
+
+def model_names(runs: Sequence[RunLog]) -> tuple[str, ...]:
+    """Return what the models of finished runs are called, sorted; a model without a name goes by its fingerprint."""
+    names = {log.run.model_name or str(log.run.key.get("model")) for log in runs if log.run is not None and log.result}
+    return tuple(sorted(names))
 
 
 def _ambiguous(found: Sequence[_Finding], question: Question) -> Recommendation:

@@ -12,6 +12,7 @@ from ringtune.client.replies import Recommendation
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters
+from ringtune.tuner.records import OLD_CI_LEVEL
 from ringtune.variables import knob_variable
 
 ENGINE_TARGET = "ringtune"
@@ -40,18 +41,29 @@ def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config
 
 
 def evidence_text(offer: Recommendation) -> str:
-    """Return what a recommendation rests on, in one line, the target first."""
+    """Return what a recommendation rests on, in one line, the target first; a gain only where it is confirmed."""
+    if offer.source == "default":
+        return "no evidence: the default"
     evidence = offer.evidence
-    parts = [f"measured on {offer.target}", offer.source]
+    parts = [f"measured on {offer.target}", offer.source, "prior" if offer.is_prior else "confirmed"]
     if evidence.trials:
         parts.append(f"{evidence.trials} trials of {evidence.jobs} job{'s' if evidence.jobs != 1 else ''}")
-    if evidence.speedup is not None and evidence.ci_low is not None and evidence.ci_high is not None:
-        low, high = 100 * evidence.ci_low, 100 * evidence.ci_high
-        gain = f"{100 * evidence.speedup:+.1f} % (95 % interval {low:+.1f} % to {high:+.1f} %)"
-        parts.append(f"{gain}{_baseline_text(offer)}")
+    if not offer.is_prior:
+        parts += _gain_text(offer)
     if evidence.age_s is not None:
         parts.append(f"{evidence.age_s / 86_400:.1f} days old")
-    return "no evidence: the default" if offer.source == "default" else ", ".join(parts)
+    return ", ".join(parts)
+
+
+def _gain_text(offer: Recommendation) -> list[str]:
+    """Return the gain with its interval, nothing where there is none."""
+    evidence = offer.evidence
+    figures = [100 * figure for figure in (evidence.speedup, evidence.ci_low, evidence.ci_high) if figure is not None]
+    if len(figures) < 3:
+        return []
+    level = 100 * (evidence.ci_level or OLD_CI_LEVEL)
+    interval = f"{level:.0f} % interval {figures[1]:+.1f} % to {figures[2]:+.1f} %"
+    return [f"{figures[0]:+.1f} % ({interval}){_baseline_text(offer)}"]
 
 
 def _baseline_text(offer: Recommendation) -> str:

@@ -122,7 +122,7 @@ system-packages: ## Debian packages that some tests need (root); does nothing wh
 
 # --- run ------------------------------------------------------------------------------------------------------------
 
-demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (3 minutes once set up)
+demo: setup ## train with AUTOTUNE=1: as it is, from a poor baseline, with nothing to gain (4 minutes once set up)
 	@$(BIN)/python examples/demo.py
 
 dashboards: setup ## write Grafana's dashboards anew

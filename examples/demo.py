@@ -2,18 +2,25 @@
 """Train on real images three times with AUTOTUNE=1, and explain what tuning gained: what `make demo` runs.
 
 The jobs are started as a user would start them; the summary is read from the tuning logs and reports they leave behind.
+At the end the first job is timed under the default settings, the tuned ones and plain DDP, in turn.
+
+How often a job ends in which decision: `python examples/demo.py --job 3 --repeat 20`.
 """
 
+import argparse
+import os
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from demo_summary import Outcome, complaint, render
+from demo_summary import Outcome, complaint, render, speed_line
 from job import REPOSITORY, Job
+from ringtune.tuner.review import settings_to_paste
 
 RESULTS = REPOSITORY / "build" / "demo"
 TUNER_SECONDS = 150  # per job, at most: half of it is enough where the machine does nothing else
@@ -47,37 +54,78 @@ class DemoRun:
 
 
 RUNS = (
-    DemoRun("as_it_is", "the job as it is"),
+    DemoRun("as_it_is", "a job as it is, under the default settings"),
     DemoRun(
         "poor_baseline",
-        "the same job from a poor baseline, which the tuner must repair",
+        "the same job, started with poor settings",
         variables={"AUTOTUNE_BASELINE": "fusion_bytes=0,cycle_ms=20"},
     ),
     DemoRun(
         "nothing_to_gain",
-        "a job with so little communication that nothing can be gained",
-        flags=("--small", "--batch-size", "128"),
+        "a job with nothing to gain: its few gradients are reduced in next to no time",
+        flags=("--small", "--batch-size", "256"),
     ),
 )
 
 
+def measured_speeds(outcome: Outcome) -> Mapping[str, float | None]:
+    """Return the first job's steps per second under the default, the tuned settings and plain DDP.
+
+    Raises:
+        SystemExit: If the job fails or takes too long.
+    """
+    arguments = ["--store", str(RESULTS / "ddp_store"), "--tuned", *settings_to_paste(outcome.run)]
+    try:
+        return Job("examples/demo_speeds.py", arguments).run(RESULTS / "speeds.json", timeout_s=JOB_TIMEOUT_S)
+    except subprocess.SubprocessError as error:
+        raise SystemExit(f"the demo stops, because its last job did: {error}") from error
+
+
+def repeat(run: DemoRun, times: int, console: Console) -> None:
+    """Run one job several times, and count its decisions."""
+    decisions: Counter[str] = Counter()
+    for number in range(1, times + 1):
+        verdict = run.run().run.verdict
+        decisions[verdict.partition(":")[0]] += 1
+        load = ", ".join(f"{load:.1f}" for load in os.getloadavg())
+        console.print(f"{number} of {times}: {verdict}; load {load}", style="bold", markup=False, soft_wrap=True)
+    counted = ", ".join(f"{count} {decision}" for decision, count in decisions.most_common())
+    console.print(f"{run.title}: {counted}, of {times} runs", style="bold", markup=False, soft_wrap=True)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's flags."""
+    parser = argparse.ArgumentParser(description="Show what tuning gains, on three jobs.")
+    parser.add_argument("--job", type=int, choices=range(1, len(RUNS) + 1), help="run this one alone")
+    parser.add_argument("--repeat", type=int, default=1, metavar="TIMES", help="of --job; the decisions are counted")
+    return parser.parse_args()
+
+
 def main() -> None:
-    """Run the three jobs and print the summary.
+    """Run the three jobs and print the summary; or one of them several times, and count.
 
     Raises:
         SystemExit: If a tuning run did not come to its end, or its job failed.
     """
+    arguments = parse_arguments()
     console = Console()
     shutil.rmtree(RESULTS, ignore_errors=True)
+    if arguments.job is not None:
+        repeat(RUNS[arguments.job - 1], arguments.repeat, console)
+        return
     started = time.monotonic()
     outcomes = []
     for number, run in enumerate(RUNS, start=1):
         console.rule(f"[bold]{number} of {len(RUNS)}: {run.title}")
         console.print(" ".join(f"{name}={value}" for name, value in {**BUDGET, **run.variables}.items()), style="dim")
         outcomes.append(run.run())
-    render(outcomes, console, seconds=time.monotonic() - started)
     if unfinished := complaint(outcomes, TUNER_SECONDS):
+        render(outcomes, console, seconds=time.monotonic() - started)
         raise SystemExit(unfinished)
+    console.rule("[bold]the first job's speed: default settings, tuned settings and plain DDP, in turn")
+    speeds = measured_speeds(outcomes[0])
+    render(outcomes, console, seconds=time.monotonic() - started)
+    console.print(speed_line(speeds), style="bold", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ Duty: from the review of a tuning log and a job's report to a table and a few se
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Console, Group
@@ -15,10 +14,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from ringtune.tuner import readable_value
+from ringtune.tuner import readable_cost, readable_value
 from ringtune.tuner.config import Value
-from ringtune.tuner.review import RunReview, TriedSample, review_log
-from ringtune.tuner.sample import Phase
+from ringtune.tuner.review import RunReview, review_log
 
 PINNED_PREFIX = "hierarchical_"  # pinned on one host: rows without news
 
@@ -84,6 +82,13 @@ def config_table(run: RunReview) -> Table:
     return table
 
 
+def speed_line(speeds: Mapping[str, float | None]) -> str:
+    """Return the first job's steps per second in each way; without tuned ones the tuner kept the default."""
+    default, tuned, ddp = (speeds[way] for way in ("default", "tuned", "ddp"))
+    kept = "the default was kept" if tuned is None else f"tuned {tuned:.1f} steps/s"
+    return f"Job 1, measured in turn: default {default:.1f} steps/s, {kept}, plain DDP (Gloo) {ddp:.1f} steps/s"
+
+
 def sentences(outcome: Outcome) -> list[str]:
     """Return, in words, what was decided and why, what it cost, what was learned, and where the log lies."""
     report = outcome.report
@@ -99,18 +104,12 @@ def sentences(outcome: Outcome) -> list[str]:
 
 
 def step_times(run: RunReview) -> list[str]:
-    """Return the median step times of the adoption test; nothing where there was none."""
-    tried = [sample for sample in run.tried if sample.phase == Phase.ADOPTION and sample.valid]
-    before = _median_ms([sample for sample in tried if sample.config == run.baseline])
-    after = _median_ms([sample for sample in tried if sample.config != run.baseline])
-    if before is None or after is None:
+    """Return the step times under the baseline and what was adopted; of the baseline alone where it was kept."""
+    before, after = run.steps_per_s
+    if before is None:
         return []
-    return [f"Step      {before:.1f} ms under the baseline, {after:.1f} ms under the best candidate"]
-
-
-def _median_ms(samples: Sequence[TriedSample]) -> float | None:
-    times = [sample.step_ms for sample in samples if sample.step_ms is not None]
-    return median(times) if times else None
+    adopted = "" if after is None else f", {1e3 / after:.1f} ms under the adopted settings"
+    return [f"Step      {1e3 / before:.1f} ms under the baseline{adopted}"]
 
 
 def price(run: RunReview) -> list[str]:
@@ -118,7 +117,7 @@ def price(run: RunReview) -> list[str]:
     if run.cost_s is None:
         return []
     configs = len({sample.config for sample in run.tried})
-    cost = f"lost {run.cost_s:.1f} s" if run.cost_s >= 0 else f"gained {-run.cost_s:.1f} s already"
-    text = f"Price     trying {configs} configs took {run.seconds:.0f} s of training and {cost} against the baseline"
-    payback = "" if run.payback_steps is None else f"; paid back after {run.payback_steps:,} further steps"
+    cost = f"cost {readable_cost(run.cost_s)} beyond the baseline's"
+    text = f"Price     trying {configs} configs during {run.seconds:.0f} s of training {cost}"
+    payback = f"; paid back after {run.payback_steps:,} further steps" if run.payback_steps else ""
     return [text + payback]

@@ -4,6 +4,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist, stdev
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .designers.base import Prediction
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS, Order
 from .pair_noise import MIN_PAIRS
-from .paired_test import CI_LEVEL, Interval, Pair, PairedTest
+from .paired_test import CI_LEVEL, ERROR, Interval, Pair, PairedTest
 from .phases import RunState
 from .sample import Phase, Sample
 from .scatter import Scatter
@@ -22,6 +23,10 @@ from .stopping import MIN_EXPECTED_GAIN
 CONFIRMATIONS = 3
 """So often what would be tested is measured once more first, while it owes its place to a single window: of many that
 noise blurs the luckiest leads, and the test would only show that it beats the baseline."""
+LEAST_SHOWN = 0.0005
+"""A fraction that one digit after the point of a percentage would round to zero."""
+_BOUND_STDS = NormalDist().inv_cdf(1.0 - ERROR)
+"""Standard errors by which a gain has to lie above zero, of many pairs."""
 ATTEMPTS_PER_PAIR = 3
 """A pair with a void window is measured again; the test as a whole may take this many times its pairs."""
 
@@ -68,8 +73,38 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
         state.book.add(state.meter.measure(order))
         challenger = _challenger(state, guard)
     if challenger is None:
-        return keep(state, f"no configuration is expected to gain more than {100 * MIN_EXPECTED_GAIN:g} %")
+        return keep(state, _why_none(state, guard))
     return compare(state, challenger.config, challenger.gain)
+
+
+def _why_none(state: RunState, guard: GuardedDesigner) -> str:
+    """Say why nothing is tested: nothing is expected to gain enough, or noise hides what might.
+
+    It hides a gain where all pairs of the test could not show it, beside windows that differ as the baseline's do, and
+    what is unknown of a config leaves room for it.
+    """
+    times = [sample.typical_ms for sample in state.book.valid_samples(state.baseline)]
+    pairs, sought = state.settings.adoption_pairs, f"{100 * MIN_EXPECTED_GAIN:g} %"
+    if len(times) > 1 and _could_any_gain(state, guard):
+        spread = stdev(map(math.log, times))
+        least = math.expm1(_BOUND_STDS * spread * math.sqrt(2 / pairs))
+        if least > MIN_EXPECTED_GAIN:
+            differ = f"differ, {min(times):.4g} to {max(times):.4g} ms a step"
+            return (
+                f"too noisy to tell: the baseline's own windows {differ}, so that {pairs} pairs show no gain below "
+                f"{100 * least:.0f} %, and {sought} is sought"
+            )
+    return f"no configuration is expected to gain more than {sought}"
+
+
+def _could_any_gain(state: RunState, guard: GuardedDesigner) -> bool:
+    """Tell whether any config may be better than the baseline by what a challenger must gain."""
+    measured = state.book.measured()
+    prediction = guard.predict(state.book.trials(), measured)
+    base = measured.index(state.baseline)
+    gains = prediction.mean_log_step_ms[base] - prediction.mean_log_step_ms
+    highest = gains + _BOUND_STDS * np.hypot(prediction.std, prediction.std[base])
+    return bool(np.any(np.expm1(np.delete(highest, base)) >= MIN_EXPECTED_GAIN))
 
 
 @dataclass(frozen=True)
@@ -208,7 +243,8 @@ def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
 
 
 def _percent(fraction: float) -> str:
-    return f"{100 * fraction:+.1f} %"
+    """Return a fraction in percent; one that is near zero keeps its sign."""
+    return f"{100 * fraction:+.1f} %" if abs(fraction) >= LEAST_SHOWN else f"{100 * fraction:+.1g} %"
 
 
 def _is_out_of_steps(state: RunState, steps: int, is_in_force: bool) -> bool:

@@ -4,12 +4,23 @@
 from .config import Value
 from .parameters import KIB, MIB
 
+LEAST_COST_S = 0.05
+"""Smaller costs are shown as none."""
+
 
 def readable_size(size_bytes: int) -> str:
     """Return a size in the unit that suits it, zero by its meaning: "0 (off)", "16 KiB", "1.5 MiB"."""
     if size_bytes == 0:
         return "0 (off)"
     return f"{size_bytes / MIB:.4g} MiB" if size_bytes >= MIB else f"{size_bytes / KIB:.4g} KiB"
+
+
+def readable_cost(cost_s: float) -> str:
+    """Return the seconds that tried configs took beyond the baseline's: "1.5 s", "no time".
+
+    Less than none is told as none: as likely as by a faster config it came about by a drift of the machine.
+    """
+    return f"{cost_s:.1f} s" if cost_s >= LEAST_COST_S else "no time"
 
 
 def readable_value(name: str, value: Value | None) -> str:

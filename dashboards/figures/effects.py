@@ -9,11 +9,11 @@ import plotly.graph_objects as go
 from ringtune.tuner.config import Value
 from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review import Analysis, words
-from ringtune.tuner.review.sensitivity import Sensitivity
+from ringtune.tuner.review.sensitivity import MAY_MATTER, Sensitivity
 from ringtune.tuner.review.surrogate import Change
 
 from .axes import ValueAxis
-from .figure import BLUE, GREY, Figure, FigureTable, described, plain
+from .figure import BAND, BLUE, GREY, Figure, FigureTable, described, plain
 
 BLUE_BAND = "rgba(59, 130, 196, 0.25)"
 BAR_HEIGHT = 44
@@ -31,14 +31,14 @@ def sensitivity_figure(analysis: Analysis) -> Figure | None:
         x=[100 * effect.fraction for effect in effects],
         error_x=error_bars(effects),
         orientation="h",
-        marker={"color": BLUE},
+        marker={"color": [colour_of(item) for item in items]},
         hovertemplate="%{x:.1f} %<extra></extra>",
     )
     named = ", ".join(f"{item.name} {item.finding}" for item in items)
     return Figure(
         "sensitivity",
         "Sensitivity",
-        f"{words.HOW} {named}.",
+        f"{words.HOW} Grey: not known. {named}.",
         FigureTable.of(
             ("parameter", "effect", "best", "worst", "values tried", "finding"), [_sensitivity_row(i) for i in items]
         ),
@@ -46,7 +46,7 @@ def sensitivity_figure(analysis: Analysis) -> Figure | None:
             [bars],
             height=100 + BAR_HEIGHT * len(items),
             margin={"l": 180, "r": 16, "t": 16, "b": 56},
-            xaxis={"title": {"text": "steps longer under the worst value, %"}},
+            xaxis={"title": {"text": "speed-up of the best value over the worst, %"}},
             yaxis={"autorange": "reversed"},
         ),
     )
@@ -70,34 +70,47 @@ def _slice_figure(item: Sensitivity, number: int) -> Figure:
     return Figure(
         f"slice-{number}",
         f"Slice over {item.name}",
-        f"Steps against the config in the middle of the slice, which has the other parameters as chosen, with a 95 % "
-        f"interval. Best at {readable_value(item.name, item.best)}, worst at {readable_value(item.name, item.worst)}.",
-        FigureTable.of((item.name, "steps"), rows),
+        _slice_summary(item),
+        FigureTable.of((item.name, "speed-up"), rows),
         described(
-            _slice_traces(axis, pairs),
+            _slice_traces(axis, pairs, is_known=item.finding != MAY_MATTER),
             height=SLICE_HEIGHT,
             showlegend=False,
             xaxis=axis.layout(),
-            yaxis={"title": {"text": "steps, %"}},
+            yaxis={"title": {"text": "speed-up, %"}},
         ),
     )
 
 
-def _slice_traces(axis: ValueAxis, pairs: Sequence[tuple[Value, Change]]) -> list[Any]:
+def _slice_summary(item: Sensitivity) -> str:
+    over = "Speed-up over the config that the slice goes through, the other parameters as chosen, with 90 % intervals."
+    if item.finding == MAY_MATTER:
+        return f"{over} Grey: whether {item.name} matters is not known."
+    best, worst = readable_value(item.name, item.best), readable_value(item.name, item.worst)
+    return f"{over} Best at {best}, worst at {worst}."
+
+
+def colour_of(item: Sensitivity) -> str:
+    """Return a parameter's colour: grey where it is not known whether it matters."""
+    return GREY if item.finding == MAY_MATTER else BLUE
+
+
+def _slice_traces(axis: ValueAxis, pairs: Sequence[tuple[Value, Change]], *, is_known: bool) -> list[Any]:
     """Return a line with a band over the numbers, and bars of error for values beside them."""
+    colour, band = (BLUE, BLUE_BAND) if is_known else (GREY, BAND)
     line = [(axis.position(value), change) for value, change in pairs if axis.is_on_line(value)]
     beside = [(axis.position(value), change) for value, change in pairs if not axis.is_on_line(value)]
     points = go.Scatter(
         x=[x for x, _ in beside],
         y=[100 * change.fraction for _, change in beside],
         mode="markers",
-        marker={"color": BLUE, "size": 9},
+        marker={"color": colour, "size": 9},
         error_y=error_bars([change for _, change in beside]),
     )
-    return [*_line_with_band(line), points]
+    return [*_line_with_band(line, colour, band), points]
 
 
-def _line_with_band(line: Sequence[tuple[float, Change]]) -> list[Any]:
+def _line_with_band(line: Sequence[tuple[float, Change]], colour: str, band_colour: str) -> list[Any]:
     if not line:
         return []
     x = [position for position, _ in line]
@@ -105,13 +118,13 @@ def _line_with_band(line: Sequence[tuple[float, Change]]) -> list[Any]:
         x=[*x, *reversed(x)],
         y=[*(100 * change.high for _, change in line), *(100 * change.low for _, change in reversed(line))],
         fill="toself",
-        fillcolor=BLUE_BAND,
+        fillcolor=band_colour,
         mode="lines",
         line={"width": 0},
         hoverinfo="skip",
     )
     y = [100 * change.fraction for _, change in line]
-    return [band, go.Scatter(x=x, y=y, mode="lines", line={"color": BLUE})]
+    return [band, go.Scatter(x=x, y=y, mode="lines", line={"color": colour})]
 
 
 def error_bars(changes: Sequence[Change]) -> dict[str, Any]:

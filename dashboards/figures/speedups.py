@@ -55,7 +55,7 @@ def speedups_figure(items: Sequence[Compared]) -> Figure | None:
     return Figure(
         "speedups",
         "Speed-up of the best config",
-        "Over each one's own baseline, with 95 % intervals. Intervals that overlap leave open which is larger.",
+        "Over each one's own baseline, with their intervals. Intervals that overlap leave open which is larger.",
         FigureTable.of(("what", "speed-up"), [(item.name, words.interval(change)) for item, change in known]),
         _horizontal([bars], len(known), "speed-up, %"),
     )

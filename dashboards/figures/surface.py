@@ -57,9 +57,9 @@ def surface_figure(run: RunReview, analysis: Analysis, names: tuple[str, str]) -
     return Figure(
         "surface",
         f"Surface over {names[0]} and {names[1]}",
-        f"By how much steps are longer (above zero) or shorter than under {against}, by the model fitted to all "
-        "windows, other parameters as chosen. Points are the configs that were tried, the ring is the chosen one.",
-        FigureTable.of((names[0], names[1], "steps against the reference"), rows),
+        f"Speed-up over {against} (the lighter, the faster), by the model fitted to all windows, other parameters as "
+        "chosen. Points are the configs that were tried, the ring is the chosen one.",
+        FigureTable.of((names[0], names[1], "speed-up"), rows),
         described(
             [_contour(plane), *_samples(run, plane)],
             height=460,
@@ -95,8 +95,7 @@ def _contour(plane: Plane) -> Any:
         y=[plane.axes[1].position(value) for value in lines[1]],
         z=[[100 * change.fraction for change in changes[row * GRID : (row + 1) * GRID]] for row in range(GRID)],
         colorscale="Viridis",
-        reversescale=True,
-        colorbar={"title": {"text": "steps, %"}},
+        colorbar={"title": {"text": "speed-up, %"}},
         contours={"coloring": "fill"},
         hovertemplate="%{z:.1f} %<extra></extra>",
     )

@@ -44,7 +44,7 @@ class Section:
     run: RunReview
     analysis: Analysis
     figures: tuple[Figure, ...]
-    costs: tuple[str, ...]
+    facts: tuple[str, ...]
     settings: tuple[str, ...]
     configs: tuple[tuple[str, str, str], ...]
     findings: tuple[str, ...]
@@ -74,7 +74,7 @@ def render_page(reviews: Sequence[Review]) -> str:
         lstrip_blocks=True,
     )
     scripts = [_closed(get_plotlyjs()), _closed((TEMPLATES / "report.js").read_text(encoding="utf-8"))]
-    sections = [_section(review.path, review.runs[-1]) for review in reviews if review.runs]
+    sections = [_section(review) for review in reviews if review.runs]
     return environment.get_template("report.html.j2").render(
         sections=sections,
         comparison=_rows(reviews, sections),
@@ -89,20 +89,21 @@ def render_page(reviews: Sequence[Review]) -> str:
 
 def _rows(reviews: Sequence[Review], sections: Sequence[Section]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the comparison of logs, or of the newest runs of one log; nothing where there is one run."""
-    if len(reviews) == 1 and sections and len(reviews[0].runs) > 1:
-        return comparison([(run.run_id, run, analyse(run)) for run in reviews[0].runs[-SHOWN_RUNS:]])
+    if len(reviews) == 1 and sections and len(reviews[0].telling_runs) > 1:
+        return comparison([(words.run_name(run), run, analyse(run)) for run in reviews[0].telling_runs[-SHOWN_RUNS:]])
     return comparison([(s.path, s.run, s.analysis) for s in sections]) if len(sections) > 1 else []
 
 
-def _section(path: str, run: RunReview) -> Section:
+def _section(review: Review) -> Section:
+    run = review.telling_runs[-1]
     analysis = analyse(run)
     names = dict.fromkeys([*(run.baseline or {}), *(run.chosen or {})])
     return Section(
-        path=path,
+        path=review.path,
         run=run,
         analysis=analysis,
         figures=tuple(figures_of(run, analysis)),
-        costs=tuple(words.cost(run)),
+        facts=(*words.rates(run), *words.cost(run), *words.left_out(review)),
         settings=tuple(settings_to_paste(run)),
         configs=tuple(
             (

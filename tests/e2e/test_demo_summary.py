@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from demo_summary import Outcome, complaint, render
+from demo_summary import Outcome, complaint, render, speed_line
 
 BASELINE = {"fusion_bytes": 0, "cycle_ms": 20.0, "response_cache": True, "chunk_bytes": "auto"}
 CHOSEN = {**BASELINE, "fusion_bytes": 4 * 1024 * 1024, "cycle_ms": 0.5}
@@ -36,7 +36,7 @@ def ending(verdict: str, *, adopted: bool) -> list[dict[str, Any]]:
     common = {"t_s": 40.0, "run_id": "r", "speedup": speedup}
     decided: dict[str, Any] = {
         "type": "adoption",
-        "pairs": [],
+        "pairs": [{"baseline_step_ms": 25.0, "challenger_step_ms": 20.0}] if adopted else [],
         "ci_low": ci_low,
         "ci_high": ci_high,
         "verdict": verdict,
@@ -68,8 +68,8 @@ def test_an_adopted_config_is_shown_beside_the_baseline(tmp_path: Path) -> None:
 
     for expected in (
         "0 (off)", "4 MiB", "20 ms", "0.5 ms", "changed", "adopted: +25.0% faster",
-        "25.0 ms under the baseline, 20.0 ms under the best candidate",
-        "lost 2.5 s", "paid back after 400 further steps", "96.5% of unseen images", "tuning.jsonl",
+        "25.0 ms under the baseline, 20.0 ms under the adopted settings",
+        "cost 2.5 s", "paid back after 400 further steps", "96.5% of unseen images", "tuning.jsonl",
     ):  # fmt: skip
         assert expected in text
 
@@ -81,6 +81,15 @@ def test_keeping_default_gives_its_reason(tmp_path: Path) -> None:
     assert "keeping default: no config is expected to gain" in text
     assert "changed" not in text
     assert "paid back" not in text
+
+
+def test_the_last_line_compares_default_tuned_and_plain_ddp() -> None:
+    """In steps per second; where the default was kept there is no tuned figure."""
+    tuned = speed_line({"default": 40.0, "tuned": 50.0, "ddp": 30.0})
+    kept = speed_line({"default": 40.0, "tuned": None, "ddp": 30.0})
+
+    assert tuned.endswith("default 40.0 steps/s, tuned 50.0 steps/s, plain DDP (Gloo) 30.0 steps/s")
+    assert kept.endswith("default 40.0 steps/s, the default was kept, plain DDP (Gloo) 30.0 steps/s")
 
 
 def test_an_unfinished_run_is_said_to_be_unfinished(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from .plain_data import to_json
 from .reading import review_log
 from .settings_text import settings_to_paste
 from .summary import Review, RunReview, TriedSample, review_run
-from .table import render_comparison, render_review
+from .table import output_console, render_comparison, render_review
 
 __all__ = [
     "Analysis",
@@ -18,6 +18,7 @@ __all__ = [
     "advice",
     "analyse",
     "comparison",
+    "output_console",
     "render_comparison",
     "render_review",
     "review_log",

@@ -60,7 +60,7 @@ def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
     if noise.window**2 < 2 * noise.between**2:
         yield (
             f"{figures}, and most of the noise lies between windows, so that longer ones help little: "
-            "free the machine of other work, or raise AUTOTUNE_MAX_SAMPLES"
+            "free the machine of other work, and tune again"
         )
         return
     steps = [sample.steps for sample in run.tried if sample.phase == Phase.SEARCH and sample.steps]
@@ -130,10 +130,10 @@ def _void(run: RunReview, analysis: Analysis) -> Iterator[str]:
 def _drift(run: RunReview, analysis: Analysis) -> Iterator[str]:
     drift = analysis.drift
     if drift is not None and drift.is_certain and abs(drift.change.fraction) > LEAST_DRIFT:
-        direction = "longer" if drift.change.fraction > 0 else "shorter"
+        direction = "faster" if drift.change.fraction > 0 else "slower"
         believe = "believe the pairs of the adoption test, and " if run.pairs else ""
         yield (
-            f"the machine drifted: the same config's steps got {_percent(abs(drift.change.fraction))} {direction} in "
+            f"the machine drifted: it became {_percent(abs(drift.change.fraction))} {direction} under one config in "
             f"{drift.seconds:.0f} s; {believe}look for other work on the machine"
         )
 
@@ -174,8 +174,8 @@ def _is_flat(run: RunReview, analysis: Analysis) -> bool:
 
 
 def _gain(analysis: Analysis) -> float:
-    """Return by which fraction the best config's steps should be shorter than the baseline's; 0 where not known."""
-    return 0.0 if analysis.gap is None else -analysis.gap.fraction
+    """Return the speed-up that the best config should have over the baseline; 0 where it is not known."""
+    return 0.0 if analysis.gap is None else analysis.gap.fraction
 
 
 def _percent(fraction: float) -> str:

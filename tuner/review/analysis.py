@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from ringtune.tuner.config import Config
+from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.student_t import student_t_quantile
 
@@ -30,7 +31,7 @@ class TrialReview:
         void: How many windows were voided, by reason.
         log_time: Median of ln(step time), or of ln(seconds per byte); None without a window that counts.
         expected_score: What the designer expected before, bytes per second, or None.
-        change: Against the reference, by the model over all windows; None without a model.
+        change: Speed-up over the reference, by the model over all windows; None without a model.
         line: The line of a foreign log, else 0.
     """
 
@@ -59,10 +60,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Drift:
-    """How much the baseline's steps got longer from the first to the last of its windows.
+    """How the baseline's speed changed from the first to the last of its windows.
 
     Attributes:
-        change: With a 95 % interval.
+        change: Of the speed; below zero the machine became slower.
         seconds: Between those two windows.
         windows: Of the baseline.
     """
@@ -84,7 +85,7 @@ class Analysis:
     Attributes:
         reference: What changes are measured against: the baseline; where it is not known, the chosen config.
         best: The tried config with the shortest expected steps, or None.
-        gap: The best config against the baseline, or None where either is not known.
+        gap: Speed-up of the best config over the baseline, or None where either is not known.
         trials: The configs in the order they were tried.
         improvements: Trials that were the best so far when they were measured: (windows so far, the trial).
         noise: How noisy windows are, or None.
@@ -185,7 +186,7 @@ def _noise(run: RunReview, surrogate: Surrogate | None) -> Noise | None:
 
 
 def _drift(windows: list[TriedSample]) -> Drift | None:
-    """Return the slope of ln(step time) over time as a change, by least squares.
+    """Return the slope of ln(step time) over time as a change of speed, by least squares.
 
     Times are counted in shares of the whole span, so that no time of a damaged log is too large to be squared.
     """
@@ -197,8 +198,8 @@ def _drift(windows: list[TriedSample]) -> Drift | None:
         return None
     t = [(sample.t_s - begin_s) / seconds for sample in windows]
     slope, error = _slope(t, [sample.log_time or 0.0 for sample in windows])
-    margin = student_t_quantile(len(windows) - 2, 0.975) * error
-    low, middle, high = (_expm1(slope + shift) for shift in (-margin, 0.0, margin))
+    margin = student_t_quantile(len(windows) - 2, 0.5 + CI_LEVEL / 2) * error
+    low, middle, high = (_expm1(shift - slope) for shift in (-margin, 0.0, margin))
     return Drift(Change(middle, low, high), seconds, len(windows))
 
 

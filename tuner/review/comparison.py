@@ -5,10 +5,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ringtune.tuner import readable_value
+from ringtune.tuner import readable_cost, readable_value
 
 from . import words
 from .analysis import Analysis
+from .sensitivity import MATTERS, MAY_MATTER
 from .summary import RunReview
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
@@ -37,7 +38,15 @@ def _speedup(named: Named) -> str:
     _, run, _ = named
     if run.speedup is None or run.ci_low is None or run.ci_high is None:
         return NO_ANSWER
-    return f"{words.percent(run.speedup)} ({words.percent(run.ci_low)} to {words.percent(run.ci_high)})"
+    bounds = f"({words.percent(run.ci_low)} to {words.percent(run.ci_high)}, {words.level(run)})"
+    return f"{words.percent(run.speedup)} {bounds}" if run.adopted else f"none shown {bounds}"
+
+
+def _rates(named: Named) -> str:
+    _, run, _ = named
+    before, after = run.steps_per_s
+    shown = [words.rate(value) for value in (before, after) if value is not None]
+    return " > ".join(shown) or NO_ANSWER
 
 
 def _effort(named: Named) -> str:
@@ -47,12 +56,12 @@ def _effort(named: Named) -> str:
 
 def _cost(named: Named) -> str:
     cost_s = named[1].cost_s
-    return NO_ANSWER if cost_s is None else f"{cost_s:.1f} s"
+    return NO_ANSWER if cost_s is None else readable_cost(cost_s)
 
 
 def _payback(named: Named) -> str:
     steps = named[1].payback_steps
-    return NO_ANSWER if steps is None else f"{steps:,} steps"
+    return NO_ANSWER if not steps else f"{steps:,} steps"
 
 
 def _configs(named: Named) -> str:
@@ -80,10 +89,14 @@ def _baseline(named: Named) -> str:
 
 
 def _most(named: Named) -> str:
-    if not named[2].sensitivities:
+    """Return the parameter with the largest effect of those that are known to matter."""
+    items = named[2].sensitivities
+    if not items:
         return NO_ANSWER
-    item = named[2].sensitivities[0]
-    return f"{item.name} ({words.percent(item.effect.fraction)})"
+    matters = next((item for item in items if item.finding == MATTERS), None)
+    if matters is not None:
+        return f"{matters.name} ({words.percent(matters.effect.fraction)})"
+    return MAY_MATTER if any(item.finding == MAY_MATTER for item in items) else "none of them"
 
 
 def _chosen(run: RunReview, name: str) -> str:
@@ -94,6 +107,7 @@ QUESTIONS: tuple[tuple[str, Callable[[Named], str]], ...] = (
     ("log", _log),
     ("verdict", _verdict),
     ("speed-up", _speedup),
+    ("steps per second", _rates),
     ("steps measured", _effort),
     ("cost", _cost),
     ("pays back after", _payback),
@@ -101,6 +115,6 @@ QUESTIONS: tuple[tuple[str, Callable[[Named], str]], ...] = (
     ("void windows", _void),
     ("baseline", _baseline),
     ("noise", _noise),
-    ("drift", _drift),
+    ("drift of speed", _drift),
     ("mattered most", _most),
 )

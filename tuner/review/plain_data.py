@@ -45,6 +45,7 @@ def _finite(value: Any) -> Any:
 def _run(run: RunReview, *, is_analysed: bool) -> dict[str, Any]:
     data = asdict(run)
     data["steps"] = run.steps
+    data["steps_per_s"] = dict(zip(("baseline", "adopted"), run.steps_per_s, strict=True))
     data["baseline"] = _config(run.baseline)
     data["chosen"] = _config(run.chosen)
     data["tried"] = [asdict(sample) | {"config": sample.config.to_json()} for sample in run.tried]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which parameter mattered, and how sure that is.
 
-The effect of a parameter is what its worst value costs against its best, of the values that were tried, with all other
-parameters as in one config: f(worst) - f(best) of the model's slice, with the standard deviation of that difference.
+The effect of a parameter is the speed-up of its best value over its worst, of the values that were tried, with all
+other parameters as in one config: f(worst) - f(best) of the model's slice, with that difference's standard deviation.
 So a parameter about which the windows say little has a wide interval, and not a small effect.
 """
 
@@ -22,7 +22,7 @@ MATTERS, MAY_MATTER, DOES_NOT_MATTER = "matters", "not known", "does not matter"
 
 @dataclass(frozen=True)
 class Slice:
-    """What a parameter alone changes: for each value the change against the config the slice goes through."""
+    """A parameter alone: for each value the speed-up over the config that the slice goes through."""
 
     name: str
     values: tuple[Value, ...]
@@ -37,7 +37,7 @@ class Sensitivity:
         name: The parameter.
         best: The best of its values, by the model.
         worst: The worst.
-        effect: By how much steps are longer under the worst.
+        effect: Speed-up of the best over the worst.
         tried: Number of values tried.
         slice: All values.
     """
@@ -68,12 +68,12 @@ def _sensitivity(surrogate: Surrogate, parameter: Parameter, centre: Config) -> 
     configs = [centre.replace({parameter.name: value}) for value in values]
     changes = surrogate.changes(centre, configs)
     fractions = [change.fraction for change in changes]
-    best, worst = int(np.argmin(fractions)), int(np.argmax(fractions))
+    best, worst = int(np.argmax(fractions)), int(np.argmin(fractions))
     return Sensitivity(
         name=parameter.name,
         best=values[best],
         worst=values[worst],
-        effect=surrogate.changes(configs[best], [configs[worst]])[0],
+        effect=surrogate.changes(configs[worst], [configs[best]])[0],
         tried=len({config[parameter.name] for config in surrogate.configs}),
         slice=Slice(parameter.name, tuple(values), tuple(changes)),
     )

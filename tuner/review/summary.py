@@ -7,11 +7,12 @@ Nothing here is inferred; `analysis` does that.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from statistics import geometric_mean
 from typing import Any
 
 from ringtune.tuner.config import Config
 from ringtune.tuner.log_reader import BadLine, RunLog
-from ringtune.tuner.records import AdoptionRecord, Json, ResultRecord, RunRecord, SampleRecord
+from ringtune.tuner.records import OLD_CI_LEVEL, AdoptionRecord, Json, ResultRecord, RunRecord, SampleRecord
 from ringtune.tuner.sample import Phase
 
 UNFINISHED = "unfinished: the log ends before the tuning run did"
@@ -90,7 +91,7 @@ class RunReview:
         baseline: The config without tuning, None where the log does not have it.
         chosen: The config in force at the end, or None.
         speedup: Measured speed-up of the challenger as a fraction, or None without a test.
-        ci_low: Lower end of its 95 % interval.
+        ci_low: Lower end of its interval.
         ci_high: Upper end.
         pairs: Number of adoption pairs.
         cost_s: Seconds lost while tuning, or None.
@@ -107,6 +108,7 @@ class RunReview:
         pair_step_ms: Typical step times of baseline and challenger of each adoption pair.
         thoughts: When the designer worked, and for how long.
         windows_left_out: Windows that were counted only, because the log is huge.
+        ci_level: Level of the interval, a fraction; older logs have another one than newer.
     """
 
     run_id: str
@@ -133,6 +135,28 @@ class RunReview:
     pair_step_ms: tuple[tuple[float, float], ...] = ()
     thoughts: tuple[Thought, ...] = ()
     windows_left_out: int = 0
+    ci_level: float = OLD_CI_LEVEL
+
+    @property
+    def has_measured(self) -> bool:
+        """Whether the run says anything: it came to a decision, or has a window that is evidence."""
+        return self.is_complete or any(sample.is_evidence for sample in self.tried)
+
+    @property
+    def steps_per_s(self) -> tuple[float | None, float | None]:
+        """Steps per second under the baseline, and under what was adopted in its place; None where not known.
+
+        The first is the geometric mean over the adoption test's pairs, or over the baseline's windows without a test;
+        the second is what the speed-up makes of it, for pairs count by how little their steps scatter.
+        """
+        times = [baseline for baseline, _ in self.pair_step_ms]
+        if not times:
+            times = [s.step_ms for s in self.windows_of(self.baseline) if s.step_ms is not None and s.step_ms > 0]
+        if not times:
+            return None, None
+        before = 1e3 / geometric_mean(times)
+        is_gain_known = self.adopted and self.speedup is not None
+        return before, before * (1.0 + (self.speedup or 0.0)) if is_gain_known else None
 
     @property
     def steps(self) -> int:
@@ -159,6 +183,11 @@ class Review:
     bad_line_count: int
     runs_left_out: int = 0
 
+    @property
+    def telling_runs(self) -> tuple[RunReview, ...]:
+        """The runs that measured something; where none has, the newest alone."""
+        return tuple(run for run in self.runs if run.has_measured) or self.runs[-1:]
+
 
 def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
     """Sum up the records of a run."""
@@ -170,6 +199,7 @@ def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
         speedup=adoption.speedup,
         ci_low=adoption.ci_low,
         ci_high=adoption.ci_high,
+        ci_level=adoption.ci_level,
         pairs=len(adoption.pairs),
         seconds=_seconds(log),
         tried=tuple(_tried(record, expected) for record in log.samples),

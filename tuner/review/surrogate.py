@@ -7,12 +7,13 @@ this log's windows say. All answers are differences between two configs, with th
 | symbol | meaning |
 |---|---|
 | f | ln(step time) without noise; of a log without step times, ln(seconds per byte) |
-| f(b) - f(a) | what is lost by b instead of a; 0.02 is 2 % longer steps |
+| f(a) - f(b) | what is gained by b over a; 0.02 is a speed-up of 2 % |
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from ringtune.tuner.config import Config, Value
 from ringtune.tuner.designers.gp import WORST_OVER_BEST
 from ringtune.tuner.gp import Observations, Points
 from ringtune.tuner.kinds import NumberParameter, Parameter
+from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.sample import MAD_TO_STD
 from ringtune.tuner.space import SearchSpace
 
@@ -40,13 +42,13 @@ MAX_VARIANCE = 1.0
 MEDIAN_VARIANCE = math.pi / 2
 """Variance of a median, which logs of any origin have, over that of a mean, of many normal numbers."""
 SLICE_POINTS = 17
-CONFIDENCE_STDS = 1.96
-"""Half of a 95 % interval, in standard deviations."""
+CONFIDENCE_STDS = NormalDist().inv_cdf(0.5 + CI_LEVEL / 2)
+"""Half of an interval of CI_LEVEL, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """By which fraction steps get longer, with a 95 % interval; below zero: shorter."""
+    """A speed-up as a fraction, with a two-sided 90 % interval: above zero steps are shorter, below zero longer."""
 
     fraction: float
     low: float
@@ -54,7 +56,7 @@ class Change:
 
     @classmethod
     def of(cls, mean: float, std: float) -> "Change":
-        """Return the change that a difference of ln(step time) means."""
+        """Return the speed-up that a difference means: ln(step time before) - ln(step time after)."""
         margin = CONFIDENCE_STDS * std
         values = np.expm1([mean, mean - margin, mean + margin])
         return cls(float(values[0]), float(values[1]), float(values[2]))
@@ -93,11 +95,11 @@ class Surrogate:
         return float(mean[0])
 
     def changes(self, reference: Config, configs: Sequence[Config]) -> list[Change]:
-        """Return by how much steps are longer under each config than under the reference; all must be legal."""
+        """Return the speed-up of each config over the reference; all must be legal."""
         joint = self._process.joint(self._points([reference]), self._points(configs))
         variance = joint.variances + joint.within[0, 0] - 2.0 * joint.between[0]
         std = np.sqrt(np.maximum(variance, 0.0))
-        return [Change.of(*pair) for pair in zip(joint.candidates - joint.measured[0], std.tolist(), strict=True)]
+        return [Change.of(*pair) for pair in zip(joint.measured[0] - joint.candidates, std.tolist(), strict=True)]
 
     @property
     def varied(self) -> tuple[Parameter, ...]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The review in a terminal, the verdict first. Everything from the log is shown as text, never as markup."""
 
+import sys
 import unicodedata
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -23,30 +25,40 @@ SHOWN_BAD_LINES = 10
 SHOWN_TRIALS = 60
 SHOWN_RUNS = 6
 """Of one log, side by side; the newest is then shown in full."""
+BOUNDLESS = 10_000
+"""Columns of what is no terminal: no text is cut there, and no line is broken."""
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs"})
 """Control and formatting characters, and halves of characters, which no terminal can be sent."""
+
+
+def output_console() -> Console:
+    """Return the console of standard output, as wide as the terminal; of a pipe or a file, as wide as the text."""
+    return Console(width=None if sys.stdout.isatty() else BOUNDLESS)
 
 
 def render_review(review: Review, console: Console) -> None:
     """Print the newest run in full, after earlier ones of the same log side by side, and what could not be read."""
     if not review.runs:
         _say(console, f"{review.path}: no record of a tuning run")
-    if len(review.runs) > 1:
-        shown = review.runs[-SHOWN_RUNS:]
-        older = len(review.runs) - len(shown) + review.runs_left_out
+    runs = review.telling_runs
+    if len(runs) > 1:
+        shown = runs[-SHOWN_RUNS:]
+        older = len(runs) - len(shown) + review.runs_left_out
         _say(
             console, f"The newest {len(shown)} runs of this log{f'; {older} are older' if older else ''}", style="bold"
         )
-        _render_rows(comparison([(run.run_id, run, analyse(run)) for run in shown]), console)
-    for run in review.runs[-1:]:
+        _render_rows(comparison([(words.run_name(run), run, analyse(run)) for run in shown]), console)
+    for sentence in words.left_out(review):
+        _say(console, sentence, style="dim")
+    for run in runs[-1:]:
         _render_run(run, analyse(run), console)
     _render_bad_lines(review, console)
 
 
 def render_comparison(reviews: Sequence[Review], console: Console) -> None:
     """Print the newest run of each log side by side, and what could not be read of each."""
-    newest = [(review.path, review.runs[-1], analyse(review.runs[-1])) for review in reviews if review.runs]
-    _render_rows(comparison(newest), console)
+    newest = [(review.path, review.telling_runs[-1]) for review in reviews if review.runs]
+    _render_rows(comparison([(path, run, analyse(run)) for path, run in newest]), console)
     for review in reviews:
         if not review.runs or review.bad_line_count:
             _say(console, review.path if review.runs else f"{review.path}: no record of a tuning run")
@@ -57,7 +69,7 @@ def render_comparison(reviews: Sequence[Review], console: Console) -> None:
 def _render_run(run: RunReview, analysis: Analysis, console: Console) -> None:
     _say(console, words.title(run), style="bold")
     _say(console, run.verdict, style="bold green" if run.adopted else "bold yellow")
-    for sentence in words.cost(run):
+    for sentence in (*words.rates(run), *words.cost(run)):
         _say(console, sentence)
     settings = settings_to_paste(run)
     if settings:
@@ -74,7 +86,7 @@ def _render_run(run: RunReview, analysis: Analysis, console: Console) -> None:
 def _render_inference(run: RunReview, analysis: Analysis, console: Console) -> None:
     console.print()
     _say(console, words.convergence(run, analysis))
-    console.print(_trial_table(run, analysis))
+    console.print(_fitting_trial_table(run, analysis, console))
     left_out = max(len(analysis.trials) - SHOWN_TRIALS, 0)
     if left_out or run.windows_left_out:
         _say(console, f"and {left_out} more trials; {run.windows_left_out} windows of this huge log were counted only")
@@ -110,24 +122,41 @@ def _config_table(baseline: Config, chosen: Config) -> Table:
     return table
 
 
-def _trial_table(run: RunReview, analysis: Analysis) -> Table:
+def _fitting_trial_table(run: RunReview, analysis: Analysis, console: Console) -> Table:
+    """Return the table of trials; where the terminal is too narrow without what the designer expected."""
+    table = _trial_table(run, analysis, has_expected=True)
+    is_too_wide = Measurement.get(console, console.options.update(max_width=BOUNDLESS), table).maximum > console.width
+    return _trial_table(run, analysis, has_expected=False) if is_too_wide else table
+
+
+def _trial_table(run: RunReview, analysis: Analysis, *, has_expected: bool) -> Table:
     varied = varied_names(analysis.trials)
-    against = "against_chosen, %" if run.baseline is None else "against_baseline, %"
+    over = "speed-up over_chosen, %" if run.baseline is None else "speed-up over_baseline, %"
     table = Table(box=None, pad_edge=False)
     measured = "median_ms" if run.has_step_times else "score_MB/s"
-    for column in ("trial", *varied, measured, "expected_MB/s", against, "windows"):
+    for column in ("trial", *varied, measured, *(["expected_MB/s"] if has_expected else []), over, "windows"):
         table.add_column(Text(_text(column).plain.replace("_", "\n")))  # narrow, as most terminals are
     for trial in analysis.trials[:SHOWN_TRIALS]:
         table.add_row(
             _text(words.name_of(trial).removeprefix("trial ")),
             *(_text(readable_value(name, trial.config.get(name))) for name in varied),
             words.speed(run, trial.log_time).partition(" ")[0],
-            "-" if trial.expected_score is None else f"{trial.expected_score / 1e6:,.1f}",
-            "-" if trial.change is None else words.short_interval(trial.change).removesuffix(" %"),
+            *([_expected(trial)] if has_expected else []),
+            _over_reference(trial),
             _text(words.windows(trial)),
             style="bold" if trial.config == run.chosen else "" if trial.windows else "dim",
         )
     return table
+
+
+def _over_reference(trial: TrialReview) -> str:
+    """Return the interval of the speed-up, without its unit."""
+    return "-" if trial.change is None else words.short_interval(trial.change).removesuffix(" %")
+
+
+def _expected(trial: TrialReview) -> str:
+    """Return the score that the designer expected, MB/s."""
+    return "-" if trial.expected_score is None else f"{trial.expected_score / 1e6:,.1f}"
 
 
 def varied_names(trials: Sequence[TrialReview]) -> list[str]:
@@ -137,7 +166,7 @@ def varied_names(trials: Sequence[TrialReview]) -> list[str]:
 
 
 def _sensitivity_table(items: Sequence[Sensitivity]) -> Table:
-    table = _new_table("parameter", "effect", "95 %", "best", "worst", "tried", "")
+    table = _new_table("parameter", "effect", "90 %", "best", "worst", "tried", "")
     for item in items:
         best, worst = readable_value(item.name, item.best), readable_value(item.name, item.worst)
         effect = (words.percent(item.effect.fraction), words.short_interval(item.effect))

@@ -2,21 +2,29 @@
 """Figures and sentences of the review as people read them, in the terminal and on the page alike."""
 
 import math
+import time
+
+from ringtune.tuner.readable import readable_cost
 
 from .analysis import Analysis, TrialReview
-from .summary import RunReview
+from .summary import Review, RunReview
 from .surrogate import Change
 
 HOW = (
     "Model: the tuner's Gaussian process, fitted to all windows of baseline, search and test. Effect: what a "
-    "parameter's worst value costs against its best one, of those tried, with the others as chosen; 95 % intervals."
+    "parameter's best value gains over its worst one, of those tried, with the others as chosen; 90 % intervals."
 )
+
+SHORT_ID = 8
+"""Characters of a long run id that are shown."""
+MAX_UNIX_TIME_S = 1e11
+"""A later begin, from a damaged log, is no date."""
 
 
 def percent(fraction: float) -> str:
     """Return a signed fraction in percent, such as "+2.5 %"."""
     rounded = round(100 * fraction, 1)
-    return f"{rounded:+.1f} %" if rounded else "0.0 %"
+    return f"{rounded:+.1f} %" if rounded else f"{100 * fraction:+.1g} %" if fraction else "0.0 %"
 
 
 def interval(change: Change) -> str:
@@ -27,6 +35,42 @@ def interval(change: Change) -> str:
 def short_interval(change: Change) -> str:
     """Return a change's interval alone, such as "-1..+5 %"."""
     return f"{round(100 * change.low):+d}..{round(100 * change.high):+d} %"
+
+
+def level(run: RunReview) -> str:
+    """Return the level of a run's interval, such as "90 %"."""
+    return f"{100 * run.ci_level:g} %"
+
+
+def rate(steps_per_s: float) -> str:
+    """Return steps per second with three digits, such as "85.2 steps/s"."""
+    return f"{steps_per_s:,.0f} steps/s" if steps_per_s >= 100 else f"{steps_per_s:.3g} steps/s"
+
+
+def rates(run: RunReview) -> list[str]:
+    """Return the speed before tuning, and after it where something was adopted; nothing where it is not known."""
+    before, after = run.steps_per_s
+    if before is None:
+        return []
+    measured = "in the adoption test" if run.pair_step_ms else "in the baseline's windows"
+    if after is None:
+        return [f"Speed: {rate(before)} under the baseline, {measured}"]
+    return [f"Speed: {rate(before)} under the baseline, {rate(after)} under the adopted config, {measured}"]
+
+
+def run_name(run: RunReview) -> str:
+    """Return a run's name for people: when it began, and the beginning of its id."""
+    short = run.run_id if len(run.run_id) <= SHORT_ID + 4 else run.run_id[:SHORT_ID]
+    if run.unix_time_s is None or not 0 < run.unix_time_s < MAX_UNIX_TIME_S:
+        return short
+    return f"{time.strftime('%Y-%m-%d %H:%M', time.localtime(run.unix_time_s))}, {short}"
+
+
+def left_out(review: Review) -> list[str]:
+    """Return how many runs of a log are not shown because they measured nothing."""
+    count = len(review.runs) - len(review.telling_runs)
+    counted = "1 run of this log measured nothing and is" if count == 1 else f"{count} runs measured nothing and are"
+    return [f"{counted} left out"] if count else []
 
 
 def speed(run: RunReview, log_time: float | None) -> str:
@@ -43,7 +87,7 @@ def title(run: RunReview) -> str:
     model = f", model {run.model_name}" if run.model_name else ""
     hosts = len(run.ranks_per_host)
     layout = f", {sum(run.ranks_per_host)} ranks on {hosts} host{'s' * (hosts != 1)}" if hosts else ""
-    return f"Run {run.run_id}{model}{layout}"
+    return f"Run {run_name(run)}{model}{layout}"
 
 
 def cost(run: RunReview) -> list[str]:
@@ -51,11 +95,9 @@ def cost(run: RunReview) -> list[str]:
     sentences = []
     if run.seconds:
         sentences.append(f"Measured {run.steps:,} steps in {run.seconds:.0f} s")
-    if run.cost_s is not None and run.cost_s < 0:
-        sentences.append(f"Tuning gained {-run.cost_s:.1f} s while it ran")
-    elif run.cost_s is not None:
-        payback = "" if run.payback_steps is None else f"; it pays back after {run.payback_steps:,} steps"
-        sentences.append(f"Tuning cost {run.cost_s:.1f} s{payback}")
+    if run.cost_s is not None:
+        payback = f"; it pays back after {run.payback_steps:,} steps" if run.payback_steps else ""
+        sentences.append(f"Tuning cost {readable_cost(run.cost_s)}{payback}")
     return sentences
 
 
@@ -79,7 +121,10 @@ def noise(analysis: Analysis) -> str:
         return text
     if analysis.best == analysis.reference:
         return f"{text}; the baseline is itself the best by the model"
-    return f"{text}; the best config's steps against the baseline's, by the model: {interval(analysis.gap)}"
+    if analysis.gap.low <= 0:
+        low, high = percent(analysis.gap.low), percent(analysis.gap.high)
+        return f"{text}; the best config gains between {low} and {high} over the baseline, by the model"
+    return f"{text}; the best config's speed-up over the baseline, by the model: {interval(analysis.gap)}"
 
 
 def drift(analysis: Analysis) -> str:
@@ -88,9 +133,8 @@ def drift(analysis: Analysis) -> str:
         return "Drift: not known; the baseline was measured too rarely"
     moved = "" if analysis.drift.is_certain else ", which may be chance"
     windows, seconds = analysis.drift.windows, analysis.drift.seconds
-    return (
-        f"Drift: the baseline's steps by {interval(analysis.drift.change)} in {seconds:.0f} s, {windows} windows{moved}"
-    )
+    change = interval(analysis.drift.change)
+    return f"Drift: the baseline's speed changed by {change} in {seconds:.0f} s, {windows} windows{moved}"
 
 
 def name_of(trial: TrialReview) -> str:

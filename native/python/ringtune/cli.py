@@ -106,9 +106,13 @@ def review(
 
     Example: ringtune review tuning.jsonl --html review.html
     """
-    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
-
-    from .tuner.review import render_comparison, render_review, review_log, to_json  # noqa: PLC0415
+    from .tuner.review import (  # noqa: PLC0415  (each command imports what it needs)
+        output_console,
+        render_comparison,
+        render_review,
+        review_log,
+        to_json,
+    )
 
     try:
         reviews = [review_log(path) for path in logs]
@@ -124,9 +128,9 @@ def review(
     if as_json:
         typer.echo(json.dumps([to_json(item) for item in reviews], indent=2))
     elif len(reviews) == 1:
-        render_review(reviews[0], Console())
+        render_review(reviews[0], output_console())
     else:
-        render_comparison(reviews, Console())
+        render_comparison(reviews, output_console())
     return 0 if all(item.runs for item in reviews) else EXIT_FAILED
 
 

@@ -4,7 +4,7 @@
 import time
 from typing import Protocol
 
-from ringtune.tuner import Config, Phase, Progress, Result, readable_value
+from ringtune.tuner import Config, Phase, Progress, Result, readable_cost, readable_value
 
 from .console import write_line
 from .live_line import LiveLine, find_screen
@@ -95,12 +95,9 @@ def result_text(result: Result, log_path: str | None) -> str:
     changed = changed_knobs(result.baseline, result.config)
     if result.adopted and changed:
         parts.append(f"Now in force: {changed}.")
-    if result.cost_s >= 0:
-        cost = f"Tuning took {result.seconds:.1f} s beside training and cost {result.cost_s:.1f} s"
-    else:
-        cost = f"Tuning took {result.seconds:.1f} s beside training and gained {-result.cost_s:.1f} s meanwhile"
-    payback = "" if result.payback_steps is None else f", paid back after {result.payback_steps} steps"
-    parts.append(f"{cost}{payback}.")
+    payback = f", paid back after {result.payback_steps} steps" if result.payback_steps else ""
+    cost = readable_cost(result.cost_s)
+    parts.append(f"Tuning took {result.seconds:.1f} s, in which the job trained on, and cost {cost}{payback}.")
     if log_path is not None:
         parts.append(f"Log: {log_path} (ringtune review {log_path}).")
     return " ".join(part.replace("..", ".") for part in parts)

@@ -2,6 +2,7 @@
 """Tests of the adoption test."""
 
 import math
+import re
 
 import pytest
 
@@ -9,7 +10,7 @@ from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_confi
 from ringtune.tuner.pair_noise import MIN_PAIRS
 from ringtune.tuner.paired_test import FUTILITY_PAIRS
 from ringtune.tuner.records import AdoptionRecord, ResultRecord, SampleRecord
-from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import Outcome, samples, tune
 
 
@@ -90,6 +91,34 @@ def test_no_test_without_an_expected_gain() -> None:
     assert "keeping default: no configuration is expected to gain more than 1 %" == result.verdict
     assert (None, None, None, None) == (result.speedup, result.ci_low, result.ci_high, result.payback_steps)
     assert default_config() == result.config
+
+
+def test_noise_that_hides_a_gain_is_told() -> None:
+    """Windows of the default differ by a third: nobody can say that nothing gains 1 %."""
+    noisy = Disturbances(step_noise=0.01, window_noise=0.3)
+
+    results = [tune(SyntheticTarget(surface=flat_surface, disturbances=noisy, seed=seed)).result for seed in range(3)]
+
+    told = [result.verdict for result in results if result.speedup is None]
+    assert told
+    for verdict in told:
+        assert re.match(
+            r"keeping default: too noisy to tell: the baseline's own windows differ, \S+ to \S+ ms", verdict
+        )
+        assert "12 pairs show no gain below " in verdict
+        assert verdict.endswith(" %, and 1 % is sought")
+
+
+def test_noise_that_hides_nothing_is_not_blamed() -> None:
+    """Every other config is twice as slow: no noise of the default's leaves room for a gain."""
+
+    def surface(config: Config) -> float:
+        return math.log(20.0 if config == default_config() else 40.0)
+
+    noisy = Disturbances(step_noise=0.01, window_noise=0.04)
+    verdict = tune(SyntheticTarget(surface=surface, disturbances=noisy)).result.verdict
+
+    assert "keeping default: no configuration is expected to gain more than 1 %" == verdict
 
 
 class Fading(SyntheticTarget):

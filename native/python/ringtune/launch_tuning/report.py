@@ -102,13 +102,15 @@ def result_table(result: Result, written: Mapping[Path, WinnerFile], baseline_ms
     table.add_row("baseline", f"the defaults{'' if baseline_ms is None else f', {baseline_ms:.4g} ms per step'}")
     table.add_row("chosen", settings_text(result.config) if result.adopted else "keeping default")
     if result.speedup is not None:
-        interval = f"{_percent(result.ci_low)} to {_percent(result.ci_high)}"
-        table.add_row("speed-up", f"{_percent(result.speedup)} (95 % interval {interval})")
+        interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"
+        table.add_row("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})")
     table.add_row("verdict", result.verdict)
     for path, file in written.items():
         table.add_row("written", str(path))
         if file.usage:
             table.add_row("to use it", file.usage.format(path=path))
+    if not result.adopted:
+        table.add_row("written", "no files: the default is kept, and needs none")
     return table
 
 

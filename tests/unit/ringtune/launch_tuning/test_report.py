@@ -41,7 +41,7 @@ def test_no_winner_is_no_file() -> None:
     text = printed(KEPT, {}, terminal=False)
 
     assert "chosen: keeping default\n" in text
-    assert "written" not in text
+    assert "written: no files: the default is kept, and needs none" in text
 
 
 def test_a_long_path_is_not_broken_where_a_program_reads_it() -> None:

@@ -31,20 +31,20 @@ def sentences(run: RunReview, analysis: Analysis) -> str:
 def test_noise_above_the_gap_asks_for_longer_windows(flat: tuple[RunReview, Analysis]) -> None:
     """With both figures, and how many steps would do."""
     run, analysis = flat
-    noisy = replace(analysis, noise=Noise(window=0.06, between=0.01), gap=Change(-0.02, -0.08, 0.04))
+    noisy = replace(analysis, noise=Noise(window=0.06, between=0.01), gap=Change(0.02, -0.04, 0.08))
 
     text = sentences(run, noisy)
 
     steps = next(sample.steps for sample in run.tried if sample.phase == "search")
     assert f"raise AUTOTUNE_STEPS_PER_SAMPLE from {steps} to {9 * steps}: noise is 6.0 %, the gap 2.0 %" in text
     assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(replace(run, adopted=True), noisy)
-    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, replace(noisy, gap=Change(-0.08, -0.1, -0.06)))
+    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, replace(noisy, gap=Change(0.08, 0.06, 0.1)))
 
 
 def test_noise_between_windows_does_not(flat: tuple[RunReview, Analysis]) -> None:
     """Longer windows would not help."""
     run, analysis = flat
-    noisy = replace(analysis, noise=Noise(window=0.06, between=0.059), gap=Change(-0.02, -0.08, 0.04))
+    noisy = replace(analysis, noise=Noise(window=0.06, between=0.059), gap=Change(0.02, -0.04, 0.08))
 
     assert "longer ones help little" in sentences(run, noisy)
     assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, noisy)
@@ -134,10 +134,10 @@ def test_what_promises_something_is_not_called_flat(flat: tuple[RunReview, Analy
 def test_drift_is_told_where_it_is_certain(flat: tuple[RunReview, Analysis]) -> None:
     """Chance is not."""
     run, analysis = flat
-    certain = replace(analysis, drift=Drift(Change(0.08, 0.05, 0.11), 60.0, 9))
-    chance = replace(analysis, drift=Drift(Change(0.08, -0.02, 0.19), 60.0, 9))
+    certain = replace(analysis, drift=Drift(Change(-0.08, -0.11, -0.05), 60.0, 9))
+    chance = replace(analysis, drift=Drift(Change(-0.08, -0.19, 0.02), 60.0, 9))
 
-    assert "steps got 8.0 % longer in 60 s; look for" in sentences(replace(run, pairs=0), certain)
+    assert "it became 8.0 % slower under one config in 60 s; look for" in sentences(replace(run, pairs=0), certain)
     assert "believe the pairs of the adoption test" in sentences(replace(run, pairs=6), certain)
     assert "drift" not in sentences(run, chance)
 

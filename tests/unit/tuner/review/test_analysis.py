@@ -79,7 +79,7 @@ def test_a_machine_that_slows_down_is_noticed(tmp_path: Path) -> None:
 
     assert drift is not None
     assert drift.is_certain
-    assert drift.change.low < math.expm1(rate_per_s * drift.seconds) < drift.change.high
+    assert drift.change.low < math.expm1(-rate_per_s * drift.seconds) < drift.change.high < 0
 
 
 def test_a_steady_machine_does_not_drift(run: RunReview) -> None:

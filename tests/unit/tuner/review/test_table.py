@@ -4,12 +4,15 @@
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from ringtune.tuner import RunSettings, open_log
-from ringtune.tuner.review import render_comparison, render_review, review_log
+from ringtune.tuner.review import analyse, comparison, output_console, render_comparison, render_review, review_log
+from ringtune.tuner.review.surrogate import Change
 from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import tune
 from tests.unit.tuner.review.logs import HOROVOD
@@ -38,12 +41,14 @@ def test_the_verdict_comes_first_then_cost_then_the_configs(tmp_path: Path) -> N
     text = shown(path)
 
     order = [
-        "adopted: +", "Tuning ", "Settings to paste", "RINGTUNE_FUSION_BYTES=", "parameter", "0 (off)", "Convergence: ",
-        "median", "effect", "Model: ", "Noise: ", "Drift: ",
+        "adopted: +", "Speed: ", "Tuning ", "Settings to paste", "RINGTUNE_FUSION_BYTES=", "parameter", "0 (off)",
+        "Convergence: ", "median", "effect", "Model: ", "Noise: ", "Drift: ",
     ]  # fmt: skip
     positions = [text.index(word) for word in order]
     assert sorted(positions) == positions
-    assert "Tuning gained" in text
+    assert "Tuning cost no time" in text
+    assert "gained" not in text
+    assert re.search(r"Speed: \S+ steps/s under the baseline, \S+ steps/s under the adopted config", text)
 
 
 def test_a_cost_comes_with_its_payback(tmp_path: Path) -> None:
@@ -71,8 +76,10 @@ def test_earlier_runs_of_a_log_stand_side_by_side(tmp_path: Path) -> None:
     text = shown(path)
 
     assert re.search(r"^verdict +keeping default +adopted *$", text, re.MULTILINE)
-    assert text.index("first") < text.index("Run second")
-    assert "Run first" not in text
+    assert re.search(r"^speed-up +(-|none shown \(.*?\)) +\+\S+ % \(\+\S+ % to \+\S+ %, 90 %\) *$", text, re.MULTILINE)
+    assert text.index("first") < text.index("second") < text.index("adopted: +")
+    assert 1 == len(re.findall(r"^Run [-\d]{10} [:\d]{5}, second", text, re.MULTILINE))
+    assert not re.search(r"^Run .*first", text, re.MULTILINE)
 
 
 def test_several_logs_stand_side_by_side(tmp_path: Path) -> None:
@@ -90,6 +97,77 @@ def test_several_logs_stand_side_by_side(tmp_path: Path) -> None:
     assert re.search(r"^verdict +adopted +no verdict *$", text, re.MULTILINE)
     assert re.search(r"^cycle_ms +\S+ ms +5.1 ms *$", text, re.MULTILINE)
     assert f"{empty}: no record of a tuning run" in text
+
+
+def test_runs_that_measured_nothing_are_left_out(tmp_path: Path) -> None:
+    """A job that crashed at once is no run to compare with, also where it is the newest; it is counted."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(surface=flat_surface), "told")
+    begun = next(line for line in path.read_text().splitlines() if '"type": "run"' in line or '"type":"run"' in line)
+    with path.open("a") as log:
+        log.write(json.dumps({**json.loads(begun), "run_id": "crashed"}) + "\n")
+
+    text = shown(path)
+
+    assert "keeping default" in text
+    assert "crashed" not in text
+    assert "1 run of this log measured nothing and is left out" in text
+
+
+def test_what_mattered_most_is_not_known_where_no_row_is(tmp_path: Path) -> None:
+    """A large effect with an interval over zero is no finding."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(baseline=poor_baseline(), seed=1))
+    (run,) = review_log(path).runs
+    analysis = analyse(run)
+    unknown = tuple(replace(item, effect=Change(0.348, -0.19, 1.25)) for item in analysis.sensitivities)
+
+    sure, unsure = (
+        dict(comparison([("a", run, each)]))["mattered most"]
+        for each in (analysis, replace(analysis, sensitivities=unknown))
+    )
+
+    assert "fusion_bytes" in sure[0]
+    assert ("not known",) == unsure
+
+
+def test_nothing_is_cut_where_the_output_is_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe has no width: every cell is whole, whatever COLUMNS says."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(seed=0))
+
+    render_review(review_log(path), output_console())
+
+    text = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert "expected" in text
+
+
+def test_a_narrow_terminal_gives_up_what_was_expected_first(tmp_path: Path) -> None:
+    """The speed-up matters more."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(seed=0))
+    wide, narrow = (Console(file=io.StringIO(), width=width, color_system=None) for width in (200, 80))
+
+    for console in (wide, narrow):
+        render_review(review_log(path), console)
+
+    shown_in = [console.file.getvalue() for console in (wide, narrow) if isinstance(console.file, io.StringIO)]
+    assert [True, False] == ["MB/s" in text for text in shown_in]
+    assert "speed-up" in shown_in[1]
+
+
+def test_an_old_log_s_interval_is_shown_with_the_level_it_had(tmp_path: Path) -> None:
+    """Its record has no level: it was 95 %."""
+    path = tmp_path / "x.jsonl"
+    logged(path, SyntheticTarget(baseline=poor_baseline(), seed=1))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({k: v for k, v in line.items() if k != "ci_level"}) + "\n" for line in lines))
+    (run,) = review_log(path).runs
+
+    speedup = dict(comparison([("a", run, analyse(run))]))["speed-up"][0]
+
+    assert speedup.endswith(", 95 %)")
 
 
 def test_bad_lines_are_listed_by_number(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from .readable import readable_cost, readable_size, readable_value
 from .reporting import Observer, Progress, Result, SilentObserver
 from .run import TuningRun
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
-from .settings import JobLabels, RunSettings
+from .settings import MAX_SECONDS, MAX_STEPS, JobLabels, RunSettings, sample_limit
 from .space import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SearchSpace, SpaceError
 from .stores import KeepingLog, StudyStore
 from .targets import Target, TargetClosed, WindowSpec
@@ -25,6 +25,8 @@ from .warm_start import EarlierStudy, earlier_studies
 __all__ = [
     "DEFAULT_DESIGNER",
     "ENGINE_PARAMETERS",
+    "MAX_SECONDS",
+    "MAX_STEPS",
     "BooleanParameter",
     "CategoryParameter",
     "Config",
@@ -73,6 +75,7 @@ __all__ = [
     "readable_cost",
     "readable_size",
     "readable_value",
+    "sample_limit",
     "search_space",
     "study_of",
     "tunable_names",

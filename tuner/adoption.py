@@ -12,7 +12,7 @@ from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .designers.base import Prediction
 from .guard import GuardedDesigner
-from .measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS, Order
+from .measuring import SETTLE_STEPS, Order
 from .pair_noise import MIN_PAIRS
 from .paired_test import CI_LEVEL, ERROR, Interval, Pair, PairedTest
 from .phases import RunState
@@ -254,7 +254,7 @@ def _is_out_of_steps(state: RunState, steps: int, is_in_force: bool) -> bool:
 
 def _fitting_steps(state: RunState, steps: int, pairs: int, is_in_force: bool) -> int:
     """Return how long the windows of so many pairs can be, where void ones took steps: so long, or a little less."""
-    shortest = min(SHORT_WINDOW_STEPS, steps)
+    shortest = min(state.shortest_pair_window_steps, steps)
     fits = (n for n in range(steps, shortest, -1) if _steps_of(pairs, n, is_in_force) <= state.steps_left)
     return next(fits, shortest)
 

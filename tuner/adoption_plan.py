@@ -17,12 +17,13 @@ from statistics import NormalDist, fmean
 
 from .belief import NORMALS, Gain
 from .budget import pairs_within
-from .measuring import SHORT_WINDOW_STEPS
 from .pair_noise import MIN_PAIRS, PairNoise, expected_pair_noise
 from .paired_test import error_of
 from .sample import Trial
 from .student_t import student_t_quantile
 
+MOST_LENGTHS = 24
+"""Lengths of windows that a plan chooses from; with more, neighbours differ by less than what is known of the noise."""
 OVERCONFIDENCE = 1.5
 """A model of few samples and nothing else does not know what it has not seen: what it may be off by is so many times
 what it says. Were it taken at its word, searches would end too early: on Horovod's tables, without a prior, 3.0 and
@@ -59,20 +60,20 @@ class AdoptionPlan:
 
 
 def best_plan(
-    trials: Sequence[Trial], gain: float, usual_steps: int, steps_left: float, most_pairs: int
+    trials: Sequence[Trial], gain: float, lengths: Sequence[int], steps_left: float, most_pairs: int
 ) -> AdoptionPlan:
     """Return the test that shows a gain most probably, of more pairs or of longer windows; the shortest of equals.
 
     Args:
         trials: All so far, the baseline first; at least one sample is valid.
         gain: Expected of the challenger, as ln(baseline / challenger).
-        usual_steps: Of the longest windows; of all, where steps are not counted.
+        lengths: Steps that a window may have, ascending; where steps are not counted it has the most.
         steps_left: Of the budget; infinite without one.
         most_pairs: It ends after so many.
     """
-    shortest = usual_steps if math.isinf(steps_left) else min(SHORT_WINDOW_STEPS, usual_steps)
+    tried = lengths[-1:] if math.isinf(steps_left) else lengths[:: math.ceil(len(lengths) / MOST_LENGTHS)]
     plans = [
         AdoptionPlan(steps, pairs_within(steps_left, steps, most_pairs), expected_pair_noise(trials, steps))
-        for steps in range(shortest, usual_steps + 1)
+        for steps in tried
     ]
     return max(plans, key=lambda plan: plan.power(gain))

@@ -81,7 +81,7 @@ def adoption_steps(pairs: int, window_steps: int) -> int:
     return pairs * (2 * window_steps + SETTLE_STEPS) + SETTLE_STEPS
 
 
-def reserved_steps(max_steps: int, window_steps: int, most_pairs: int) -> int:
+def reserved_steps(max_steps: float, window_steps: int, most_pairs: int) -> int:
     """Return what the search leaves for the adoption test at least.
 
     That is the fewest pairs, and a spare one where it fits; or as many as fit into the test's share of the budget.

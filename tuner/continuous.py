@@ -39,7 +39,7 @@ MAX_DOUBLINGS = 8
 MOST_FAILURES = 3
 """After so many failed responses in a row the watch ends: there is no reason to hope for the next."""
 LATER_SHARE = 2
-"""A later search may take one sample of so many of the first."""
+"""A later search has one part of so many of the first one's limits."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,8 @@ class ContinuousTuning:
                 return check, checked
             baseline, fresh = checked.config, check.trials
         settings = replace(
-            _renamed(question.settings),
+            _renamed(question.settings).share(LATER_SHARE),
             baseline=None if baseline == question.target.baseline() else baseline,
-            max_samples=max(question.settings.max_samples // LATER_SHARE, 1),
             prior_trials=_others(fresh, baseline),
         )
         run, result = self._search(replace(question, settings=settings))

@@ -63,6 +63,7 @@ class Journal:
         budget = {
             "max_samples": settings.max_samples,
             "max_steps": settings.max_steps,
+            "max_seconds": settings.max_seconds,
             "warmup_steps": settings.warmup_steps,
             "steps_per_sample": settings.steps_per_sample,
         }
@@ -168,7 +169,11 @@ class Journal:
         self._reporter.progress(progress)
 
     def _seconds_left(self) -> float | None:
-        if self._timed == 0:
-            return None
+        """Estimate by the measurements that are expected; beside a budget of seconds no more than it has left."""
+        limit_s = self._settings.max_seconds
+        left_s = None if limit_s is None else max(limit_s - self.elapsed_s, 0.0)
+        if self._timed == 0 or self._timed_total == 0:
+            return left_s
         each_s = (self._clock() - self._timed_since_s) / self._timed
-        return each_s * max(self._timed_total - self._timed, 0)
+        expected_s = each_s * max(self._timed_total - self._timed, 0)
+        return expected_s if left_s is None else min(expected_s, left_s)

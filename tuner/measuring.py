@@ -2,12 +2,14 @@
 """Measuring one config: switch, settle, take a window, judge it, measure a void one again, and keep the account."""
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from .config import Config
+from .pace import Pace
 from .sample import MAD_TO_STD, TYPICAL_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
 from .targets import Target, TargetClosed, WindowSpec
 
@@ -95,10 +97,13 @@ class Meter:
     Attributes:
         steps: Steps measured or skipped so far.
         tensor_set: Hash of the tensors of the first valid window after warmup; None before.
+        pace: What a step costs of a budget.
     """
 
-    def __init__(self, target: Target, on_sample: Callable[[Sample], None]) -> None:
-        """Measure `target`; `on_sample` hears of every sample, void ones included."""
+    def __init__(
+        self, target: Target, on_sample: Callable[[Sample], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Measure `target`; `on_sample` hears of every sample, void ones included; `clock` is in seconds, monotonic."""
         self._target = target
         self._on_sample = on_sample
         self._in_force: Config | None = None
@@ -108,6 +113,7 @@ class Meter:
         self._windows_of_others = 0
         self.steps = 0
         self.tensor_set: int | None = None
+        self.pace = Pace(clock)
 
     @property
     def in_force(self) -> Config | None:
@@ -141,6 +147,7 @@ class Meter:
             window = self._compared(window, order.phase)
             sample = Sample.from_window(window, trial_id=order.trial_id, config=order.config, phase=order.phase)
             self._account(sample, settle_steps)
+            self.pace.note(sample.steps + settle_steps, window.last_step)
             self._on_sample(sample)
             if self._windows_of_others >= LASTING_WINDOWS:
                 raise TensorSetChanged("the job reduces other tensors than when tuning began")

@@ -2,6 +2,7 @@
 """The phases between warmup and the adoption test: the baseline, the search; and what all phases share."""
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
@@ -12,6 +13,7 @@ from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
+from .pace import PLANNED_SHARE
 from .pair_noise import usual_window_variance
 from .sample import Phase, Sample, Trial
 from .settings import RunSettings
@@ -72,9 +74,23 @@ class RunState:
 
     @property
     def steps_left(self) -> float:
-        """Steps that the budget still allows; infinite without one."""
-        limit = self.settings.max_steps
-        return math.inf if limit is None else limit - self.meter.steps
+        """Steps that the budget still allows to measure or skip; infinite without one.
+
+        What the job does between windows is taken off at the pace of the newest windows, and seconds count as the steps
+        that they last for. Before the first window no pace is known, and seconds set no limit.
+        """
+        settings, pace, left = self.settings, self.meter.pace, math.inf
+        if settings.max_steps is not None:
+            limit = PLANNED_SHARE * settings.max_steps if pace.is_numbered else settings.max_steps
+            left = (limit - pace.job_steps) / pace.job_steps_per_step
+        if settings.max_seconds is not None and pace.seconds_per_step is not None:
+            left = min(left, (PLANNED_SHARE * settings.max_seconds - self.journal.elapsed_s) / pace.seconds_per_step)
+        return left
+
+    @property
+    def total_steps(self) -> float:
+        """Steps of the whole budget, those done included; infinite without one."""
+        return self.meter.steps + self.steps_left
 
     @property
     def is_over_exploration_budget(self) -> bool:
@@ -105,10 +121,10 @@ class RunState:
     @property
     def baseline_steps(self) -> int:
         """Steps of a window of the baseline: shorter ones where the budget has no room for several of the usual."""
-        limit = self.settings.max_steps
-        if limit is None:
+        if not self.settings.can_choose_windows:
             return self.steps
-        fitting = int(BASELINE_SHARE * limit / BASELINE_SAMPLES)
+        total = self.total_steps
+        fitting = 0 if math.isinf(total) else int(BASELINE_SHARE * total / BASELINE_SAMPLES)
         return min(max(fitting, SHORT_WINDOW_STEPS), self.steps)
 
     @property
@@ -118,7 +134,7 @@ class RunState:
         Where steps are counted and nothing but this run's samples tells what to expect, any config may be much better
         or much worse: few steps tell most of that, and what they save is another config's.
         """
-        if self.settings.max_steps is None or self.unknown_std is None:
+        if not self.settings.can_choose_windows or self.unknown_std is None:
             return self.steps
         times = [x for trial in self.book.trials() for x in self.book.times_of(trial.config)]
         wanted = steps_within(COARSE_ERROR * self.unknown_std, times)
@@ -127,13 +143,23 @@ class RunState:
     @property
     def pair_window_steps(self) -> int:
         """Steps of each of a pair's windows, at most: short ones, so that drift between them cancels."""
+        if self.settings.counts_steps and self.settings.fixed_windows:
+            return self.steps
         return self.settings.steps_per_sample or max(self.steps // 2, MIN_STEPS)
+
+    @property
+    def shortest_pair_window_steps(self) -> int:
+        """Steps of each of a pair's windows, at least."""
+        usual = self.pair_window_steps
+        return min(SHORT_WINDOW_STEPS, usual) if self.settings.can_choose_windows else usual
 
     @property
     def reserved_steps(self) -> float:
         """How much of a budget the adoption test finds left at least; nothing is kept where steps are not counted."""
-        limit, window_steps = self.settings.max_steps, min(SHORT_WINDOW_STEPS, self.pair_window_steps)
-        return 0.0 if limit is None else reserved_steps(limit, window_steps, self.settings.adoption_pairs)
+        total = self.total_steps if self.settings.counts_steps else math.inf
+        if math.isinf(total):
+            return 0.0
+        return reserved_steps(total, self.shortest_pair_window_steps, self.settings.adoption_pairs)
 
     def adoption_plan(self, gain: float, spent_before: float = 0.0) -> AdoptionPlan:
         """Return how the adoption test should use the steps left.
@@ -143,7 +169,8 @@ class RunState:
             spent_before: Steps that something else takes first.
         """
         left = self.steps_left - spent_before
-        return best_plan(self.book.trials(), gain, self.pair_window_steps, left, self.settings.adoption_pairs)
+        lengths = range(self.shortest_pair_window_steps, self.pair_window_steps + 1)
+        return best_plan(self.book.trials(), gain, lengths, left, self.settings.adoption_pairs)
 
     @property
     def baseline_ms(self) -> float:
@@ -174,19 +201,30 @@ def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
         TargetClosed: If the job is over.
     """
     settings = state.settings
-    remeasured = max(settings.max_samples - 1, 0) // BASELINE_EVERY
     samples = _baseline_samples(state)
-    state.journal.expect(samples + settings.max_samples + remeasured + 2 * settings.adoption_pairs)
+    if settings.max_samples is not None:
+        remeasured = max(settings.max_samples - 1, 0) // BASELINE_EVERY
+        state.journal.expect(samples + settings.max_samples + remeasured + 2 * settings.adoption_pairs)
     state.journal.enter(Phase.BASELINE, samples, config=state.baseline)
     for index in range(samples):
-        if index == UNINFORMED_BASELINE_SAMPLES and not _is_third_window_due(state, guard):
+        is_unaffordable = settings.counts_steps and 0 < index >= _baseline_samples(state)
+        if is_unaffordable or (index == UNINFORMED_BASELINE_SAMPLES and not _is_third_window_due(state, guard)):
             break
         sample = _sample_baseline(state)
-        state.steps = steps_for(state.book.times_of(state.baseline), settings.steps_per_sample)
+        state.steps = _usual_steps(state)
         state.journal.advance()
     if not state.book.times_of(state.baseline):
         raise Inconclusive(f"no window of the baseline was valid: {reason_of(sample)}")
     state.adopted_before = guard.adopted_before(state.book.trials())
+
+
+def _usual_steps(state: RunState) -> int:
+    """Return the steps of a window by what was seen of the baseline; those of a launch where steps are counted."""
+    settings = state.settings
+    if settings.counts_steps and settings.fixed_windows:
+        valid = state.book.valid_samples(state.baseline)
+        return valid[-1].steps if valid else state.steps
+    return steps_for(state.book.times_of(state.baseline), settings.steps_per_sample)
 
 
 def measure_in_force(state: RunState, config: Config) -> None:
@@ -215,10 +253,11 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         TargetClosed: If the job is over.
     """
     settings = state.settings
-    done = min(_searched_samples(settings.prior_trials), settings.max_samples)
+    numbers = _sample_numbers(settings)
+    done = numbers.start
     patience = Patience()
     state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=done)
-    for index in range(done, settings.max_samples):
+    for index in numbers:
         is_baseline_due = index > done and index % BASELINE_EVERY == 0 and _has_room_after_baseline(state)
         if not _has_room(state):
             break
@@ -234,6 +273,12 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         state.journal.advance()
 
 
+def _sample_numbers(settings: RunSettings) -> range:
+    """Return the numbers of the samples to take, after those of an unfinished run."""
+    limit = sys.maxsize if settings.max_samples is None else settings.max_samples
+    return range(min(_searched_samples(settings.prior_trials), limit), limit)
+
+
 def _searched_samples(trials: Sequence[Trial]) -> int:
     """Return how many samples of a search are known: some configs have several, and what a check measured is one."""
     return sum(max(sum(sample.phase is Phase.SEARCH for sample in trial.samples), 1) for trial in trials)
@@ -241,14 +286,13 @@ def _searched_samples(trials: Sequence[Trial]) -> int:
 
 def _baseline_samples(state: RunState) -> int:
     """Return how often the baseline is measured before the search; once at least."""
-    limit = state.settings.max_steps
-    affordable = math.inf if limit is None else BASELINE_SHARE * limit / state.baseline_steps
+    affordable = BASELINE_SHARE * state.total_steps / state.baseline_steps
     return int(min(max(affordable, 1), BASELINE_SAMPLES))
 
 
 def _is_third_window_due(state: RunState, guard: GuardedDesigner) -> bool:
     """Tell whether another window of the baseline does more for the job than another config."""
-    if state.settings.max_steps is None or not state.book.times_of(state.baseline):
+    if not state.settings.counts_steps or not state.book.times_of(state.baseline):
         return True
     return guard.advise(state.book.trials(), state.book.measured()).suggestion.is_informed
 
@@ -271,7 +315,7 @@ def _search_room(state: RunState) -> float:
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     """Tell whether what is suggested should win more than the steps it takes would in the adoption test."""
-    if state.settings.max_steps is None or advice.belief is None:
+    if not state.settings.counts_steps or advice.belief is None:
         return True
     belief = advice.belief if advice.suggestion.is_informed else advice.belief.less_sure(OVERCONFIDENCE)
     noise_variance = usual_window_variance(state.book.trials(), state.search_steps)

@@ -121,7 +121,7 @@ class TuningRun:
             baseline=self._baseline,
             incumbent=self._baseline,
             reference=reference,
-            meter=Meter(self._target, journal.sample),
+            meter=Meter(self._target, journal.sample, self._clock),
             book=TrialBook(self._baseline, settings.prior_trials[: settings.max_samples]),
             journal=journal,
             account=ExplorationAccount(journal.now_s) if self._account is None else self._account,

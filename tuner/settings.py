@@ -3,11 +3,37 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .config import Config
 from .sample import Trial
+
+DEFAULT_MAX_SAMPLES = 20
+"""Configs that a search may try where nothing limits it otherwise."""
+
+MAX_STEPS = 1_000_000_000
+"""The largest budget of steps that can be set."""
+MAX_SECONDS = 604_800.0
+"""The largest budget of seconds that can be set: a week."""
+
+
+def share_of(limit: float, divisor: int) -> float:
+    """Return one part of so many of a limit: of whole samples or steps one at least, of seconds a fraction."""
+    return max(limit // divisor, 1) if isinstance(limit, int) else limit / divisor
+
+
+def sample_limit(max_samples: int | None, max_steps: int | None, max_seconds: float | None) -> int | None:
+    """Return how many configs a search may try; None for no limit of its own, beside a budget of steps or seconds.
+
+    Args:
+        max_samples: The user's choice, or None.
+        max_steps: As of `RunSettings`.
+        max_seconds: As of `RunSettings`.
+    """
+    if max_samples is not None or max_steps is not None or max_seconds is not None:
+        return max_samples
+    return DEFAULT_MAX_SAMPLES
 
 
 @dataclass(frozen=True)
@@ -34,10 +60,13 @@ class RunSettings:
     """Budget, reproducibility and identity of a tuning run.
 
     Attributes:
-        max_samples: Configs the designer may suggest.
-        max_steps: Steps that may be measured or skipped in all, the adoption test included; None sets no limit.
+        max_samples: Configs the designer may suggest; None sets no limit.
+        max_steps: Steps of the job that the run may take, the adoption test included; None sets no limit. From a
+            target that does not number the job's steps, those that are measured or skipped.
+        max_seconds: Seconds that the run may take, the adoption test included; None sets no limit.
         warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
-        steps_per_sample: Steps per window, at most where `max_steps` is set; None chooses them from the noise seen.
+        steps_per_sample: Steps per window, at most where there is a budget; None chooses them from the noise seen.
+        fixed_windows: Whether the target alone decides how many steps a window has, as launches do.
         seed: Decides every random choice.
         key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
         model_name: What people call the model; None leaves it unnamed. Not part of the key.
@@ -52,10 +81,12 @@ class RunSettings:
         baseline: What the job would run without this search; None is the target's own baseline.
     """
 
-    max_samples: int = 20
+    max_samples: int | None = DEFAULT_MAX_SAMPLES
     max_steps: int | None = None
+    max_seconds: float | None = None
     warmup_steps: int | None = None
     steps_per_sample: int | None = None
+    fixed_windows: bool = False
     seed: int = 0
     key: Mapping[str, Any] = field(default_factory=dict)
     model_name: str | None = None
@@ -68,6 +99,22 @@ class RunSettings:
     deadline_s: float = 30.0
     adoption_pairs: int = 12
     baseline: Config | None = None
+
+    @property
+    def counts_steps(self) -> bool:
+        """Whether steps are counted, for there is a budget of steps or seconds."""
+        return self.max_steps is not None or self.max_seconds is not None
+
+    @property
+    def can_choose_windows(self) -> bool:
+        """Whether a budget may make windows shorter than the usual ones."""
+        return self.counts_steps and not self.fixed_windows
+
+    def share(self, divisor: int) -> "RunSettings":
+        """Return the settings with one part of so many of each limit."""
+        limits = {"max_samples": self.max_samples, "max_steps": self.max_steps, "max_seconds": self.max_seconds}
+        parts = {name: None if limit is None else share_of(limit, divisor) for name, limit in limits.items()}
+        return replace(self, **parts)  # type: ignore[arg-type]
 
     @property
     def baseline_name(self) -> str:

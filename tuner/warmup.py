@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from .measuring import MIN_STEPS, Order, steps_for
+from .measuring import MIN_STEPS, SHORT_WINDOW_STEPS, Order, steps_for
 from .phases import Inconclusive, RunState, reason_of
 from .sample import Phase, Sample, StepTimes
 from .student_t import student_t_quantile
@@ -17,6 +17,8 @@ MAX_WARMUP_WINDOW_STEPS = 100
 STABLE_WINDOWS = 5
 """Stable means: no significant slope over this many windows."""
 MAX_WARMUP_WINDOWS = 30
+WARMUP_SHARE = 1 / 8
+"""Of a budget of steps or seconds; after it the baseline is measured, stable or not."""
 NEGLIGIBLE_DRIFT = 0.01
 """A drift below this over the windows looked at is stable, however significant."""
 
@@ -60,11 +62,21 @@ def is_stable(medians: Sequence[float]) -> bool:
 def _settle(state: RunState) -> list[Sample]:
     """Take windows until their step times are stable, or there were enough."""
     samples: list[Sample] = []
-    while len(samples) < MAX_WARMUP_WINDOWS:
-        samples.append(_warmup_window(state, _warmup_window_steps(_valid_times(samples))))
+    while len(samples) < MAX_WARMUP_WINDOWS and state.meter.steps <= WARMUP_SHARE * state.total_steps:
+        wanted = _warmup_window_steps(_valid_times(samples))
+        samples.append(_warmup_window(state, _affordable(state, wanted)))
         if is_stable([times.median for times in _valid_times(samples)]):
             break
     return samples
+
+
+def _affordable(state: RunState, wanted: int) -> int:
+    """Return the steps of a window, fewer where the budget has no room; few before a pace tells what seconds allow."""
+    if not state.settings.counts_steps:
+        return wanted
+    total = state.total_steps
+    left = 0 if math.isinf(total) else int(WARMUP_SHARE * total) - state.meter.steps
+    return min(max(left, SHORT_WINDOW_STEPS), wanted)
 
 
 def _run_in(state: RunState, wanted: int) -> list[Sample]:

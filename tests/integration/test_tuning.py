@@ -55,6 +55,27 @@ def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
     assert json.loads(review.stdout)[0]["runs"][0]["is_complete"]
 
 
+@pytest.mark.parametrize("budget", [{"AUTOTUNE_MAX_STEPS": "1500"}, {"AUTOTUNE_MAX_SECONDS": "12"}])
+def test_a_job_is_decided_within_the_budget_that_it_is_given(tmp_path: Path, budget: dict[str, str]) -> None:
+    """Steps of the job, or seconds, in place of a number of samples; the log says which."""
+    log = tmp_path / "tune.jsonl"
+    environ = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **budget}
+
+    finished = run_job(ranks(2, "tuned", "6", "120", "marked"), environ)
+
+    assert 0 == finished.code, finished.text
+    assert re.search(r"adopted|keeping default", finished.stderr), finished.text
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    (variable, limit) = next(iter(budget.items()))
+    assert float(limit) == records[0]["steps_budget"][variable.removeprefix("AUTOTUNE_").lower()]
+    assert records[0]["steps_budget"]["max_samples"] is None
+    assert {"search", "adoption"} <= {record.get("phase") for record in records}
+    if variable == "AUTOTUNE_MAX_STEPS":
+        assert sum(record["steps"] for record in records if record["type"] == "sample") <= int(limit)
+    else:
+        assert records[-1]["t_s"] <= 2 * float(limit)
+
+
 @pytest.mark.parametrize("count", [2, 3])
 @pytest.mark.parametrize("front_end", ["torch", "arrays"])
 def test_every_rank_leaves_the_loop_after_the_same_step(front_end: str, count: int) -> None:

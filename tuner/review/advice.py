@@ -143,10 +143,14 @@ def _late(run: RunReview, analysis: Analysis) -> Iterator[str]:
     baselines = sum(sample.phase == Phase.BASELINE and sample.valid for sample in run.tried)
     is_late = bool(analysis.improvements) and analysis.improvements[-1][0] > LATE * searched + baselines
     if run.source == RINGTUNE and run.adopted and searched >= MIN_TRIALS and is_late:
-        yield (
-            f"the best config was found late in the search: raise AUTOTUNE_MAX_SAMPLES "
-            f"(it was {run.budget.get('max_samples', searched)}) in the next run"
-        )
+        yield f"the best config was found late in the search: raise {_limits(run, searched)} in the next run"
+
+
+def _limits(run: RunReview, searched: int) -> str:
+    """Name the variables that limited a search, with their values."""
+    names = ("max_samples", "max_steps", "max_seconds")
+    limits = {name: run.budget[name] for name in names if run.budget.get(name) is not None} or {"max_samples": searched}
+    return " and ".join(f"AUTOTUNE_{name.upper()} (it was {value})" for name, value in limits.items())
 
 
 def _flat(run: RunReview, analysis: Analysis) -> Iterator[str]:

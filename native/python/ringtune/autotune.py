@@ -282,6 +282,8 @@ def _run_settings(world: World, space: SearchSpace, *, is_first: bool) -> RunSet
     unfinished = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed) if is_first else ()
     return RunSettings(
         max_samples=settings.max_samples,
+        max_steps=settings.max_steps,
+        max_seconds=settings.max_seconds,
         warmup_steps=settings.warmup_steps,
         steps_per_sample=settings.steps_per_sample,
         seed=settings.seed,

@@ -257,7 +257,9 @@ def tune(
     higher_is_better: Annotated[
         bool, typer.Option("--higher-is-better/--lower-is-better", help="Of the score that the regex finds.")
     ] = False,
-    max_samples: Annotated[int, typer.Option(help="Configs to try.")] = 20,
+    max_samples: Annotated[int | None, typer.Option(help="Configs to try; default: 20, without another limit.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Decide within so many steps, over all launches.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Decide within so many seconds.")] = None,
     pairs: Annotated[int, typer.Option(help="Of launches in the last test, at most.")] = 6,
     seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
     trial_timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")] = 600.0,
@@ -284,6 +286,8 @@ def tune(
         score_wall=score == "wall",
         higher_is_better=higher_is_better,
         max_samples=max_samples,
+        max_steps=max_steps,
+        max_seconds=max_seconds,
         pairs=pairs,
         seed=seed,
         trial_timeout_s=trial_timeout_s,

@@ -24,6 +24,11 @@ def test_an_empty_environment_gives_the_contracts_defaults() -> None:
     [
         ("AUTOTUNE", "maybe", "0 or 1"),
         ("AUTOTUNE_MAX_SAMPLES", "0", "1 to 10000"),
+        ("AUTOTUNE_MAX_STEPS", "0", "1 to 1000000000"),
+        ("AUTOTUNE_MAX_STEPS", "1e3", "1 to 1000000000"),
+        ("AUTOTUNE_MAX_SECONDS", "0.5", "seconds from 1 to 604800"),
+        ("AUTOTUNE_MAX_SECONDS", "inf", "seconds from 1 to 604800"),
+        ("AUTOTUNE_MAX_SECONDS", "2m", "seconds from 1 to 604800"),
         ("AUTOTUNE_SEED", "-1", "from 0"),
         ("AUTOTUNE_BASELINE", "fusion_bytes", "knob=value"),
         ("AUTOTUNE_BASELINE", "speed=9", "fusion_bytes="),
@@ -50,6 +55,23 @@ def test_a_bad_value_is_refused_with_name_value_and_range(variable: str, value: 
     assert variable in text
     assert repr(value) in text
     assert allowed in text
+
+
+def test_a_budget_of_steps_or_seconds_takes_the_default_of_samples_away() -> None:
+    """It stays where the user sets it; what is in force is what is shown."""
+    steps, seconds, all_three = (
+        Settings.from_environment(environ)
+        for environ in (
+            {"AUTOTUNE_MAX_STEPS": "300"},
+            {"AUTOTUNE_MAX_SECONDS": "90"},
+            {"AUTOTUNE_MAX_STEPS": "300", "AUTOTUNE_MAX_SECONDS": "1.5", "AUTOTUNE_MAX_SAMPLES": "8"},
+        )
+    )
+
+    assert (None, 300, None) == (steps.max_samples, steps.max_steps, steps.max_seconds)
+    assert (None, None, 90.0) == (seconds.max_samples, seconds.max_steps, seconds.max_seconds)
+    assert (8, 300, 1.5) == (all_three.max_samples, all_three.max_steps, all_three.max_seconds)
+    assert [None, None, 8] == [one.effective()["AUTOTUNE_MAX_SAMPLES"] for one in (steps, seconds, all_three)]
 
 
 def test_a_knob_that_is_set_is_fixed_and_in_the_baseline() -> None:

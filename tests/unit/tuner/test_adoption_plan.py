@@ -26,7 +26,7 @@ def trials() -> list[Trial]:
 
 def plan(gain: float, steps_left: float) -> AdoptionPlan:
     """Return the plan of that machine."""
-    return best_plan(trials(), gain, USUAL_STEPS, steps_left, MOST_PAIRS)
+    return best_plan(trials(), gain, range(SHORT_WINDOW_STEPS, USUAL_STEPS + 1), steps_left, MOST_PAIRS)
 
 
 def test_a_large_gain_is_tested_in_short_windows() -> None:

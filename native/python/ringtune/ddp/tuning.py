@@ -53,6 +53,8 @@ SETTINGS = (
     "AUTOTUNE_COMMIT",
     "AUTOTUNE_CACHE",
     "AUTOTUNE_MAX_SAMPLES",
+    "AUTOTUNE_MAX_STEPS",
+    "AUTOTUNE_MAX_SECONDS",
     "AUTOTUNE_WARMUP_STEPS",
     "AUTOTUNE_STEPS_PER_SAMPLE",
     "AUTOTUNE_SEED",
@@ -70,6 +72,8 @@ def autotune(
     *,
     log: str | os.PathLike[str] | None = None,
     max_samples: int | None = None,
+    max_steps: int | None = None,
+    max_seconds: float | None = None,
     warmup_steps: int | None = None,
     steps_per_sample: int | None = None,
     seed: int | None = None,
@@ -85,7 +89,9 @@ def autotune(
     Args:
         model: Wrapped, as it will be trained.
         log: Path of the tuning log, which is appended to.
-        max_samples: Samples that the search may take.
+        max_samples: Samples that the search may take; 20 by default, unless there is a budget of steps or seconds.
+        max_steps: Steps within which the tuner decides.
+        max_seconds: Seconds within which the tuner decides.
         warmup_steps: Steps before the first window.
         steps_per_sample: Steps in a window.
         seed: Of everything random in the tuner.
@@ -104,6 +110,8 @@ def autotune(
     arguments = {
         "AUTOTUNE_LOG": None if log is None else os.fspath(log),
         "AUTOTUNE_MAX_SAMPLES": max_samples,
+        "AUTOTUNE_MAX_STEPS": max_steps,
+        "AUTOTUNE_MAX_SECONDS": max_seconds,
         "AUTOTUNE_WARMUP_STEPS": warmup_steps,
         "AUTOTUNE_STEPS_PER_SAMPLE": steps_per_sample,
         "AUTOTUNE_SEED": seed,
@@ -276,6 +284,8 @@ class _Job:
         path = settings.autotune_log
         run = RunSettings(
             max_samples=settings.max_samples,
+            max_steps=settings.max_steps,
+            max_seconds=settings.max_seconds,
             warmup_steps=settings.warmup_steps,
             steps_per_sample=settings.steps_per_sample,
             seed=settings.seed,

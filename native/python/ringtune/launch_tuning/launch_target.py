@@ -85,6 +85,7 @@ class LaunchTarget:
         self._on_launch = on_launch
         self._config = engine.baseline()
         self._epoch = 0
+        self._steps = 0
         self._succeeded: set[Config] = set()
         self.given_up: set[Config] = set(given_up)
         self.error: RingtuneError | None = None
@@ -121,7 +122,9 @@ class LaunchTarget:
             else:
                 self._succeeded.add(self._config)
                 was_cut = launched.ending is Ending.CUT
-                yield Window(spec.epoch, launched.step_ms, BYTES_PER_STEP, TENSOR_SET, was_cut=was_cut)
+                times = launched.step_ms
+                self._steps += len(times)
+                yield Window(spec.epoch, times, BYTES_PER_STEP, TENSOR_SET, was_cut=was_cut, last_step=self._steps)
 
     def close(self) -> None:
         """Remove the files of trials; idempotent."""
@@ -165,4 +168,5 @@ class LaunchTarget:
         self.given_up.add(self._config)
 
     def _void(self, spec: WindowSpec) -> Window:
-        return Window(spec.epoch, (), BYTES_PER_STEP, TENSOR_SET, VoidReason.LAUNCH_FAILED)
+        reason = VoidReason.LAUNCH_FAILED
+        return Window(spec.epoch, (), BYTES_PER_STEP, TENSOR_SET, reason, last_step=self._steps)

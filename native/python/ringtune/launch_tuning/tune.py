@@ -18,6 +18,8 @@ from ringtune.errors import ConfigError
 from ringtune.fingerprints import hardware_fingerprint, machine_facts
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
+    MAX_SECONDS,
+    MAX_STEPS,
     Config,
     Result,
     RunSettings,
@@ -27,6 +29,7 @@ from ringtune.tuner import (
     find_unfinished,
     make_designer,
     open_log,
+    sample_limit,
 )
 
 from .atomic_file import replace_file
@@ -57,7 +60,10 @@ class TuneRequest:
         score_regex: Finds a score in the command's output, by its one group; None is `STEP_LINE`.
         score_wall: Take the duration of the whole launch instead.
         higher_is_better: Of the score that the regex finds.
-        max_samples: Configs that are tried.
+        max_samples: Configs that are tried, at most; None for 20, or for no limit beside one of steps or seconds.
+        max_steps: Scored steps of all launches, at most; None sets no limit. Of a launch that prints one score, or
+            whose duration is the score, the launch is one step.
+        max_seconds: Seconds of all launches, at most; None sets no limit. A launch that has begun is not ended for it.
         pairs: Of the adoption test; each launches twice.
         seed: Decides every random choice.
         trial_timeout_s: Limit of one launch, seconds.
@@ -72,7 +78,9 @@ class TuneRequest:
     score_regex: str | None = None
     score_wall: bool = False
     higher_is_better: bool = False
-    max_samples: int = 20
+    max_samples: int | None = None
+    max_steps: int | None = None
+    max_seconds: float | None = None
     pairs: int = 6
     seed: int = 0
     trial_timeout_s: float = 600.0
@@ -85,9 +93,14 @@ class TuneRequest:
             raise ConfigError("there is no command to launch; give one after --, such as -- mpirun -n 4 ./app")
         if self.score_wall and (self.score_regex is not None or self.higher_is_better):
             raise ConfigError("--score wall is the launch's duration; leave out --score-regex and --higher-is-better")
-        limits = (("--max-samples", self.max_samples, 1, 10_000), ("--pairs", self.pairs, 2, 1000))
+        limits = (
+            ("--max-samples", self.max_samples, 1, 10_000),
+            ("--max-steps", self.max_steps, 1, MAX_STEPS),
+            ("--max-seconds", self.max_seconds, 1, int(MAX_SECONDS)),
+            ("--pairs", self.pairs, 2, 1000),
+        )
         for option, value, least, most in limits:
-            if not least <= value <= most:
+            if value is not None and not least <= value <= most:
                 raise ConfigError(f"{option} {value} is not possible; allowed: {least} to {most}")
         if not 0 < self.trial_timeout_s <= MAX_TIMEOUT_S:
             given = f"--trial-timeout-s {self.trial_timeout_s:g}"
@@ -203,7 +216,10 @@ def _score_of(request: TuneRequest) -> Score:
 def _run_settings(request: TuneRequest, space: SearchSpace, score: Score) -> RunSettings:
     key = _study_key(request, score)
     return RunSettings(
-        max_samples=request.max_samples,
+        max_samples=sample_limit(request.max_samples, request.max_steps, request.max_seconds),
+        max_steps=request.max_steps,
+        max_seconds=request.max_seconds,
+        fixed_windows=True,
         warmup_steps=0,  # every launch warms up by itself
         seed=request.seed,
         key=key,

@@ -15,6 +15,7 @@ from ringtune.tuner import Phase
 from ringtune.tuner.continuous import LATER_SHARE
 from ringtune.tuner.log_reader import RunLog, sample_from_record
 from ringtune.tuner.records import AdoptionRecord, Record, RunRecord, SampleRecord
+from ringtune.tuner.settings import share_of
 
 Json = Mapping[str, Any]
 
@@ -105,8 +106,12 @@ def is_later_run(log: RunLog, before: RunLog | None) -> bool:
 
 
 def _has_later_budget(run: RunRecord, first: RunRecord) -> bool:
-    allowed, budget = first.steps_budget.get("max_samples"), run.steps_budget.get("max_samples")
-    return isinstance(allowed, int) and budget != allowed and budget == max(allowed // LATER_SHARE, 1)
+    """Tell whether the limits are a later search's share of the first one's."""
+    for name in ("max_samples", "max_steps", "max_seconds"):
+        allowed, budget = first.steps_budget.get(name), run.steps_budget.get(name)
+        if isinstance(allowed, int | float) and budget != allowed:
+            return bool(budget == share_of(allowed, LATER_SHARE))
+    return False
 
 
 class Results:

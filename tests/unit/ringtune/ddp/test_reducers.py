@@ -154,3 +154,7 @@ def test_an_argument_has_the_range_of_its_variable() -> None:
     """A malformed value is found before training."""
     with pytest.raises(ConfigError, match="AUTOTUNE_MAX_SAMPLES='0' is not allowed"):
         autotune(wrapped(), max_samples=0)
+    with pytest.raises(ConfigError, match="AUTOTUNE_MAX_STEPS='0' is not allowed"):
+        autotune(wrapped(), max_steps=0)
+    with pytest.raises(ConfigError, match="AUTOTUNE_MAX_SECONDS='0.5' is not allowed"):
+        autotune(wrapped(), max_seconds=0.5)

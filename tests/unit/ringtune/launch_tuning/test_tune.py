@@ -18,6 +18,8 @@ from ringtune.launch_tuning import TuneRequest, run_tune
         ({"command": ("no-such-program-at-all",)}, "there is no such program"),
         ({"target": "gloo"}, "--target gloo"),
         ({"max_samples": 0}, "--max-samples 0 is not possible; allowed: 1 to 10000"),
+        ({"max_steps": 0}, "--max-steps 0 is not possible; allowed: 1 to 1000000000"),
+        ({"max_seconds": float("nan")}, "--max-seconds nan is not possible; allowed: 1 to 604800"),
         ({"pairs": 1}, "--pairs 1 is not possible"),
         ({"trial_timeout_s": 0.0}, "--trial-timeout-s 0 is not possible"),
         ({"trial_timeout_s": float("nan")}, "--trial-timeout-s nan is not possible"),

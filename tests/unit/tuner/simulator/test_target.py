@@ -229,3 +229,16 @@ def test_a_job_that_ends_early_ends_the_tuning() -> None:
     assert not result.is_complete
     assert result.verdict.startswith("unfinished")
     assert [] == observer.warnings
+
+
+@pytest.mark.parametrize("max_seconds", [15.0, 60.0])
+def test_a_simulated_job_decides_within_its_seconds(max_seconds: float) -> None:
+    """Steps, settling and pauses go by on its clock; the poor default is found out in time."""
+    target = SimulatedTarget(JOB, Cluster(), baseline=POOR, seed=1)
+    settings = RunSettings(max_samples=None, max_seconds=max_seconds, seed=1)
+    log, made = RecordingLog(), make_designer("gp", target.space(), 1)
+
+    result = TuningRun(target, made, settings, log, RecordingObserver(), clock=target.clock).run()
+
+    assert result.adopted, result.verdict
+    assert 0.0 < target.now_s <= max_seconds

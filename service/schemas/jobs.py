@@ -18,6 +18,7 @@ Commit: TypeAlias = Annotated[
     StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE),
     Field(description="Of the job's code.", examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"]),
 ]
+BitsPerSecond: TypeAlias = Annotated[StrictInt, Field(ge=0, le=10**15), WHOLE]
 Amount: TypeAlias = Annotated[StrictInt, Field(ge=1, le=1_000_000), WHOLE]
 
 
@@ -30,7 +31,7 @@ class Machine(Message):
     numa_nodes: Amount = 1
     gpus: Annotated[list[Name], Field(default_factory=list, max_length=64, description="Of each host.")]
     link_kind: Name | None = None
-    link_bits_per_s: Annotated[Count | None, Field(le=10**15)] = None
+    link_bits_per_s: BitsPerSecond | None = None
 
 
 class JobFacts(Message):

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -35,8 +36,17 @@ app = typer.Typer(
 )
 
 
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        typer.echo(version("ringtune"))
+        raise typer.Exit
+
+
+Version: TypeAlias = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")]
+
+
 @app.callback()
-def _all_commands() -> None:
+def _all_commands(*, print_version: Version = False) -> None:
     """An allreduce engine that tunes itself while the job trains."""
 
 

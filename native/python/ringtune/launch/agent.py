@@ -119,7 +119,7 @@ class Agent:
         command = RankCommand(tuple(map(str, order["command"])), str(order["job_key"]), is_captured=True)
         ranks = [int(rank) for rank in order["ranks"]]
         shared = {**os.environ, **order["environment"]}
-        environments = {rank: rank_environment(shared, rank, len(ranks)) for rank in ranks}
+        environments = {rank: rank_environment(shared, rank, ranks) for rank in ranks}
         self._ranks = LocalRanks(self._loop, command, environments, self)
         try:
             self._ranks.start()

@@ -2,11 +2,13 @@
 """Which variables the ranks get: all of the launcher's on this machine, a chosen few on other hosts."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ringtune.bootstrap import terminal
 from ringtune.console import STDERR_DESCRIPTOR
 from ringtune.variables import SERVICE_PREFIX
+
+from .hosts import HostShare
 
 FORWARDED_PREFIXES = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 FORWARDED_NAMES = (
@@ -32,17 +34,39 @@ def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def rank_environment(shared: Mapping[str, str], rank: int, ranks_on_host: int) -> dict[str, str]:
+def host_environment(share: HostShare, host_number: int, hosts: int) -> dict[str, str]:
+    """Return what all ranks of a host find of their place in Horovod's names, for programs that read those.
+
+    Args:
+        share: The host and its ranks.
+        host_number: Its number, from 0.
+        hosts: How many hosts there are.
+    """
+    return {
+        "HOROVOD_HOSTNAME": share.host,
+        "HOROVOD_LOCAL_SIZE": str(len(share.ranks)),
+        "HOROVOD_CROSS_RANK": str(host_number),
+        "HOROVOD_CROSS_SIZE": str(hosts),
+    }
+
+
+def rank_environment(shared: Mapping[str, str], rank: int, ranks_on_host: Sequence[int]) -> dict[str, str]:
     """Return the environment of one rank, but for the job key, which comes by standard input.
 
     Args:
-        shared: What all ranks of the host have.
-        rank: Which.
-        ranks_on_host: Among how many the host's cores are shared out, unless the user has chosen a number of threads.
+        shared: The variables that all ranks of the host have.
+        rank: The rank.
+        ranks_on_host: All ranks of its host; they share out its cores, unless the user has chosen a number of threads.
     """
-    environment = {**shared, "RINGTUNE_RANK": str(rank)}
+    environment = {
+        **shared,
+        "RINGTUNE_RANK": str(rank),
+        "HOROVOD_RANK": str(rank),
+        "HOROVOD_SIZE": shared["RINGTUNE_WORLD_SIZE"],
+        "HOROVOD_LOCAL_RANK": str(ranks_on_host.index(rank)),
+    }
     environment.pop(JOB_KEY_NAME, None)
-    environment.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // ranks_on_host)))
+    environment.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // len(ranks_on_host))))
     return environment
 
 

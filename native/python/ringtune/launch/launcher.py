@@ -156,7 +156,7 @@ class Launcher:
             host.start(
                 {
                     "command": list(self._plan.command),
-                    "environment": forwarded(self._plan.environment),
+                    "environment": forwarded(self._plan.host_environment_of(host.ranks[0])),
                     "job_key": self._plan.job_key,
                 }
             )

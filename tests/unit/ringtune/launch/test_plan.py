@@ -22,6 +22,15 @@ def test_each_rank_has_its_place() -> None:
     assert 1 == len({environment["RINGTUNE_RENDEZVOUS"] for environment in plan.environments})
 
 
+def test_each_rank_finds_its_place_in_horovods_names() -> None:
+    """Programs that read Horovod's variables find this job's values, not those of a job around it."""
+    plan = make_plan(["true"], 3, {}, {**ENVIRON, "HOROVOD_RANK": "9", "HOROVOD_SIZE": "10"}, hosts="a:2,b:1")
+
+    names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE", "HOSTNAME")
+    places = [" ".join(environment[f"HOROVOD_{name}"] for name in names) for environment in plan.environments]
+    assert ["0 3 0 2 0 2 a", "1 3 1 2 0 2 a", "2 3 0 1 1 2 b"] == places
+
+
 def test_the_job_key_is_in_no_environment() -> None:
     """The key goes by standard input; one that was inherited is not passed on."""
     plan = make_plan(["true"], 2, {}, {**ENVIRON, "RINGTUNE_JOB_KEY": "ab" * 32})

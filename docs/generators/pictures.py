@@ -34,7 +34,7 @@ LIST_WIDTH = 1360
 """At which no column of the list of studies is hidden."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 OUTSIDE_FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
-JOB = "ringtune run -np 2 python examples/digits.py --train-for-tuner 300"
+JOB = "ringtune run -np 2 python examples/digits.py --train-for-tuner"
 BUDGET = {"AUTOTUNE_MAX_SAMPLES": "12", "AUTOTUNE_STEPS_PER_SAMPLE": "35", "AUTOTUNE_MODEL": "digits"}
 BASELINE = "AUTOTUNE_BASELINE=fusion_bytes=0,cycle_ms=20"
 USUAL_ADDRESS = "http://127.0.0.1:8470"

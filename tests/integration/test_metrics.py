@@ -164,11 +164,10 @@ def test_a_job_that_joins_again_has_its_ports_again() -> None:
     assert "warning" not in finished.stderr, finished.text
 
 
-def trained_beside(tmp_path: Path, value: str, environ: Mapping[str, str] | None = None) -> Finished:
+def trained_beside(tmp_path: Path, value: str) -> Finished:
     """Run a job to its end with a value of the variable."""
     (tmp_path / "stop").touch()
-    changes = {"RINGTUNE_METRICS_PORT": value, **(environ or {})}
-    return run_job(ranks(2, "watched", str(tmp_path / "stop")), changes)
+    return run_job(ranks(2, "watched", str(tmp_path / "stop")), {"RINGTUNE_METRICS_PORT": value})
 
 
 def test_a_port_that_is_taken_costs_one_warning(tmp_path: Path) -> None:
@@ -208,8 +207,10 @@ def test_an_address_that_cannot_be_costs_one_warning(tmp_path: Path, value: str,
 def test_what_fails_otherwise_costs_one_warning(tmp_path: Path, module: str, text: str, reason: str) -> None:
     """A library that does not fit, a limit of threads: the job trains."""
     (tmp_path / f"{module}.py").write_text(f"{text}\n", encoding="utf-8")
+    (tmp_path / "stop").touch()
+    changes = {"RINGTUNE_METRICS_PORT": str(free_ports(2)), "PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"}
 
-    finished = trained_beside(tmp_path, str(free_ports(2)), {"PYTHONPATH": f"{tmp_path}{os.pathsep}{REPOSITORY}"})
+    finished = run_job(launched(2, "watched", str(tmp_path / "stop")), changes)  # new interpreters, for the modules
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("exact steps"), finished.text

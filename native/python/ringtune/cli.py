@@ -42,7 +42,9 @@ def _print_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-Version: TypeAlias = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")]
+Version: TypeAlias = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
+]
 
 
 @app.callback()

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -19,6 +18,7 @@ from ringtune.errors import ConfigError, RingtuneError
 
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
+from .version_option import Version
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -34,17 +34,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-def _print_version(is_wanted: bool) -> None:
-    if is_wanted:
-        typer.echo(version("ringtune"))
-        raise typer.Exit
-
-
-Version: TypeAlias = Annotated[
-    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print it.")
-]
 
 
 @app.callback()

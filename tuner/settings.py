@@ -38,7 +38,7 @@ def sample_limit(max_samples: int | None, max_steps: int | None, max_seconds: fl
 
 @dataclass(frozen=True)
 class JobLabels:
-    """What people call a job, its code and its machines. Nothing is decided by it.
+    """Labels of a job, its code and its machines. Nothing is decided by it.
 
     Attributes:
         job_name: A name; None leaves it unnamed.

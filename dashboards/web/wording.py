@@ -24,7 +24,7 @@ DOING: Mapping[State, tuple[str, str]] = MappingProxyType(
         "lost": ("crashed or was lost", "crashed or were lost"),
     }
 )
-"""What one job does in each state, and what several do."""
+"""Words for the jobs in each state: for one, and for several."""
 STATES: Mapping[State, str] = MappingProxyType(
     {
         "running": "running",

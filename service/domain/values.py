@@ -223,7 +223,7 @@ class RecommendationQuery:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a recommendation rests on.
+    """Evidence behind a recommendation.
 
     Attributes:
         trials: Results of this config that count.

@@ -28,7 +28,7 @@ router = new_router()
 
 @dataclass(frozen=True)
 class Findings:
-    """What was found for models on machines.
+    """Findings for models on machines.
 
     Attributes:
         machines: A study of each machine, for its name.

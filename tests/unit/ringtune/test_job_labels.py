@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people call a job: its commit is found without git, its machines are counted."""
+"""Labels of a job: its commit is found without git, its machines are counted."""
 
 import subprocess
 from dataclasses import replace

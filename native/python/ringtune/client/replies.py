@@ -44,7 +44,7 @@ class StudyPage:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a recommendation rests on; all zero or None without any. `baseline` is what the speed-up is over.
+    """Evidence behind a recommendation; all zero or None without any. `baseline` is what the speed-up is over.
 
     `reporters` are independent ones, `trusted_jobs` those of them that are jobs. The speed-up is None for a prior.
     """

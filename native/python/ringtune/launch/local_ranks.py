@@ -25,7 +25,7 @@ MESSAGE_SIGNALS = (
     signal.SIGXCPU,
     *range(signal.SIGRTMIN, signal.SIGRTMAX + 1),
 )
-"""What schedulers and people send to tell a program something, most often that its time is nearly over.
+"""Signals by which schedulers and people tell a program something, most often that its time is nearly over.
 
 They go to the process that is the rank, where it has called `init()`: by default they end a process, and neither the
 shell above it nor the data loader's workers below it have a handler. Signals that end a job go to the whole group.

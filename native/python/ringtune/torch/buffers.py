@@ -13,7 +13,7 @@ ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in 
 """Those that are reduced, in the order of the engine's numbers."""
 
 MOVABLE_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
-"""By name: every dtype of this torch except the quantized ones, whose tensors are more than their elements."""
+"""Dtypes by name: all of this torch except the quantized ones, whose tensors are more than their elements."""
 
 _NUMBERS = {dtype: DTYPES.index(name) for name, dtype in MOVABLE_DTYPES.items()}
 _WITHOUT_COPY = frozenset(

@@ -38,7 +38,7 @@ def check_same_parameters(world: World, process_set: ProcessSet, name: str, para
     start_allreduce(world, f"{name}.digest", (operand, operand), _SUM, lambda _: None).wait()
     count, *sums = table.tolist()
     totals, squares = sums[:_DIGEST_PARTS], sums[_DIGEST_PARTS:]
-    # By Cauchy and Schwarz these are equal where all ranks' parts are.
+    # These are equal where all ranks' parts are (the Cauchy-Schwarz inequality).
     if any(count * square != total * total for total, square in zip(totals, squares, strict=True)):
         raise difference_of_parameters(process_set, name, parameters)
 

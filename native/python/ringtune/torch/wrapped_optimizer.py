@@ -20,7 +20,7 @@ Distributed = TypeVar("Distributed", bound="WrappedOptimizer")
 
 
 class WrappedOptimizer:
-    """What the distributed optimizers have in common. It stands before the optimizer's class in the method order."""
+    """The base of the distributed optimizers. It stands before the optimizer's class in the method order."""
 
     @property
     def param_groups(self) -> Any:

@@ -166,7 +166,7 @@ class Messenger {
   News news_;
 };
 
-// As TensorFlow takes ValueError and TypeError of a numpy function, which these are: so that both ways end alike.
+// TensorFlow takes ValueError and TypeError of a numpy function likewise, so that both ways end alike.
 absl::Status status_of(const char* error) {
   if (error == nullptr) {
     return absl::OkStatus();

@@ -48,7 +48,7 @@ RANKS: Mapping[str, int] = MappingProxyType({"running": 0, "ended_early": 1, "ke
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What a job says of itself.
+    """Facts that a job tells of itself.
 
     Attributes:
         state: How far it is, or what it decided.
@@ -117,7 +117,7 @@ class Job:
 
 
 class Jobs:
-    """What is known of jobs."""
+    """The jobs of the service and their states."""
 
     def __init__(self, database: Database) -> None:
         """Keep it in `database`."""

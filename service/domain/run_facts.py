@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a whole log says of its job, in its first record and its last. Facts that cannot be shown are left out."""
+"""Facts of a job from its whole log: the first record and the last. Facts that cannot be shown are left out."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

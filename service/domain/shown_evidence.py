@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shown of a config's evidence: a gain only where it is confirmed, and who stands behind it."""
+"""Evidence of a config as it is shown: a gain only where it is confirmed, and who stands behind it."""
 
 import json
 

@@ -33,7 +33,7 @@ MAX_CHOICES = 16
 
 @dataclass(frozen=True)
 class ConfigRows:
-    """What the summaries keep of a config: its own row, and one of each reporter."""
+    """Summaries of a config: its own row, and one of each reporter."""
 
     config: Mapping[str, Any]
     reporters: Sequence[Mapping[str, Any]]

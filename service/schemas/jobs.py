@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job says of itself: state, verdict, name, tags, commit, machines."""
+"""Facts that a job tells of itself: state, verdict, name, tags, commit, machines."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -35,7 +35,7 @@ class Machine(Message):
 
 
 class JobFacts(Message):
-    """What a job says of itself. A decision that it reported stays, whatever comes later."""
+    """Facts that a job tells of itself. A decision that it reported stays, whatever comes later."""
 
     state: SaidState = "running"
     verdict: Verdict | None = None

@@ -17,7 +17,7 @@ constexpr int64_t kStallLookNs = kNsPerS / 4;
 constexpr size_t kKeptConfigHashes = 1024;
 
 // No rank is further ahead of rank 0 than in the step that rank 0 is in, for that step's gradients wait for rank 0's.
-// So the end of the one after it lies ahead of every rank, with a collective between what is published now and it.
+// The end of the one after it therefore lies ahead of every rank, with a collective in between.
 constexpr uint64_t kStepsUntilTold = 2;
 
 // An entry that no rank is missing from, and that is still there, waits for the rest of its group.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs say of themselves (state, verdict, name, tags, commit), and what their machines are."""
+"""Facts that jobs tell of themselves (state, verdict, name, tags, commit), and what their machines are."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -70,10 +70,8 @@ class GradientEntry:
         """Whether its gradients could live in registered memory and do not."""
         return self.home is None and not self.is_sparse and can_have_home(self.parameter)
 
-    @property
-    def was_changed(self) -> bool:
-        """Whether somebody wrote to the gradient in flight, or put another in its place."""
-        gradient = self.parameter.grad
+    def differs_from(self, gradient: torch.Tensor | None) -> bool:
+        """Return whether the parameter's gradient is another than the one in flight, or was written to since then."""
         return (
             gradient is None
             or gradient is not self.gradient

@@ -179,8 +179,13 @@ class GradientReducer:
 
     def _note(self, entries: Sequence[GradientEntry], *, is_discarding: bool) -> StepNote:
         """Return what this rank has to say."""
-        changed = (index for index, entry in enumerate(entries) if entry.handle is not None and entry.was_changed)
-        absent = (index for index, entry in enumerate(entries) if entry.parameter.grad is None)
+        absent, changed = [], []
+        for index, entry in enumerate(entries):
+            gradient = entry.parameter.grad
+            if gradient is None:
+                absent.append(index)
+            if entry.handle is not None and entry.differs_from(gradient):
+                changed.append(index)
         return StepNote(discards=is_discarding, has_news=self._has_news, absent=tuple(absent), changed=tuple(changed))
 
     def _finish(self, world: World, entries: Sequence[GradientEntry], said: StepNote) -> Sequence[GradientEntry]:

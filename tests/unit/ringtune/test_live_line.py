@@ -1,40 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a live line is seen, and that it comes back by itself; what it looks like: `tests/integration`."""
 
-import os
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from ringtune.live_line import LiveLine, Screen, find_screen
-
-DEADLINE_S = 20.0
-
-
-@contextmanager
-def piped_stderr() -> Iterator[int]:
-    """Have a pipe as standard error, and yield the end that is read; pytest would undo what a fixture does."""
-    read_end, write_end = os.pipe()
-    saved = os.dup(2)
-    os.dup2(write_end, 2)
-    os.close(write_end)
-    try:
-        yield read_end
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(read_end)
-
-
-def read_until(descriptor: int, text: bytes, times: int) -> bytes:
-    """Return what comes until a text has come so many times."""
-    end_s, data = time.monotonic() + DEADLINE_S, b""
-    while data.count(text) < times and time.monotonic() < end_s:
-        data += os.read(descriptor, 4096)
-    return data
+from tests.unit.ringtune.captured_stderr import piped_stderr, read_until
 
 
 def test_the_line_comes_back_by_itself() -> None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What people read of a tuning run."""
 
+import threading
 from dataclasses import replace
 
 import pytest
 
 from ringtune.progress import TuningDisplay, progress_text, result_text
 from ringtune.tuner import Config, Phase, Progress, Result
+from tests.unit.ringtune.captured_stderr import piped_stderr, read_until
 
 BASELINE = Config({"fusion_bytes": 0, "cycle_ms": 20.0})
 CHOSEN = Config({"fusion_bytes": 1048576, "cycle_ms": 20.0})
@@ -76,6 +78,45 @@ def test_without_a_terminal_lines_are_rare(capfd: pytest.CaptureFixture[str]) ->
     lines = capfd.readouterr().err.splitlines()
     assert 2 == len(lines)
     assert "adopted" in lines[1]
+
+
+def test_without_a_terminal_a_line_comes_though_no_window_ends() -> None:
+    """Who waits for a slow window reads every few seconds where the run stands, and how old that is."""
+    display = TuningDisplay(None, plain_interval_s=0.02)
+
+    with piped_stderr() as stderr:
+        display.progress(PROGRESS)
+        lines = read_until(stderr, b"\n", times=4).decode().splitlines()
+        display.close()
+
+    assert progress_text(PROGRESS) == lines[0]
+    assert all(line.startswith(f"{progress_text(PROGRESS)} | unchanged for ") for line in lines[1:4])
+
+
+def test_a_warning_does_not_end_the_plain_lines() -> None:
+    """The run goes on, and so do its lines."""
+    display = TuningDisplay(None, plain_interval_s=0.02)
+
+    with piped_stderr() as stderr:
+        display.progress(PROGRESS)
+        display.warned("the disk is full")
+        seen = read_until(stderr, b"unchanged", times=2).decode()
+        display.close()
+
+    assert seen.index("the disk is full") < seen.rindex("unchanged")
+
+
+def test_after_the_verdict_no_line_and_no_thread_is_left(capfd: pytest.CaptureFixture[str]) -> None:
+    """The verdict is the last word on a run."""
+    threads = set(threading.enumerate())
+    display = TuningDisplay(None, plain_interval_s=0.001)
+    display.progress(PROGRESS)
+
+    display.finished(RESULT)
+    display.close()
+
+    assert threads == set(threading.enumerate())
+    assert "adopted" in capfd.readouterr().err.splitlines()[-1]
 
 
 def test_a_decision_that_is_watched_is_no_news(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,12 +8,15 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.review import Analysis, RunReview, TriedSample, words
+from ringtune.tuner.student_t import normal_quantile
 
 from .figure import BAND, BLUE, GREEN, GREY, ORANGE, PURPLE, Figure, FigureTable, described, thinned
 
 COLOURS = {"warmup": GREY, "baseline": ORANGE, "search": BLUE, "adoption": PURPLE, "watch": GREY}
-BAND_STDS = 1.96
+BAND_STDS = normal_quantile(0.5 + CI_LEVEL / 2)
+"""The band is as wide as the intervals of the paired tests."""
 
 Point = tuple[int, TriedSample]
 """A window's place in the run, from 1, and the window."""
@@ -25,11 +28,12 @@ def convergence_figure(run: RunReview, analysis: Analysis) -> Figure:
     unit = "step time, ms" if run.has_step_times else "score, MB/s"
     band = _band(run, len(run.tried))
     traces = [*band, *_windows(run, points), _best_so_far(run, analysis, points)]
-    about_band = " The band is where 95 % of the baseline's windows lie." if band else ""
+    about_band = f" The band is where {CI_LEVEL:.0%} of the baseline's windows lie.".replace("%", " %") if band else ""
     return Figure(
         "convergence",
         "Convergence",
-        f"{words.convergence(run, analysis)}.{about_band} Windows that are valid: {len(points)} of {len(run.tried)}.",
+        f"{words.convergence(run, analysis)}.{about_band} The line is the lowest median so far, "
+        f"lowered by chance and drift, too: the paired test decides. Valid windows: {len(points)} of {len(run.tried)}.",
         _table(run),
         described(
             traces,
@@ -67,7 +71,9 @@ def _best_so_far(run: RunReview, analysis: Analysis, points: Sequence[Point]) ->
     y = [_value(run, trial.log_time) for _, trial in analysis.improvements if trial.log_time is not None]
     if x:
         x, y = [*x, len(run.tried)], [*y, y[-1]]
-    return go.Scatter(x=x, y=y, mode="lines", name="best so far", line={"color": GREEN, "width": 3, "shape": "hv"})
+    return go.Scatter(
+        x=x, y=y, mode="lines", name="lowest median so far", line={"color": GREEN, "width": 3, "shape": "hv"}
+    )
 
 
 def _band(run: RunReview, last: int) -> list[Any]:
@@ -86,7 +92,7 @@ def _band(run: RunReview, last: int) -> list[Any]:
             fillcolor=BAND,
             mode="lines",
             line={"width": 0},
-            name="baseline, 95 %",
+            name="baseline, 90 %",
             hoverinfo="skip",
         ),
         go.Scatter(

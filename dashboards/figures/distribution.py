@@ -31,8 +31,8 @@ def distribution_figure(run: RunReview, analysis: Analysis) -> Figure | None:
         "distribution",
         f"Step times: baseline against {label}",
         f"Each point is the median step time of a window. Median of the baseline's windows {before:.2f} ms, of the "
-        f"other's {after:.2f} ms. The adoption test compares neighbouring windows, so that drift cancels; the boxes "
-        "do not.",
+        f"other's {after:.2f} ms. The paired test compares neighbouring windows, so that drift cancels; the boxes "
+        "do not, and show no gain.",
         FigureTable.of(
             ("config", "windows", "lowest", "lower quartile", "median", "upper quartile", "highest"),
             [(name, *_five_numbers(values)) for name, values in times.items()],

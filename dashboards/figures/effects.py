@@ -46,7 +46,7 @@ def sensitivity_figure(analysis: Analysis) -> Figure | None:
             [bars],
             height=100 + BAR_HEIGHT * len(items),
             margin={"l": 180, "r": 16, "t": 16, "b": 56},
-            xaxis={"title": {"text": "speed-up of the best value over the worst, %"}},
+            xaxis={"title": {"text": "best value over the worst, by the model, %"}},
             yaxis={"autorange": "reversed"},
         ),
     )
@@ -71,19 +71,22 @@ def _slice_figure(item: Sensitivity, number: int) -> Figure:
         f"slice-{number}",
         f"Slice over {item.name}",
         _slice_summary(item),
-        FigureTable.of((item.name, "speed-up"), rows),
+        FigureTable.of((item.name, "expected speed-up, 90 % interval"), rows),
         described(
             _slice_traces(axis, pairs, is_known=item.finding != MAY_MATTER),
             height=SLICE_HEIGHT,
             showlegend=False,
             xaxis=axis.layout(),
-            yaxis={"title": {"text": "speed-up, %"}},
+            yaxis={"title": {"text": "expected, %"}},
         ),
     )
 
 
 def _slice_summary(item: Sensitivity) -> str:
-    over = "Speed-up over the config that the slice goes through, the other parameters as chosen, with 90 % intervals."
+    over = (
+        "What the model expects over the config that the slice goes through, the other parameters as chosen, with 90 % "
+        "intervals; nobody tested it."
+    )
     if item.finding == MAY_MATTER:
         return f"{over} Grey: whether {item.name} matters is not known."
     best, worst = readable_value(item.name, item.best), readable_value(item.name, item.worst)

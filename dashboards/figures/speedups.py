@@ -22,7 +22,7 @@ class Compared:
 
     Attributes:
         name: For people.
-        speedup: Of the best config over the baseline as a fraction with its interval, or None.
+        speedup: Confirmed, of a config over the baseline as a fraction with its interval, or None.
         baseline_ms: Step time under the baseline, or None.
     """
 
@@ -54,15 +54,18 @@ def speedups_figure(items: Sequence[Compared]) -> Figure | None:
     )
     return Figure(
         "speedups",
-        "Speed-up of the best config",
-        "Over each one's own baseline, with their intervals. Intervals that overlap leave open which is larger.",
-        FigureTable.of(("what", "speed-up"), [(item.name, words.interval(change)) for item, change in known]),
+        "Confirmed speed-ups",
+        "Over each one's own baseline, with 90 % intervals. Intervals that overlap leave open which is larger.",
+        FigureTable.of(
+            ("what", "confirmed speed-up, 90 % interval"),
+            [(item.name, words.interval(change)) for item, change in known],
+        ),
         _horizontal([bars], len(known), "speed-up, %"),
     )
 
 
 def step_times_figure(items: Sequence[Compared]) -> Figure | None:
-    """Return step times under the baseline and under the best config, or None where none is known."""
+    """Return step times under the baseline and under the confirmed config, or None where none is known."""
     known = [item for item in items if item.baseline_ms is not None]
     if not known:
         return None
@@ -70,7 +73,7 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
     rows = [(item.name, _milliseconds(item.baseline_ms), _milliseconds(item.best_ms)) for item in known]
     timed = {
         "baseline": (ORANGE, [item.baseline_ms for item in known]),
-        "best config": (BLUE, [item.best_ms for item in known]),
+        "confirmed config": (BLUE, [item.best_ms for item in known]),
     }
     bars = [
         go.Bar(y=names, x=values, name=label, orientation="h", marker={"color": colour})
@@ -80,8 +83,8 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
     return Figure(
         "step-times",
         "Step times",
-        "Under the baseline, the geometric mean over jobs, and what the speed-up makes of it.",
-        FigureTable.of(("what", "baseline", "best config"), rows),
+        "Under the baseline, the geometric mean over jobs, and what a confirmed speed-up makes of it.",
+        FigureTable.of(("what", "baseline", "confirmed config"), rows),
         _horizontal(bars, len(bars) * len(known), "median step time, ms"),
     )
 

@@ -57,9 +57,9 @@ def surface_figure(run: RunReview, analysis: Analysis, names: tuple[str, str]) -
     return Figure(
         "surface",
         f"Surface over {names[0]} and {names[1]}",
-        f"Speed-up over {against} (the lighter, the faster), by the model fitted to all windows, other parameters as "
-        "chosen. Points are the configs that were tried, the ring is the chosen one.",
-        FigureTable.of((names[0], names[1], "speed-up"), rows),
+        f"What the model that is fitted to all windows expects over {against} (the lighter, the faster), other "
+        "parameters as chosen; nobody tested it. Points are configs that were tried, the ring is the chosen one.",
+        FigureTable.of((names[0], names[1], "expected speed-up, 90 % interval"), rows),
         described(
             [_contour(plane), *_samples(run, plane)],
             height=460,
@@ -95,7 +95,7 @@ def _contour(plane: Plane) -> Any:
         y=[plane.axes[1].position(value) for value in lines[1]],
         z=[[100 * change.fraction for change in changes[row * GRID : (row + 1) * GRID]] for row in range(GRID)],
         colorscale="Viridis",
-        colorbar={"title": {"text": "speed-up, %"}},
+        colorbar={"title": {"text": "expected, %"}},
         contours={"coloring": "fill"},
         hovertemplate="%{z:.1f} %<extra></extra>",
     )

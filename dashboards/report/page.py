@@ -113,7 +113,7 @@ def _section(review: Review) -> Section:
             )
             for name in names
         ),
-        findings=(words.convergence(run, analysis), words.noise(analysis), words.drift(analysis)),
+        findings=(words.convergence(run, analysis), words.noise(run, analysis), words.drift(analysis)),
         advice=tuple(advice(run, analysis)),
     )
 

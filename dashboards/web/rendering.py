@@ -49,6 +49,7 @@ class Templates:
             "size": wording.size,
             "speedup": wording.speedup,
             "bounds": wording.bounds,
+            "level": wording.level,
             "with_bounds": wording.with_bounds,
         }
         self._environment.globals |= {

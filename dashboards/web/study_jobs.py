@@ -9,7 +9,6 @@ from ringtune.service.domain.jobs import Job
 from ringtune.service.domain.overview import ShownStudy, StoredResult
 from ringtune.tuner import Phase
 from ringtune.tuner.review import words
-from ringtune.tuner.review.surrogate import Change
 
 from .wording import STATES, counted, duration, short
 
@@ -53,7 +52,7 @@ def job_rows(shown: ShownStudy) -> list[JobRow]:
 def leading_job(shown: ShownStudy, wanted: str = "") -> Job | None:
     """Return the job whose windows a page draws: the one that is wanted, else the one that has most to say.
 
-    Windows of several jobs are never drawn on one axis: each job met with other moods of the machine.
+    Windows of several jobs are never drawn on one axis: the machine was not equally fast for every job.
     """
     if wanted:
         return next((job for job in shown.jobs if job.job_id == wanted), None)
@@ -104,8 +103,9 @@ def _detail(job: Job, phase: str | None) -> str:
 def _adopted(job: Job) -> str:
     if job.test is None:
         return job.verdict or "its log says so"
-    change = Change(job.test.speedup, job.test.ci_low, job.test.ci_high)
-    return f"{words.interval(change)} in its own paired test of {counted(job.test.pairs, 'pair')}"
+    low, high, level = words.percent(job.test.ci_low), words.percent(job.test.ci_high), 100 * job.test.ci_level
+    gain = f"{words.percent(job.test.speedup)} ({level:g} % interval {low} to {high})"
+    return f"{gain} in its own paired test of {counted(job.test.pairs, 'pair')}"
 
 
 def _kept(job: Job) -> str:

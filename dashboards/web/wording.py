@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ringtune.service.domain.jobs import State
 from ringtune.service.domain.overview import ListedStudy
 from ringtune.service.domain.values import Evidence
+from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import Change
 
@@ -68,7 +69,9 @@ def finding_of(study: ListedStudy) -> Finding:
         detail = "A job with this key starts with the default. What it measures appears here as it comes."
         return Finding("empty", "no results", "No results yet", detail)
     if best is not None and best.is_confirmed:
-        detail = f"Interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
+        detail = (
+            f"{level(best.evidence)} interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
+        )
         return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} speed-up", detail)
     return _finding_without_a_gain(study, decided)
 
@@ -98,6 +101,11 @@ def bounds(evidence: Evidence) -> str:
     if evidence.ci_low is None or evidence.ci_high is None:
         return "-"
     return _unbroken(f"{words.percent(evidence.ci_low)} to {words.percent(evidence.ci_high)}")
+
+
+def level(evidence: Evidence) -> str:
+    """Return the level of a speed-up's interval: "90 %"."""
+    return _unbroken(f"{100 * (evidence.ci_level or CI_LEVEL):g} %")
 
 
 def change_of(evidence: Evidence) -> Change | None:

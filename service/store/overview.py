@@ -35,7 +35,7 @@ class Wanted:
         target: What is tuned.
         model: Fingerprint.
         hardware: Fingerprint.
-        finding: `confirmed`, `promising` (by one job), or `none`.
+        finding: `confirmed`, `prior` (a start that is not confirmed), or `none`.
     """
 
     text: str = ""
@@ -247,7 +247,7 @@ ORDERS: Mapping[str, Callable[[], ColumnElement[Any]]] = MappingProxyType(
 FINDINGS: Mapping[str, Callable[[], list[ColumnElement[bool]]]] = MappingProxyType(
     {
         "confirmed": lambda: [_has_promising(is_confirmed=True)],
-        "promising": lambda: [_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
+        "prior": lambda: [_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
         "none": lambda: [~_has_promising(is_confirmed=False), ~_has_promising(is_confirmed=True)],
     }
 )

@@ -96,7 +96,7 @@ def _render_inference(run: RunReview, analysis: Analysis, console: Console) -> N
         _say(console, words.HOW, style="dim")
     else:
         _say(console, "Sensitivity: not known; too few windows or configs")
-    _say(console, words.noise(analysis))
+    _say(console, words.noise(run, analysis))
     if run.has_step_times:
         _say(console, words.drift(analysis))
     sentences = advice(run, analysis)

@@ -111,8 +111,8 @@ def convergence(run: RunReview, analysis: Analysis) -> str:
     return f"Convergence: {' > '.join(shown)}; the best came with window {last} of baseline and search"
 
 
-def noise(analysis: Analysis) -> str:
-    """Return how noisy windows are, and how large the gap is that was looked for."""
+def noise(run: RunReview, analysis: Analysis) -> str:
+    """Return how noisy windows are, and how large the gap is that was looked for; a gain only of what was adopted."""
     if analysis.noise is None:
         return "Noise: not known; too few windows count"
     window, between = (f"{100 * value:.1f} %" for value in (analysis.noise.window, analysis.noise.between))
@@ -122,8 +122,9 @@ def noise(analysis: Analysis) -> str:
     if analysis.best == analysis.reference:
         return f"{text}; the baseline is itself the best by the model"
     if analysis.gap.low <= 0:
-        low, high = percent(analysis.gap.low), percent(analysis.gap.high)
-        return f"{text}; the best config gains between {low} and {high} over the baseline, by the model"
+        return f"{text}; the model tells no config from the baseline"
+    if not run.adopted:
+        return f"{text}; the model holds a config for faster than the baseline, and no paired test showed it"
     return f"{text}; the best config's speed-up over the baseline, by the model: {interval(analysis.gap)}"
 
 

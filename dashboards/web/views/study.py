@@ -59,7 +59,7 @@ def study(
         "job": job,
         "drawn": drawn,
         **_figures(review),
-        "findings": [*advice(run, review.analysis), words.noise(review.analysis)] if run.tried else [],
+        "findings": [*advice(run, review.analysis), words.noise(run, review.analysis)] if run.tried else [],
         "parameters": () if listed.best is None else _changes(listed.best),
         "pastes": () if listed.best is None else _pastes(listed, listed.best),
         "configs": shown.configs[:MAX_SHOWN_CONFIGS],

@@ -88,7 +88,7 @@ def test_studies_are_found_by_what_people_type(overview: Overview) -> None:
 def test_studies_are_found_by_what_they_found(overview: Overview) -> None:
     """Confirmed by several jobs, promised by one, or nothing."""
     assert ["beta"] == names_of(overview, finding="confirmed")
-    assert ["alpha"] == names_of(overview, finding="promising")
+    assert ["alpha"] == names_of(overview, finding="prior")
     assert ["empty", "100%_x"] == names_of(overview, finding="none")
 
 

@@ -67,8 +67,8 @@ def test_convergence_draws_every_window_that_counts(tuned: tuple[RunReview, Anal
     counted = sum(sample.valid for sample in run.tried)
     assert counted == sum(len(drawn[phase]["x"]) for phase in ("warmup", "baseline", "search", "adoption"))
     fastest = min(s.step_ms for s in run.tried if s.valid and s.phase == "search" and s.step_ms is not None)
-    assert drawn["best so far"]["y"][-1] == pytest.approx(fastest, rel=0.05)
-    low, high = min(drawn["baseline, 95 %"]["y"]), max(drawn["baseline, 95 %"]["y"])
+    assert drawn["lowest median so far"]["y"][-1] == pytest.approx(fastest, rel=0.05)
+    low, high = min(drawn["baseline, 90 %"]["y"]), max(drawn["baseline, 90 %"]["y"])
     times = [s.step_ms for s in run.windows_of(run.baseline) if s.step_ms is not None]
     assert sum(low <= time <= high for time in times) >= 0.8 * len(times)
 
@@ -186,4 +186,4 @@ def test_step_times_have_bars_of_what_is_known_alone() -> None:
     assert known is not None
     assert found is not None
     assert {"baseline"} == set(traces(known))
-    assert [None, None, 8.0] == list(traces(found)["best config"]["x"])
+    assert [None, None, 8.0] == list(traces(found)["confirmed config"]["x"])

@@ -18,7 +18,7 @@ TENSORFLOW     := .venv-tensorflow
 DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
-ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.h' -o -name CMakeLists.txt)
+ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name CMakeLists.txt)
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
@@ -35,6 +35,7 @@ else
 MISSING_CXX := $(CXX)
 COMPILER := $(VENV)/bin/zig-c++
 export CXX := $(CURDIR)/$(COMPILER)
+export CC := $(CURDIR)/$(VENV)/bin/zig-cc
 endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
@@ -58,6 +59,7 @@ $(VENV)/.created:
 $(VENV)/bin/zig-c++: | $(VENV)/.created
 	@echo "'$(MISSING_CXX)' is no C++20 compiler here: installing the ziglang wheel and building with its clang"
 	$(BIN)/pip install -qq ziglang
+	@printf '#!/bin/sh\nexec "%s/python" -m ziglang cc "$$@"\n' "$(BIN)" > $(@D)/zig-cc && chmod +x $(@D)/zig-cc
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
 
 $(VENV)/.packages: pyproject.toml | $(VENV)/.created $(COMPILER)

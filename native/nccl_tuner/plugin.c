@@ -18,6 +18,7 @@ static const float kChosen = 0.0f;  // no cost of NCCL's is lower
 
 typedef struct {
   Table table;
+  size_t nodes;
 } Context;
 
 static void say_what_was_read(NcclLogger log, const char* path, const Table* table, const char* problem) {
@@ -46,6 +47,7 @@ static Context* open_context(size_t ranks, size_t nodes, NcclLogger log) {
     return NULL;
   }
   context->table = table;
+  context->nodes = nodes;
   return context;
 }
 
@@ -78,19 +80,28 @@ static float* find_cell(const Rule* rule, float* costs, int algorithms, int prot
   return best;
 }
 
+// Tells whether NCCL limits a tuner's number of channels to those that the communicator has. For CollNet, and for NVLS
+// over several nodes, it takes the number as it is (scheduleCollTasksToPlan), and would run past them.
+static bool is_channel_count_checked(int algorithm, size_t nodes) {
+  if (algorithm == kNcclCollnetDirect || algorithm == kNcclCollnetChain) return false;
+  return algorithm != kNcclNvls || nodes <= 1;
+}
+
 static int get_coll_info(void* context, int collective, size_t bytes, int pipe_ops, float** cost_table, int algorithms,
                          int protocols, int has_registered_buffers, int* channels) {
-  (void)pipe_ops;
-  (void)has_registered_buffers;
-  if (context == NULL || cost_table == NULL) return kNcclSuccess;
-  const Rule* const rule = table_find(&((const Context*)context)->table, collective, bytes);
+  if (context == NULL || cost_table == NULL || protocols <= 0) return kNcclSuccess;
+  const Context* const own = context;
+  const Question question = {collective, bytes, pipe_ops, has_registered_buffers};
+  const Rule* const rule = table_find(&own->table, &question);
   if (rule == NULL) return kNcclSuccess;
-  if (rule->algorithm != kNcclDecides || rule->protocol != kNcclDecides) {
-    float* const cell = find_cell(rule, (float*)cost_table, algorithms, protocols);
-    if (cell == NULL) return kNcclSuccess;  // the channels were meant for what is not possible here
-    *cell = kChosen;
+  float* const costs = (float*)cost_table;
+  float* const cell = find_cell(rule, costs, algorithms, protocols);
+  if (cell == NULL) return kNcclSuccess;  // the channels were meant for what is not possible here
+  if (rule->algorithm != kNcclDecides || rule->protocol != kNcclDecides) *cell = kChosen;
+  const int algorithm = (int)((cell - costs) / protocols);
+  if (rule->channels > 0 && channels != NULL && is_channel_count_checked(algorithm, own->nodes)) {
+    *channels = rule->channels;
   }
-  if (rule->channels > 0 && channels != NULL) *channels = rule->channels;
   return kNcclSuccess;
 }
 

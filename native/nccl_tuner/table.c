@@ -39,12 +39,16 @@ static uint32_t crc32_of(const unsigned char* data, size_t size) {
   return ~crc;
 }
 
-static FileRule read_rule(const unsigned char* from) {
-  const FileRule read = {
+static size_t rule_bytes(uint32_t version) { return version == 1 ? kRuleBytesV1 : kRuleBytes; }
+
+static FileRule read_rule(const unsigned char* from, uint32_t version) {
+  FileRule read = {
       .rule =
           {
               .least_bytes = read_u64(from),
               .most_bytes = read_u64(from + 8),
+              .most_pipe_ops = UINT32_MAX,
+              .registered = kAnyBuffers,
               .algorithm = read_i32(from + 36),
               .protocol = read_i32(from + 40),
               .channels = read_i32(from + 44),
@@ -55,6 +59,11 @@ static FileRule read_rule(const unsigned char* from) {
       .most_ranks = read_u32(from + 28),
       .collective = read_i32(from + 32),
   };
+  if (version > 1) {
+    read.rule.registered = read_i32(from + 48);
+    read.rule.least_pipe_ops = read_u32(from + 52);
+    read.rule.most_pipe_ops = read_u32(from + 56);
+  }
   return read;
 }
 
@@ -63,11 +72,11 @@ static bool is_between(int value, int least, int most) { return least <= value &
 static bool is_possible(const FileRule* read) {
   const Rule* rule = &read->rule;
   const bool has_ranges = rule->least_bytes <= rule->most_bytes && read->least_nodes <= read->most_nodes &&
-                          read->least_ranks <= read->most_ranks;
+                          read->least_ranks <= read->most_ranks && rule->least_pipe_ops <= rule->most_pipe_ops;
   const bool has_numbers = is_between(read->collective, 0, kNcclCollectives - 1) &&
                            is_between(rule->algorithm, kNcclDecides, kNcclAlgorithms - 1) &&
                            is_between(rule->protocol, kNcclDecides, kNcclProtocols - 1) &&
-                           is_between(rule->channels, 0, kMaxChannels);
+                           is_between(rule->channels, 0, kMaxChannels) && is_between(rule->registered, kAnyBuffers, 1);
   return has_ranges && has_numbers;
 }
 
@@ -78,10 +87,11 @@ static bool holds_in(const FileRule* read, size_t ranks, size_t nodes) {
 
 static const char* check_frame(const unsigned char* data, size_t size) {
   if (size < kHeaderBytes + kTrailerBytes || memcmp(data, kMagic, sizeof kMagic) != 0) return "it is no table";
-  if (read_u32(data + 8) != kTableVersion) return "it has another version";
+  const uint32_t version = read_u32(data + 8);
+  if (version < 1 || version > kTableVersion) return "it has another version";
   const uint32_t count = read_u32(data + 12);
   if (count > kMaxRules) return "it has too many rules";
-  if (size != kHeaderBytes + (size_t)count * kRuleBytes + kTrailerBytes) return "it is too short or too long";
+  if (size != kHeaderBytes + (size_t)count * rule_bytes(version) + kTrailerBytes) return "it is too short or too long";
   if (read_u32(data + size - kTrailerBytes) != crc32_of(data, size - kTrailerBytes)) return "its checksum is wrong";
   return NULL;
 }
@@ -91,10 +101,11 @@ const char* table_parse(const unsigned char* data, size_t size, size_t ranks, si
   const char* problem = check_frame(data, size);
   if (problem != NULL) return problem;
 
-  const size_t count = read_u32(data + 12);
+  const uint32_t version = read_u32(data + 8);
+  const size_t count = read_u32(data + 12), width = rule_bytes(version);
   const unsigned char* const rules = data + kHeaderBytes;
   for (size_t i = 0; i < count; ++i) {
-    const FileRule read = read_rule(rules + i * kRuleBytes);
+    const FileRule read = read_rule(rules + i * width, version);
     if (!is_possible(&read)) return "one of its rules is not possible";
   }
   table->rules = malloc((count > 0 ? count : 1) * sizeof *table->rules);
@@ -104,7 +115,7 @@ const char* table_parse(const unsigned char* data, size_t size, size_t ranks, si
   for (int collective = 0; collective < kNcclCollectives; ++collective) {
     table->first[collective] = kept;
     for (size_t i = 0; i < count; ++i) {
-      const FileRule read = read_rule(rules + i * kRuleBytes);
+      const FileRule read = read_rule(rules + i * width, version);
       if (read.collective == collective && holds_in(&read, ranks, nodes)) table->rules[kept++] = read.rule;
     }
   }
@@ -129,11 +140,17 @@ const char* table_load(const char* path, size_t ranks, size_t nodes, Table* tabl
   return problem;
 }
 
-const Rule* table_find(const Table* table, int collective, size_t bytes) {
-  if (!is_between(collective, 0, kNcclCollectives - 1)) return NULL;
-  for (size_t i = table->first[collective]; i < table->first[collective + 1]; ++i) {
-    const Rule* rule = &table->rules[i];
-    if (rule->least_bytes <= bytes && bytes <= rule->most_bytes) return rule;
+static bool fits(const Rule* rule, const Question* question) {
+  const uint32_t pipe_ops = question->pipe_ops > 0 ? (uint32_t)question->pipe_ops : 0;
+  return rule->least_bytes <= question->bytes && question->bytes <= rule->most_bytes &&
+         rule->least_pipe_ops <= pipe_ops && pipe_ops <= rule->most_pipe_ops &&
+         (rule->registered == kAnyBuffers || rule->registered == (question->registered != 0));
+}
+
+const Rule* table_find(const Table* table, const Question* question) {
+  if (!is_between(question->collective, 0, kNcclCollectives - 1)) return NULL;
+  for (size_t i = table->first[question->collective]; i < table->first[question->collective + 1]; ++i) {
+    if (fits(&table->rules[i], question)) return &table->rules[i];
   }
   return NULL;
 }

@@ -100,7 +100,15 @@ class Communicator:
             result = self.tuner.init(context, 7, self.ranks, self.nodes, log, None, None)
         assert 0 == result
 
-    def ask(self, collective: int, size: int, costs: list[list[float]] | None = None) -> Answer:
+    def ask(
+        self,
+        collective: int,
+        size: int,
+        costs: list[list[float]] | None = None,
+        *,
+        registered: bool = False,
+        pipe_ops: int = 1,
+    ) -> Answer:
         """Ask as NCCL does, with a table that leaves every cell possible unless another is given."""
         rows = costs or [[10.0 + 3 * a + p for p in range(PROTOCOLS)] for a in range(ALGORITHMS)]
         width = len(rows[0])
@@ -111,11 +119,11 @@ class Communicator:
             self.context,
             collective,
             size,
-            1,
+            pipe_ops,
             ctypes.cast(table, ctypes.c_void_p),
             len(rows),
             width,
-            0,
+            int(registered),
             ctypes.byref(channels),
         )
 

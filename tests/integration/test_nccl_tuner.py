@@ -4,12 +4,15 @@
 import ctypes
 import os
 import re
+import struct
 import subprocess
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ringtune.launch_tuning import plugin_path
 from ringtune.launch_tuning.engines.nccl_table import TABLE_VARIABLE, Rule, encode_table, write_table
 from tests.integration.nccl_plugin import (
     ALGORITHMS,
@@ -25,7 +28,7 @@ from tests.integration.nccl_plugin import (
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 WRAPPED = ("-Wl,--wrap=malloc", "-Wl,--wrap=calloc", "-Wl,--wrap=fopen")
 ALLREDUCE, REDUCE, ALLTOALL = 4, 1, 8
-TREE, RING, NVLS = 0, 1, 4
+TREE, RING, COLLNET_DIRECT, NVLS = 0, 1, 2, 4
 LL, LL128, SIMPLE = 0, 1, 2
 IMPOSSIBLE = -1.0
 WARN, INFO = 2, 3
@@ -34,9 +37,11 @@ MUTATIONS = 1500
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """Return the plugin, compiled without a warning."""
+@pytest.fixture(scope="module", params=["compiled", "installed"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Return the plugin, compiled here without a warning, and as the package has it."""
+    if request.param == "installed":
+        return ctypes.CDLL(str(plugin_path()))
     path = tmp_path_factory.mktemp("plugin") / "libringtune_nccl_tuner.so"
     compile_c([*STRICT, "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,--no-undefined"], path, [])
     return ctypes.CDLL(str(path))
@@ -59,7 +64,7 @@ def version(request: pytest.FixtureRequest) -> int:
 def test_each_version_does_what_the_table_says(library: ctypes.CDLL, table: Path, version: int) -> None:
     """The named cell costs nothing, the others what they did; channels are given."""
     write_table(table, [Rule("allreduce", "nvls", "simple", 12)])
-    communicator = Communicator(library, version)
+    communicator = Communicator(library, version, nodes=1)
 
     answer = communicator.ask(ALLREDUCE, 4096)
 
@@ -117,7 +122,7 @@ def test_what_a_rule_leaves_open_is_nccls_cheapest(library: ctypes.CDLL, table: 
     costs = [[9.0, 9.0, 9.0] for _ in range(ALGORITHMS)]
     costs[RING] = [7.0, IMPOSSIBLE, 5.0]
     costs[NVLS][LL128] = 2.0
-    communicator = Communicator(library, version)
+    communicator = Communicator(library, version, nodes=1)
 
     assert [(RING, SIMPLE)] == communicator.ask(ALLREDUCE, 1, costs).chosen
     assert [(NVLS, LL128)] == communicator.ask(REDUCE, 1, costs).chosen
@@ -152,6 +157,79 @@ def test_tables_of_other_shapes_are_kept_to(library: ctypes.CDLL, table: Path) -
 
 
 @pytest.mark.parametrize(
+    ("algorithm", "nodes", "channels"),
+    [
+        ("collnet_direct", 1, 0),
+        ("collnet_chain", 2, 0),
+        ("nvls", 2, 0),
+        ("nvls", 1, 32),
+        ("nvls_tree", 2, 32),
+        ("ring", 2, 32),
+        ("pat", 2, 32),
+    ],
+)
+def test_channels_are_left_alone_where_nccl_does_not_check_them(
+    library: ctypes.CDLL, table: Path, algorithm: str, nodes: int, channels: int
+) -> None:
+    """CollNet, and NVLS over several nodes, would run past the communicator's channels; the choice itself holds."""
+    write_table(table, [Rule("allreduce", algorithm, "simple", 32)])
+    communicator = Communicator(library, 5, 8, nodes)
+
+    answer = communicator.ask(ALLREDUCE, 1 << 20)
+
+    assert 1 == len(answer.chosen)
+    assert channels == answer.channels
+    communicator.close()
+
+
+def test_channels_alone_look_at_what_nccl_will_choose(library: ctypes.CDLL, table: Path) -> None:
+    """The cheapest cell is NCCL's choice: no channels where that is CollNet."""
+    write_table(table, [Rule("allreduce", channels=5)])
+    costs = [[9.0, 9.0, 9.0] for _ in range(ALGORITHMS)]
+    collnet = [list(row) for row in costs]
+    costs[RING][LL] = 1.0
+    collnet[COLLNET_DIRECT][SIMPLE] = 1.0
+    communicator = Communicator(library, 6)
+
+    assert ([], 5) == (communicator.ask(ALLREDUCE, 1, costs).chosen, communicator.ask(ALLREDUCE, 1, costs).channels)
+    assert untouched(communicator.ask(ALLREDUCE, 1, collnet))
+    assert untouched(communicator.ask(ALLREDUCE, 1, [[IMPOSSIBLE] * 3 for _ in range(ALGORITHMS)]))
+    communicator.close()
+
+
+def test_registered_buffers_and_operations_have_rules_of_their_own(
+    library: ctypes.CDLL, table: Path, version: int
+) -> None:
+    """Bounds are included; the first rule that fits holds."""
+    rules = [
+        Rule("allreduce", "nvls", "simple", registered=True),
+        Rule("allreduce", "tree", "ll", registered=False, pipe_ops_range=(2, 4)),
+        Rule("allreduce", "ring", "simple"),
+    ]
+    write_table(table, rules)
+    communicator = Communicator(library, version, nodes=1)
+
+    assert [(NVLS, SIMPLE)] == communicator.ask(ALLREDUCE, 1, registered=True, pipe_ops=3).chosen
+    chosen = {ops: communicator.ask(ALLREDUCE, 1, pipe_ops=ops).chosen for ops in (-1, 0, 1, 2, 4, 5)}
+    assert [(TREE, LL)] == chosen[2] == chosen[4]
+    assert [(RING, SIMPLE)] == chosen[-1] == chosen[0] == chosen[1] == chosen[5]
+    communicator.close()
+
+
+def test_a_table_of_version_1_is_still_read(library: ctypes.CDLL, table: Path) -> None:
+    """Tables that users have keep their meaning."""
+    fields = (0, 2**64 - 1, 0, 2**32 - 1, 0, 2**32 - 1, ALLREDUCE, RING, LL, 7)
+    body = b"RTNCCLT\0" + struct.pack("<II", 1, 1) + struct.pack("<QQIIIIiiii", *fields)
+    table.write_bytes(body + struct.pack("<I", zlib.crc32(body)))
+    communicator = Communicator(library, 6)
+
+    for registered in (False, True):
+        answer = communicator.ask(ALLREDUCE, 1, registered=registered, pipe_ops=9)
+        assert ([(RING, LL)], 7) == (answer.chosen, answer.channels)
+    communicator.close()
+
+
+@pytest.mark.parametrize(
     ("content", "said"),
     [
         (None, "cannot be opened"),
@@ -161,7 +239,8 @@ def test_tables_of_other_shapes_are_kept_to(library: ctypes.CDLL, table: Path) -
         (encode_table([Rule("allreduce", "ring")])[:-1], "too short or too long"),
         (encode_table([Rule("allreduce", "ring")]) + b"\0", "too short or too long"),
         (encode_table([Rule("allreduce", "ring")]).replace(b"\xff" * 8, b"\x7f" * 8), "checksum is wrong"),
-        (b"RTNCCLT\0\2\0\0\0" + b"\0" * 8, "another version"),
+        (b"RTNCCLT\0\3\0\0\0" + b"\0" * 8, "another version"),
+        (b"RTNCCLT\0\0\0\0\0" + b"\0" * 8, "another version"),
         (b"RTNCCLT\0\1\0\0\0\xff\xff\xff\xff" + b"\0" * 4, "too many rules"),
     ],
 )

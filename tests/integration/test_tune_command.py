@@ -125,6 +125,53 @@ def test_what_a_command_leaves_behind_does_not_disturb_the_next_launch(tmp_path:
     assert 0 == finished.code, finished.text
 
 
+def test_a_fast_config_with_wrong_results_is_no_winner(tmp_path: Path) -> None:
+    """It is launched once, its result is named, and the defaults stay."""
+    script = (
+        "import os\n"
+        "wrong = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"
+        "print('ringtune: result=1.0')\n"
+        "print('ringtune: result=', 7.5 if wrong else 7.25, sep='')\n"
+        "for i in range(9): print('ringtune: step_ms=', 1 if wrong else 5, sep='')"
+    )
+
+    finished = tune_script(tmp_path, script)
+
+    assert 0 == finished.code, finished.text
+    assert "gave wrong results: result 2 is 7.5, with nothing set it is 7.25" in finished.stderr
+    assert "chosen: keeping default" in finished.stdout
+    assert "results: compared with those of the defaults" in finished.stdout
+    samples = [sample for sample in read_log(tmp_path / "log").runs[0].samples if sample.phase == "search"]
+    assert ["launch_failed"] * len(samples) == [sample.reason for sample in samples]
+
+
+def test_the_tolerance_of_results_is_the_users(tmp_path: Path) -> None:
+    """What another order of additions changes is no fault; a command without results is told how to print them."""
+    script = (
+        "import os\n"
+        "fast = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"
+        "print('ringtune: result=', 7.5 if fast else 7.25, sep='')\n"
+        "for i in range(9): print('ringtune: step_ms=', 1 if fast else 5, sep='')"
+    )
+
+    tolerant = tune_script(tmp_path, script, "--result-tolerance", "0.1")
+    silent = tune_script(tmp_path, "for i in range(9): print('ringtune: step_ms=5.0')")
+
+    assert "chosen: fusion_bytes" in tolerant.stdout, tolerant.text
+    assert "results: not compared: the command prints none; let it print" in silent.stdout, silent.text
+
+
+def test_a_baseline_whose_results_change_ends_the_run(tmp_path: Path) -> None:
+    """Nothing could be compared with it."""
+    script = "import time; print('ringtune: result=', time.time_ns(), sep=''); print('ringtune: step_ms=5')"
+
+    finished = tune_script(tmp_path, script, "--result-tolerance", "0")
+
+    assert 1 == finished.code, finished.text
+    assert "its results change from launch to launch" in finished.stderr
+    assert "--result-tolerance" in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -268,3 +315,25 @@ def wait_until_launched(folder: Path, count: int) -> None:
     while len(launches(folder)) < count:
         assert time.monotonic() < end_s, launches(folder)
         time.sleep(0.02)
+
+
+def test_nccl_is_tuned_through_the_installed_plugin(tmp_path: Path) -> None:
+    """A trial names the plugin and a table that is there; the baseline has neither; the winner's file loads both."""
+    script = (
+        "import os, ctypes\n"
+        "plugin, table = os.environ.get('NCCL_TUNER_PLUGIN'), os.environ.get('RINGTUNE_NCCL_TABLE')\n"
+        "assert not [name for name in os.environ if name in ('NCCL_PROTO', 'NCCL_ALGO')]\n"
+        "if plugin: ctypes.CDLL(plugin).ncclTunerPlugin_v6; assert open(table, 'rb').read(7) == b'RTNCCLT'\n"
+        "print('plugin', bool(plugin))\n"
+        "for i in range(9): print('ringtune: step_ms=', 1 if plugin else 5, sep='')"
+    )
+
+    finished = tune_script(tmp_path, script, "--target", "nccl", "--only", "protocol")
+
+    assert 0 == finished.code, finished.text
+    assert "chosen: protocol " in finished.stdout
+    conf = (tmp_path / "out" / "nccl.conf").read_text(encoding="utf-8")
+    assert f"RINGTUNE_NCCL_TABLE={tmp_path / 'out' / 'nccl-tuner.table'}\n" in conf
+    plugin = run_job(ringtune("nccl-plugin")).stdout.strip()
+    assert f"NCCL_TUNER_PLUGIN={plugin}\n" in conf
+    assert Path(plugin).is_file()

@@ -18,6 +18,7 @@ from ringtune.errors import ConfigError, RingtuneError
 
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
+from .tune_commands import add_commands as add_tune_commands
 from .version_option import Version
 
 EXIT_FAILED = 1
@@ -242,62 +243,6 @@ def _bench_sizes(sizes: str | None, *, has_workloads: bool) -> tuple[int, ...]:
         raise ConfigError(f"--sizes {sizes!r}: {error} is no size; give sizes such as 1KiB,1MiB") from error
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
-def tune(
-    *,
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="Launched anew for each measurement.")],
-    target: Annotated[str, typer.Option(metavar="ENGINE", help="openmpi, mpich, nccl or horovod.")],
-    output: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="For the winner's files; default: ringtune-ENGINE.")
-    ] = None,
-    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Tuning log; an unfinished run is resumed.")] = None,
-    score: Annotated[str, typer.Option(help="output: numbers that the command prints; wall: its duration.")] = "output",
-    score_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="With one group; default: 'ringtune: step_ms=12.3'.")
-    ] = None,
-    higher_is_better: Annotated[
-        bool, typer.Option("--higher-is-better/--lower-is-better", help="Of the score that the regex finds.")
-    ] = False,
-    max_samples: Annotated[int | None, typer.Option(help="Configs to try; default: 20, without another limit.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="Decide within so many steps, over all launches.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Decide within so many seconds.")] = None,
-    pairs: Annotated[int, typer.Option(help="Of launches in the last test, at most.")] = 6,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
-    trial_timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")] = 600.0,
-    designer: Annotated[str | None, typer.Option(help="What suggests configs.")] = None,
-    only: Annotated[str | None, typer.Option(metavar="KNOB,...", help="Knobs to vary; default: all.")] = None,
-) -> int:
-    """Tune an engine that is not ours: launch a command once per trial, and write what won for the engine to read.
-
-    Example: ringtune tune --target openmpi --log tune.jsonl -- mpirun -n 8 python train.py
-    """
-    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
-
-    from .launch_tuning import TuneRequest, run_tune  # noqa: PLC0415
-    from .tuner import DEFAULT_DESIGNER  # noqa: PLC0415
-
-    if score not in {"output", "wall"}:
-        raise ConfigError(f"--score {score} is not known; known are output and wall")
-    request = TuneRequest(
-        target=target,
-        command=tuple(command),
-        output=output or Path(f"ringtune-{target}"),
-        log=log,
-        score_regex=score_regex,
-        score_wall=score == "wall",
-        higher_is_better=higher_is_better,
-        max_samples=max_samples,
-        max_steps=max_steps,
-        max_seconds=max_seconds,
-        pairs=pairs,
-        seed=seed,
-        trial_timeout_s=trial_timeout_s,
-        designer=designer or DEFAULT_DESIGNER,
-        only=tuple(only.split(",")) if only else (),
-    )
-    return run_tune(request, os.environ, Console())
-
-
 @app.command()
 def simulate(
     *,
@@ -361,6 +306,7 @@ def _web_pages() -> Any:
     return WebPages()
 
 
+add_tune_commands(app)
 add_client_commands(app)
 add_server_commands(app, _web_pages)
 

@@ -82,12 +82,14 @@ static int count_chosen(float costs[kNcclAlgorithms][kNcclProtocols]) {
 
 // What NCCL relies on: success, at most one choice, a possible number of channels.
 static void ask(NcclGetCollInfo get, void* context, int collective, size_t bytes) {
+  const int pipe_ops = (int)(bytes % 5), registered = (int)(bytes % 2);
   float costs[kNcclAlgorithms][kNcclProtocols];
   for (int a = 0; a < kNcclAlgorithms; ++a) {
     for (int p = 0; p < kNcclProtocols; ++p) costs[a][p] = cost_before(a, p);
   }
   int channels = 0;
-  if (get(context, collective, bytes, 1, (float**)costs, kNcclAlgorithms, kNcclProtocols, 0, &channels) != 0) {
+  if (get(context, collective, bytes, pipe_ops, (float**)costs, kNcclAlgorithms, kNcclProtocols, registered,
+          &channels) != 0) {
     fail("a question was answered by an error");
   }
   if (count_chosen(costs) > 1 || channels < 0 || channels > kMaxChannels) fail("a choice that is none");
@@ -166,7 +168,10 @@ static void run_mutations(const char* path, const char* scratch, int count) {
     memcpy(exact, data, size);
     Table table;
     table_parse(exact, size, kRanks, kNodes, &table);
-    for (int collective = 0; collective < kNcclCollectives; ++collective) table_find(&table, collective, 4096);
+    for (int collective = 0; collective < kNcclCollectives; ++collective) {
+      const Question question = {collective, 4096, 1, collective % 2};
+      table_find(&table, &question);
+    }
     table_free(&table);
     free(exact);
     FILE* file = __real_fopen(scratch, "wb");

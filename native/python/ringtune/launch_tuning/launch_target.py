@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ringtune.errors import ConfigError, RingtuneError
@@ -19,6 +19,7 @@ from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window
 from .atomic_file import replace_file
 from .engines import Engine
 from .launching import Ending, Launched, Launcher, Limits, failure_text
+from .results import DEFAULT_TOLERANCE, ResultCheck
 
 BYTES_PER_STEP = 1
 TENSOR_SET = 0
@@ -47,11 +48,13 @@ class LaunchTarget:
 
     A config whose launches have never succeeded is given up at its first failure: its windows are void, by the reason
     `launch_failed`, without another launch. A config that has succeeded before is launched again. The baseline has to
-    succeed the first time: without it there is nothing to compare with.
+    succeed the first time: without it there is nothing to compare with. A config whose results are not those of the
+    baseline is given up at once, whatever it did before; a baseline whose results change ends the run.
 
     Attributes:
         given_up: Configs that are not launched any more.
         error: Why the run cannot go on, or None.
+        has_results: Whether the command prints results, so that they were compared.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class LaunchTarget:
         *,
         on_launch: Callable[[LaunchEvent], None],
         given_up: AbstractSet[Config] = frozenset(),
+        result_tolerance: float = DEFAULT_TOLERANCE,
     ) -> None:
         """Prepare; nothing is launched.
 
@@ -75,6 +79,7 @@ class LaunchTarget:
             timeout_s: Limit of one launch, seconds.
             on_launch: Hears of every launch.
             given_up: Configs known to fail, from the log of an unfinished run.
+            result_tolerance: Relative difference up to which a result is that of the baseline.
         """
         self.name = engine.name
         self._engine = engine
@@ -87,8 +92,14 @@ class LaunchTarget:
         self._epoch = 0
         self._steps = 0
         self._succeeded: set[Config] = set()
+        self._check = ResultCheck(result_tolerance)
         self.given_up: set[Config] = set(given_up)
         self.error: RingtuneError | None = None
+
+    @property
+    def has_results(self) -> bool:
+        """Whether the command prints results, so that they were compared."""
+        return self._check.has_reference
 
     def space(self) -> SearchSpace:
         """Return the legal configs."""
@@ -135,7 +146,7 @@ class LaunchTarget:
     def _launched(self, limit_ms: float) -> Launched:
         launched = self._launched_once(limit_ms)
         for _ in range(RELAUNCHES):
-            if not launched.failure or self._config not in self._succeeded:
+            if not launched.failure or launched.complaint or self._config not in self._succeeded:
                 break
             launched = self._launched_once(limit_ms)
         return launched
@@ -144,7 +155,7 @@ class LaunchTarget:
         if self._launcher.is_stopped:
             raise TargetClosed(ENDED)
         try:
-            launched = self._launch(self._config, limit_ms)
+            launched = self._checked(self._launch(self._config, limit_ms))
         except ConfigError as error:
             self.error = error
             raise TargetClosed(str(error)) from error
@@ -157,10 +168,19 @@ class LaunchTarget:
         variables = self._engine.variables(config, self._folder)
         return self._launcher.launch(variables, Limits(self._timeout_s, limit_ms))
 
+    def _checked(self, launched: Launched) -> Launched:
+        """Return a launch with what is wrong with its results; the first of the baseline is the reference."""
+        if launched.failure:
+            return launched
+        if self._config == self.baseline():
+            self._check.adopt(launched.results)
+        is_whole = launched.ending is Ending.BY_ITSELF
+        return replace(launched, complaint=self._check.problem(launched.results, is_whole=is_whole))
+
     def _note_failure(self, launched: Launched) -> None:
         if launched.ending is Ending.STOPPED:
             raise TargetClosed(ENDED)
-        if self._config in self._succeeded:
+        if self._config in self._succeeded and not launched.complaint:
             return
         if self._config == self.baseline():
             self.error = RingtuneError(failure_text(self._launcher.command, launched))

@@ -17,6 +17,7 @@ from statistics import median
 from ringtune.errors import ConfigError
 
 from . import keeper
+from .results import MAX_RESULTS, results_in
 from .scores import Score
 from .stop_request import StopRequest
 
@@ -68,6 +69,8 @@ class Launched:
         exit_code: The command's; 128 + the signal if it was killed.
         seconds: From the launch to its end.
         tail: Last lines of its output.
+        results: The numbers that it printed as results, in their order.
+        complaint: What is wrong with its results, in words; empty where nothing is.
     """
 
     step_ms: tuple[float, ...]
@@ -75,6 +78,8 @@ class Launched:
     exit_code: int
     seconds: float
     tail: tuple[str, ...]
+    results: tuple[float, ...] = ()
+    complaint: str = ""
 
     @property
     def failure(self) -> str:
@@ -85,7 +90,7 @@ class Launched:
             return "was stopped"
         if self.ending is Ending.BY_ITSELF and self.exit_code:
             return f"failed with exit code {self.exit_code} after {self.seconds:.3g} s"
-        return "" if self.step_ms else "printed no score"
+        return self.complaint if self.step_ms else "printed no score"
 
 
 @dataclass
@@ -94,6 +99,7 @@ class _Output:
 
     score: Score
     step_ms: list[float] = field(default_factory=list)
+    results: list[float] = field(default_factory=list)
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
     pending: bytes = b""
 
@@ -119,6 +125,7 @@ class _Output:
         if text.strip():
             self.tail.append(text)
         self.step_ms += self.score.times_ms(text)[: MAX_STEPS - len(self.step_ms)]
+        self.results += results_in(text)[: MAX_RESULTS - len(self.results)]
 
 
 class Launcher:
@@ -164,7 +171,7 @@ class Launcher:
         steps = tuple(output.step_ms)
         if not self._score.is_of_lines:
             ending, steps = _whole(ending, seconds, limits)
-        return Launched(steps, ending, exit_code, seconds, tuple(output.tail))
+        return Launched(steps, ending, exit_code, seconds, tuple(output.tail), tuple(output.results))
 
     def _started(self, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         try:
@@ -211,7 +218,12 @@ class Launcher:
 def failure_text(command: Sequence[str], launched: Launched) -> str:
     """Return why a command that was launched without anything being set gives no time, with its last lines."""
     reason = launched.failure
-    if not launched.exit_code and not launched.step_ms:
+    if launched.complaint:
+        reason += (
+            ": its results change from launch to launch. Print results that depend on no random number and no order "
+            "of threads, or give a larger --result-tolerance"
+        )
+    elif not launched.exit_code and not launched.step_ms:
         reason += "; let it print lines such as 'ringtune: step_ms=12.3', or use --score-regex or --score wall"
     said = "\n".join(["Its last lines:", *launched.tail]) if launched.tail else "It printed nothing."
     return f"without anything being set, {shlex.join(command)} {reason}. {said}"

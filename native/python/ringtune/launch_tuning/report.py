@@ -16,6 +16,7 @@ from .launch_target import LaunchEvent
 from .launching import Ending
 
 PREFIX = "ringtune tune:"
+UNCHECKED = "not compared: the command prints none; let it print lines such as 'ringtune: result=1.25'"
 
 
 class LaunchDisplay:
@@ -88,13 +89,16 @@ def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
     return "\n".join(line.replace("\n", " ") for line in lines)
 
 
-def result_table(result: Result, written: Mapping[Path, WinnerFile], baseline_ms: float | None) -> Table:
+def result_table(
+    result: Result, written: Mapping[Path, WinnerFile], baseline_ms: float | None, *, has_results: bool
+) -> Table:
     """Return the last word as a table.
 
     Args:
         result: How the run ended.
         written: The files that keep the winner, with what they are.
         baseline_ms: Median step time of the defaults, milliseconds; None where it was not measured.
+        has_results: Whether the launches' results were compared with those of the defaults.
     """
     table = Table(title=None, show_header=False)
     table.add_column("what", no_wrap=True)
@@ -105,6 +109,7 @@ def result_table(result: Result, written: Mapping[Path, WinnerFile], baseline_ms
         interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"
         table.add_row("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})")
     table.add_row("verdict", result.verdict)
+    table.add_row("results", "compared with those of the defaults" if has_results else UNCHECKED)
     for path, file in written.items():
         table.add_row("written", str(path))
         if file.usage:

@@ -3,6 +3,9 @@
 
 Uses the standard library alone, so that the file can also be copied to where ringtune is not installed. A program in
 another language prints the same line: `ringtune: step_ms=12.345`.
+
+On a GPU a step has to wait for the device (`torch.cuda.synchronize()` inside of `step()`), or `took` gets the time
+between two events of the device.
 """
 
 import sys
@@ -41,5 +44,16 @@ class StepReport:
         if self._skip > 0:
             self._skip -= 1
             return
-        self._stream.write(f"ringtune: step_ms={step_ms:.6g}\n")
+        self._write(f"ringtune: step_ms={step_ms:.6g}")
+
+    def result(self, value: float) -> None:
+        """Print a result that does not depend on what is tuned, such as a loss or a sum of gradients.
+
+        Every launch has to print the same ones: a config whose results differ from the baseline's is given up.
+        """
+        if self._is_reporter:
+            self._write(f"ringtune: result={value:.17g}")
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"{line}\n")
         self._stream.flush()

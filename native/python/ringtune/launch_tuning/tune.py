@@ -38,6 +38,7 @@ from .failing_configs import FailureAwareDesigner, failed_configs
 from .launch_target import LaunchEvent, LaunchTarget
 from .launching import Launcher
 from .report import PREFIX, LaunchDisplay, comment_text, median_of, print_table, result_table, settings_text
+from .results import DEFAULT_TOLERANCE
 from .scores import STEP_LINE, LineScore, Score, WallScore
 from .stop_request import StopRequest, stop_on_signals
 
@@ -69,6 +70,7 @@ class TuneRequest:
         trial_timeout_s: Limit of one launch, seconds.
         designer: As in `designer_names`.
         only: Knobs to vary; empty for all.
+        result_tolerance: Relative difference up to which a result that the command prints is that of the baseline.
     """
 
     target: str
@@ -86,6 +88,7 @@ class TuneRequest:
     trial_timeout_s: float = 600.0
     designer: str = DEFAULT_DESIGNER
     only: tuple[str, ...] = ()
+    result_tolerance: float = DEFAULT_TOLERANCE
 
     def check(self) -> None:
         """Raise `ConfigError` for what cannot be: numbers out of range, options that contradict each other."""
@@ -102,11 +105,16 @@ class TuneRequest:
         for option, value, least, most in limits:
             if value is not None and not least <= value <= most:
                 raise ConfigError(f"{option} {value} is not possible; allowed: {least} to {most}")
+        self._check_fractions()
+        if self.designer not in designer_names():
+            raise ConfigError(f"--designer {self.designer}: not known; known are {', '.join(designer_names())}")
+
+    def _check_fractions(self) -> None:
         if not 0 < self.trial_timeout_s <= MAX_TIMEOUT_S:
             given = f"--trial-timeout-s {self.trial_timeout_s:g}"
             raise ConfigError(f"{given} is not possible; allowed: over 0, up to {MAX_TIMEOUT_S:g} s")
-        if self.designer not in designer_names():
-            raise ConfigError(f"--designer {self.designer}: not known; known are {', '.join(designer_names())}")
+        if not 0 <= self.result_tolerance < 1:
+            raise ConfigError(f"--result-tolerance {self.result_tolerance:g} is not possible; allowed: 0 to below 1")
 
 
 def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console) -> int:
@@ -160,6 +168,7 @@ class _Run:
             request.trial_timeout_s,
             on_launch=self._note,
             given_up=given_up,
+            result_tolerance=request.result_tolerance,
         )
         self._designer = FailureAwareDesigner(make_designer(request.designer, space, request.seed), given_up)
         if self._settings.prior_trials or given_up:
@@ -193,7 +202,7 @@ def _conclude(run: _Run, result: Result, signal_number: int, console: Console) -
             replace_file(run.folder / file.name, file.content)
             written[run.folder / file.name] = file
     baseline_ms = median_of(run.baseline_ms) if run.baseline_ms else None
-    print_table(result_table(result, written, baseline_ms), console)
+    print_table(result_table(result, written, baseline_ms, has_results=run.target.has_results), console)
     return EXIT_DONE
 
 

@@ -22,7 +22,9 @@ KEPT = Result(BASELINE, BASELINE, False, "keeping default: flat", None, None, No
 def printed(result: Result, files: dict[Path, WinnerFile], *, terminal: bool) -> str:
     """Return the table as text."""
     stream = io.StringIO()
-    print_table(result_table(result, files, 12.5), Console(file=stream, force_terminal=terminal, width=100))
+    print_table(
+        result_table(result, files, 12.5, has_results=False), Console(file=stream, force_terminal=terminal, width=100)
+    )
     return stream.getvalue()
 
 

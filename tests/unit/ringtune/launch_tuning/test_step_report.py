@@ -5,6 +5,7 @@ import io
 
 import pytest
 
+from ringtune.launch_tuning.results import results_in
 from ringtune.launch_tuning.scores import STEP_LINE, LineScore
 from ringtune.launch_tuning.step_report import StepReport
 
@@ -49,3 +50,13 @@ def test_other_ranks_are_silent() -> None:
     StepReport(rank=1, stream=stream).took(1.0)
 
     assert "" == stream.getvalue()
+
+
+def test_a_result_is_printed_so_that_it_is_found_again() -> None:
+    """To the last bit, on rank 0 alone."""
+    stream = io.StringIO()
+
+    for rank in (0, 1):
+        StepReport(rank, stream=stream).result(0.1)
+
+    assert [0.1] == results_in(stream.getvalue())

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NCCL: algorithm and protocol of allreduce, channels, threads, buffers; winners as `nccl.conf` and our plugin's table.
+"""NCCL: algorithm and protocol of allreduce, reduce-scatter and allgather, channels, threads, buffers.
 
-The form `allreduce:ring` needs NCCL 2.24 or newer, and leaves the other collectives alone, of which some know one
-algorithm only. NCCL has no way to say "as you see fit" for a value that is set, so "default" sets nothing.
+Algorithms and protocols go by the table of our tuner plugin alone, never by `NCCL_ALGO` or `NCCL_PROTO`. LL128 named
+there is used without NCCL's own conditions (links and GPUs that keep 128 bytes together), and can corrupt data. The
+plugin chooses only among the cells that NCCL itself offers for a call. It needs NCCL 2.24 or newer.
+
+The baseline sets nothing: it runs without the plugin, for a loaded tuner switches parts of NCCL off. NCCL has no way
+to say "as you see fit" for a variable that is set, so "default" sets nothing either.
 """
 
 from collections.abc import Mapping
@@ -10,57 +14,90 @@ from pathlib import Path
 
 from ringtune.tuner import Config, Value
 
-from .engine import DEFAULT, Engine, WinnerFile, choice_knob, settings_file, size_knob
-from .nccl_table import TABLE_VARIABLE, Rule, encode_table
+from .engine import DEFAULT, Engine, Knob, WinnerFile, choice_knob, settings_file, size_knob
+from .nccl_plugin import PLUGIN_VARIABLE, plugin_path
+from .nccl_table import MAX_CHANNELS, TABLE_VARIABLE, Rule, encode_table
 
 KIB = 1024
-ALGORITHM_WORDS: Mapping[Value, str] = {
-    "ring": "allreduce:ring",
-    "tree": "allreduce:tree",
-    "nvls": "allreduce:nvls",
-    "nvls_tree": "allreduce:nvlstree",
+PREFIXES = {"allreduce": "", "reducescatter": "reducescatter_", "allgather": "allgather_"}
+"""Prefix of the knobs of each collective. DDP lives on the first, FSDP and ZeRO on the other two."""
+ALGORITHMS = {
+    "allreduce": ("ring", "tree", "nvls", "nvls_tree"),
+    "reducescatter": ("ring", "nvls", "pat"),
+    "allgather": ("ring", "nvls", "pat"),
 }
-PROTOCOL_WORDS: Mapping[Value, str] = {"ll": "allreduce:LL", "ll128": "allreduce:LL128", "simple": "allreduce:Simple"}
+PROTOCOLS = ("ll", "ll128", "simple")
 CONF_NAME = "nccl.conf"
 TABLE_NAME = "nccl-tuner.table"
+TRIAL_TABLE = "trial-tuner.table"
+_CTA_NAMES = ("NCCL_MIN_CTAS", "NCCL_MAX_CTAS")
+_OLDER_CTA_NAMES = ("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS")
+_PLUGIN_NAMES = (PLUGIN_VARIABLE, TABLE_VARIABLE)
 
 
 def table_rules(config: Config) -> tuple[Rule, ...]:
-    """Return what of a config the plugin can do: one rule for allreduces of every size, none where all is default."""
-    algorithm, protocol, channels = (config[name] for name in ("algorithm", "protocol", "channels"))
-    if algorithm == protocol == channels == DEFAULT:
-        return ()
-    return (
-        Rule(
-            collective="allreduce",
-            algorithm=None if algorithm == DEFAULT else str(algorithm),
-            protocol=None if protocol == DEFAULT else str(protocol),
-            channels=0 if channels == DEFAULT else int(channels),
-        ),
+    """Return what of a config the plugin does: a rule for each collective that is not left to NCCL, of every size."""
+    choices = {name: (config[f"{prefix}algorithm"], config[f"{prefix}protocol"]) for name, prefix in PREFIXES.items()}
+    return tuple(
+        Rule(name, algorithm=_named(algorithm), protocol=_named(protocol))
+        for name, (algorithm, protocol) in choices.items()
+        if (algorithm, protocol) != (DEFAULT, DEFAULT)
     )
 
 
-def _winner_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
-    del folder
-    usage = "export NCCL_CONF_FILE={path}, or for an older NCCL copy it to ~/.nccl.conf"
-    conf = settings_file(CONF_NAME, NCCL.plain_variables(config), comment, usage=usage)
+def _named(value: Value) -> str | None:
+    return None if value == DEFAULT else str(value)
+
+
+def _plugin_variables(config: Config, table: Path) -> dict[str, str]:
+    """Return what loads the plugin; nothing where it has nothing to do."""
+    return {PLUGIN_VARIABLE: str(plugin_path()), TABLE_VARIABLE: str(table)} if table_rules(config) else {}
+
+
+def _environment(config: Config, folder: Path) -> Mapping[str, str]:
+    return _plugin_variables(config, folder / TRIAL_TABLE)
+
+
+def _trial_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
+    del folder, comment
     rules = table_rules(config)
-    if not rules:
-        return (conf,)
-    plugin = "instead, with the tuner plugin: export NCCL_TUNER_PLUGIN=libringtune_nccl_tuner.so"
-    return (conf, WinnerFile(TABLE_NAME, encode_table(rules), f"{plugin} {TABLE_VARIABLE}={{path}}"))
+    return (WinnerFile(TRIAL_TABLE, encode_table(rules)),) if rules else ()
+
+
+def _winner_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
+    usage = "export NCCL_CONF_FILE={path} on every rank, or for an older NCCL copy it to ~/.nccl.conf"
+    values = {**NCCL.plain_variables(config), **_plugin_variables(config, folder / TABLE_NAME)}
+    conf = settings_file(CONF_NAME, values, comment, usage=usage)
+    rules = table_rules(config)
+    return (conf, WinnerFile(TABLE_NAME, encode_table(rules))) if rules else (conf,)
+
+
+def _collective_knobs(name: str) -> tuple[Knob, Knob]:
+    prefix = PREFIXES[name]
+    return (
+        choice_knob(f"{prefix}algorithm", {word: word for word in ALGORITHMS[name]}),
+        choice_knob(f"{prefix}protocol", {word: word for word in PROTOCOLS}),
+    )
 
 
 NCCL = Engine(
     name="nccl",
     knobs=(
-        choice_knob("algorithm", ALGORITHM_WORDS, ("NCCL_ALGO",)),
-        choice_knob("protocol", PROTOCOL_WORDS, ("NCCL_PROTO",)),
-        size_knob("channels", 1, 32, 1, ("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS")),
+        *_collective_knobs("allreduce"),
+        *_collective_knobs("reducescatter"),
+        *_collective_knobs("allgather"),
+        size_knob("channels", 1, MAX_CHANNELS, 1, _CTA_NAMES),
         size_knob("buffer_bytes", 256 * KIB, 32 * KIB * KIB, 64 * KIB, ("NCCL_BUFFSIZE",)),
         choice_knob("threads", {str(count): str(count) for count in (64, 128, 256, 512)}, ("NCCL_NTHREADS",)),
         size_knob("socket_threads", 1, 8, 1, ("NCCL_SOCKET_NTHREADS",)),
         size_knob("sockets_per_thread", 1, 8, 1, ("NCCL_NSOCKS_PERTHREAD",)),
     ),
     winner_files=_winner_files,
+    environment_of=_environment,
+    trial_files=_trial_files,
+    owned={
+        **{f"{prefix}algorithm": ("NCCL_ALGO", *_PLUGIN_NAMES) for prefix in PREFIXES.values()},
+        **{f"{prefix}protocol": ("NCCL_PROTO", *_PLUGIN_NAMES) for prefix in PREFIXES.values()},
+        "channels": _OLDER_CTA_NAMES,
+    },
 )

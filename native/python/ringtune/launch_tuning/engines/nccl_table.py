@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of our NCCL tuner plugin: which algorithm, protocol and channels for which collective, size and job.
 
-The layout is native/nccl_tuner/table.h's, version 1, little-endian:
+The layout is native/nccl_tuner/table.h's, version 2, little-endian:
 
 | part | content |
 |---|---|
 | header, 16 bytes | magic `RTNCCLT` and a zero byte, version (u32), number of rules (u32) |
 | a rule, 48 bytes | least, most bytes (u64), nodes, ranks (u32); collective, algorithm, protocol, channels (i32) |
+| 12 bytes more of it | registered (i32); least, most operations per channel (u32) |
 | trailer, 4 bytes | CRC-32 (as in zlib) of all before it |
 
-In a file's order the first rule that fits holds.
+In a file's order the first rule that fits holds. Version 1, still read, has rules that end with the channels.
 """
 
 import struct
@@ -24,7 +25,7 @@ from ringtune.launch_tuning.atomic_file import replace_file
 TABLE_VARIABLE = "RINGTUNE_NCCL_TABLE"
 """Names the table's file to the plugin, in every rank's environment."""
 MAGIC = b"RTNCCLT\0"
-VERSION = 1
+VERSION = 2
 MAX_RULES = 4096
 MAX_CHANNELS = 64
 ANY = -1
@@ -34,7 +35,10 @@ COLLECTIVES = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
 PROTOCOLS = ("ll", "ll128", "simple")
 _HEADER = struct.Struct("<8sII")
-_RULE = struct.Struct("<QQIIIIiiii")
+_RULES = {1: struct.Struct("<QQIIIIiiii"), 2: struct.Struct("<QQIIIIiiiiiII")}
+"""The layout of a rule by the table's version."""
+_EVERY_CALL = (ANY, 0, MAX_U32)
+"""What a rule of version 1 says of registered buffers and operations per channel."""
 _TRAILER = struct.Struct("<I")
 
 
@@ -50,6 +54,8 @@ class Rule:
         bytes_range: Least and most bytes, as NCCL counts them for the collective.
         nodes_range: Least and most nodes of the communicator.
         ranks_range: Least and most ranks of the communicator.
+        registered: Whether it holds for buffers that are registered with NCCL, or for the others; None for both.
+        pipe_ops_range: Least and most operations per channel, as NCCL estimates them for a group of calls.
     """
 
     collective: str
@@ -59,6 +65,8 @@ class Rule:
     bytes_range: tuple[int, int] = (0, MAX_U64)
     nodes_range: tuple[int, int] = (0, MAX_U32)
     ranks_range: tuple[int, int] = (0, MAX_U32)
+    registered: bool | None = None
+    pipe_ops_range: tuple[int, int] = (0, MAX_U32)
 
 
 def encode_table(rules: Sequence[Rule]) -> bytes:
@@ -92,12 +100,14 @@ def decode_table(data: bytes) -> tuple[Rule, ...]:
     if len(data) < _HEADER.size + _TRAILER.size or not data.startswith(MAGIC):
         raise ConfigError("this is no table of ringtune's NCCL tuner; give a file that `ringtune tune` has written")
     _, version, count = _HEADER.unpack_from(data)
-    if version != VERSION:
-        raise ConfigError(f"the NCCL tuner's table has version {version}, this program writes and reads {VERSION}")
-    end = _HEADER.size + count * _RULE.size
+    if version not in _RULES:
+        raise ConfigError(f"the NCCL tuner's table has version {version}, this program reads versions 1 to {VERSION}")
+    layout = _RULES[version]
+    end = _HEADER.size + count * layout.size
     if len(data) != end + _TRAILER.size or _TRAILER.unpack_from(data, end)[0] != zlib.crc32(data[:end]):
         raise ConfigError(f"the NCCL tuner's table is damaged ({len(data)} bytes for {count} rules); write it again")
-    return tuple(_decoded(fields) for fields in _RULE.iter_unpack(data[_HEADER.size : end]))
+    found = layout.iter_unpack(data[_HEADER.size : end])
+    return tuple(_decoded(fields if version > 1 else (*fields, *_EVERY_CALL)) for fields in found)
 
 
 def _encoded(rule: Rule) -> bytes:
@@ -105,13 +115,16 @@ def _encoded(rule: Rule) -> bytes:
     algorithm = ANY if rule.algorithm is None else ALGORITHMS.index(rule.algorithm)
     protocol = ANY if rule.protocol is None else PROTOCOLS.index(rule.protocol)
     ranges = (*rule.bytes_range, *rule.nodes_range, *rule.ranks_range)
-    return _RULE.pack(*ranges, COLLECTIVES.index(rule.collective), algorithm, protocol, rule.channels)
+    registered = ANY if rule.registered is None else int(rule.registered)
+    choice = (COLLECTIVES.index(rule.collective), algorithm, protocol, rule.channels)
+    return _RULES[VERSION].pack(*ranges, *choice, registered, *rule.pipe_ops_range)
 
 
 def _check(rule: Rule) -> None:
     known = ((rule.collective, COLLECTIVES), (rule.algorithm, (None, *ALGORITHMS)), (rule.protocol, (None, *PROTOCOLS)))
     wrong = [str(name) for name, names in known if name not in names]
-    limits = ((rule.bytes_range, MAX_U64), (rule.nodes_range, MAX_U32), (rule.ranks_range, MAX_U32))
+    ranges = (rule.bytes_range, rule.nodes_range, rule.ranks_range, rule.pipe_ops_range)
+    limits = zip(ranges, (MAX_U64, MAX_U32, MAX_U32, MAX_U32), strict=True)
     wrong += [f"{least} to {most}" for (least, most), limit in limits if not 0 <= least <= most <= limit]
     if not 0 <= rule.channels <= MAX_CHANNELS:
         wrong.append(f"{rule.channels} channels")
@@ -122,7 +135,7 @@ def _check(rule: Rule) -> None:
 
 
 def _decoded(fields: tuple[int, ...]) -> Rule:
-    collective, algorithm, protocol, channels = fields[6:]
+    collective, algorithm, protocol, channels, registered, least_pipe_ops, most_pipe_ops = fields[6:]
     try:
         rule = Rule(
             COLLECTIVES[_index(collective)],
@@ -132,6 +145,8 @@ def _decoded(fields: tuple[int, ...]) -> Rule:
             (fields[0], fields[1]),
             (fields[2], fields[3]),
             (fields[4], fields[5]),
+            None if registered == ANY else (False, True)[_index(registered)],
+            (least_pipe_ops, most_pipe_ops),
         )
     except IndexError:
         raise ConfigError(f"the NCCL tuner's table has a rule with unknown numbers: {fields[6:]}") from None

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch_tuning.engines import DEFAULT, Engine, WinnerFile, engine_names, find_engine
-from ringtune.launch_tuning.engines.nccl_table import decode_table
+from ringtune.launch_tuning.engines import DEFAULT, Engine, WinnerFile, engine_names, find_engine, plugin_path
+from ringtune.launch_tuning.engines.nccl_table import Rule, decode_table
 from ringtune.tuner import Config
 
 FOLDER = Path("/somewhere")
 NAMES = engine_names()
+PREFIXES = ("", "reducescatter_", "allgather_")
 
 
 def config_of(engine: Engine, **values: float | str) -> Config:
@@ -132,27 +133,72 @@ def test_mpich_reaches_general_algorithms_past_the_device() -> None:
     assert {"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "release_gather"} == device
 
 
-def test_nccl_gets_a_conf_file_and_a_table() -> None:
-    """Channels set the least and the most; the table has one rule for allreduces of any size."""
+def test_nccl_gets_algorithms_and_protocols_through_the_plugin() -> None:
+    """A trial's table and the winner's hold the same rules; the conf file loads the plugin and sets the rest."""
     engine = find_engine("nccl")
-    config = config_of(engine, algorithm="nvls_tree", protocol="simple", channels=8, threads="256")
+    config = config_of(engine, algorithm="nvls_tree", protocol="ll128", allgather_algorithm="pat", channels=64)
 
+    variables = engine.variables(config, FOLDER)
+    (trial,) = engine.trial_files(config, FOLDER, "c")
     conf, table = engine.winner_files(config, FOLDER, "c")
 
+    assert {
+        "NCCL_TUNER_PLUGIN": str(plugin_path()),
+        "RINGTUNE_NCCL_TABLE": "/somewhere/trial-tuner.table",
+        "NCCL_MIN_CTAS": "64",
+        "NCCL_MAX_CTAS": "64",
+    } == variables
+    assert (Rule("allreduce", "nvls_tree", "ll128"), Rule("allgather", "pat")) == decode_table(table.content)
+    assert trial.content == table.content
     lines = conf.content.decode().splitlines()
-    assert "NCCL_ALGO=allreduce:nvlstree" in lines
-    assert {"NCCL_MIN_NCHANNELS=8", "NCCL_MAX_NCHANNELS=8", "NCCL_NTHREADS=256"} <= set(lines)
-    (rule,) = decode_table(table.content)
-    assert ("allreduce", "nvls_tree", "simple", 8) == (rule.collective, rule.algorithm, rule.protocol, rule.channels)
+    assert {"NCCL_MAX_CTAS=64", f"NCCL_TUNER_PLUGIN={plugin_path()}"} <= set(lines)
+    assert f"RINGTUNE_NCCL_TABLE={FOLDER / table.name}" in lines
 
 
-def test_nccl_gets_no_table_for_what_a_plugin_cannot_do() -> None:
-    """Buffers are no matter of the plugin."""
+def test_nccl_never_hears_a_protocol_or_a_deprecated_name_from_the_environment() -> None:
+    """`NCCL_PROTO` with LL128 switches off the conditions under which it keeps data whole."""
     engine = find_engine("nccl")
+    rng = np.random.default_rng(7)
 
-    files = engine.winner_files(config_of(engine, buffer_bytes=2**20), FOLDER, "c")
+    for _ in range(200):
+        config = engine.space({}).random(rng)
+        written = b"".join(file.content for file in engine.winner_files(config, FOLDER, "c"))
+        forbidden = ("NCCL_PROTO", "NCCL_ALGO", "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS")
+
+        assert not [name for name in forbidden if name in engine.variables(config, FOLDER) or name.encode() in written]
+
+
+@pytest.mark.parametrize(
+    ("variable", "knobs"),
+    [
+        ("NCCL_PROTO", {"protocol", "reducescatter_protocol", "allgather_protocol"}),
+        ("NCCL_ALGO", {"algorithm", "reducescatter_algorithm", "allgather_algorithm"}),
+        ("NCCL_MAX_NCHANNELS", {"channels"}),
+        (
+            "NCCL_TUNER_PLUGIN",
+            {
+                f"{prefix}{kind}"
+                for prefix in ("", "reducescatter_", "allgather_")
+                for kind in ("algorithm", "protocol")
+            },
+        ),
+    ],
+)
+def test_what_the_user_says_to_nccl_pins_what_it_decides(variable: str, knobs: set[str]) -> None:
+    """Also through names that we never set."""
+    assert knobs == set(find_engine("nccl").space({variable: "1"}).fixed)
+
+
+def test_nccl_gets_no_plugin_for_what_a_plugin_cannot_do() -> None:
+    """A loaded tuner switches parts of NCCL off, so a trial of buffers runs without."""
+    engine = find_engine("nccl")
+    config = config_of(engine, buffer_bytes=2**20)
+
+    files = engine.winner_files(config, FOLDER, "c")
 
     assert ["nccl.conf"] == [file.name for file in files]
+    assert {"NCCL_BUFFSIZE": "1048576"} == engine.variables(config, FOLDER)
+    assert () == engine.trial_files(config, FOLDER, "c")
 
 
 def test_horovods_own_tuner_is_off_while_a_value_is_tried() -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the NCCL tuner plugin, as Python writes and reads it."""
 
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,8 @@ RULES = st.builds(
     bytes_range=ranges(MAX_U64),
     nodes_range=ranges(MAX_U32),
     ranks_range=ranges(MAX_U32),
+    registered=st.sampled_from((None, False, True)),
+    pipe_ops_range=ranges(MAX_U32),
 )
 
 
@@ -45,6 +49,24 @@ RULES = st.builds(
 def test_what_is_written_is_read(rules: list[Rule]) -> None:
     """Any rules come back as they were, in their order."""
     assert tuple(rules) == decode_table(encode_table(rules))
+
+
+def test_a_table_of_version_1_is_read() -> None:
+    """Its rules hold for all buffers and for any number of operations; the bytes are those that 0.1 wrote."""
+    rule = struct.pack("<QQIIIIiiii", 1, 2**20, 2, 4, 8, 16, COLLECTIVES.index("allgather"), 1, -1, 12)
+    body = b"RTNCCLT\0" + struct.pack("<II", 1, 1) + rule
+    table = body + struct.pack("<I", zlib.crc32(body))
+
+    read = decode_table(table)
+
+    assert (Rule("allgather", "ring", None, 12, (1, 2**20), (2, 4), (8, 16)),) == read
+    assert read == decode_table(encode_table(read))
+
+
+def test_a_table_of_a_later_version_is_refused() -> None:
+    """With the versions that are known."""
+    with pytest.raises(ConfigError, match="version 3, this program reads versions 1 to 2"):
+        decode_table(encode_table([]).replace(b"RTNCCLT\0\2", b"RTNCCLT\0\3"))
 
 
 @given(st.lists(RULES, min_size=1, max_size=3), st.data())
@@ -69,6 +91,7 @@ def test_a_changed_byte_is_noticed(rules: list[Rule], data: st.DataObject) -> No
         (Rule("allreduce", "ring", channels=65), "65 channels"),
         (Rule("allreduce", "ring", bytes_range=(2, 1)), "2 to 1"),
         (Rule("allreduce", "ring", ranks_range=(0, 2**32)), "0 to 4294967296"),
+        (Rule("allreduce", "ring", pipe_ops_range=(3, 2)), "3 to 2"),
     ],
 )
 def test_impossible_rules_are_refused(rule: Rule, named: str) -> None:

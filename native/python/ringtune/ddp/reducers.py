@@ -5,11 +5,17 @@ The new reducer is built as DDP's constructor builds one: its first step has one
 are searched for, buckets in the reverse order of the parameters), then DDP itself cuts it anew in the order in which
 the gradients arrived, equally on all ranks. Nothing here communicates.
 
-All that is used of DDP's inside is used here; it was read in PyTorch 2.13, torch/nn/parallel/distributed.py.
+On a GPU the old buckets are let go of, or put back, only once the device is idle: their memory may belong to another
+stream than the one that still reads it, and the caching allocator orders nothing between the two.
+
+All that is used of DDP's inside is used here; it was read in PyTorch 2.13, torch/nn/parallel/distributed.py. An older
+DDP has no `_bucket_config`, but `bucket_bytes_cap`, and for the first bucket a constant of `torch.distributed`.
 """
 # ruff: noqa: SLF001  (DDP has no public way to other buckets)
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +26,16 @@ from torch.nn.parallel.distributed import _find_tensors
 
 from .buckets import BucketSizes
 
-NEEDED = ("reducer", "_bucket_config", "_comm_hooks", "_ddp_init_helper", "_build_params_for_reducer")
+NEEDED = (
+    "reducer",
+    "bucket_bytes_cap",
+    "mixed_precision",
+    "_comm_hooks",
+    "_ddp_init_helper",
+    "_build_params_for_reducer",
+    "_use_python_reducer",
+    "_delay_all_reduce_params",
+)
 """What of DDP's inside is used; a version of PyTorch without one of them cannot be tuned."""
 REPLACED = (
     "reducer",
@@ -30,8 +45,9 @@ REPLACED = (
     "bucket_bytes_cap_default",
     "_has_rebuilt_buckets",
     "_static_graph_delay_allreduce_enqueued",
+    "_ringtune_first_bucket_bytes",
 )
-"""What of a model belongs to its reducer."""
+"""What of a model belongs to its reducer; the last is ours, where DDP keeps no size of the first bucket."""
 
 
 def find_objection(model: DistributedDataParallel, *, accept_hook: bool) -> str | None:
@@ -52,7 +68,7 @@ def find_objection(model: DistributedDataParallel, *, accept_hook: bool) -> str 
             inside.mixed_precision is not None,
         "delay_all_reduce_named_params takes parameters out of the buckets": bool(inside._delay_all_reduce_params),
         "bucket_cap_mb_list gives each bucket a size of its own; leave it away":
-            inside._bucket_config.has_custom_per_bucket_caps,
+            bool(getattr(inside, "bucket_bytes_cap_list", ())),
         "optimizers that run in the backward pass are tied to the buckets":
             any(hasattr(parameter, "_in_backward_optimizers") for parameter in model.parameters()),
     }  # fmt: skip
@@ -75,8 +91,18 @@ def _hook_objection(inside: Any, *, accept_hook: bool) -> str | None:
 
 def bucket_sizes(model: DistributedDataParallel) -> BucketSizes:
     """Return the sizes that a model was wrapped with, or switched to."""
-    capacity = model._bucket_config
-    return BucketSizes(int(capacity.bucket_bytes_cap), int(capacity.first_bucket_bytes_cap))
+    inside: Any = model
+    if hasattr(inside, "_bucket_config"):
+        capacity = inside._bucket_config
+        return BucketSizes(int(capacity.bucket_bytes_cap), int(capacity.first_bucket_bytes_cap))
+    is_cap = not getattr(inside, "bucket_bytes_cap_default", True)
+    wrapped_with = inside.bucket_bytes_cap if is_cap else dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
+    return BucketSizes(int(inside.bucket_bytes_cap), int(vars(model).get("_ringtune_first_bucket_bytes", wrapped_with)))
+
+
+def is_captured(device: torch.device) -> bool:
+    """Return whether what is launched now goes into a CUDA graph."""
+    return device.type == "cuda" and bool(torch.cuda.is_current_stream_capturing())
 
 
 def is_joining(model: DistributedDataParallel) -> bool:
@@ -110,6 +136,7 @@ class Rebuild:
     """A new reducer in the place of a model's, which is kept until the new one is committed or discarded.
 
     For that long both have their buckets in memory. Between two steps only: no backward pass may be under way.
+    `commit` and `discard` wait for the model's GPUs.
     """
 
     def __init__(self, model: DistributedDataParallel, sizes: BucketSizes) -> None:
@@ -134,24 +161,23 @@ class Rebuild:
 
     def commit(self) -> None:
         """Let go of the old reducer: its hooks on the parameters are gone, its buckets with the last reference."""
+        self._join_streams()
         self._before["reducer"]._remove_autograd_hooks()
         self._before.clear()
 
     def discard(self) -> None:
         """Put the old reducer back."""
+        self._join_streams()
         self._model.reducer._remove_autograd_hooks()
         self._restore()
 
     def _build(self, sizes: BucketSizes) -> None:
         model = self._model
-        model._bucket_config = replace(
-            model._bucket_config, bucket_bytes_cap=sizes.cap_bytes, first_bucket_bytes_cap=sizes.first_bytes
-        )
         model.bucket_bytes_cap = sizes.cap_bytes
-        model.bucket_bytes_cap_default = sizes.first_bytes < sizes.cap_bytes
         parameters, expects_sparse = model._build_params_for_reducer()
         names = model._build_debug_param_to_name_mapping(parameters)
-        model._ddp_init_helper(parameters, expects_sparse, names, model.static_graph)
+        with _first_bucket_bytes(model, sizes):
+            model._ddp_init_helper(parameters, expects_sparse, names, model.static_graph)
         model._has_rebuilt_buckets = False
         if model.static_graph:
             model.reducer._set_static_graph()
@@ -162,6 +188,40 @@ class Rebuild:
             dist._register_comm_hook(model.reducer, state, hook)  # type: ignore[attr-defined]
 
     def _restore(self) -> None:
-        for name, value in self._before.items():
-            setattr(self._model, name, value)
+        for name in REPLACED:
+            if name in self._before:
+                setattr(self._model, name, self._before[name])
+            else:
+                vars(self._model).pop(name, None)
         self._before.clear()
+
+    def _join_streams(self) -> None:
+        """Wait until nothing uses the buckets; a gradient that lies in one keeps its memory for this stream."""
+        parameters = [parameter for parameter in self._model.parameters() if parameter.device.type == "cuda"]
+        for device in {parameter.device for parameter in parameters}:
+            torch.cuda.synchronize(device)
+        for parameter in parameters:
+            gradient = parameter.grad
+            if self._model.gradient_as_bucket_view and gradient is not None and gradient.layout is torch.strided:
+                gradient.record_stream(torch.cuda.current_stream(parameter.device))
+
+
+@contextmanager
+def _first_bucket_bytes(model: Any, sizes: BucketSizes) -> Iterator[None]:
+    """Have DDP's own code build a reducer with these sizes, wherever it looks for that of the first bucket."""
+    if hasattr(model, "_bucket_config"):
+        model._bucket_config = replace(
+            model._bucket_config, bucket_bytes_cap=sizes.cap_bytes, first_bucket_bytes_cap=sizes.first_bytes
+        )
+        model.bucket_bytes_cap_default = sizes.first_bytes < sizes.cap_bytes
+        yield
+        return
+    inside: Any = dist
+    usual = inside._DEFAULT_FIRST_BUCKET_BYTES
+    model.bucket_bytes_cap_default = True  # the constant then holds for the first bucket
+    model._ringtune_first_bucket_bytes = sizes.first_bytes
+    inside._DEFAULT_FIRST_BUCKET_BYTES = sizes.first_bytes
+    try:
+        yield
+    finally:
+        inside._DEFAULT_FIRST_BUCKET_BYTES = usual

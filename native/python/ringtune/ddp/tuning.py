@@ -41,6 +41,7 @@ from .control import ControlGroup, ControlLost
 from .follower import Follower
 from .introductions import Company, Introduction
 from .reducers import bucket_sizes, find_objection, gradient_bytes, gradient_counts, reduced_parameters
+from .step_clock import clock_for
 from .target import Exchange
 from .tuning_thread import Plan, TuningThread
 
@@ -249,6 +250,7 @@ class _Job:
             control,
             exchange=exchange,
             sizes=sizes,
+            clock=clock_for(self.model.device),
             accept_hook=self.accept_hook,
             warn=self.console.warning,
         )

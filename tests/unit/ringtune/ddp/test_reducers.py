@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changing the reducer of a DDP model, in one process: torch's fake process group answers every collective."""
 
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +14,7 @@ from torch.distributed import GradBucket  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
-from ringtune.ddp.buckets import BucketSizes
+from ringtune.ddp.buckets import MIB, BucketSizes
 from ringtune.ddp.reducers import Rebuild, bucket_sizes, find_objection, gradient_bytes, gradient_counts
 from ringtune.ddp.tuning import autotune
 from ringtune.errors import ConfigError
@@ -136,12 +137,77 @@ def test_a_hook_with_a_state_needs_the_users_word() -> None:
 def test_another_version_of_torch_is_named() -> None:
     """Where the inside of DDP is another, its buckets are left alone."""
     model = wrapped()
-    del model._bucket_config
+    del model._comm_hooks
 
     objection = find_objection(model, accept_hook=False)
 
     assert objection is not None
-    assert f"PyTorch {torch.__version__} has no _bucket_config" in objection
+    assert f"PyTorch {torch.__version__} has no _comm_hooks" in objection
+
+
+class OlderDdp(DistributedDataParallel):
+    """DDP as before `_bucket_config`: how it makes a reducer out of `bucket_bytes_cap` and the module's constant."""
+
+    def __init__(self, module: torch.nn.Module, **options: Any) -> None:
+        """Wrap a module, and forget what an older version has not."""
+        super().__init__(module, **options)
+        del self._bucket_config, self.bucket_bytes_cap_list
+
+    def _ddp_init_helper(self, parameters: Any, expects_sparse: Any, names: Any, static_graph: Any) -> None:
+        inside: Any = dist
+        is_default = self.bucket_bytes_cap_default
+        first = inside._DEFAULT_FIRST_BUCKET_BYTES if is_default else self.bucket_bytes_cap
+        if static_graph or not self.find_unused_parameters:
+            limits = [sys.maxsize]
+        else:
+            limits = [first, self.bucket_bytes_cap] if is_default else [self.bucket_bytes_cap]
+        indices, sizes = inside._compute_bucket_assignment_by_size(parameters, limits, expects_sparse)
+        self.reducer = inside.Reducer(
+            parameters,
+            list(reversed(indices)),
+            list(reversed(sizes)),
+            self.process_group,
+            expects_sparse,
+            self.bucket_bytes_cap,
+            self.find_unused_parameters,
+            self.gradient_as_bucket_view,
+            names,
+            first,
+        )
+        self.logger = inside.Logger(self.reducer)
+        self.reducer.set_logger(self.logger)
+        self.logger.set_construction_data_and_log("model", [], -1, self.broadcast_buffers, False, static_graph)
+
+
+@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"static_graph": True}])
+def test_an_older_ddp_gets_other_buckets_too(options: dict[str, Any]) -> None:
+    """The first bucket's size goes through the constant, which is what it was afterwards, and is remembered."""
+    constant = dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
+    model: Any = OlderDdp(torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(3))), **options)
+    model.register_comm_hook(None, keep_local)
+    before = bucket_sizes(model)
+    step(model)
+
+    Rebuild(model, SIZES).commit()
+    for _ in range(4):  # a static graph is cut anew one step later
+        step(model)
+
+    assert find_objection(model, accept_hook=False) is None
+    assert BucketSizes(25 * MIB, MIB) == before
+    assert SIZES == bucket_sizes(model)
+    assert "320, 544" == model._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+    assert constant == dist._DEFAULT_FIRST_BUCKET_BYTES  # type: ignore[attr-defined]
+
+
+def test_an_older_ddp_gets_its_buckets_back() -> None:
+    """Nothing of the attempt is left on the model."""
+    model: Any = OlderDdp(torch.nn.Linear(8, 8))
+    names = set(vars(model))
+    before = bucket_sizes(model)
+
+    Rebuild(model, SIZES).discard()
+
+    assert (names, before) == (set(vars(model)), bucket_sizes(model))
 
 
 def test_a_model_that_is_not_wrapped_is_a_config_error() -> None:

@@ -12,7 +12,7 @@ from .log import TuningLog, open_log
 from .log_reader import LogContents, find_unfinished, read_log
 from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space, tunable_names
 from .priors import Prior
-from .readable import readable_cost, readable_size, readable_value
+from .readable import readable_changes, readable_cost, readable_size, readable_value
 from .reporting import Observer, Progress, Result, SilentObserver
 from .run import TuningRun
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
@@ -72,6 +72,7 @@ __all__ = [
     "make_designer",
     "open_log",
     "read_log",
+    "readable_changes",
     "readable_cost",
     "readable_size",
     "readable_value",

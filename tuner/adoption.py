@@ -11,20 +11,20 @@ import numpy as np
 from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .designers.base import Prediction
+from .early_end import spent_budget_text
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
 from .pair_noise import MIN_PAIRS
 from .paired_test import CI_LEVEL, ERROR, Interval, Pair, PairedTest
 from .phases import RunState
+from .readable import readable_percent
 from .sample import Phase, Sample
 from .scatter import Scatter
-from .stopping import MIN_EXPECTED_GAIN
+from .stopping import LEAST_CONFIGS, MIN_EXPECTED_GAIN
 
 CONFIRMATIONS = 3
 """So often what would be tested is measured once more first, while it owes its place to a single window: of many that
 noise blurs the luckiest leads, and the test would only show that it beats the baseline."""
-LEAST_SHOWN = 0.0005
-"""A fraction that one digit after the point of a percentage would round to zero."""
 _BOUND_STDS = NormalDist().inv_cdf(1.0 - ERROR)
 """Standard errors by which a gain has to lie above zero, of many pairs."""
 ATTEMPTS_PER_PAIR = 3
@@ -73,8 +73,17 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
         state.book.add(state.meter.measure(order))
         challenger = _challenger(state, guard)
     if challenger is None:
-        return keep(state, _why_none(state, guard))
+        return keep(state, _with_what_was_spent(state, _why_none(state, guard)))
     return compare(state, challenger.config, challenger.gain)
+
+
+def _with_what_was_spent(state: RunState, reason: str) -> str:
+    """Return why nothing is tested; where a limit ended the search before it could tell, with what it needed."""
+    if state.spent is None or len(state.book.measured()) >= LEAST_CONFIGS:
+        return reason
+    if len(state.book.measured()) == 1:
+        reason = "the budget had no room to try a config"
+    return f"{reason}; {spent_budget_text(state, state.spent)}"
 
 
 def _why_none(state: RunState, guard: GuardedDesigner) -> str:
@@ -173,6 +182,7 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
     steps = plan.window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     test, scatter = PairedTest(plan.noise), Scatter.of(state.book.trials())
+    state.test, state.challenger = test, challenger
     earlier = {config: state.book.valid_samples(config) for config in (state.baseline, challenger)}
     fresh: dict[Config, Sample] = {}
     for _ in range(ATTEMPTS_PER_PAIR * total):
@@ -194,8 +204,13 @@ def compare(state: RunState, challenger: Config, gain: float = 0.0) -> Decision:
             return keep(state, f"{tested} of the adoption test had valid windows")
     test.pairs = _mended(test, state.baseline, earlier, fresh, scatter)
     if len(test.pairs) < MIN_PAIRS:
-        return keep(state, f"{len(test.pairs)} adoption pairs are too few for an interval, {MIN_PAIRS} are needed")
+        return keep(state, _why_too_few(state, len(test.pairs)))
     return _judge(state, challenger, test)
+
+
+def _why_too_few(state: RunState, pairs: int) -> str:
+    reason = f"{pairs} adoption pairs are too few for an interval, {MIN_PAIRS} are needed"
+    return f"{reason}; {spent_budget_text(state, state.nearest_limit)}" if state.settings.counts_steps else reason
 
 
 def _mended(
@@ -229,22 +244,19 @@ def _mended(
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
     """Adopt only what is shown to be faster; where nothing is, the verdict names no gain."""
     interval, pairs = test.interval, tuple(test.pairs)
-    bounds = f"{_percent(interval.low)} to {_percent(interval.high)}, {len(pairs)} pairs"
+    bounds = f"{readable_percent(interval.low)} to {readable_percent(interval.high)}, {len(pairs)} pairs"
     if test.is_shown:
         if challenger == state.adopted_before:
             bounds += "; an earlier run of the same job has adopted it, too"
-        verdict = f"adopted: {_percent(interval.speedup)} faster ({100 * CI_LEVEL:g} % interval {bounds})"
+        verdict = f"adopted: {readable_percent(interval.speedup)} faster ({100 * CI_LEVEL:g} % interval {bounds})"
         return Decision(challenger, True, verdict, interval, pairs)
     verdict = (
         f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster "
         f"({100 * CI_LEVEL:g} % interval of its speed-up {bounds})"
     )
+    if state.settings.counts_steps and len(pairs) < state.settings.adoption_pairs and not test.is_plain:
+        verdict += f"; {spent_budget_text(state, state.nearest_limit)}"
     return Decision(state.baseline, False, verdict, interval, pairs)
-
-
-def _percent(fraction: float) -> str:
-    """Return a fraction in percent; one that is near zero keeps its sign."""
-    return f"{100 * fraction:+.1f} %" if abs(fraction) >= LEAST_SHOWN else f"{100 * fraction:+.1g} %"
 
 
 def _is_out_of_steps(state: RunState, steps: int, is_in_force: bool) -> bool:

@@ -76,6 +76,7 @@ class ContinuousTuning:
         *,
         rest: Callable[[float], object],
         on_decision: Callable[[Result], None],
+        is_over: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,
     ) -> None:
         """Prepare; nothing is measured before `run`.
@@ -86,6 +87,7 @@ class ContinuousTuning:
             observer: Shows all runs to people.
             rest: Waits so many seconds, less when the job ends.
             on_decision: Takes each decision, in force by then, before the watch over it begins.
+            is_over: As of `TuningRun`.
             clock: Seconds, monotonic.
         """
         self._ask = ask
@@ -93,6 +95,7 @@ class ContinuousTuning:
         self._observer = observer
         self._rest = rest
         self._on_decision = on_decision
+        self._is_over = is_over
         self._clock = clock
         self._account = ExplorationAccount(clock())
         self._trials: tuple[Trial, ...] = ()
@@ -160,6 +163,7 @@ class ContinuousTuning:
             self._observer,
             clock=self._clock,
             account=self._account,
+            is_over=self._is_over,
         )
 
     def _concluded(self, question: Question, result: Result) -> Result:

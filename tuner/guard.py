@@ -17,6 +17,7 @@ from .designers.base import Designer, Prediction, Suggestion
 from .designers.wrapper import DesignerWrapper
 from .sample import Trial
 from .space import SearchSpace, SpaceError
+from .targets import TargetClosed
 
 T = TypeVar("T")
 
@@ -69,11 +70,21 @@ class Advice:
 class GuardedDesigner:
     """Calls a designer in a daemon thread with a deadline, and checks what it returns."""
 
-    def __init__(self, designer: Designer, space: SearchSpace, deadline_s: float) -> None:
-        """Guard `designer`; each call may take `deadline_s` seconds of a processor."""
+    def __init__(
+        self,
+        designer: Designer,
+        space: SearchSpace,
+        deadline_s: float,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Guard `designer`; each call may take `deadline_s` seconds of a processor.
+
+        Once `is_over` says that the job is over, no answer is waited for.
+        """
         self._designer = DesignerWrapper(designer)
         self._space = space
         self._deadline_s = deadline_s
+        self._is_over = is_over
 
     @property
     def name(self) -> str:
@@ -157,6 +168,8 @@ class GuardedDesigner:
                 answer, error = answers.get(timeout=min(POLL_S, self._deadline_s))
                 break
             except queue.Empty:
+                if self._is_over():
+                    raise TargetClosed("the job ended while the designer was thinking") from None
                 if thinking.is_too_long():
                     reason = f"designer {self.name} did not answer within {self._deadline_s:g} s"
                     raise DesignerFailed(reason) from None

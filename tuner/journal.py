@@ -10,6 +10,7 @@ from .paired_test import Pair
 from .records import (
     SCHEMA,
     AdoptionRecord,
+    EndRecord,
     ResultRecord,
     RunRecord,
     SuggestionRecord,
@@ -134,7 +135,7 @@ class Journal:
         )
 
     def result(self, result: Result, pairs: Sequence[Pair]) -> None:
-        """Write the records of the decision and the result; an unfinished run has none, so that it can be resumed."""
+        """Write the records of the decision and the result; of an unfinished run its last words, for it can go on."""
         if result.is_complete:
             run_id = self._settings.run_id
             named = [{"baseline_step_ms": pair.baseline_ms, "challenger_step_ms": pair.challenger_ms} for pair in pairs]
@@ -153,6 +154,8 @@ class Journal:
                     payback_steps=result.payback_steps,
                 )
             )
+        else:
+            self._reporter.write(EndRecord(self.elapsed_s, self._settings.run_id, result.verdict))
         self._reporter.finished(result)
 
     def _tell(self, config: Config) -> None:

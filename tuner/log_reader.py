@@ -11,6 +11,7 @@ from typing import BinaryIO
 from .config import Config
 from .records import (
     AdoptionRecord,
+    EndRecord,
     Json,
     Record,
     RecordError,
@@ -48,6 +49,7 @@ class RunLog:
     suggestions: list[SuggestionRecord] = field(default_factory=list)
     adoption: AdoptionRecord | None = None
     result: ResultRecord | None = None
+    end: EndRecord | None = None
 
     def add(self, record: Record) -> None:
         """Put a record in its place; of the single ones the last holds."""
@@ -59,6 +61,8 @@ class RunLog:
             self.run = record
         elif isinstance(record, AdoptionRecord):
             self.adoption = record
+        elif isinstance(record, EndRecord):
+            self.end = record
         else:
             self.result = record
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from .adoption_plan import OVERCONFIDENCE, AdoptionPlan, best_plan
+from .belief import Gain
 from .budget import ExplorationAccount, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
@@ -15,6 +16,7 @@ from .journal import Journal
 from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
 from .pace import PLANNED_SHARE
 from .pair_noise import usual_window_variance
+from .paired_test import PairedTest
 from .sample import Phase, Sample, Trial
 from .settings import RunSettings
 from .stopping import Patience
@@ -57,6 +59,10 @@ class RunState:
         expected_gain: By how much the incumbent's steps are expected to be shorter than the baseline's, as ln.
         adopted_before: What an earlier run of the same question has adopted after a test; None where there is none.
         unknown_std: What a suggestion that is not informed may be off by, as ln(step time); None for one that is.
+        gain: Of the incumbent, by the designer; None from one that does not say how sure it is.
+        spent: The limit that ended the search, `samples`, `steps` or `seconds`; None where nothing worthwhile was left.
+        test: The adoption test, once it has begun.
+        challenger: What is tested.
     """
 
     settings: RunSettings
@@ -71,6 +77,10 @@ class RunState:
     expected_gain: float = 0.0
     adopted_before: Config | None = None
     unknown_std: float | None = None
+    gain: Gain | None = None
+    spent: str | None = None
+    test: PairedTest | None = None
+    challenger: Config | None = None
 
     @property
     def steps_left(self) -> float:
@@ -79,12 +89,24 @@ class RunState:
         What the job does between windows is taken off at the pace of the newest windows, and seconds count as the steps
         that they last for. Before the first window no pace is known, and seconds set no limit.
         """
-        settings, pace, left = self.settings, self.meter.pace, math.inf
+        return min(self._left.values())
+
+    @property
+    def nearest_limit(self) -> str:
+        """Which of the limits is reached first, `steps` or `seconds`."""
+        return min(self._left, key=self._left.__getitem__)
+
+    @property
+    def _left(self) -> dict[str, float]:
+        """The steps left by each limit, infinite without it."""
+        settings, pace = self.settings, self.meter.pace
+        left = {"steps": math.inf, "seconds": math.inf}
         if settings.max_steps is not None:
             limit = PLANNED_SHARE * settings.max_steps if pace.is_numbered else settings.max_steps
-            left = (limit - pace.job_steps) / pace.job_steps_per_step
+            left["steps"] = (limit - pace.job_steps) / pace.job_steps_per_step
         if settings.max_seconds is not None and pace.seconds_per_step is not None:
-            left = min(left, (PLANNED_SHARE * settings.max_seconds - self.journal.elapsed_s) / pace.seconds_per_step)
+            left_s = PLANNED_SHARE * settings.max_seconds - self.journal.elapsed_s
+            left["seconds"] = left_s / pace.seconds_per_step
         return left
 
     @property
@@ -260,17 +282,21 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
     for index in numbers:
         is_baseline_due = index > done and index % BASELINE_EVERY == 0 and _has_room_after_baseline(state)
         if not _has_room(state):
+            state.spent = state.nearest_limit
             break
         if is_baseline_due:
             _sample_baseline(state)
         _wait_for_exploration_budget(state)
         if state.is_over_exploration_budget or not _has_room(state):
+            state.spent = state.nearest_limit
             break
         advice = _think(state, guard)
         if patience.is_over(advice, len(state.book.measured())) or not _is_worth_a_sample(state, advice):
             break
         _try(state, advice, guard.name)
         state.journal.advance()
+    else:
+        state.spent = "samples"
 
 
 def _sample_numbers(settings: RunSettings) -> range:
@@ -331,6 +357,7 @@ def _think(state: RunState, guard: GuardedDesigner) -> Advice:
     state.meter.switch(state.interim)
     advice = guard.advise(state.book.trials(), state.book.measured())
     state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
+    state.gain = None if advice.belief is None else advice.belief.gain()
     outlook = None if advice.suggestion.is_informed else advice.outlook
     state.unknown_std = None if outlook is None else outlook.std
     return advice

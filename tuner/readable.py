@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of parameters as people read them."""
 
-from .config import Value
+from .config import Config, Value
 from .parameters import KIB, MIB
 
 LEAST_COST_S = 0.05
 """Smaller costs are shown as none."""
+LEAST_SHOWN = 0.0005
+"""A fraction that one digit after the point of a percentage would round to zero."""
 
 
 def readable_size(size_bytes: int) -> str:
@@ -34,3 +36,17 @@ def readable_value(name: str, value: Value | None) -> str:
     if name.endswith("_ms") and not isinstance(value, str):
         return f"{value:.3g} ms"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def readable_changes(baseline: Config, config: Config) -> str:
+    """Return the parameters that differ from the baseline, as `name value (was value)`."""
+    return ", ".join(
+        f"{name} {readable_value(name, value)} (was {readable_value(name, baseline[name])})"
+        for name, value in config.items()
+        if baseline[name] != value
+    )
+
+
+def readable_percent(fraction: float) -> str:
+    """Return a signed fraction in percent, such as "+2.5 %"; one that is near zero keeps its sign."""
+    return f"{100 * fraction:+.1f} %" if abs(fraction) >= LEAST_SHOWN else f"{100 * fraction:+.1g} %"

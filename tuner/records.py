@@ -116,7 +116,19 @@ class ResultRecord:
     payback_steps: int | None
 
 
-Record: TypeAlias = RunRecord | SampleRecord | SuggestionRecord | AdoptionRecord | ResultRecord
+@dataclass(frozen=True)
+class EndRecord:
+    """Ends a run whose job was over before there was a decision; `verdict` says how far it was.
+
+    Such a run has no result, and a later run goes on where it was.
+    """
+
+    t_s: float
+    run_id: str
+    verdict: str
+
+
+Record: TypeAlias = RunRecord | SampleRecord | SuggestionRecord | AdoptionRecord | ResultRecord | EndRecord
 
 RECORD_TYPES: Mapping[str, type[Record]] = types.MappingProxyType(
     {
@@ -125,6 +137,7 @@ RECORD_TYPES: Mapping[str, type[Record]] = types.MappingProxyType(
         "suggestion": SuggestionRecord,
         "adoption": AdoptionRecord,
         "result": ResultRecord,
+        "end": EndRecord,
     }
 )
 STEP_MS_KEYS = ("median", "mad", "mean")
@@ -178,7 +191,7 @@ def record_from_json(data: object) -> Record:
         raise RecordError(f"unknown record type {str(data.get('type'))[:40]!r}")
     fault = _fault_of(data)
     if fault is not None:
-        raise RecordError(f"{'an' if kind is AdoptionRecord else 'a'} {data['type']} record {fault}")
+        raise RecordError(f"{'an' if kind in {AdoptionRecord, EndRecord} else 'a'} {data['type']} record {fault}")
     return kind(**{name: data[name] for name in _fields_of(data["type"]) if name in data})
 
 

@@ -14,6 +14,7 @@ from .adoption import Decision, compare, decide, keep
 from .budget import ExplorationAccount
 from .config import Config
 from .designers.base import Designer
+from .early_end import ended_job_text
 from .guard import DesignerFailed, GuardedDesigner
 from .journal import Clock, Journal
 from .log import TuningLog
@@ -47,6 +48,7 @@ class TuningRun:
         *,
         clock: Clock = time.monotonic,
         account: ExplorationAccount | None = None,
+        is_over: Callable[[], bool] = lambda: False,
     ) -> None:
         """Prepare a run; nothing is measured before `run`.
 
@@ -58,6 +60,7 @@ class TuningRun:
             observer: Shows the run to people.
             clock: Seconds, monotonic.
             account: What earlier searches of the job have cost; None for the first.
+            is_over: Whether the job is over, asked while the designer thinks; the target tells at all other times.
         """
         self._target = target
         self._baseline = target.baseline() if settings.baseline is None else settings.baseline
@@ -66,6 +69,7 @@ class TuningRun:
         self._reporter = Reporter(log, observer)
         self._clock = clock
         self._account = account
+        self._is_over = is_over
         self._state: RunState | None = None
         self.can_be_watched = False
         self.has_failed = False
@@ -158,7 +162,7 @@ class TuningRun:
         space = self._begin(state)
         if not space.free:
             return keep(state, self._settings.nothing_to_tune)
-        guard = GuardedDesigner(self._designer, space, self._settings.deadline_s)
+        guard = GuardedDesigner(self._designer, space, self._settings.deadline_s, self._is_over)
         state.meter.switch(state.baseline)
         warm_up(state)
         measure_baseline(state, guard)
@@ -198,8 +202,8 @@ class TuningRun:
 
 
 def _unfinished(state: RunState) -> Decision:
-    verdict = f"unfinished: the job ended in the {state.journal.phase.value} phase of tuning"
-    return Decision(state.meter.in_force or state.baseline, adopted=False, verdict=verdict, is_complete=False)
+    config = state.meter.in_force or state.baseline
+    return Decision(config, adopted=False, verdict=ended_job_text(state), is_complete=False)
 
 
 def _payback_steps(decision: Decision, cost_s: float, baseline_ms: float) -> int | None:

@@ -116,6 +116,14 @@ class RunSettings:
         parts = {name: None if limit is None else share_of(limit, divisor) for name, limit in limits.items()}
         return replace(self, **parts)  # type: ignore[arg-type]
 
+    def limit_name(self, unit: str) -> str:
+        """Return what people set a limit by: a variable of the job's environment, or an option where it is launched.
+
+        Args:
+            unit: `samples`, `steps` or `seconds`.
+        """
+        return f"--max-{unit}" if self.fixed_windows else f"AUTOTUNE_MAX_{unit.upper()}"
+
     @property
     def baseline_name(self) -> str:
         """What the baseline is called in a verdict."""

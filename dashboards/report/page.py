@@ -27,6 +27,7 @@ from ringtune.tuner.review import (
     analyse,
     comparison,
     settings_to_paste,
+    so_far,
     words,
 )
 
@@ -103,7 +104,7 @@ def _section(review: Review) -> Section:
         run=run,
         analysis=analysis,
         figures=tuple(figures_of(run, analysis)),
-        facts=(*words.rates(run), *words.cost(run), *words.left_out(review)),
+        facts=(*so_far(run, analysis), *words.rates(run), *words.cost(run), *words.left_out(review)),
         settings=tuple(settings_to_paste(run)),
         configs=tuple(
             (

@@ -16,7 +16,8 @@ Value = TypeVar("Value")
 def facts_of(log: RunLog) -> JobFacts:
     """Return what a run's log says of its job; one without a result ended early, or goes on elsewhere."""
     run, state = log.run, _state(log)
-    verdict = None if log.adoption is None else _shown(log.adoption.verdict, MAX_VERDICT)
+    said = log.adoption or log.end
+    verdict = None if said is None else _shown(said.verdict, MAX_VERDICT)
     if run is None:
         return JobFacts(state, verdict)
     tags = [tag for tag in map(_shown, run.tags or ()) if tag is not None]

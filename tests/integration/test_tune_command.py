@@ -283,6 +283,8 @@ def test_the_user_may_end_it(tmp_path: Path) -> None:
 
     assert 128 + signal.SIGINT == finished.code, finished.text
     assert "The best launch so far, which no test has confirmed: 20" in finished.stderr
+    assert "Unfinished: the run was ended in the " in finished.stderr
+    assert "Set --max-steps or --max-seconds, and the tuner decides in time." in finished.stderr
     assert "resumes from" in finished.stderr
     assert read_log(tmp_path / "log").runs[0].result is None
     assert not (tmp_path / "out").exists()

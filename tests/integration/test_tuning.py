@@ -213,6 +213,34 @@ def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
     finished = run_job(program("tuned", "2", "2", "marked"), environ, deadline_s=30)
 
     assert 0 == finished.code, finished.text
-    types = [json.loads(line)["type"] for line in log.read_text(encoding="utf-8").splitlines()]
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    types = [record["type"] for record in records]
     assert "run" in types
     assert "result" not in types
+    assert "end" == types[-1]
+    assert f"ringtune autotune: {records[-1]['verdict']}." in finished.stderr, finished.text
+
+
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ({"AUTOTUNE_MAX_STEPS": "40"}, "AUTOTUNE_MAX_STEPS=40 was spent first"),
+        ({"AUTOTUNE_STEPS_PER_SAMPLE": "5000"}, "unfinished: the job ended in the "),
+    ],
+    ids=["the budget ends it", "the job ends it"],
+)
+def test_a_job_that_cannot_tell_says_how_far_it_was(tmp_path: Path, budget: dict[str, str], told: str) -> None:
+    """The job's last line, the log's and the review's verdict are one: the best so far, and what was needed."""
+    log = tmp_path / "tune.jsonl"
+    environ = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **budget}
+
+    finished = run_job(ranks(2, "tuned", "1", "60", "marked"), environ)
+    review = run_job(ringtune("review", "--json", str(log)))
+
+    assert 0 == finished.code, finished.text
+    (verdict,) = re.findall(r"ringtune autotune: ((?:unfinished|keeping default): .*)", finished.stderr)
+    assert told in verdict
+    assert re.search(r"[Bb]est so far|was measured yet", verdict), verdict
+    assert re.search(r"A verdict (would|on|takes)", verdict), verdict
+    (run,) = json.loads(review.stdout)[0]["runs"]
+    assert verdict.startswith(f"{run['verdict'].rstrip('.')}. "), run["verdict"]

@@ -7,6 +7,7 @@ from .comparison import comparison
 from .plain_data import to_json
 from .reading import review_log
 from .settings_text import settings_to_paste
+from .so_far import so_far
 from .summary import Review, RunReview, TriedSample, review_run
 from .table import output_console, render_comparison, render_review
 
@@ -24,5 +25,6 @@ __all__ = [
     "review_log",
     "review_run",
     "settings_to_paste",
+    "so_far",
     "to_json",
 ]

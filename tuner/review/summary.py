@@ -195,7 +195,7 @@ def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
     adoption = log.adoption or NO_ADOPTION
     return RunReview(
         run_id=log.run_id,
-        verdict=adoption.verdict,
+        verdict=adoption.verdict if log.adoption or log.end is None else log.end.verdict,
         speedup=adoption.speedup,
         ci_low=adoption.ci_low,
         ci_high=adoption.ci_high,
@@ -243,7 +243,7 @@ def _seconds(log: RunLog) -> float:
     """Return when the run ended; it may have watched what it adopted for hours afterwards."""
     if log.result is not None:
         return log.result.t_s
-    last = (*log.samples[-1:], *log.suggestions[-1:], log.adoption)
+    last = (*log.samples[-1:], *log.suggestions[-1:], log.adoption, log.end)
     return max((record.t_s for record in last if record is not None), default=0.0)
 
 

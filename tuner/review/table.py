@@ -19,6 +19,7 @@ from .analysis import Analysis, TrialReview, analyse
 from .comparison import Row, comparison
 from .sensitivity import Sensitivity
 from .settings_text import settings_to_paste
+from .so_far import so_far
 from .summary import Review, RunReview
 
 SHOWN_BAD_LINES = 10
@@ -69,7 +70,7 @@ def render_comparison(reviews: Sequence[Review], console: Console) -> None:
 def _render_run(run: RunReview, analysis: Analysis, console: Console) -> None:
     _say(console, words.title(run), style="bold")
     _say(console, run.verdict, style="bold green" if run.adopted else "bold yellow")
-    for sentence in (*words.rates(run), *words.cost(run)):
+    for sentence in (*so_far(run, analysis), *words.rates(run), *words.cost(run)):
         _say(console, sentence)
     settings = settings_to_paste(run)
     if settings:

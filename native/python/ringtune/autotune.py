@@ -219,7 +219,14 @@ class _TuningJob:
             if space.free and buckets.note:
                 observer.warned(buckets.note)
             log = self._facts.reading(self._link.reporting(self._log))
-            ContinuousTuning(self._question, log, observer, rest=self._closing.wait, on_decision=self._keep).run()
+            ContinuousTuning(
+                self._question,
+                log,
+                observer,
+                rest=self._closing.wait,
+                on_decision=self._keep,
+                is_over=self._closing.is_set,
+            ).run()
 
     def _moment(self) -> Moment:
         step_s = self._facts.state().run.step_s

@@ -5,7 +5,7 @@ import threading
 import time
 from typing import Protocol
 
-from ringtune.tuner import Config, Phase, Progress, Result, readable_cost, readable_value
+from ringtune.tuner import Phase, Progress, Result, readable_changes, readable_cost
 
 from .console import write_line
 from .live_line import LiveLine, find_screen
@@ -130,7 +130,7 @@ def progress_text(progress: Progress) -> str:
 def result_text(result: Result, log_path: str | None) -> str:
     """Return the verdict as one paragraph."""
     parts = [f"ringtune autotune: {result.verdict}."]
-    changed = changed_knobs(result.baseline, result.config)
+    changed = readable_changes(result.baseline, result.config)
     if result.adopted and changed:
         parts.append(f"Now in force: {changed}.")
     payback = f", paid back after {result.payback_steps} steps" if result.payback_steps else ""
@@ -139,12 +139,3 @@ def result_text(result: Result, log_path: str | None) -> str:
     if log_path is not None:
         parts.append(f"Log: {log_path} (ringtune review {log_path}).")
     return " ".join(part.replace("..", ".") for part in parts)
-
-
-def changed_knobs(baseline: Config, config: Config) -> str:
-    """Return the knobs that differ from the baseline, as `name value (was value)`."""
-    return ", ".join(
-        f"{name} {readable_value(name, value)} (was {readable_value(name, baseline[name])})"
-        for name, value in config.items()
-        if baseline[name] != value
-    )

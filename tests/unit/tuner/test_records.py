@@ -27,13 +27,14 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Return the objects of a full run's log, void windows included."""
+    """Return the objects of a full run's log, void windows included, and of one whose job ended first."""
     path: Path = tmp_path_factory.mktemp("log") / "tuning.jsonl"
     void = {VoidReason.INVALID_SCORE: 0.1, VoidReason.PAUSE: 0.1}
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(void=void), seed=1)
     settings = RunSettings(key={"model": "m"}, model_name="digits", layout={"host": 2}, versions={"ringtune": "0.1"})
     log = open_log(path)
     tune(target, settings=settings, log=log)
+    tune(SyntheticTarget(disturbances=Disturbances(closes_after_windows=3)), settings=settings, log=log)
     log.close()
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -53,6 +54,7 @@ def test_the_records_have_exactly_the_contracts_keys(lines: list[dict[str, Any]]
         "suggestion": "trial_id config designer expected_score expected_std ask_ms",
         "adoption": "pairs speedup ci_low ci_high verdict ci_level",
         "result": "config adopted speedup cost_s payback_steps",
+        "end": "verdict",
     }
 
     assert {(line["type"], frozenset(line)) for line in lines} == {
@@ -138,8 +140,9 @@ def test_foreign_json_is_refused(data: object) -> None:
 
 def test_a_missing_key_is_named(lines: list[dict[str, Any]]) -> None:
     """The message says which."""
+    result = next(line for line in lines if line["type"] == "result")
     with pytest.raises(RecordError, match="a result record without 'cost_s'"):
-        record_from_json({key: value for key, value in lines[-1].items() if key != "cost_s"})
+        record_from_json({key: value for key, value in result.items() if key != "cost_s"})
 
 
 def test_an_old_log_s_interval_has_the_level_it_had(lines: list[dict[str, Any]]) -> None:

@@ -25,7 +25,7 @@ from ringtune.tuner import (
     search_space,
 )
 from ringtune.tuner.designers.random import RandomDesigner
-from ringtune.tuner.records import Record, SampleRecord, SuggestionRecord
+from ringtune.tuner.records import EndRecord, Record, SampleRecord, SuggestionRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.recording import Outcome, RecordingLog, RecordingObserver, tune
 
@@ -93,12 +93,13 @@ def test_a_designer_that_cannot_predict_leaves_the_default() -> None:
 
 
 def test_a_job_that_ends_first_ends_the_run_quietly() -> None:
-    """No warning, no result in the log, and the verdict says in which phase."""
+    """No warning, no result in the log, and the log's last record is the verdict, which says in which phase."""
     target = SyntheticTarget(disturbances=Disturbances(closes_after_windows=15))
 
     outcome = tune(target)
 
-    assert "unfinished: the job ended in the search phase of tuning" == outcome.result.verdict
+    assert outcome.result.verdict.startswith("unfinished: the job ended in the search phase of tuning, after ")
+    assert EndRecord(outcome.records[-1].t_s, outcome.records[0].run_id, outcome.result.verdict) == outcome.records[-1]
     assert not outcome.result.is_complete
     assert [] == outcome.observer.warnings
     assert "result" not in {type(record).__name__.removesuffix("Record").lower() for record in outcome.records}

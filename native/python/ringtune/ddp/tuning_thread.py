@@ -104,7 +104,12 @@ class TuningThread:
     def _tune(self) -> None:
         with closing(TuningDisplay(self._plan.log_path)) as display:
             ContinuousTuning(
-                self._question, self._log, display, rest=self._exchange.rest, on_decision=self._take_decision
+                self._question,
+                self._log,
+                display,
+                rest=self._exchange.rest,
+                on_decision=self._take_decision,
+                is_over=self._exchange.closing.is_set,
             ).run()
 
     def _take_decision(self, result: Result) -> None:

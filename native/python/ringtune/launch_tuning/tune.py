@@ -193,7 +193,7 @@ def _conclude(run: _Run, result: Result, signal_number: int, console: Console) -
     if run.target.error is not None:
         raise run.target.error
     if signal_number:
-        write_line(f"{PREFIX} {_interrupted_text(run)}")
+        write_line(f"{PREFIX} {_interrupted_text(run, result)}")
         return SIGNAL_BASE + signal_number
     written: dict[Path, WinnerFile] = {}
     if result.adopted:
@@ -206,8 +206,9 @@ def _conclude(run: _Run, result: Result, signal_number: int, console: Console) -
     return EXIT_DONE
 
 
-def _interrupted_text(run: _Run) -> str:
+def _interrupted_text(run: _Run, result: Result) -> str:
     text = "ended by a signal before there was a decision; nothing is written for the engine."
+    text += f" {result.verdict[0].upper()}{result.verdict[1:]}."
     if run.display.best is not None:
         best_ms, config = run.display.best
         text += f" The best launch so far, which no test has confirmed: {best_ms:.4g} ms with {settings_text(config)}."

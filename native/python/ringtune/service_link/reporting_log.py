@@ -8,7 +8,7 @@ then, answers another question.
 from collections.abc import Callable
 
 from ringtune.tuner import TuningLog
-from ringtune.tuner.records import AdoptionRecord, Record, ResultRecord, RunRecord
+from ringtune.tuner.records import AdoptionRecord, EndRecord, Record, ResultRecord, RunRecord
 
 from .delivery import payload_of
 from .results import ENDED_EARLY, Results, facts_of, study_of
@@ -85,7 +85,7 @@ class _Report:
         result = self._results.take(record)
         if result is not None:
             self._queue.append(payload_of(self._study, result))
-        if isinstance(record, AdoptionRecord):
+        if isinstance(record, AdoptionRecord | EndRecord):
             self._verdict = record.verdict
         if isinstance(record, ResultRecord):
             self._is_decided = True
@@ -101,7 +101,7 @@ class _Report:
         if self._is_decided:
             return False
         self._is_decided = True
-        self._say(ENDED_EARLY, None)
+        self._say(ENDED_EARLY, self._verdict)
         return True
 
     def _say(self, state: str, verdict: str | None) -> None:

@@ -2,11 +2,12 @@
 """Tests of the review's data."""
 
 import json
+import re
 from pathlib import Path
 
 from ringtune.tuner import RunSettings, VoidReason
 from ringtune.tuner.pair_noise import MIN_PAIRS
-from ringtune.tuner.review import review_log, to_json
+from ringtune.tuner.review import analyse, review_log, so_far, to_json
 from ringtune.tuner.review.summary import UNFINISHED
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.review.logs import logged
@@ -48,11 +49,33 @@ def test_watching_afterwards_is_no_part_of_the_run(tmp_path: Path) -> None:
     assert before.windows_of(before.baseline) == after.windows_of(before.baseline)
 
 
-def test_an_unfinished_run_is_called_so(tmp_path: Path) -> None:
-    """Without a result there is no verdict but that."""
-    logged(tmp_path / "x.jsonl", target=disturbed(Disturbances(closes_after_windows=12)))
+def test_an_unfinished_run_has_its_last_words(tmp_path: Path) -> None:
+    """They are its verdict, and nothing was chosen."""
+    result = logged(tmp_path / "x.jsonl", target=disturbed(Disturbances(closes_after_windows=12))).result
 
     (run,) = review_log(tmp_path / "x.jsonl").runs
+
+    assert (result.verdict, False, None) == (run.verdict, run.is_complete, run.chosen)
+    assert result.verdict.startswith("unfinished: ")
+    assert [] == so_far(run, analyse(run))
+
+
+def test_a_killed_run_is_called_unfinished(tmp_path: Path) -> None:
+    """Its log just ends: the review itself says what was the best so far and what a verdict would have needed."""
+    path = tmp_path / "x.jsonl"
+    logged(path, target=disturbed(Disturbances(closes_after_windows=16)), designer="gp")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+
+    (run,) = review_log(path).runs
+    (sentence,) = so_far(run, analyse(run))
+
+    assert re.fullmatch(
+        r"Best so far: .*fusion_bytes .* \(was 0 \(off\)\).*; 90 % interval of its speed-up "
+        r"\+\d+\.\d % to \+\d+\.\d %, by \d+ windows?, no paired test\. "
+        r"A verdict would have needed about (\d more configs? and )?\d more pairs: \d+ steps or \d+ s in all\.",
+        sentence,
+    )
 
     assert (UNFINISHED, False, None) == (run.verdict, run.is_complete, run.chosen)
     assert run.tried

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far a run was whose log just ends, as after a kill: the words that the run itself could not write any more."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from ringtune.tuner.early_end import SoFar, best_text, needed_text
+from ringtune.tuner.measuring import MIN_STEPS
+from ringtune.tuner.paired_test import Interval
+from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
+from ringtune.tuner.settings import RunSettings
+
+from .analysis import Analysis
+from .summary import RINGTUNE, UNFINISHED, RunReview, TriedSample
+from .surrogate import Change
+
+
+def so_far(run: RunReview, analysis: Analysis) -> list[str]:
+    """Return the best so far, how sure that is, and what a verdict would have needed; nothing of a run that said it."""
+    if run.source != RINGTUNE or run.verdict != UNFINISHED or run.baseline is None:
+        return []
+    best = analysis.best or run.baseline
+    sample_steps = _usual_steps(run, Phase.SEARCH) or _usual_steps(run, Phase.BASELINE) or MIN_STEPS
+    standing = SoFar(
+        trials=_trials(run),
+        baseline=run.baseline,
+        phase=Phase(run.tried[-1].phase) if run.tried else Phase.WARMUP,
+        best=best,
+        interval=None if best == run.baseline else _interval(analysis.gap),
+        pairs=0,
+        most_pairs=RunSettings().adoption_pairs,
+        steps=run.steps,
+        measured_steps=run.steps,
+        seconds=run.seconds,
+        sample_steps=sample_steps,
+        pair_steps=max(sample_steps // 2, MIN_STEPS),
+    )
+    return [f"{best_text(standing)} {needed_text(standing)}"]
+
+
+def _interval(gap: Change | None) -> Interval | None:
+    return None if gap is None else Interval(gap.fraction, gap.low, gap.high)
+
+
+def _usual_steps(run: RunReview, phase: Phase) -> int:
+    steps = [sample.steps for sample in run.tried if sample.phase == phase and sample.valid]
+    return round(median(steps)) if steps else 0
+
+
+def _trials(run: RunReview) -> Sequence[Trial]:
+    """Return the windows that are evidence, by config, the baseline's first."""
+    configs = dict.fromkeys([run.baseline, *(sample.config for sample in run.tried)])
+    windows = {config: run.windows_of(config) for config in configs if config is not None}
+    return [
+        Trial(number, config, tuple(_sample(window) for window in of))
+        for number, (config, of) in enumerate(windows.items())
+        if of
+    ]
+
+
+def _sample(window: TriedSample) -> Sample:
+    """Return the sample behind a window that is evidence; of a log without step times nothing is asked."""
+    step_ms = window.step_ms or 1.0
+    return Sample(
+        trial_id=window.trial_id,
+        config=window.config,
+        phase=Phase(window.phase),
+        epoch=0,
+        score_bytes_per_s=window.score_bytes_per_s or 0.0,
+        step_times=StepTimes(step_ms, window.mad_ms or 0.0, step_ms),
+        steps=window.steps,
+        reason=None if window.reason is None else VoidReason(window.reason),
+    )

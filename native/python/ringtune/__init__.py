@@ -11,6 +11,7 @@ from typing import Any
 from .errors import (
     CollectiveTimeout,
     ConfigError,
+    DeviceError,
     EngineError,
     ForkedProcessError,
     HorovodInternalError,
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CollectiveTimeout",
     "ConfigError",
+    "DeviceError",
     "EngineError",
     "ForkedProcessError",
     "HorovodInternalError",

@@ -65,6 +65,13 @@ def create_segment(local_size: int) -> int:
         ConfigError: If the memory cannot be had; names needed and available bytes.
     """
 
+def has_cuda() -> bool:
+    """Return whether there is a CUDA driver with a GPU that this process may use.
+
+    The driver is loaded and initialized, without a context on any GPU. Like every use of CUDA, it makes forked children
+    unable to use CUDA themselves.
+    """
+
 def allreduce_algorithms() -> list[str]:
     """Return the names in the allreduce registry that a config may ask for, without `auto`."""
 
@@ -156,8 +163,19 @@ class Engine:
         postscale: float = 1.0,
         group: str = "",
         group_size: int = 0,
+        device: int = -1,
+        stream: int = 0,
     ) -> int:
-        """Submit a tensor; return its handle. Both buffers must live until the handle is done."""
+        """Submit a tensor; return its handle. Both buffers must live until the handle is done.
+
+        Addresses are of the memory of GPU `device`, as CUDA counts those that the process sees, or of the host (-1). A
+        GPU's tensor is read after all work that `stream`, the caller's current CUDA stream, has been given by now, and
+        its buffers must live until `is_drained`. The same holds for all operations.
+
+        Raises:
+            DeviceError: If the GPU or its driver cannot be used.
+            ConfigError: If the stream is being captured into a CUDA graph.
+        """
 
     def reducescatter_async(
         self,
@@ -171,10 +189,14 @@ class Engine:
         postscale: float = 1.0,
         group: str = "",
         group_size: int = 0,
+        device: int = -1,
+        stream: int = 0,
     ) -> int:
         """Reduce, and keep an even share of the rows; the first `rows % world_size` ranks keep one more."""
 
-    def broadcast_async(self, name: str, ptr: int, shape: Sequence[int], dtype: int, root_rank: int) -> int:
+    def broadcast_async(
+        self, name: str, ptr: int, shape: Sequence[int], dtype: int, root_rank: int, device: int = -1, stream: int = 0
+    ) -> int:
         """Overwrite the buffer with the root's; any dtype."""
 
     def allgather_async(
@@ -186,21 +208,25 @@ class Engine:
         group: str = "",
         group_size: int = 0,
         is_gradient: bool = False,
+        device: int = -1,
+        stream: int = 0,
     ) -> int:
-        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them.
+        """Gather all ranks' rows in rank order; first dimensions may differ. The `Result` holds them, on the host.
 
-        Args:
-            name: Tensor name, unique among those in flight on this rank.
-            input_ptr: Address of this rank's rows.
-            shape: Its shape.
-            dtype: See the class.
-            group: See `allreduce_async`.
-            group_size: See `allreduce_async`.
-            is_gradient: Whether it counts as gradient bytes of the step: it is a part of a sparse gradient.
+        With `is_gradient` it counts as gradient bytes of the step: it is a part of a sparse gradient.
         """
 
-    def alltoall_async(self, name: str, input_ptr: int, shape: Sequence[int], dtype: int, splits: Sequence[int]) -> int:
-        """Send `splits[r]` rows to each rank r; the `Result` holds the rows received, in rank order."""
+    def alltoall_async(
+        self,
+        name: str,
+        input_ptr: int,
+        shape: Sequence[int],
+        dtype: int,
+        splits: Sequence[int],
+        device: int = -1,
+        stream: int = 0,
+    ) -> int:
+        """Send `splits[r]` rows to each rank r; the `Result` holds those received, in rank order and on the host."""
 
     def join_async(self) -> int:
         """Say that this rank has no more data: it takes part in allreduces with zeros until every rank has joined."""
@@ -222,13 +248,22 @@ class Engine:
         """Return when every rank has called it."""
 
     def poll(self, handle: int) -> bool:
-        """Return whether `wait` would return at once."""
+        """Return whether the operation has ended, with its result in place: of a GPU's tensor, in the GPU's memory."""
 
-    def wait(self, handle: int) -> Result | None:
+    def is_drained(self, handle: int) -> bool:
+        """Return whether no copy from or to the buffers of a GPU's tensor is under way any more, after `wait`.
+
+        True for every handle that is not known, and in a forked child.
+        """
+
+    def wait(self, handle: int, device: int = -1, stream: int = 0) -> Result | None:
         """Block until the handle is done (GIL released, Ctrl-C honoured); raise its error; forget the handle.
 
         After Ctrl-C the handle stays. Where a collective is under way, it has a second to move; one that does not is
         left, by which the world is lost.
+
+        The result of a GPU's tensor may still be on its way to the GPU: the given stream of the given GPU goes on once
+        it is there. Without a GPU named, the caller waits for that, too.
 
         Returns:
             A result for allgather, alltoall and join; None for the others.

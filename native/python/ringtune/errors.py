@@ -12,6 +12,7 @@
          `- EngineError            also named HorovodInternalError
              |- MismatchError      also a ValueError; the engine stays usable
              |- PeerLostError      only shutdown() is usable
+             |- DeviceError        the engine stays usable where the call that raised it had no effect
              `- CollectiveTimeout  only shutdown() is usable
 
 The binding raises these classes by name with one argument, the message. This module knows nothing of the others.
@@ -68,6 +69,15 @@ class PeerLostError(EngineError):
     """
 
 
+class DeviceError(EngineError):
+    """The CUDA driver is missing, or one of its calls failed for a tensor of a GPU.
+
+    Raised by the call that submits a tensor: the call had no effect. Raised by any other call, or after an error that
+    the GPU's context does not survive: every pending and later call raises it, on every rank; only `shutdown()` is
+    usable.
+    """
+
+
 class CollectiveTimeout(EngineError):  # noqa: N818  (the contract's name)
     """A collective, or the meeting of the ranks at init, did not end within `RINGTUNE_TIMEOUT_S`.
 
@@ -96,6 +106,7 @@ def error_from_name(name: str, message: str) -> RingtuneError:
         StoreError,
         MismatchError,
         PeerLostError,
+        DeviceError,
         CollectiveTimeout,
     )
     by_name = {error.__name__: error for error in known}

@@ -15,6 +15,7 @@ enum class StatusCode {
   kPeerLostError,
   kCollectiveTimeout,
   kForkedProcessError,
+  kDeviceError,
   kShutDown,
 };
 

@@ -31,6 +31,9 @@ class EngineHandle {
   // The way in for compiled front ends.
   RingtuneDoor* door();
 
+  // As Engine::is_drained; in a forked child, which touches no buffer, it is true.
+  bool is_drained(Handle handle) { return is_forked_.load() || engine_->is_drained(handle); }
+
   void shutdown();
   void abandon_after_fork();
 

@@ -17,6 +17,8 @@ const char* error_class_name(StatusCode code) {
       return "CollectiveTimeout";
     case StatusCode::kForkedProcessError:
       return "ForkedProcessError";
+    case StatusCode::kDeviceError:
+      return "DeviceError";
     case StatusCode::kOk:
     case StatusCode::kShutDown:
       break;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // ringtune._engine: the binding. No logic; see native/python/ringtune/_engine.pyi for the documentation.
-#include <csignal>
-
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -19,6 +17,7 @@
 #include "bindings/links_factories.h"
 #include "bindings/parse_enum.h"
 #include "bindings/registered_array.h"
+#include "bindings/submissions_binding.h"
 #include "collectives/allreduce.h"
 
 namespace nb = nanobind;
@@ -26,9 +25,6 @@ using nb::literals::operator""_a;
 
 namespace ringtune {
 namespace {
-
-// A caller that waits looks for Ctrl-C this often.
-constexpr int64_t kSignalCheckNs = 100 * kNsPerMs;
 
 int create_segment(int local_size) {
   int fd = -1;
@@ -102,132 +98,11 @@ void construct(EngineHandle* self, int rank, int world_size, std::vector<int> ho
   new (self) EngineHandle(std::move(segment), std::move(options));
 }
 
-TensorArguments tensor_arguments(std::string name, uintptr_t input, uintptr_t output, std::vector<int64_t> shape,
-                                 int dtype, std::string group = {}, uint32_t group_size = 0) {
-  return {std::move(name),
-          reinterpret_cast<const void*>(input),
-          reinterpret_cast<void*>(output),
-          std::move(shape),
-          parse_dtype(dtype),
-          std::move(group),
-          group_size};
-}
-
-ReduceArguments reduce_arguments(int op, double prescale, double postscale) {
-  return {parse_enum<ReduceOp>(op, kReduceOpCount, "reduce op"), prescale, postscale};
-}
-
-// Calls `submit(engine, handle)` without the GIL and returns the handle.
-template <typename Submit>
-Handle submitted(EngineHandle& self, Submit submit) {
-  Handle handle = kNoHandle;
-  Engine& engine = self.engine();
-  const nb::gil_scoped_release unlocked;
-  raise_unless_ok(submit(engine, handle));
-  return handle;
-}
-
-Handle allreduce_async(EngineHandle& self, std::string name, uintptr_t input, uintptr_t output,
-                       std::vector<int64_t> shape, int dtype, int op, bool is_gradient, double prescale,
-                       double postscale, std::string group, uint32_t group_size) {
-  const TensorArguments tensor =
-      tensor_arguments(std::move(name), input, output, std::move(shape), dtype, std::move(group), group_size);
-  const ReduceArguments reduce = reduce_arguments(op, prescale, postscale);
-  return submitted(self, [&](Engine& engine, Handle& handle) {
-    return engine.allreduce_async(tensor, reduce, is_gradient, handle);
-  });
-}
-
-Handle reducescatter_async(EngineHandle& self, std::string name, uintptr_t input, uintptr_t output,
-                           std::vector<int64_t> shape, int dtype, int op, double prescale, double postscale,
-                           std::string group, uint32_t group_size) {
-  const TensorArguments tensor =
-      tensor_arguments(std::move(name), input, output, std::move(shape), dtype, std::move(group), group_size);
-  const ReduceArguments reduce = reduce_arguments(op, prescale, postscale);
-  return submitted(self,
-                   [&](Engine& engine, Handle& handle) { return engine.reducescatter_async(tensor, reduce, handle); });
-}
-
-Handle broadcast_async(EngineHandle& self, std::string name, uintptr_t buffer, std::vector<int64_t> shape, int dtype,
-                       int root_rank) {
-  const TensorArguments tensor = tensor_arguments(std::move(name), buffer, buffer, std::move(shape), dtype);
-  return submitted(self,
-                   [&](Engine& engine, Handle& handle) { return engine.broadcast_async(tensor, root_rank, handle); });
-}
-
-Handle allgather_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
-                       std::string group, uint32_t group_size, bool is_gradient) {
-  const TensorArguments tensor =
-      tensor_arguments(std::move(name), input, 0, std::move(shape), dtype, std::move(group), group_size);
-  return submitted(self,
-                   [&](Engine& engine, Handle& handle) { return engine.allgather_async(tensor, is_gradient, handle); });
-}
-
-Handle alltoall_async(EngineHandle& self, std::string name, uintptr_t input, std::vector<int64_t> shape, int dtype,
-                      std::vector<int64_t> splits) {
-  const TensorArguments tensor = tensor_arguments(std::move(name), input, 0, std::move(shape), dtype);
-  return submitted(
-      self, [&](Engine& engine, Handle& handle) { return engine.alltoall_async(tensor, std::move(splits), handle); });
-}
-
-Handle join_async(EngineHandle& self) {
-  return submitted(self, [](Engine& engine, Handle& handle) { return engine.join_async(handle); });
-}
-
-// What Python holds of an operation that made its own output.
-struct Result {
-  std::shared_ptr<Gathered> gathered;
-};
-
-nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> result_memory(const Result& result) {
-  const nb::capsule owner(new Result(result), [](void* held) noexcept { delete static_cast<Result*>(held); });
-  return {result.gathered->data(), {result.gathered->bytes()}, owner};
-}
-
-// Whether Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
-bool is_interrupt_plain() {
-  const nb::module_ signals = nb::module_::import_("signal");
-  return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));
-}
-
-// Looks for Ctrl-C within a collective. Handlers run later: they may call the engine, which is at work.
-bool is_interrupted() {
-  const nb::gil_scoped_acquire locked;
-  if (!is_interrupt_plain() || PyOS_InterruptOccurred() == 0) {
-    return false;
-  }
-  PyErr_SetInterrupt();  // the look took it away
-  return true;
-}
-
-std::optional<Result> wait(EngineHandle& self, Handle handle) {
-  while (true) {
-    std::optional<Outcome> outcome;
-    {
-      const nb::gil_scoped_release unlocked;
-      outcome = self.engine().wait(handle, kSignalCheckNs, &is_interrupted);
-    }
-    if (outcome) {
-      raise_unless_ok(outcome->status);
-      return outcome->result ? std::optional(Result{outcome->result}) : std::nullopt;
-    }
-    if (PyErr_CheckSignals() != 0) {
-      throw nb::python_error();
-    }
-  }
-}
-
 // The GIL stays locked: a fork never finds the arena's own lock taken.
 RegisteredArray allocate_registered(EngineHandle& self, size_t size_bytes) {
   std::shared_ptr<std::byte> memory;
   raise_unless_ok(self.engine().allocate_registered(size_bytes, memory));
   return as_array(std::move(memory), size_bytes);
-}
-
-void barrier(EngineHandle& self) {
-  Handle handle = kNoHandle;
-  raise_unless_ok(self.engine().barrier_async(handle));
-  wait(self, handle);
 }
 
 uint64_t apply_config(EngineHandle& self, const EngineConfig& config) {
@@ -288,9 +163,6 @@ void bind_values(nb::module_& module) {
       .def_ro("tensor_set", &Window::tensor_set)
       .def_prop_ro("void_reason", &void_reason)
       .def_ro("was_cut", &Window::was_cut);
-  nb::class_<Result>(module, "Result")
-      .def_prop_ro("memory", &result_memory, nb::rv_policy::automatic)  // it brings its owner
-      .def_prop_ro("rows", [](const Result& result) { return result.gathered->rows; });
 }
 
 // What the tuner measures, and what people look at.
@@ -335,20 +207,7 @@ void bind_engine(nb::module_& module) {
            "timeout_s"_a, "log_level"_a)
       .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
       .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
-      .def("allreduce_async", &allreduce_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a, "op"_a,
-           "is_gradient"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
-      .def("reducescatter_async", &reducescatter_async, "name"_a, "input_ptr"_a, "output_ptr"_a, "shape"_a, "dtype"_a,
-           "op"_a, "prescale"_a = 1.0, "postscale"_a = 1.0, "group"_a = "", "group_size"_a = 0)
-      .def("broadcast_async", &broadcast_async, "name"_a, "ptr"_a, "shape"_a, "dtype"_a, "root_rank"_a)
-      .def("allgather_async", &allgather_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "group"_a = "",
-           "group_size"_a = 0, "is_gradient"_a = false)
-      .def("alltoall_async", &alltoall_async, "name"_a, "input_ptr"_a, "shape"_a, "dtype"_a, "splits"_a)
-      .def("join_async", &join_async)
       .def("allocate_registered", &allocate_registered, "size_bytes"_a)
-      .def("barrier", &barrier)
-      .def(
-          "poll", [](EngineHandle& self, Handle handle) { return self.engine().poll(handle); }, "handle"_a)
-      .def("wait", &wait, "handle"_a)
       .def("mark_step", [](EngineHandle& self) { self.engine().mark_step(); })
       .def("submission_door", [](EngineHandle& self) { return reinterpret_cast<uintptr_t>(self.door()); })
       .def("apply_config", &apply_config, "config"_a)
@@ -364,6 +223,7 @@ void bind_engine(nb::module_& module) {
              self.shutdown();
            })
       .def("abandon_after_fork", &EngineHandle::abandon_after_fork);
+  bind_submissions(module, engine);
   bind_observation(engine);
   bind_algorithm_table(module, engine);
 }
@@ -392,6 +252,11 @@ NB_MODULE(_engine, module) {
       "is_over_limit",
       [](const std::vector<double>& step_ms, double limit_ms) { return ringtune::is_over_limit(step_ms, limit_ms); },
       "step_ms"_a, "limit_ms"_a);
+  module.def("has_cuda", [] {
+    const nb::gil_scoped_release unlocked;
+    std::shared_ptr<const ringtune::Driver> driver;
+    return ringtune::Driver::load(ringtune::kCudaLibrary, driver).ok();
+  });
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
   ringtune::bind_values(module);
   ringtune::bind_engine(module);

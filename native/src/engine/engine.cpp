@@ -90,8 +90,16 @@ Submission make_submission(OpKind kind, const TensorArguments& tensor, const Red
   submission.name = tensor.name;
   submission.input = static_cast<const std::byte*>(tensor.input);
   submission.output = static_cast<std::byte*>(tensor.output);
-  submission.signature = {kind,         tensor.dtype, reduce.op,        0, reduce.prescale, reduce.postscale,
-                          tensor.shape, tensor.group, tensor.group_size};
+  submission.signature = {kind,
+                          tensor.dtype,
+                          reduce.op,
+                          0,
+                          reduce.prescale,
+                          reduce.postscale,
+                          tensor.shape,
+                          tensor.group,
+                          tensor.group_size,
+                          tensor.stream.device == kNoDevice ? MemoryKind::kHost : MemoryKind::kCuda};
   std::vector<int64_t>& shape = submission.signature.shape;
   if (is_ragged(kind) && !shape.empty()) {
     submission.rows = shape.front();
@@ -165,12 +173,14 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       host_leader_(options_.rank != kCoordinator && layout_.is_leader()
                        ? std::make_unique<HostLeader>(transport_, layout_)
                        : nullptr),
+      staging_(options_.cuda_library, layout_, arena_, [this] { transport_.notify(); }),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, leader(),
                 Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s), &transport_, &laps_),
                          links_.get(), segment->arenas().get(), counters_),
-                queue_, handles_, active_, counters_, steps_, timeline_, laps_, seconds_to_ns(options_.timeout_s)),
+                staging_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
+                seconds_to_ns(options_.timeout_s)),
       loop_(transport_, transport_.interruption(), queue_, progress_),
       timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
       communication_thread_([this] { loop_.run(); }) {}
@@ -185,7 +195,8 @@ Status Engine::prepare_allreduce(const TensorArguments& tensor, const ReduceArgu
                                  Submission& submission) {
   if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
   submission = make_submission(OpKind::kAllreduce, tensor, reduce);
-  if (arena_ != nullptr && tensor.input == tensor.output && reduce.op != ReduceOp::kAdasum && submission.bytes() > 0) {
+  const bool is_in_place = tensor.input == tensor.output && tensor.stream.device == kNoDevice;
+  if (arena_ != nullptr && is_in_place && reduce.op != ReduceOp::kAdasum && submission.bytes() > 0) {
     submission.arena_offset = arena_->offset_of(submission.input, submission.bytes());
   }
   if (is_gradient) {
@@ -198,7 +209,7 @@ Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArgume
                                Handle& handle) {
   Submission submission;
   if (Status s = prepare_allreduce(tensor, reduce, is_gradient, submission); !s.ok()) return s;
-  return submit(std::move(submission), handle);
+  return submit(std::move(submission), tensor.stream, is_gradient, handle);
 }
 
 Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
@@ -215,7 +226,7 @@ Status Engine::reducescatter_async(const TensorArguments& tensor, const ReduceAr
     return {StatusCode::kMismatchError,
             "reducescatter of '" + tensor.name + "' needs another operation than Adasum, and at least one dimension"};
   }
-  return submit(make_submission(OpKind::kReducescatter, tensor, reduce), handle);
+  return submit(make_submission(OpKind::kReducescatter, tensor, reduce), tensor.stream, false, handle);
 }
 
 Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle) {
@@ -226,7 +237,7 @@ Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Han
   }
   Submission submission = make_submission(OpKind::kBroadcast, tensor);
   submission.signature.root_rank = root_rank;
-  return submit(std::move(submission), handle);
+  return submit(std::move(submission), tensor.stream, false, handle);
 }
 
 Status Engine::allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle) {
@@ -234,14 +245,14 @@ Status Engine::allgather_async(const TensorArguments& tensor, bool is_gradient, 
   if (is_gradient) {
     steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
   }
-  return submit(std::move(submission), handle);
+  return submit(std::move(submission), tensor.stream, false, handle);
 }
 
 Status Engine::alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle) {
   if (Status s = check_splits(tensor, splits, world_size()); !s.ok()) return s;
   Submission submission = make_submission(OpKind::kAlltoall, tensor);
   submission.splits = std::move(splits);
-  return submit(std::move(submission), handle);
+  return submit(std::move(submission), tensor.stream, false, handle);
 }
 
 Status Engine::barrier_async(Handle& handle) {
@@ -256,6 +267,26 @@ Status Engine::join_async(Handle& handle) {
   nothing.name = kJoinName;
   nothing.dtype = DataType::kUInt8;
   return submit(make_submission(OpKind::kJoin, nothing), handle);
+}
+
+Status Engine::submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle) {
+  if (stream.device == kNoDevice) {
+    return submit(std::move(submission), handle);
+  }
+  if (Status s = check_submission(submission); !s.ok()) return s;
+  const DeviceStaging::Use use = staging_.use();
+  if (Status s = staging_.take_in(stream, is_kept, submission); !s.ok()) {
+    if (staging_.is_lost()) {
+      transport_.fail(device_failure(rank(), s));
+    }
+    return s;
+  }
+  const std::shared_ptr<StagedTensor> staged = submission.staged;
+  Status status = submit(std::move(submission), handle);
+  if (!status.ok()) {
+    staging_.let_go(handle, *staged);
+  }
+  return status;
 }
 
 Status Engine::submit(Submission submission, Handle& handle, OnEnd on_end) {
@@ -282,7 +313,13 @@ Status Engine::allocate_registered(size_t bytes, std::shared_ptr<std::byte>& mem
   return arena_->allocate(bytes, memory);
 }
 
-std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out) {
+bool Engine::is_drained(Handle handle) {
+  const DeviceStaging::Use use = staging_.use();
+  return staging_.is_drained(handle);
+}
+
+std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out,
+                                    const DeviceStream& stream) {
   const int64_t limit_ns = now_ns() + timeout_ns;
   bool is_leaving = false;
   const auto is_done = [this, handle] { return handles_.is_done(handle); };
@@ -293,7 +330,12 @@ std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Int
   if (is_leaving) {
     return std::nullopt;
   }
-  return handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
+  std::optional<Outcome> outcome = handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
+  if (outcome && outcome->status.ok() && outcome->done != nullptr) {
+    const DeviceStaging::Use use = staging_.use();
+    outcome->status = staging_.wait_for(*outcome->done, stream);
+  }
+  return outcome;
 }
 
 void Engine::mark_step() {
@@ -337,6 +379,7 @@ void Engine::shutdown() {
   }
   loop_.stop();
   communication_thread_.join();
+  staging_.close();
   timeline_.stop();
   transport_.depart();
 }

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "engine/allreduce_timer.h"
 #include "engine/coordinator.h"
+#include "engine/device_staging.h"
 #include "engine/handle_table.h"
 #include "engine/host_leader.h"
 #include "engine/progress.h"
@@ -41,6 +42,7 @@ struct EngineOptions {
   double stall_warn_s = 60;
   double timeout_s = 600;
   LogLevel log_level = LogLevel::kWarning;
+  std::string cuda_library = kCudaLibrary;  // loaded with the first tensor of a GPU
 };
 
 // A tensor to be moved or reduced; buffers must live until the handle is done.
@@ -53,6 +55,8 @@ struct TensorArguments {
   // Tensors of one group go together once all of them are ready, or fail together; empty: none.
   std::string group = {};
   uint32_t group_size = 0;
+  // Of a GPU's tensor: where it is, and the stream after whose work it may be read and written.
+  DeviceStream stream = {};
 };
 
 // postscale * op(prescale * x)
@@ -97,12 +101,18 @@ class Engine {
   // sequences of calls give), copies nothing. Fails where the memory cannot be had, and where there is no such memory.
   Status allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory);
 
-  bool poll(Handle handle) const { return handles_.is_done(handle); }
+  // Whether the operation has ended, with its result in place.
+  bool poll(Handle handle) { return handles_.is_done(handle) && is_drained(handle); }
+  // Of an operation that was waited for: whether the engine does not touch its buffers any more.
+  bool is_drained(Handle handle);
   // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
   // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
   // does. If it is then asked and wants out, it gets nothing and the handle stays; the world is lost where a collective
   // was stuck.
-  std::optional<Outcome> wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out = {});
+  // Of a GPU's tensor the result may still be on its way to the GPU: `stream` goes on once it is there. Without a
+  // stream the caller waits for that, too.
+  std::optional<Outcome> wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out = {},
+                              const DeviceStream& stream = {});
 
   // The training thread, after each optimizer step.
   void mark_step();
@@ -135,6 +145,7 @@ class Engine {
   Status prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
                            Submission& submission);
   Status submit(Submission submission, Handle& handle, OnEnd on_end = {});
+  Status submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle);
 
   EngineOptions options_;
   Layout layout_;
@@ -148,6 +159,7 @@ class Engine {
   std::shared_ptr<Arena> arena_;              // where it has one, and the address space allows it
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   std::unique_ptr<HostLeader> host_leader_;   // leaders of other hosts
+  DeviceStaging staging_;
   SubmissionQueue queue_;
   HandleTable handles_;
   ActiveConfig active_;

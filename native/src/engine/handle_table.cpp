@@ -24,7 +24,7 @@ void HandleTable::complete(std::span<const Submission> done, const Status& statu
         told.push_back(std::move(operation.on_end));
         operations_.erase(submission.handle);
       } else {
-        operation.outcome = Outcome{status, submission.result};
+        operation.outcome = Outcome{status, submission.result, submission.done};
       }
     }
   }
@@ -51,6 +51,7 @@ std::optional<Outcome> HandleTable::take(Handle handle, int64_t timeout_ns) {
   if (found == operations_.end()) {
     return Outcome{{StatusCode::kConfigError,
                     "handle " + std::to_string(handle) + " is unknown: it was synchronized before, or never given out"},
+                   nullptr,
                    nullptr};
   }
   // Elements of an unordered_map stay where they are; only this caller may erase this one.

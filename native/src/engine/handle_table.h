@@ -20,6 +20,8 @@ namespace ringtune {
 struct Outcome {
   Status status;
   std::shared_ptr<Gathered> result;
+  // Of a GPU's tensor: when the result is in its memory; null where none is copied there.
+  std::shared_ptr<DeviceEvent> done;
 };
 
 // Told how an operation ended, instead of a caller who waits. Runs on the communication thread: it returns at once and

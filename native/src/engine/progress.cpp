@@ -17,6 +17,8 @@ constexpr int64_t kWatchNs = kNsPerS / 4;
 constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 // A peer that makes room in a ring does not say so.
 constexpr int64_t kRetryNs = kNsPerMs;
+// A GPU that has failed does not say so either.
+constexpr int64_t kParkedNs = 5 * kNsPerMs;
 
 }  // namespace
 
@@ -32,12 +34,13 @@ EngineConfig ActiveConfig::get() const {
   return config_;
 }
 
-Progress::Progress(Transport& transport, Leader* leader, Executor executor, SubmissionQueue& queue,
-                   HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps,
-                   Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
+Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging,
+                   SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters,
+                   StepRecorder& steps, Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
     : transport_(transport),
       leader_(leader),
       executor_(std::move(executor)),
+      staging_(staging),
       queue_(queue),
       handles_(handles),
       active_(active),
@@ -86,6 +89,9 @@ int64_t Progress::wait_limit_ns() const {
   };
   bool is_congested = !unsent_.empty();
   shorten_to_due(queue_.due_ns());
+  if (!parked_.empty()) {
+    shorten_to(kParkedNs);
+  }
   if (leader_ != nullptr) {
     shorten_to_due(leader_->due_ns());
     is_congested |= leader_->is_congested();
@@ -98,7 +104,10 @@ int64_t Progress::wait_limit_ns() const {
 
 void Progress::collect_submissions() {
   const int64_t now = now_ns();
-  std::vector<Submission> batch = queue_.take_if_due(now);
+  std::vector<Submission> batch;
+  if (Status s = parked_.exchange(queue_.take_if_due(now), batch); !s.ok()) {
+    transport_.fail(device_failure(transport_.rank(), s));
+  }
   if (batch.empty()) return;
   laps_.end(Lap::kElsewhere);
   Request request{active_.epoch(), active_.hash(), {}, {}};
@@ -235,7 +244,7 @@ void Progress::run_collective(const Response& response) {
   }
   trace_begin(response, tensors);
   laps_.end(Lap::kNegotiation);
-  const Status status = executor_.run(response, tensors);
+  Status status = executor_.run(response, tensors);
   if (!status.ok() && !transport_.failure()) {
     // The other ranks wait in the collective for a part that will not come.
     transport_.fail({status.code(), transport_.rank(),
@@ -244,6 +253,12 @@ void Progress::run_collective(const Response& response) {
   }
   trace_end(tensors);
   std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });
+  if (status.ok()) {
+    status = staging_.copy_back(tensors);
+    if (!status.ok()) {
+      transport_.fail(device_failure(transport_.rank(), status));
+    }
+  }
   finish(tensors, status);
 }
 
@@ -266,6 +281,11 @@ void Progress::fail_tensors(const Response& response) {
 }
 
 void Progress::finish(std::span<const Submission> done, const Status& status) {
+  for (const Submission& submission : done) {
+    if (submission.staged != nullptr) {
+      staging_.let_go(submission.handle, *submission.staged);
+    }
+  }
   queue_.release(done);  // first: a caller that is told may submit the name again at once
   handles_.complete(done, status);
   laps_.end(Lap::kCompletion);
@@ -306,7 +326,7 @@ bool Progress::has_lost_way(int rank) {
 
 void Progress::fail_everything(const Status& status) {
   queue_.close(status);
-  for (const std::vector<Submission>& unfinished : {pending_.take_all(), queue_.take_all()}) {
+  for (const std::vector<Submission>& unfinished : {pending_.take_all(), parked_.take_all(), queue_.take_all()}) {
     for (const Submission& submission : unfinished) {
       finish({&submission, 1}, {status.code(), status.message() + " [pending: '" + submission.name + "']"});
     }

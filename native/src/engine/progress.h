@@ -14,9 +14,11 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "engine/device_staging.h"
 #include "engine/executor.h"
 #include "engine/handle_table.h"
 #include "engine/leader.h"
+#include "engine/parked_submissions.h"
 #include "engine/pending_tensors.h"
 #include "engine/submission_queue.h"
 #include "telemetry/counters.h"
@@ -54,9 +56,9 @@ class ActiveConfig {
 class Progress {
  public:
   // `leader` is null on a rank that leads no host.
-  Progress(Transport& transport, Leader* leader, Executor executor, SubmissionQueue& queue, HandleTable& handles,
-           ActiveConfig& active, Counters& counters, StepRecorder& steps, Timeline& timeline, LapTimes& laps,
-           int64_t timeout_ns);
+  Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, SubmissionQueue& queue,
+           HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps, Timeline& timeline,
+           LapTimes& laps, int64_t timeout_ns);
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
@@ -93,6 +95,7 @@ class Progress {
   Transport& transport_;
   Leader* leader_;
   Executor executor_;
+  DeviceStaging& staging_;
   SubmissionQueue& queue_;
   HandleTable& handles_;
   ActiveConfig& active_;
@@ -102,6 +105,7 @@ class Progress {
   LapTimes& laps_;
   int64_t timeout_ns_;
 
+  ParkedSubmissions parked_;
   PendingTensors pending_;
   std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
   int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending

@@ -14,6 +14,9 @@
 
 namespace ringtune {
 
+class DeviceEvent;
+struct StagedTensor;
+
 using Handle = uint64_t;
 inline constexpr Handle kNoHandle = 0;
 
@@ -31,6 +34,9 @@ struct Submission {
   std::vector<int64_t> splits;             // alltoall: rows for each rank
   std::shared_ptr<Gathered> result;        // made where the caller has no output buffer
   TrackId track = kNoTrack;                // its row in the timeline
+  // Of a GPU's tensor, whose input and output lie in host memory while the engine has it:
+  std::shared_ptr<StagedTensor> staged;
+  std::shared_ptr<DeviceEvent> done;  // the end of the copy back, once it is under way
 
   // What this rank gives.
   uint64_t bytes() const {

@@ -12,15 +12,16 @@ namespace {
 
 constexpr std::array<std::string_view, kOpKindCount> kKindNames{"allreduce",     "broadcast", "allgather", "barrier",
                                                                 "reducescatter", "alltoall",  "join"};
-constexpr int kStatusCodeCount = 7;
+constexpr int kStatusCodeCount = 8;
 // Smallest encodings, for the check of counts.
-constexpr size_t kMinItemBytes = 4 + 3 + 4 + 8 + 8 + 4 + 4 + 4 + 8;
+constexpr size_t kMinItemBytes = 4 + 4 + 4 + 8 + 8 + 4 + 4 + 4 + 8;
 constexpr size_t kMinTensorBytes = 4 + 4 + 1;
 
 void put_signature(Writer& writer, const Signature& signature) {
   writer.put(signature.kind);
   writer.put(signature.dtype);
   writer.put(signature.op);
+  writer.put(signature.memory);
   writer.put(signature.root_rank);
   writer.put(signature.prescale);
   writer.put(signature.postscale);
@@ -37,6 +38,7 @@ Signature get_signature(Reader& reader) {
   signature.kind = reader.get_enum<OpKind>(kOpKindCount);
   signature.dtype = reader.get_enum<DataType>(kDataTypeCount);
   signature.op = reader.get_enum<ReduceOp>(kReduceOpCount);
+  signature.memory = reader.get_enum<MemoryKind>(kMemoryKindCount);
   signature.root_rank = reader.get<int32_t>();
   signature.prescale = reader.get<double>();
   signature.postscale = reader.get<double>();
@@ -168,6 +170,7 @@ std::string Signature::describe() const {
     text += "(root rank " + std::to_string(root_rank) + ")";
   }
   text += " " + std::string(dtype_name(dtype)) + " " + describe_shape(*this);
+  text += memory == MemoryKind::kCuda ? " on cuda" : "";
   return text + (group.empty() ? "" : " in group '" + group + "' of " + std::to_string(group_size));
 }
 

@@ -25,6 +25,10 @@ std::string_view op_kind_name(OpKind kind);
 // Whether ranks may bring different numbers of rows (the first dimension).
 inline bool is_ragged(OpKind kind) { return kind == OpKind::kAllgather || kind == OpKind::kAlltoall; }
 
+// Where a tensor lies. Which GPU it is does not matter to other ranks.
+enum class MemoryKind : uint8_t { kHost, kCuda };
+inline constexpr int kMemoryKindCount = 2;
+
 // What must agree between ranks for a tensor of one name.
 struct Signature {
   OpKind kind = OpKind::kBarrier;
@@ -36,6 +40,7 @@ struct Signature {
   std::vector<int64_t> shape;  // of a row, where the kind is ragged
   std::string group;           // tensors of one group go together or not at all; empty: none
   uint32_t group_size = 0;
+  MemoryKind memory = MemoryKind::kHost;
 
   bool operator==(const Signature&) const = default;
 

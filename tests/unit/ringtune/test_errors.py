@@ -8,7 +8,7 @@ from ringtune import errors
 
 def test_engine_errors_are_horovods() -> None:
     """Code that catches HorovodInternalError catches every error of a collective."""
-    engine_errors = (errors.MismatchError, errors.PeerLostError, errors.CollectiveTimeout)
+    engine_errors = (errors.MismatchError, errors.PeerLostError, errors.DeviceError, errors.CollectiveTimeout)
 
     assert all(issubclass(error, errors.HorovodInternalError) for error in engine_errors)
     assert not issubclass(errors.ConfigError, errors.HorovodInternalError)
@@ -26,7 +26,7 @@ def test_what_horovod_raises_as_value_error_can_be_caught_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["ConfigError", "WrongTypeError", "MismatchError", "PeerLostError", "CollectiveTimeout"]
+    "name", ["ConfigError", "WrongTypeError", "MismatchError", "PeerLostError", "DeviceError", "CollectiveTimeout"]
 )
 def test_an_error_survives_its_journey_by_name(name: str) -> None:
     """An error that another rank described becomes the same class with the same text."""

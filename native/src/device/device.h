@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU as this process uses it: its primary context, which frameworks use too, with streams, events, copies between
+// it and the host, and pinned host memory. Nothing here waits for the GPU.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "device/driver.h"
+
+namespace ringtune {
+
+class Device;
+
+// A point in a stream's work. Made by `Device::make_event`; goes back to the device's pool.
+class DeviceEvent {
+ public:
+  DeviceEvent(std::shared_ptr<Device> device, cuda::Event event) : device_(std::move(device)), event_(event) {}
+  ~DeviceEvent();
+  DeviceEvent(const DeviceEvent&) = delete;
+  DeviceEvent& operator=(const DeviceEvent&) = delete;
+
+  Device& device() const { return *device_; }
+  cuda::Event event() const { return event_; }
+
+ private:
+  const std::shared_ptr<Device> device_;
+  const cuda::Event event_;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+ public:
+  // Retains the primary context of the GPU with that number, and makes it where there is none yet.
+  static Status open(std::shared_ptr<const Driver> driver, int ordinal, std::shared_ptr<Device>& device);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  // Whether a call has failed in a way after which every other fails as well. Any thread.
+  bool is_lost() const { return is_lost_.load(); }
+
+  // The context is the thread's current one as long as this lives; another thread's capture of a CUDA graph does not
+  // forbid calls meanwhile. Every call below needs one; any thread.
+  class Scope {
+   public:
+    explicit Scope(Device& device);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+    const Status& status() const { return status_; }
+
+   private:
+    Device& device_;
+    int capture_mode_ = cuda::kCaptureModeRelaxed;
+    Status status_;
+  };
+
+  // A stream that does not wait for the default stream, nor makes it wait.
+  Status make_stream(cuda::Stream& stream);
+  void destroy_stream(cuda::Stream stream);
+  // Whether the stream's work becomes part of a CUDA graph instead of being done.
+  Status is_capturing(cuda::Stream stream, bool& is_capturing);
+
+  Status make_event(std::shared_ptr<DeviceEvent>& event);
+  // The event stands for all that the stream has been given so far.
+  Status record(const DeviceEvent& event, cuda::Stream stream);
+  // The stream goes on once what the event stands for now is done. The event may be of another device.
+  Status wait_for(const DeviceEvent& event, cuda::Stream stream);
+  // True for an event that was never recorded.
+  Status is_complete(const DeviceEvent& event, bool& is_complete);
+
+  // The stream's next work; the host's memory must stay until it is done. Pageable memory makes the call wait.
+  Status copy_to_host(std::byte* to, cuda::DevicePointer from, size_t bytes, cuda::Stream stream);
+  Status copy_to_device(cuda::DevicePointer to, const std::byte* from, size_t bytes, cuda::Stream stream);
+  // Calls the function on a thread of the driver, where it must not call the driver; not at all after an error.
+  Status call_back(cuda::HostFunction function, void* argument, cuda::Stream stream);
+
+  // Host memory that the GPU reads and writes by itself.
+  Status allocate_pinned(size_t bytes, std::byte*& memory);
+  void free_pinned(std::byte* memory);
+  // The same for memory that is there already.
+  Status pin(std::byte* memory, size_t bytes);
+  void unpin(std::byte* memory);
+
+ private:
+  friend class DeviceEvent;
+
+  Device(std::shared_ptr<const Driver> driver, int ordinal) : driver_(std::move(driver)), ordinal_(ordinal) {}
+
+  const cuda::Functions& driver() const { return driver_->functions(); }
+  Status check(cuda::Result result, const char* function);
+  void put_back(cuda::Event event);
+
+  const std::shared_ptr<const Driver> driver_;
+  const int ordinal_;
+  cuda::Ordinal handle_ = 0;
+  cuda::Context context_ = nullptr;
+  std::atomic<bool> is_lost_{false};
+
+  std::mutex mutex_;  // guards free_events_
+  std::vector<cuda::Event> free_events_;
+};
+
+}  // namespace ringtune

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests ask of the stand-in for the CUDA driver, beside the driver's own functions. The library holds one machine
+// for the whole process; a test resets it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+struct StandinSettings {
+  int devices;
+  uint64_t seed;          // of the delays
+  uint32_t max_delay_us;  // before each piece of a stream's work; 0: none
+  uint32_t can_register;  // whether memory that is there already can be pinned
+  uint32_t can_allocate;  // whether pinned memory can be had
+};
+
+// What is alive now, but for what the test itself has made.
+struct StandinCounts {
+  int contexts;
+  int streams;
+  int events;
+  int pinned_allocations;
+  int registrations;
+  int pushed_contexts;  // of all threads
+  // Since the last reset.
+  int violations;  // memory that was freed under a copy, a call out of a host function or without a context
+  uint64_t calls;
+};
+
+// Only while nothing is alive. Also undoes all failures.
+void standin_reset(const StandinSettings* settings);
+StandinCounts standin_counts();
+// The `nth` call from now on (1: the next) of the function with that name fails with the result.
+void standin_fail(const char* function, int nth, int result);
+// Whether the context exists of the device with that number.
+int standin_has_context(int device);
+// Memory of a device; the test's own, like what the framework has.
+uint64_t standin_allocate(int device, size_t bytes);
+void standin_free(uint64_t memory);
+// A stream of the framework, and work on it that takes a while and then fills memory with one value.
+void* standin_make_stream(int device);
+void standin_destroy_stream(void* stream);
+typedef void (*StandinWork)(void* argument);
+void standin_work(void* stream, StandinWork work, void* argument, uint32_t delay_us);
+void standin_copy(void* stream, uint64_t to, uint64_t from, size_t bytes, uint32_t delay_us);
+void standin_fill(void* stream, uint64_t memory, int value, size_t bytes, uint32_t delay_us);
+void standin_synchronize(void* stream);
+void standin_set_capturing(void* stream, int is_capturing);
+
+}  // extern "C"

@@ -13,6 +13,7 @@ from ringtune.errors import ConfigError
 
 from .algorithm_tables.store import TableStore
 from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts
+from .gpu_facts import find_gpus
 from .rendezvous.interfaces import own_networks
 
 Findings = list[tuple[str, str]]
@@ -54,7 +55,17 @@ def fingerprint_report(environ: Mapping[str, str]) -> Findings:
     facts = [(name, str(value)) for name, value in hardware[0].items()]
     if override is not None:
         facts = [("RINGTUNE_HARDWARE", override)]
-    return [*facts, ("hardware", hardware_fingerprint(hardware, override))]
+    return [*facts, ("hardware", hardware_fingerprint(hardware, override)), *_gpu_findings(override)]
+
+
+def _gpu_findings(override: str | None) -> Findings:
+    """Return the GPUs, and the key of a job whose tensors are on them; nothing where there are none."""
+    gpus = find_gpus()
+    if not gpus.names:
+        return []
+    on_gpus = hardware_facts([machine_facts(gpus)], "shm")
+    found = [(name, str(value)) for name, value in gpus.facts().items()]
+    return [*found, ("driver", str(gpus.driver)), ("hardware (GPUs)", hardware_fingerprint(on_gpus, override))]
 
 
 def _engine() -> str:

@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .gpu_facts import GPU_FACTS, Gpus
 from .gradient_set import Signature
 
 TARGET_NAME = "ringtune"
 SURFACE_VERSION = 1
 """Raised only when a change of the engine makes old measurements worthless."""
 
+NO_GPUS = Gpus()
 _NODE_FOLDER = Path("/sys/devices/system/node")
 
 
@@ -26,26 +28,39 @@ def model_fingerprint(counts: Mapping[Signature, int]) -> str:
     return _digest(sorted([dtype, list(shape), count] for (dtype, shape), count in counts.items()))
 
 
-def machine_facts() -> dict[str, Any]:
-    """Return what this machine declares: CPU model, cores, NUMA nodes and GPUs."""
+def machine_facts(gpus: Gpus = NO_GPUS, nccl: str | None = None) -> dict[str, Any]:
+    """Return what this machine declares: CPU model, cores, NUMA nodes and the GPUs that the job trains on.
+
+    A job in CPU memory has the same facts, and thus the same keys, with and without GPUs in the machine.
+
+    Args:
+        gpus: From `find_gpus` where the job's tensors are on GPUs.
+        nccl: Version of the NCCL that carries the data, or None.
+    """
     return {
         "cpu_model": _cpu_model(),
         "cores": os.cpu_count() or 1,
         "numa_nodes": max(1, len(list(_NODE_FOLDER.glob("node[0-9]*")))),
-        "gpus": [],  # this version's engine works in CPU memory alone
+        "gpus": [],
+        **gpus.facts(nccl),
     }
 
 
-def hardware_facts(machines: Sequence[Mapping[str, Any]], carrier: str) -> list[dict[str, Any]]:
+def hardware_facts(
+    machines: Sequence[Mapping[str, Any]], carrier: str, *, is_on_gpus: bool = True
+) -> list[dict[str, Any]]:
     """Return the facts of a job's machines, sorted, each with the link that joins its ranks to the others.
 
     Args:
         machines: Each machine's `machine_facts`, with `link_bits_per_s` as its network interface declares it.
-        carrier: What carries the data: `shm`, `tcp` or `mpi`.
+        carrier: What carries the data: `shm`, `tcp` or `mpi`; under PyTorch's DDP its backend.
+        is_on_gpus: Whether the job's tensors are on GPUs; otherwise those that the machines declare are left out.
     """
     found = []
     for machine in machines:
         facts = {name: value for name, value in machine.items() if name != "link_bits_per_s"}
+        if not is_on_gpus:
+            facts = {**{name: value for name, value in facts.items() if name not in GPU_FACTS}, "gpus": []}
         speed = None if carrier == "shm" else machine.get("link_bits_per_s")
         found.append({**facts, "link": {"kind": carrier, "bits_per_s": speed}})
     return sorted(found, key=_canonical)

@@ -20,6 +20,7 @@ from .bootstrap import find_place
 from .console import Console
 from .engine_config import engine_config
 from .fingerprints import machine_facts
+from .gpu_facts import find_gpus
 from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
@@ -187,7 +188,7 @@ def public_offer(settings: Settings) -> Offer:
         {name: value for name, value in values.items() if name not in SECRET_NAMES}
         for values in (settings.given, settings.effective())
     )
-    return Offer(given, effective, settings.transport, machine_facts())
+    return Offer(given, effective, settings.transport, machine_facts(find_gpus()))
 
 
 def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneError | None:

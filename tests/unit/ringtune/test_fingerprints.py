@@ -2,6 +2,7 @@
 """Keys of what was learned."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 from ringtune.fingerprints import (
@@ -12,6 +13,7 @@ from ringtune.fingerprints import (
     model_fingerprint,
     study_key,
 )
+from ringtune.gpu_facts import Gpus
 from ringtune.gradient_set import Signature
 
 COUNTS = {("float32", (10, 64)): 1, ("float32", (10,)): 2}
@@ -39,6 +41,37 @@ def test_hardware_is_what_the_machine_declares() -> None:
     assert hardware == hardware_facts([machine_facts()], "shm")
     assert hardware_fingerprint(hardware, "lab") != hardware_fingerprint(hardware, None)
     assert hardware_fingerprint(hardware, "lab") == hardware_fingerprint([], "lab")
+
+
+RECORDED = "64dd2b5af98c8bd133d79fcc814666503b6a8e8d2e71c0b25bbd0fd1a0661b4a"
+"""Key of `MACHINE` on its own as the versions before GPUs recorded it."""
+MACHINE: dict[str, Any] = {"cpu_model": "EPYC", "cores": 64, "numa_nodes": 2, "gpus": []}
+GPUS = Gpus(("H100", "H100"), "nvlink", "580.65.06")
+
+
+def test_a_job_in_cpu_memory_keeps_the_key_that_it_had() -> None:
+    """On a machine with GPUs too: what was learned there stays valid."""
+    with_gpus = {**MACHINE, **GPUS.facts("2.28.9")}
+
+    assert RECORDED == hardware_fingerprint(hardware_facts([MACHINE], "shm"), None)
+    assert RECORDED == hardware_fingerprint(hardware_facts([with_gpus], "shm", is_on_gpus=False), None)
+    assert {"cpu_model", "cores", "numa_nodes", "gpus"} == set(machine_facts())
+
+
+def test_jobs_on_gpus_have_keys_of_their_own() -> None:
+    """Model, count, link and NCCL's minor version count; the driver does not."""
+    others = [
+        GPUS,
+        Gpus(("H100",), "nvlink"),
+        Gpus(("H200", "H200"), "nvlink"),
+        Gpus(("H100", "H100"), "pcie"),
+    ]
+    facts = [machine_facts(), *map(machine_facts, others), machine_facts(GPUS, "2.28.9"), machine_facts(GPUS, "2.29.7")]
+    keys = [hardware_fingerprint(hardware_facts([one], "shm"), None) for one in facts]
+
+    assert len(facts) == len(set(keys))
+    newer = machine_facts(replace(GPUS, driver="590.1"), "2.28.10")
+    assert keys[5] == hardware_fingerprint(hardware_facts([newer], "shm"), None)
 
 
 def test_hardware_is_a_multiset_of_machines() -> None:

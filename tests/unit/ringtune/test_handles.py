@@ -173,3 +173,19 @@ def test_the_gradient_set_knows_the_buckets_of_the_last_step() -> None:
     gradients.note_buckets("first", (100, 200))
 
     assert [50, 100, 200] == sorted(gradients.bucket_bytes)
+
+
+def test_gradients_on_gpus_are_known_as_such() -> None:
+    """As long as there is one; a gradient that has moved counts where it is now."""
+    gradients = GradientSet()
+    gradients.add("a", "torch.float32", (2,))
+    on_cpus = gradients.is_on_gpus
+    gradients.add("a", "torch.float32", (2,), is_on_gpu=True)
+    gradients.add("b", "torch.float32", (2,), is_on_gpu=True)
+    on_gpus = gradients.is_on_gpus
+
+    gradients.add("a", "torch.float32", (2,))
+    gradients.discard(["b"])
+
+    assert (False, True, False) == (on_cpus, on_gpus, gradients.is_on_gpus)
+    assert {("float32", (2,)): 1} == gradients.counts()

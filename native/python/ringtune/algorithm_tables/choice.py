@@ -107,10 +107,11 @@ class TableChoice:
             self._keep(self._key, table)
 
     def _make_key(self, machines: Sequence[Mapping[str, Any]], carrier: str) -> TableKey:
+        facts = hardware_facts(machines, carrier, is_on_gpus=False)  # the host's algorithms, in the host's memory
         return TableKey(
             version=__version__,
             compiled_in=describe(self._compiled_in()),
-            hardware=hardware_fingerprint(hardware_facts(machines, carrier), self._settings.hardware),
+            hardware=hardware_fingerprint(facts, self._settings.hardware),
             usable_cores=len(os.sched_getaffinity(0)),
             layout=tuple(layout_of(self._ranks_per_host)),
             carrier=carrier,

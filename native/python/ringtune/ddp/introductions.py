@@ -13,6 +13,7 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
+from ringtune.gpu_facts import find_gpus
 
 from .reducers import bucket_sizes, gradient_counts
 from .rounds import digest_of
@@ -39,7 +40,7 @@ class Introduction:
     def of(cls, model: DistributedDataParallel, objection: str | None) -> "Introduction":
         """Return this rank's; a model with an objection is not looked at."""
         digest = 0 if objection else digest_of(model, 0, bucket_sizes(model))
-        return cls(platform.node(), {**machine_facts(), "gpus": _gpus(model)}, digest, objection)
+        return cls(platform.node(), _machine(model), digest, objection)
 
     def to_text(self) -> str:
         """Return it as JSON."""
@@ -88,8 +89,15 @@ class Company:
         return study_key(gradient_counts(model), self.ranks_per_host, fingerprint, TARGET_NAME)
 
 
-def _gpus(model: DistributedDataParallel) -> list[str]:
-    """Return the names of the machine's GPUs where the model is on them."""
+def _machine(model: DistributedDataParallel) -> dict[str, Any]:
+    """Return what the machine declares, its GPUs and NCCL where the model uses them."""
     if model.device.type != "cuda":
-        return []
-    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+        return machine_facts()
+    return machine_facts(find_gpus(), nccl_version(model))
+
+
+def nccl_version(model: DistributedDataParallel) -> str | None:
+    """Return the version of the NCCL that carries a model's gradients, or None where something else does."""
+    if "nccl" not in dist.get_backend(model.process_group):
+        return None
+    return ".".join(map(str, torch.cuda.nccl.version()))

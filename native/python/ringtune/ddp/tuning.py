@@ -21,6 +21,7 @@ from ringtune.bootstrap import environment
 from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import model_fingerprint
+from ringtune.gpu_facts import find_gpus
 from ringtune.job_labels import job_labels
 from ringtune.memory import Memory
 from ringtune.settings import Settings
@@ -39,7 +40,7 @@ from ringtune.user_cache import user_cache_folder
 from .buckets import bucket_space
 from .control import ControlGroup, ControlLost
 from .follower import Follower
-from .introductions import Company, Introduction
+from .introductions import Company, Introduction, nccl_version
 from .reducers import bucket_sizes, find_objection, gradient_bytes, gradient_counts, reduced_parameters
 from .step_clock import clock_for
 from .target import Exchange
@@ -295,13 +296,20 @@ class _Job:
             model_name=settings.autotune_model,
             labels=job_labels(settings, company.hardware(model)),
             layout={"ranks_per_host": company.ranks_per_host},
-            versions={"ringtune": __version__, "torch": torch.__version__},
+            versions=_versions(model),
             nothing_to_tune=nothing or "",
             prior_trials=find_unfinished(path, key, space.to_json(), settings.seed),
         )
         tensor_set = int(model_fingerprint(gradient_counts(model))[:15], 16)
         memory = Memory.of(settings.autotune_cache, user_cache_folder(environment()), self.console)
         return Plan(space, baseline, run, path, size, tensor_set, memory)
+
+
+def _versions(model: DistributedDataParallel) -> dict[str, str]:
+    """Return the versions that a log keeps: where a model is on a GPU, of the driver and of NCCL too."""
+    gpu = {"nvidia_driver": find_gpus().driver, "nccl": nccl_version(model)} if model.device.type == "cuda" else {}
+    known = {name: version for name, version in gpu.items() if version is not None}
+    return {"ringtune": __version__, "torch": torch.__version__, **known}
 
 
 def _read_settings(arguments: Mapping[str, object]) -> Settings:

@@ -16,6 +16,7 @@ from ringtune import __version__
 from ringtune.console import write_line
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import hardware_fingerprint, machine_facts
+from ringtune.gpu_facts import find_gpus, installed_nccl
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     MAX_SECONDS,
@@ -244,13 +245,18 @@ def _study_key(request: TuneRequest, score: Score) -> dict[str, Any]:
     """Return the key of what is asked: machine, command, engine and what is scored."""
     command = json.dumps(request.command).encode()
     return {
-        "hardware": hardware_fingerprint([machine_facts()], None),
+        "hardware": hardware_fingerprint([_machine(request.target)], None),
         "model": hashlib.sha256(command).hexdigest(),
         "layout": [],
         "target": request.target,
         "surface_version": SURFACE_VERSION,
         "score": score.description,
     }
+
+
+def _machine(target: str) -> dict[str, Any]:
+    """Return this machine's facts; its GPUs are among them where the engine moves what is on GPUs."""
+    return machine_facts(find_gpus(), installed_nccl()) if find_engine(target).is_for_gpus else machine_facts()
 
 
 def _given_up(request: TuneRequest, key: Mapping[str, Any], space: SearchSpace) -> frozenset[Config]:

@@ -77,6 +77,7 @@ class Engine:
         environment_of: Variables of a trial beyond those of the knobs: (config, absolute output folder) -> variables.
         trial_files: Files that a trial's variables name; they are in the output folder before the launch.
         owned: Further variables that a trial sets; a user who sets one of them decides the knobs that need it.
+        is_for_gpus: Whether it moves data between GPUs, so that these are part of the key of what is learned.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Engine:
     environment_of: Callable[[Config, Path], Mapping[str, str]] = lambda _config, _folder: MappingProxyType({})
     trial_files: FilesOf = no_trial_files
     owned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    is_for_gpus: bool = False
 
     def space(self, environ: Mapping[str, str], only: tuple[str, ...] = ()) -> SearchSpace:
         """Return the legal configs.

@@ -35,5 +35,6 @@ HOROVOD = Engine(
         choice_knob("hierarchical_allgather", {"on": "1", "off": "0"}, ("HOROVOD_HIERARCHICAL_ALLGATHER",)),
     ),
     winner_files=_winner_files,
+    is_for_gpus=True,
     environment_of=_environment,
 )

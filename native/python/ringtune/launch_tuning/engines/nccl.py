@@ -93,6 +93,7 @@ NCCL = Engine(
         size_knob("sockets_per_thread", 1, 8, 1, ("NCCL_NSOCKS_PERTHREAD",)),
     ),
     winner_files=_winner_files,
+    is_for_gpus=True,
     environment_of=_environment,
     trial_files=_trial_files,
     owned={

@@ -119,6 +119,22 @@ def revoke_token(
     return 0
 
 
+@token_app.command("change")
+def change_token(
+    *,
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As ringtune token list shows it.")],
+    many_jobs: Annotated[
+        bool,
+        typer.Option("--many-jobs/--one-reporter", help="Its jobs count as evidence one by one, or together once."),
+    ],
+    database_url: DatabaseUrl = None,
+) -> int:
+    """Change how a token's jobs count, those that it reported already included."""
+    with _service(database_url) as service:
+        service.token_results.declare(token_id, has_many_jobs=many_jobs)
+    return 0
+
+
 @token_app.command("delete-results")
 def delete_results(
     *,
@@ -127,7 +143,7 @@ def delete_results(
 ) -> int:
     """Delete all that was reported with a token; the token itself stays, until it is revoked."""
     with _service(database_url) as service:
-        removed = service.retention.delete_of_token(token_id)
+        removed = service.token_results.delete(token_id)
     typer.echo(f"{removed} results deleted")
     return 0
 

@@ -45,6 +45,7 @@ class Templates:
             "layout": wording.layout,
             "milliseconds": wording.milliseconds,
             "ranks_of_hosts": wording.ranks_of_hosts,
+            "said": wording.said,
             "short": wording.short,
             "size": wording.size,
             "speedup": wording.speedup,
@@ -60,6 +61,7 @@ class Templates:
             "name_of": wording.name_of,
             "link": link,
             "STATES": wording.STATES,
+            "TRUSTED_JOBS": wording.TRUSTED_JOBS,
             "readable_value": readable_value,
         }
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures of studies as people read them; what the review already has words for is the review's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ringtune.service.domain.evidence import StandName
 from ringtune.service.domain.jobs import State
-from ringtune.service.domain.overview import ListedStudy
+from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand
 from ringtune.service.domain.values import Evidence
 from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.review import words
@@ -39,6 +40,24 @@ PRIOR = (
     "The config to start with is a prior: no gain is promised. It counts as confirmed when paired tests of two "
     "independent reporters adopted it; until then a job with AUTOTUNE=1 tests it first."
 )
+STANDS: Mapping[StandName, str] = MappingProxyType(
+    {
+        "kept": "tested it and kept the default",
+        "faster": "has windows that were faster than those of the baseline beside them",
+        "slower": "has windows that were slower than those of the baseline beside them",
+        "unclear": "has windows that tell nothing",
+    }
+)
+"""Words for the stands of reporters that did not adopt a config."""
+OPEN_JOBS = (
+    "Jobs that reported without a token, while this service was open on loopback, are trusted: each counts as an "
+    "independent reporter."
+)
+TRUSTED_JOBS = (
+    "Trusted jobs count as independent reporters one by one: they reported without a token, while this service was "
+    "open on loopback, or with a token that an operator declared to stand for many jobs."
+)
+DECLARED_JOBS = "Jobs of tokens that an operator declared to stand for many jobs count one by one, too."
 UNDECIDED_YET = "Nothing is decided yet"
 NO_PROMISE = "a prior, not confirmed: no gain is promised"
 NOTHING_DECIDED = "No job came to a decision; until one does, the default stays."
@@ -119,6 +138,23 @@ def with_bounds(evidence: Evidence) -> str:
     """Return a speed-up with its interval, "-" where there is none."""
     change = change_of(evidence)
     return "-" if change is None else words.interval(change)
+
+
+def said(stand: ReporterStand) -> str:
+    """Return one reporter's word on a config; a gain is named of what its own paired tests adopted."""
+    name = short(stand.name) if stand.name == stand.job_id else stand.name
+    who = f"{'token' if stand.job_id is None else 'job'} {name}"
+    if stand.stand == "adopted":
+        change = Change(stand.speedup, stand.ci_low, stand.ci_high)
+        return f"{who} adopted it: {_unbroken(words.interval(change))} in {counted(stand.tests, 'paired test')}"
+    return f"{who} {STANDS[stand.stand]}"
+
+
+def trust(configs: Iterable[BestConfig]) -> list[str]:
+    """Return which jobs count one by one, and why: nobody checks that they are independent."""
+    jobs = [stand for config in configs for stand in config.stands if stand.job_id is not None]
+    found = [OPEN_JOBS] if any(stand.token_id is None for stand in jobs) else []
+    return [*found, DECLARED_JOBS] if any(stand.token_id is not None for stand in jobs) else found
 
 
 def counted(number: int, noun: str) -> str:

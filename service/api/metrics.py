@@ -17,7 +17,7 @@ from .listeners import Listeners
 LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROUTE_KEY = "ringtune.route"
 UNKNOWN_ROUTE = "unknown"
-KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE"})
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 
 
 class Metrics:

@@ -20,17 +20,15 @@ from ringtune.service.store.rows import Row
 from ringtune.tuner import Config
 
 from .evidence import mean_log_step
-from .jobs import Job, State, jobs_of, states_of
-from .shown_evidence import evidence_of
+from .jobs import Job, State, states_of
 from .study_cache import key_of
-from .values import Evidence, Json, Status, StudyKey
+from .values import Json, Status, StudyKey
+from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, best_of, verdicts_of
 
 MAX_PAGE = 500
 MAX_RESULTS = 2000
 """Of a study, the newest: more would not be read, and not be drawn."""
-MAX_CONFIGS = 500
 MAX_RUNS = 50
-MAX_JOBS = 200
 MAX_COMPARED = 200
 HARDWARE_NAMES = ("hardware_name", "machines_text")
 
@@ -46,21 +44,12 @@ __all__ = [
     "KeptRun",
     "ListedStudy",
     "Overview",
+    "ReporterStand",
     "ShownStudy",
     "StoredResult",
     "StudyList",
     "Wanted",
 ]
-
-
-@dataclass(frozen=True)
-class BestConfig:
-    """A config and what all jobs together say of it."""
-
-    config: Config
-    evidence: Evidence
-    is_confirmed: bool
-    is_promising: bool
 
 
 @dataclass(frozen=True)
@@ -159,7 +148,7 @@ class ShownStudy:
         tensors: Gradients of a step; 0 where no job said.
         results: The newest, the oldest first; of one job if one was named.
         results_in_all: Of all jobs.
-        configs: The best first.
+        configs: The best first, each with what every reporter says of it.
         jobs: Those that were heard of last first.
         runs: The newest first.
         newest_event: Number of the newest event of all studies when this was read.
@@ -236,17 +225,17 @@ class Overview:
             row = studies.get(connection, study_id)
             if row is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
-            sizes, jobs = json.loads(row["gradient_bytes"]), jobs_of(connection, study_id, MAX_JOBS)
+            sizes, verdicts = json.loads(row["gradient_bytes"]), verdicts_of(connection, study_id)
             listed = _listed(connection, table.these(connection, [study_id]))[0]
             return ShownStudy(
-                study=replace(listed, states=Counter(job.state for job in jobs)),
+                study=replace(listed, states=Counter(job.state for job in verdicts.jobs)),
                 space=json.loads(row["space"]),
                 step_bytes=sum(sizes) if sizes else None,
                 tensors=len(sizes),
                 results=tuple(map(_result, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
                 results_in_all=table.count_results(connection, study_id),
-                configs=tuple(map(_best, table.configs(connection, study_id, MAX_CONFIGS))),
-                jobs=jobs,
+                configs=verdicts.configs,
+                jobs=verdicts.jobs,
                 runs=tuple(map(_run, table.runs_of(connection, study_id, MAX_RUNS))),
                 newest_event=reports.newest_number(connection),
             )
@@ -277,7 +266,7 @@ class Overview:
 def _listed(connection: Connection, rows: Sequence[Row]) -> tuple[ListedStudy, ...]:
     ids: Collection[str] = [row["study_id"] for row in rows]
     found = table.best(connection, ids)
-    best = {row["study_id"]: _best(row) for row in found}
+    best = {row["study_id"]: best_of(row) for row in found}
     active = {row["study_id"]: row for row in table.activity(connection, ids)}
     over = {row["study_id"]: row["baseline"] for row in found}
     baselines = _baselines(table.baseline_of_jobs(connection, ids), over)
@@ -324,11 +313,6 @@ def _baselines(rows: Sequence[Row], over: Mapping[str, str | None]) -> dict[str,
         if mean is not None and over.get(row["study_id"]) in {None, row["baseline"]}:
             logs.setdefault(row["study_id"], []).append(mean)
     return {study_id: math.exp(sum(means) / len(means)) for study_id, means in logs.items()}
-
-
-def _best(row: Row) -> BestConfig:
-    evidence = evidence_of(row, row["age_s"])
-    return BestConfig(Config(json.loads(row["config"])), evidence, bool(row["is_confirmed"]), bool(row["is_promising"]))
 
 
 def _result(row: Row) -> StoredResult:

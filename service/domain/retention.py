@@ -42,18 +42,6 @@ class Retention:
         results = sum(self._clean(study_id, before, last) for study_id in concerned)
         return self._note(results, before)
 
-    def delete_of_token(self, token_id: str) -> int:
-        """Delete all results and logs that came with a token, whether it still exists or not; returns how many results.
-
-        Its job ids stay its own.
-        """
-        with self._database.writing(reports.LOCK) as connection:
-            concerned = reports.studies_of_token(connection, token_id)
-            removed = reports.delete_of_token(connection, token_id)
-            rebuild(connection, concerned, self._policy.max_speedup)
-            audit.record(connection, "results_deleted", token_id, {"results": removed})
-        return removed
-
     def _clean(self, study_id: str, before_unix_s: float, last: int) -> int:
         """Remove what is not kept of one study; returns how many results, when others have had their turn."""
         began_s = time.monotonic()

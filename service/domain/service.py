@@ -23,6 +23,7 @@ from .studies import Studies
 from .study_cache import StudyCache
 from .suggestions import Suggestions
 from .summing import rebuild_all
+from .token_results import TokenResults
 from .tokens import Tokens
 from .values import Load
 from .writer import GroupWriter, OnPoint, ignore_point
@@ -38,6 +39,7 @@ class Service:
         jobs: What jobs say of themselves.
         recommendations: What to start with.
         tokens: Who may.
+        token_results: How a token's results count, and their deletion.
         archive: Export and import.
         retention: What is not kept.
         events: What changed.
@@ -83,6 +85,7 @@ class Service:
         self.ledger = Ledger(database, cache, self.studies, self._writer, self._policy)
         self.recommendations = Recommendations(database)
         self.tokens = Tokens(database)
+        self.token_results = TokenResults(database, self._policy)
         self.archive = Archive(database, cache, box, self._policy)
         self.retention = Retention(database, self._policy)
         self.events = Events(database)

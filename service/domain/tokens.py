@@ -69,12 +69,12 @@ class Tokens:
             table.add(connection, row)
             said = {"name": name, "scopes": sorted(set(scopes)), "has_many_jobs": has_many_jobs}
             audit.record(connection, "token_created", token_id, said)
-        return _token({**row, "age_s": 0.0}), secret
+        return token_of({**row, "age_s": 0.0}), secret
 
     def list(self) -> tuple[Token, ...]:
         """Return all tokens, the newest first, revoked ones too."""
         with self._database.looking() as connection:
-            return tuple(_token(row) for row in table.everyone(connection))
+            return tuple(token_of(row) for row in table.everyone(connection))
 
     def exist(self) -> bool:
         """Tell whether there is a token that is valid: if not, loopback is open."""
@@ -117,7 +117,7 @@ class Tokens:
             row = table.get(connection, token_id)
         if row is None:
             return None
-        found = row["secret_sha256"], _token(row)
+        found = row["secret_sha256"], token_of(row)
         with self._lock:
             if len(self._remembered) >= MAX_REMEMBERED:
                 self._remembered.clear()
@@ -129,7 +129,8 @@ def _hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _token(row: Row) -> Token:
+def token_of(row: Row) -> Token:
+    """Return the token of its row, which has its age `age_s`."""
     scopes = frozenset(cast("list[Scope]", str(row["scopes"]).split()))
     return Token(
         token_id=str(row["token_id"]),

@@ -12,13 +12,14 @@ from .results import Adoption, Result, ResultBatch, StepTimes, StoredBatch, Stor
 from .runs import StoredRun, StoredRuns, TuningLog
 from .studies import NewStudy, SearchSpace, Study, StudyKey, StudyPage
 from .suggestions import Ask, Lease, Renewal, Suggestion
-from .tokens import CreatedToken, NewToken, Scope, Token, TokenPage
+from .tokens import CreatedToken, DeletedResults, NewToken, Scope, Token, TokenChange, TokenPage
 
 __all__ = [
     "Adoption",
     "Ask",
     "Candidate",
     "CreatedToken",
+    "DeletedResults",
     "Evidence",
     "FieldError",
     "Imported",
@@ -46,6 +47,7 @@ __all__ = [
     "StudyPage",
     "Suggestion",
     "Token",
+    "TokenChange",
     "TokenPage",
     "TrialResult",
     "TuningLog",

@@ -5,10 +5,19 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from .fields import Message, Name, Seconds
+from .fields import Count, Message, Name, Seconds
 
 Scope: TypeAlias = Literal["read", "report", "admin"]
 TokenId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,32}$")]
+
+
+ManyJobs: TypeAlias = Annotated[
+    StrictBool,
+    Field(
+        description="Whether it stands for many independent jobs, such as a team's: they count one by one as evidence, "
+        "where else a token counts once."
+    ),
+]
 
 
 class NewToken(Message):
@@ -16,6 +25,19 @@ class NewToken(Message):
 
     name: Annotated[Name, Field(description="For people: who or what uses it.", examples=["ci"])]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=3, examples=[["read", "report"]])]
+    has_many_jobs: ManyJobs = False
+
+
+class TokenChange(Message):
+    """Say how a token's jobs count, those that it reported already included."""
+
+    has_many_jobs: ManyJobs
+
+
+class DeletedResults(Message):
+    """How many results were deleted."""
+
+    results: Count
 
 
 class Token(Message):
@@ -26,6 +48,7 @@ class Token(Message):
     scopes: list[Scope]
     age_s: Seconds
     is_revoked: StrictBool
+    has_many_jobs: ManyJobs = False
 
 
 class CreatedToken(Token):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, exists, func, null, or_, select
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, case, exists, func, null, or_, select
 
 from .clock import UnixNow
 from .rows import Row
 from .summaries import BASELINE, rank
-from .tables import config_summaries, job_summaries, reports, runs, studies
+from .tables import config_summaries, job_summaries, reporter_summaries, reports, runs, studies, tokens
 
 NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"model": ("model_name", "model_name"), "hardware": ("hardware_name", "machines_text")}
@@ -59,13 +59,13 @@ def page_query(wanted: Wanted, order: str, *, offset: int, limit: int) -> Select
         offset: How many to leave out.
         limit: How many at most.
     """
-    key = ORDERS[order.removeprefix("-")]()
-    directed = key.asc() if order.startswith("-") else key.desc()
+    keys = ORDERS[order.removeprefix("-")]()
+    directed = [key.asc() if order.startswith("-") else key.desc() for key in keys]
     last = studies.c.study_id.asc() if order.startswith("-") else studies.c.study_id.desc()
     query = select(*LISTED, (UnixNow() - studies.c.created_unix_s).label("age_s"))
-    query = query.where(*_conditions(wanted)).order_by(directed.nulls_last(), last)
+    query = query.where(*_conditions(wanted)).order_by(*(key.nulls_last() for key in directed), last)
     if order.removeprefix("-") == "created":  # without "nulls last" the order is the index's, and nothing is sorted
-        query = query.order_by(None).order_by(directed, last)
+        query = query.order_by(None).order_by(*directed, last)
     return query.offset(offset).limit(limit)
 
 
@@ -151,6 +151,19 @@ def configs(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
     return connection.execute(query.order_by(*order).limit(limit)).mappings().all()
 
 
+def stands(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+    """Return a study's rows per reporter, those with paired tests first, each with its `token_name`, None without."""
+    own = reporter_summaries.c
+    query = (
+        select(reporter_summaries, tokens.c.name.label("token_name"))
+        .select_from(reporter_summaries.outerjoin(tokens, tokens.c.token_id == own.token_id))
+        .where(own.study_id == study_id)
+        .order_by(own.tests.desc(), own.ci_low.desc(), own.reporter, own.config_digest)
+        .limit(limit)
+    )
+    return connection.execute(query).mappings().all()
+
+
 def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
     """Return the newest whole logs of a study, with ages `age_s`."""
     query = select(runs, (UnixNow() - runs.c.received_unix_s).label("age_s")).where(runs.c.study_id == study_id)
@@ -216,10 +229,11 @@ def _has_promising(*, is_confirmed: bool) -> ColumnElement[bool]:
     return exists().where(*is_such).correlate(studies)
 
 
-def _lower_bound() -> ScalarSelect[Any]:
+def _of_the_best(column: ColumnElement[Any]) -> ScalarSelect[Any]:
+    """Return a column of the config that a study recommends."""
     own = config_summaries.c
     return (
-        select(own.ci_low)
+        select(column)
         .where(own.study_id == studies.c.study_id, own.is_promising.is_(True))
         .order_by(*rank(config_summaries))
         .limit(1)
@@ -228,19 +242,28 @@ def _lower_bound() -> ScalarSelect[Any]:
     )
 
 
+def _paired_evidence() -> tuple[ColumnElement[Any], ...]:
+    """Return the lower bound of a confirmed config; of priors, which follow, how many reporters' tests adopted one.
+
+    What windows or a single reporter claim orders nothing.
+    """
+    own = config_summaries.c
+    return _of_the_best(case((own.is_confirmed, own.ci_low))), _of_the_best(own.adopted)
+
+
 def _newest_result() -> ScalarSelect[Any]:
     """Return when the newest result that counts came, as `activity` has it: an import has old ones, newly numbered."""
     query = select(func.max(job_summaries.c.newest_unix_s)).where(job_summaries.c.study_id == studies.c.study_id)
     return query.correlate(studies).scalar_subquery()
 
 
-ORDERS: Mapping[str, Callable[[], ColumnElement[Any]]] = MappingProxyType(
+ORDERS: Mapping[str, Callable[[], Sequence[ColumnElement[Any]]]] = MappingProxyType(
     {
-        "created": lambda: studies.c.created_unix_s,
-        "activity": _newest_result,
-        "speedup": _lower_bound,
-        "model": lambda: studies.c.model_name,
-        "hardware": lambda: func.coalesce(studies.c.hardware_name, studies.c.machines_text),
+        "created": lambda: (studies.c.created_unix_s,),
+        "activity": lambda: (_newest_result(),),
+        "speedup": _paired_evidence,
+        "model": lambda: (studies.c.model_name,),
+        "hardware": lambda: (func.coalesce(studies.c.hardware_name, studies.c.machines_text),),
     }
 )
 """What studies can be sorted by; the largest comes first."""

@@ -39,5 +39,10 @@ def revoke(connection: Connection, token_id: str, now_unix_s: float) -> None:
     connection.execute(update(tokens).where(*valid).values(revoked_unix_s=now_unix_s))
 
 
+def declare(connection: Connection, token_id: str, *, has_many_jobs: bool) -> None:
+    """Say whether a token stands for many independent jobs."""
+    connection.execute(update(tokens).where(tokens.c.token_id == token_id).values(has_many_jobs=has_many_jobs))
+
+
 def _age() -> Any:
     return (UnixNow() - tokens.c.created_unix_s).label("age_s")

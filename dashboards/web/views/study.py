@@ -13,7 +13,7 @@ from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job, step_times
 from ringtune.dashboards.web.study_review import StudyReview
-from ringtune.dashboards.web.wording import NO_PROMISE, finding_of, live_words, name_of, with_bounds
+from ringtune.dashboards.web.wording import NO_PROMISE, finding_of, live_words, name_of, trust, with_bounds
 from ringtune.service.api.access import needs
 from ringtune.service.domain.overview import BestConfig, ListedStudy, StoredResult
 from ringtune.tuner import Config, Value
@@ -66,6 +66,7 @@ def study(
         "is_compared": any(item.evidence.jobs for item in shown.configs),
         "varied": varied(shown.configs),
         "medians": medians(shown.results),
+        "trust": trust(shown.configs),
         "jobs": rows[:MAX_SHOWN_JOBS],
         "first_jobs": FIRST_JOBS,
         "results": shown.results[: -MAX_SHOWN_RESULTS - 1 : -1],

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens, for admins: created, listed, revoked."""
+"""Tokens, for admins: created, listed, revoked, how their results count, and their deletion."""
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import Path
 from starlette.concurrency import run_in_threadpool
@@ -19,9 +20,11 @@ from .parts import form_of, new_router, on_page_threads
 PATH = "/tokens"
 SCOPES = (
     ("read", "look at studies and ask for recommendations"),
-    ("report", "report results: what jobs need besides"),
+    ("report", "report results; jobs need it beside read"),
     ("admin", "everything, tokens included"),
 )
+
+TokenId: TypeAlias = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$")]
 
 router = new_router()
 
@@ -38,11 +41,13 @@ async def create(request: Request, service: ServiceDep) -> Response:
     """Create a token and show its secret, this once."""
     fields = await form_of(request)
     name, scopes = "".join(fields.get("name", [])).strip(), fields.get("scope", [])
+    is_for_many = bool("".join(fields.get("many_jobs", [])))
     try:
-        token, secret = await run_in_threadpool(service.tokens.create, name, scopes)
+        create_token = partial(service.tokens.create, name, scopes, has_many_jobs=is_for_many)
+        token, secret = await run_in_threadpool(create_token)
     except InvalidRequest as error:
         context = await run_in_threadpool(_context, request, service)
-        given = {"name": name, "scopes": scopes}
+        given = {"name": name, "scopes": scopes, "has_many_jobs": is_for_many}
         return respond(request, "tokens.html.j2", {**context, "error": error.detail, "given": given}, error.status)
     context = await run_in_threadpool(_context, request, service)
     return respond(request, "tokens.html.j2", {**context, "created": token, "secret": secret}, 201)
@@ -50,13 +55,27 @@ async def create(request: Request, service: ServiceDep) -> Response:
 
 @router.post(PATH + "/{token_id}/revoke", openapi_extra=needs("admin"))
 @on_page_threads
-def revoke(
-    request: Request, service: ServiceDep, token_id: Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$")]
-) -> Response:
+def revoke(request: Request, service: ServiceDep, token_id: TokenId) -> Response:
     """Revoke a token."""
     del request
     service.tokens.revoke(token_id)
     return RedirectResponse(PATH, 303)
+
+
+@router.post(PATH + "/{token_id}/counting", openapi_extra=needs("admin"))
+async def change_counting(request: Request, service: ServiceDep, token_id: TokenId) -> Response:
+    """Count a token's jobs one by one as evidence, or together once."""
+    is_for_many = bool("".join((await form_of(request)).get("many_jobs", [])))
+    await run_in_threadpool(partial(service.token_results.declare, token_id, has_many_jobs=is_for_many))
+    return RedirectResponse(PATH, 303)
+
+
+@router.post(PATH + "/{token_id}/delete-results", openapi_extra=needs("admin"))
+@on_page_threads
+def delete_results(request: Request, service: ServiceDep, token_id: TokenId) -> Response:
+    """Delete all that was reported with a token."""
+    removed = service.token_results.delete(token_id)
+    return respond(request, "tokens.html.j2", {**_context(request, service), "deleted": removed})
 
 
 def _context(request: Request, service: Service) -> dict[str, Any]:
@@ -68,7 +87,8 @@ def _context(request: Request, service: Service) -> dict[str, Any]:
         "own_id": own_id,
         "is_first": is_first,
         "error": "",
-        "given": {"name": "", "scopes": ["admin"] if is_first else ["read", "report"]},
+        "given": {"name": "", "scopes": ["admin"] if is_first else ["read", "report"], "has_many_jobs": False},
         "created": None,
         "secret": "",
+        "deleted": None,
     }

@@ -7,18 +7,19 @@ from fastapi import APIRouter, Path
 
 from ringtune.service import schemas
 from ringtune.service.api.access import needs
-from ringtune.service.api.parts import JsonRoute, ServiceDep
+from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Token
 
 router = APIRouter(tags=["tokens"], route_class=JsonRoute)
 TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$", description="As the list of tokens has it.")]
+NO_TOKEN: Responses = {404: {"description": "There is no such token."}}
 SCOPE_ORDER: tuple[schemas.Scope, ...] = ("read", "report", "admin")
 
 
 @router.post("/v1/tokens", openapi_extra=needs("admin"), status_code=201)
 def create_token(new: schemas.NewToken, service: ServiceDep) -> schemas.CreatedToken:
     """Create a token. Its secret is in this reply and nowhere else: only its hash is kept."""
-    token, secret = service.tokens.create(new.name, frozenset(new.scopes))
+    token, secret = service.tokens.create(new.name, frozenset(new.scopes), has_many_jobs=new.has_many_jobs)
     return schemas.CreatedToken(**to_token(token).model_dump(), secret=secret)
 
 
@@ -31,12 +32,24 @@ def list_tokens(service: ServiceDep) -> schemas.TokenPage:
 @router.delete(
     "/v1/tokens/{token_id}",
     openapi_extra=needs("admin"),
-    responses={404: {"description": "There is no such token."}},
+    responses=NO_TOKEN,
     status_code=204,
 )
 def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
     """Revoke a token. It works for `cache_ttl_s` more at most."""
     service.tokens.revoke(token_id)
+
+
+@router.patch("/v1/tokens/{token_id}", openapi_extra=needs("admin"), responses=NO_TOKEN)
+def change_token(token_id: TokenId, change: schemas.TokenChange, service: ServiceDep) -> schemas.Token:
+    """Say whether a token's jobs count one by one as evidence. Verdicts on what it reported already follow."""
+    return to_token(service.token_results.declare(token_id, has_many_jobs=change.has_many_jobs))
+
+
+@router.delete("/v1/tokens/{token_id}/results", openapi_extra=needs("admin"))
+def delete_results(token_id: TokenId, service: ServiceDep) -> schemas.DeletedResults:
+    """Delete all results and logs that came with a token, whether it still exists or not. Verdicts follow."""
+    return schemas.DeletedResults(results=service.token_results.delete(token_id))
 
 
 def to_token(token: Token) -> schemas.Token:
@@ -47,4 +60,5 @@ def to_token(token: Token) -> schemas.Token:
         scopes=[scope for scope in SCOPE_ORDER if scope in token.scopes],
         age_s=max(0.0, token.age_s),
         is_revoked=token.is_revoked,
+        has_many_jobs=token.has_many_jobs,
     )

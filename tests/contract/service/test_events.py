@@ -66,6 +66,27 @@ def test_a_listener_knows_where_it_is_before_anything_happens(
     assert ["retry: 3000", expected, ""] == text.splitlines()[:3]
 
 
+def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a listener finds it among the jobs of the study; an id is no secret, for it belongs to its token."""
+    parts = client.app.state.parts  # type: ignore[attr-defined]
+    since, told = parts.service.events.since, threading.Event()
+
+    def looked(number: int) -> object:
+        if number:  # the second look: what the first one found is on its way
+            told.set()
+        return since(number)
+
+    monkeypatch.setattr(parts.service.events, "since", looked)
+
+    def end() -> None:
+        told.wait(LIMIT_S)
+        client.portal.call(parts.ending.set)  # type: ignore[union-attr]
+
+    text = heard(client, f"{EVENTS}?after=0", {}, end)
+
+    assert 3 == text.count(f'"job_id":"{UUIDS[3]}"')
+
+
 def test_who_is_no_longer_known_hears_no_more(client: TestClient) -> None:
     """The connection of a token ends when the token is revoked."""
     created = client.post("/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()

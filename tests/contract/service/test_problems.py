@@ -38,6 +38,8 @@ CASES: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("GET", "/v1/nothing", {}, 404, "route_not_found"),
     ("GET", f"/v1/studies/{'0' * 32}", {}, 404, "study_not_found"),
     ("DELETE", f"/v1/tokens/{'0' * 16}", {}, 404, "token_not_found"),
+    ("PATCH", f"/v1/tokens/{'0' * 16}", {"json": {"has_many_jobs": True}}, 404, "token_not_found"),
+    ("PATCH", f"/v1/tokens/{'0' * 16}", {"json": {"has_many_jobs": 1}}, 422, "malformed_request"),
     ("PATCH", STUDIES, {}, 405, "method_not_allowed"),
     ("POST", STUDIES, {"content": b"{", "headers": JSON}, 400, "unreadable_body"),
     ("POST", STUDIES, {"content": b'{"key": NaN}', "headers": JSON}, 400, "unreadable_body"),

@@ -20,7 +20,7 @@ from ringtune.service.errors import Overloaded
 from ringtune.service.settings import ServiceSettings
 from ringtune.service.store import Database
 from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, application, bearer
-from tests.contract.service.requests import UUIDS
+from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.contract.web.applications import application_with_pages
 from tests.unit.service.api.asgi import ask, scope_of
 
@@ -50,6 +50,8 @@ SCOPES = {
     ("GET", "/v1/tokens"): "admin",
     ("POST", "/v1/tokens"): "admin",
     ("DELETE", "/v1/tokens/{token_id}"): "admin",
+    ("PATCH", "/v1/tokens/{token_id}"): "admin",
+    ("DELETE", "/v1/tokens/{token_id}/results"): "admin",
 }
 PAGES_OPEN = {("GET", "/sign-in"), ("POST", "/sign-in")}
 PAGES = {
@@ -66,6 +68,8 @@ PAGES = {
     ("POST", "/sign-out"): "read",
     ("GET", "/tokens"): "admin",
     ("POST", "/tokens"): "admin",
+    ("POST", "/tokens/{token_id}/counting"): "admin",
+    ("POST", "/tokens/{token_id}/delete-results"): "admin",
     ("POST", "/tokens/{token_id}/revoke"): "admin",
 }
 ENDLESS = "/v1/events"
@@ -174,7 +178,7 @@ def test_a_token_opens_what_its_scope_says(client: TestClient) -> None:
         if template == ENDLESS:
             continue
         for granted, secret in secrets.items():
-            body: dict[str, Any] = {"json": {}} if method in {"POST", "PUT"} else {}
+            body: dict[str, Any] = {"json": {}} if method in {"PATCH", "POST", "PUT"} else {}
             reply = client.request(method, path_of(template), headers=bearer(secret), **body)
             is_refused = granted not in {needed, "admin"}
             assert is_refused == (reply.status_code == 403), (method, template, granted, reply.text)
@@ -204,6 +208,26 @@ def test_a_revoked_token_is_refused(client: TestClient) -> None:
     assert 204 == revoked.status_code
     assert [True] == [token["is_revoked"] for token in listed if token["id"] == created["id"]]
     assert 401 == client.get("/v1/studies", headers=bearer(created["secret"])).status_code
+
+
+def test_an_operator_says_how_a_token_counts_and_deletes_what_it_reported(client: TestClient) -> None:
+    """At creation and later; the list shows it, and the results are gone for everybody."""
+    client.headers.update(bearer(ADMIN_SECRET))
+    body = {"name": "team", "scopes": ["read", "report"], "has_many_jobs": True}
+    created = client.post("/v1/tokens", json=body).json()
+    team, address = bearer(created["secret"]), f"/v1/tokens/{created['id']}"
+    study_id = client.post("/v1/studies", json=STUDY_BODY, headers=team).json()["id"]
+    result = f"/v1/studies/{study_id}/trials/{UUIDS[0]}/result"
+    client.put(result, json=result_body(UUIDS[1]), headers=team)
+
+    changed = client.patch(address, json={"has_many_jobs": False}).json()
+    listed = client.get("/v1/tokens").json()["items"]
+    deleted = [client.delete(f"{address}/results").json() for _ in range(2)]
+
+    assert (True, False) == (created["has_many_jobs"], changed["has_many_jobs"])
+    assert [False] == [token["has_many_jobs"] for token in listed if token["id"] == created["id"]]
+    assert [{"results": 1}, {"results": 0}] == deleted
+    assert 0 == client.get(f"/v1/studies/{study_id}").json()["trials"]
 
 
 def test_guesses_do_not_keep_out_who_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,22 @@ def test_tokens_are_for_admins(client: TestClient) -> None:
     assert "no-store" == created.headers["cache-control"]
 
 
+def test_an_admin_says_how_a_token_counts_and_deletes_its_results(client: TestClient) -> None:
+    """The page shows each token's way of counting, and how many results were deleted."""
+    sign_in(client, ADMIN_SECRET)
+    form = {"name": "team", "scope": ["read", "report"], "many_jobs": "yes"}
+    created = client.post("/tokens", data=form, headers=FORM).text
+    token_id = re.findall(r"rt_([0-9a-f]{16})_", created)[0]
+
+    changed = client.post(f"/tokens/{token_id}/counting", data={"many_jobs": ""}, headers=FORM)
+    deleted = client.post(f"/tokens/{token_id}/delete-results", headers=FORM)
+
+    assert "each job" in created
+    assert (303, 200) == (changed.status_code, deleted.status_code)
+    assert f'/tokens/{token_id}/counting">once<' in deleted.text
+    assert "0 results were deleted" in deleted.text
+
+
 def test_a_token_without_a_name_or_scope_is_not_created(client: TestClient) -> None:
     """The form comes back with what was given, and says what is allowed."""
     sign_in(client, ADMIN_SECRET)
@@ -163,7 +179,13 @@ def test_no_other_site_sends_our_forms(headers: dict[str, str], client: TestClie
     """Not even with a cookie that the browser should not have sent, and not to sign somebody in."""
     sign_in(client, ADMIN_SECRET)
 
-    for path in ("/tokens", "/sign-in", "/sign-out", "/tokens/0123456789abcdef/revoke"):
+    for path in (
+        "/tokens",
+        "/sign-in",
+        "/sign-out",
+        "/tokens/0123456789abcdef/revoke",
+        "/tokens/0123456789abcdef/delete-results",
+    ):
         reply = client.post(path, data={"name": "x", "scope": "admin", "token": ADMIN_SECRET}, headers=headers)
         assert 403 == reply.status_code, path
         assert "set-cookie" not in reply.headers

@@ -113,7 +113,13 @@ def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path, command: 
         )
         assert 200 == allowed.status_code
 
-    revoked = command.run("token", "revoke", listed.stdout.split()[0])
+    token_id = listed.stdout.split()[0]
+    command.run("token", "change", token_id, "--many-jobs")
+    assert "many jobs" in command.run("token", "list").stdout
+    command.run("token", "change", token_id, "--one-reporter")
+    assert "many jobs" not in command.run("token", "list").stdout
+    assert "0 results deleted" in command.run("token", "delete-results", token_id).stdout
+    revoked = command.run("token", "revoke", token_id)
     assert 0 == revoked.returncode
     assert 2 == command.run("serve", "--host", "0.0.0.0", "--port", "0").returncode
 

@@ -260,6 +260,8 @@ def test_the_operator_s_calls(tmp_path: Path) -> None:
         wait_until(lambda: is_refused(first))
         keyed = ServiceClient(services[0].url, token.secret)
         assert [token.id] == [item.id for item in keyed.tokens().items]
+        assert keyed.change_token(token.id, has_many_jobs=True).has_many_jobs
+        assert 0 == keyed.delete_results(token.id).results
         keyed.revoke_token(token.id)
     finally:
         for service in services:

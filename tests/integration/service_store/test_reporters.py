@@ -7,9 +7,10 @@ import pytest
 
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobFacts
+from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import Recommendation
-from ringtune.service.errors import JobConflict
+from ringtune.service.errors import JobConflict, TokenNotFound
 from ringtune.service.store import Database, reports
 from ringtune.tuner import Phase, StepTimes
 from tests.integration.service_store.test_run_logs import log_of
@@ -107,7 +108,7 @@ def test_a_declared_token_stands_for_many_jobs(service: Service) -> None:
         adopt(service, study, plain.token_id, BETTER, 0.1)
     before = found(service)
 
-    service.retention.delete_of_token(plain.token_id)
+    service.token_results.delete(plain.token_id)
     for _ in range(2):
         adopt(service, study, team.token_id, BETTER, 0.1)
     after = found(service)
@@ -115,6 +116,47 @@ def test_a_declared_token_stands_for_many_jobs(service: Service) -> None:
     assert ("prior", 1, 0) == (before.standing, before.evidence.reporters, before.evidence.trusted_jobs)
     assert ("confirmed", 2, 2) == (after.standing, after.evidence.reporters, after.evidence.trusted_jobs)
     assert "count one by one" in after.reason
+
+
+def test_a_token_is_declared_later_and_the_declaration_taken_back(service: Service) -> None:
+    """What it reported already counts anew at once, and the verdict with it."""
+    user, _ = service.tokens.create("user", ["report"])
+    study = study_of(service)
+    for _ in range(2):
+        adopt(service, study, user.token_id, BETTER, 0.1)
+
+    standings = []
+    for has_many_jobs in (True, False):
+        declared = service.token_results.declare(user.token_id, has_many_jobs=has_many_jobs)
+        standings.append((declared.has_many_jobs, found(service).standing, found(service).evidence.reporters))
+
+    assert [(True, "confirmed", 2), (False, "prior", 1)] == standings
+    assert [False] == [token.has_many_jobs for token in service.tokens.list()]
+    with pytest.raises(TokenNotFound):
+        service.token_results.declare(ATTACKER, has_many_jobs=True)
+
+
+def test_verdicts_are_told_with_what_every_reporter_says(service: Service, database: Database) -> None:
+    """One reading has the jobs, and of each config who adopted it and who kept the default, by name."""
+    team, _ = service.tokens.create("team", ["report"], has_many_jobs=True)
+    user, _ = service.tokens.create("user", ["report"])
+    study = study_of(service)
+    named = adopt(service, study, team.token_id, BETTER, 0.1)
+    service.jobs.put(study.study_id, named, JobFacts(name="night run"), team.token_id)
+    adopt(service, study, user.token_id, BETTER, -0.2)
+    open_job = adopt(service, study, None, BETTER, 0.3)
+
+    shown = Overview(database).study(study.study_id)
+
+    (config,) = (item for item in shown.configs if item.config == BETTER)
+    said = {(stand.name, stand.token_id, stand.job_id, stand.stand, stand.tests) for stand in config.stands}
+    assert {
+        ("night run", team.token_id, named, "adopted", 1),
+        ("user", user.token_id, None, "kept", 1),
+        (open_job, None, open_job, "adopted", 1),
+    } == said
+    assert (3, 2) == (config.evidence.reporters, config.evidence.adopted)
+    assert 3 == len(shown.jobs)
 
 
 def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, database: Database) -> None:
@@ -152,10 +194,10 @@ def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:
     adopt(service, study, HONEST, BETTER, 0.1)
     assert OTHER == found(service).config
 
-    assert 2 == service.retention.delete_of_token(ATTACKER)
+    assert 2 == service.token_results.delete(ATTACKER)
 
     assert (BETTER, 1) == (found(service).config, found(service).evidence.reporters)
-    assert 0 == service.retention.delete_of_token(ATTACKER)
+    assert 0 == service.token_results.delete(ATTACKER)
 
 
 def test_a_run_belongs_to_the_token_that_pushed_it_first(service: Service) -> None:

@@ -9,6 +9,7 @@ from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableEr
 from .replies import (
     Candidate,
     CreatedToken,
+    DeletedResults,
     Evidence,
     Imported,
     Lease,
@@ -30,6 +31,7 @@ from .wire import Limits
 __all__ = [
     "Candidate",
     "CreatedToken",
+    "DeletedResults",
     "Evidence",
     "Imported",
     "Lease",

@@ -152,13 +152,21 @@ class Imported:
 
 @dataclass(frozen=True)
 class Token:
-    """A token without its secret."""
+    """A token without its secret; `has_many_jobs`: its jobs count one by one as evidence."""
 
     id: str
     name: str
     scopes: tuple[str, ...]
     age_s: float
     is_revoked: bool
+    has_many_jobs: bool = False
+
+
+@dataclass(frozen=True)
+class DeletedResults:
+    """How many results were deleted."""
+
+    results: int
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,7 @@ class CreatedToken:
     age_s: float
     is_revoked: bool
     secret: str
+    has_many_jobs: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from .errors import ServiceReplyError, ServiceUnavailableError
 from .json_values import from_json
 from .replies import (
     CreatedToken,
+    DeletedResults,
     Imported,
     Recommendation,
     StoredBatch,
@@ -23,6 +24,7 @@ from .replies import (
     Study,
     StudyPage,
     Suggestion,
+    Token,
     TokenPage,
 )
 from .wire import Limits, Wire
@@ -196,9 +198,16 @@ class ServiceClient:
         body = b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
         return from_json(Imported, self._wire.exchange("POST", "/v1/import", body=body))
 
-    def create_token(self, name: str, scopes: Sequence[str]) -> CreatedToken:
-        """Return a new token with its secret, which nobody can show again."""
-        return self._send(CreatedToken, "POST", "/v1/tokens", {"name": name, "scopes": list(scopes)})
+    def create_token(self, name: str, scopes: Sequence[str], *, has_many_jobs: bool = False) -> CreatedToken:
+        """Return a new token with its secret, which nobody can show again.
+
+        Args:
+            name: For people.
+            scopes: What it may.
+            has_many_jobs: Whether its jobs count one by one as evidence.
+        """
+        body = {"name": name, "scopes": list(scopes), "has_many_jobs": has_many_jobs}
+        return self._send(CreatedToken, "POST", "/v1/tokens", body)
 
     def tokens(self, *, cursor: str | None = None) -> TokenPage:
         """Return the tokens."""
@@ -207,6 +216,15 @@ class ServiceClient:
     def revoke_token(self, token_id: str) -> None:
         """End a token."""
         self._wire.exchange("DELETE", f"/v1/tokens/{_quoted(token_id)}")
+
+    def change_token(self, token_id: str, *, has_many_jobs: bool) -> Token:
+        """Say whether a token's jobs count one by one as evidence, those that it reported already included."""
+        return self._send(Token, "PATCH", f"/v1/tokens/{_quoted(token_id)}", {"has_many_jobs": has_many_jobs})
+
+    def delete_results(self, token_id: str) -> DeletedResults:
+        """Delete all results and logs that came with a token."""
+        path = f"/v1/tokens/{_quoted(token_id)}/results"
+        return from_json(DeletedResults, self._wire.exchange("DELETE", path))
 
     def _get(self, kind: type[Reply], path: str, query: Mapping[str, str | None] | None = None) -> Reply:
         given = {name: value for name, value in (query or {}).items() if value is not None}

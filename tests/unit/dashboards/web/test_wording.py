@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from ringtune.dashboards.web import wording
-from ringtune.service.domain.overview import BestConfig, ListedStudy
+from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand
 from ringtune.service.domain.values import Evidence, StudyKey
 from ringtune.tuner import default_config
 
@@ -48,6 +48,42 @@ def test_a_study_s_finding_is_its_jobs_verdicts(study: ListedStudy, kind: str, h
     assert (kind, headline) == (finding.kind, finding.headline)
     assert words in finding.detail
     assert kind == "confirmed" or "%" not in finding.headline + finding.detail
+
+
+STAND = ReporterStand("ci", "a" * 16, None, 2, 1, 0, "adopted", 0.1, 0.05, 0.15)
+
+
+@pytest.mark.parametrize(
+    ("stand", "expected"),
+    [
+        (STAND, "token ci adopted it: +10.0\u00a0% (+5.0\u00a0% to +15.0\u00a0%) in 1 paired test"),
+        (replace(STAND, stand="kept"), "token ci tested it and kept the default"),
+        (
+            replace(STAND, name="f" * 36, job_id="f" * 36, stand="unclear"),
+            "job ffffffffff… has windows that tell nothing",
+        ),
+        (
+            replace(STAND, name="night run", job_id="f" * 36, stand="slower"),
+            "job night run has windows that were slower",
+        ),
+    ],
+)
+def test_a_gain_is_told_of_what_a_reporter_adopted_alone(stand: ReporterStand, expected: str) -> None:
+    """Windows and a kept default come without a number."""
+    said = wording.said(stand)
+
+    assert said.startswith(expected)
+    assert ("%" in said) == (stand.stand == "adopted")
+
+
+def test_pages_say_which_jobs_are_trusted() -> None:
+    """Of an open service, and of declared tokens; of tokens that count once there is nothing to say."""
+    open_job, declared = replace(STAND, job_id="1", token_id=None), replace(STAND, job_id="2")
+
+    said = [wording.trust([replace(BEST, stands=stands)]) for stands in ((STAND,), (open_job,), (open_job, declared))]
+
+    assert [0, 1, 2] == list(map(len, said))
+    assert "loopback" in said[1][0]
 
 
 def test_a_page_is_live_while_a_job_runs() -> None:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of a study, read together: what became of each job, and of each config what every reporter says."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from ringtune.service.store import overview as table
+from ringtune.service.store.rows import Row
+from ringtune.tuner import Config
+
+from .evidence import StandName
+from .jobs import Job, jobs_of
+from .reporters import OF_JOB, is_trusted_job
+from .shown_evidence import evidence_of
+from .values import Evidence
+
+MAX_JOBS = 200
+MAX_CONFIGS = 500
+MAX_STANDS = 2000
+"""Of a study, those of paired tests first."""
+
+
+@dataclass(frozen=True)
+class ReporterStand:
+    """One reporter's word on one config.
+
+    Attributes:
+        name: What people call it: the token's name, or the job's name, else its id.
+        token_id: The token that its results came with; None: without one.
+        job_id: The job, where jobs count one by one; None for a token that counts once.
+        jobs: Its jobs that count here.
+        tests: Its paired tests.
+        windows: Its windows that lie between two baseline windows.
+        stand: `adopted` or `kept` by paired tests; without any `faster`, `slower` or `unclear` by windows.
+        speedup: Over the baseline, a fraction; by the paired tests where there are any.
+        ci_low: Lower end of its interval.
+        ci_high: Upper end.
+    """
+
+    name: str
+    token_id: str | None
+    job_id: str | None
+    jobs: int
+    tests: int
+    windows: int
+    stand: StandName
+    speedup: float
+    ci_low: float
+    ci_high: float
+
+
+@dataclass(frozen=True)
+class BestConfig:
+    """A config, what all reporters together say of it, and what each says where that was asked for."""
+
+    config: Config
+    evidence: Evidence
+    is_confirmed: bool
+    is_promising: bool
+    stands: tuple[ReporterStand, ...] = ()
+
+
+@dataclass(frozen=True)
+class StudyVerdicts:
+    """The jobs of a study, those that were heard of last first, and its configs, the best first."""
+
+    jobs: tuple[Job, ...]
+    configs: tuple[BestConfig, ...]
+
+
+def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
+    """Return what became of a study's jobs and configs; nothing for a study that does not exist."""
+    jobs = jobs_of(connection, study_id, MAX_JOBS)
+    names = {job.job_id: job.name for job in jobs if job.name}
+    stands: dict[str, list[ReporterStand]] = {}
+    for row in table.stands(connection, study_id, MAX_STANDS):
+        stands.setdefault(row["config_digest"], []).append(_stand(row, names))
+    rows = table.configs(connection, study_id, MAX_CONFIGS)
+    return StudyVerdicts(jobs, tuple(best_of(row, stands.get(row["config_digest"], ())) for row in rows))
+
+
+def best_of(row: Row, stands: Sequence[ReporterStand] = ()) -> BestConfig:
+    """Return the config of a row of `config_summaries` with its age `age_s`."""
+    evidence, config = evidence_of(row, row["age_s"]), Config(json.loads(row["config"]))
+    return BestConfig(config, evidence, bool(row["is_confirmed"]), bool(row["is_promising"]), tuple(stands))
+
+
+def _stand(row: Row, names: Mapping[str, str]) -> ReporterStand:
+    is_job, reporter = is_trusted_job(row["reporter"]), str(row["reporter"])
+    job_id = reporter.removeprefix(OF_JOB) if is_job else None
+    name = row["token_name"] or str(row["token_id"]) if job_id is None else names.get(job_id, job_id)
+    figures = {column: row[column] for column in ("jobs", "tests", "windows", "stand", "speedup", "ci_low", "ci_high")}
+    return ReporterStand(name=str(name), token_id=row["token_id"], job_id=job_id, **figures)

@@ -122,3 +122,8 @@ def test_nothing_leaks_over_many_lives(count: int, times: int) -> None:
     finished = run_job(ranks(count, "torch_rejoin", str(times)), deadline_s=150 + times / 2)
 
     assert_said(finished, f"{times} times", count)
+
+
+def test_the_default_device_of_torch_does_not_matter() -> None:
+    """What the front end makes for itself says where it is, so that `torch.set_default_device` disturbs nothing."""
+    assert_said(run_job(ranks(2, "torch_default_device")), "right", 2)

@@ -4,6 +4,7 @@
 import importlib.util
 from collections.abc import Sequence
 
+from ringtune import _engine
 from ringtune.errors import ConfigError
 from ringtune.mpi_transport import load_mpi
 from ringtune.process_sets import ProcessSet
@@ -140,7 +141,7 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """Return 0, Horovod's number for "no NCCL": tensors are in CPU memory."""
+    """Return 0, Horovod's number for "no NCCL": CUDA tensors go through host memory."""
     return 0
 
 
@@ -155,10 +156,10 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """Return False: tensors are in CPU memory."""
-    return False
+    """Return whether the engine finds a CUDA driver and a device; no context is made on it."""
+    return _engine.has_cuda()
 
 
 def rocm_built() -> bool:
-    """Return False: tensors are in CPU memory."""
+    """Return False: tensors on AMD's devices are not taken."""
     return False

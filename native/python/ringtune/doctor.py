@@ -34,6 +34,7 @@ def examine(environ: Mapping[str, str]) -> Findings:
         ("ringtune", __version__),
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         ("engine", _engine()),
+        ("cuda", _cuda()),
         ("cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"),
         (SHARED_MEMORY_FOLDER, _shared_memory()),
         ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)"),
@@ -78,6 +79,16 @@ def _engine() -> str:
     except ConfigError as error:
         return f"loads, but has no shared memory: {error}"
     return f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
+
+
+def _cuda() -> str:
+    try:
+        from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
+    except ImportError:
+        return "not known without the engine"
+    if engine.has_cuda():
+        return "a driver and a device; torch for CUDA makes tensors on it"
+    return "no driver (libcuda.so.1) or no device: tensors are in CPU memory"
 
 
 def _algorithm_tables(store: TableStore) -> Findings:

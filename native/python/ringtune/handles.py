@@ -23,8 +23,41 @@ class WaitingEngine(Protocol):
     def poll(self, handle: int) -> bool:
         """See `_engine.Engine`."""
 
-    def wait(self, handle: int) -> _engine.Result | None:
+    def wait(self, handle: int, device: int = -1, stream: int = 0) -> _engine.Result | None:
         """See `_engine.Engine`."""
+
+    def is_drained(self, handle: int) -> bool:
+        """See `_engine.Engine`."""
+
+
+class Streams(Protocol):
+    """The streams of a framework's devices."""
+
+    def current(self, device: int) -> int:
+        """Return the calling thread's current stream on a device, as the engine takes it."""
+
+    def note_use(self, owner: Any, device: int) -> None:
+        """Keep memory from being reused before the work on the current stream is done that was enqueued so far."""
+
+
+class DeviceBuffer(Protocol):
+    """Memory of a device operation; `ringtune.submissions.Operand` is one."""
+
+    @property
+    def owner(self) -> Any:
+        """What must live so that the memory does."""
+
+    @property
+    def device(self) -> int:
+        """The device's number."""
+
+    @property
+    def stream(self) -> int:
+        """The stream that was current when the operation was submitted."""
+
+    @property
+    def streams(self) -> Streams | None:
+        """The streams of the framework that the memory belongs to."""
 
 
 class Handle:
@@ -96,6 +129,38 @@ class Operation(Handle):
             )
 
 
+class DeviceOperation(Operation):
+    """One operation of the engine on the memory of a device.
+
+    `wait` returns once the result is enqueued: the stream that is current then waits for it, the host does not. What
+    is enqueued on that stream afterwards, `finish` included, finds the result in place.
+    """
+
+    __slots__ = ()
+
+    _buffers: Sequence[DeviceBuffer]
+
+    def wait(self) -> Any:
+        """See `Handle`."""
+        self._check_in_flight()
+        source, *_ = self._buffers
+        if source.streams is None:
+            raise AssertionError("memory of a device comes with the streams of its framework")
+        stream = source.streams.current(source.device)
+        try:
+            result = self._engine.wait(self._number, source.device, stream)
+        except RingtuneError:  # a copy may still be under way
+            self._table.retire(self._number, self._engine)
+            raise
+        if stream == source.stream:  # what reuses the memory comes after the result, in the order of this stream
+            self._table.forget(self._number)
+        else:
+            for buffer in self._buffers:
+                source.streams.note_use(buffer.owner, source.device)
+            self._table.retire(self._number, self._engine)
+        return self._finish(result)
+
+
 class HandleGroup(Handle):
     """Several operations that are waited for together; the result is made of theirs."""
 
@@ -165,6 +230,7 @@ class HandleTable:
 
     def __init__(self) -> None:
         self._in_flight: dict[int, Handle] = {}  # needs no lock: each change is one operation of the interpreter
+        self._draining: dict[int, Handle] = {}  # likewise
         self._lock = threading.Lock()  # guards _name_counts
         self._name_counts: Counter[str] = Counter()
 
@@ -180,6 +246,16 @@ class HandleTable:
         """Let go of an operation, once the engine no longer touches its buffers."""
         self._in_flight.pop(number, None)
 
+    def retire(self, number: int, engine: WaitingEngine) -> None:
+        """Forget an operation that was waited for, and hold its buffers until its engine no longer touches them."""
+        handle = self._in_flight.pop(number, None)
+        if handle is not None:
+            self._draining[number] = handle
+        for waiting in list(self._draining):  # in about the order in which they end
+            if not engine.is_drained(waiting):
+                break
+            self._draining.pop(waiting, None)
+
     def __len__(self) -> int:
         """Return how many operations are in flight."""
         return len(self._in_flight)
@@ -187,6 +263,7 @@ class HandleTable:
     def clear(self) -> None:
         """Forget every operation, once the engine no longer touches their buffers."""
         self._in_flight.clear()
+        self._draining.clear()
 
     def name_for(self, operation: str, name: str | None) -> str:
         """Return `name` under its operation, or the next automatic name, equal on ranks that call in one order."""

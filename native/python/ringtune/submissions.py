@@ -13,7 +13,7 @@ from operator import index
 from typing import Any, NamedTuple
 
 from .errors import ConfigError, WrongTypeError
-from .handles import Finish, Handle, Operation
+from .handles import DeviceOperation, Finish, Handle, Operation, Streams
 from .process_sets import ProcessSet
 from .session import SESSION
 from .world import World
@@ -73,12 +73,19 @@ class Operand(NamedTuple):
         shape: What ranks compare.
         dtype: The engine's number.
         owner: What must live so that the memory does.
+        device: The CUDA device's number, as the framework counts; -1 for CPU memory.
+        stream: On a device, the caller's current stream: the memory is ready, or free to be written, once what was
+            enqueued there so far is done.
+        streams: On a device, the framework's streams.
     """
 
     pointer: int
     shape: tuple[int, ...]
     dtype: int
     owner: Any
+    device: int = -1
+    stream: int = 0
+    streams: Streams | None = None
 
 
 class Reduction(NamedTuple):
@@ -254,8 +261,10 @@ def start_allreduce(
         reduction.postscale,
         group.name,
         group.size,
+        source.device,
+        source.stream,
     )
-    return Operation(world.engine, world.handles, number, operands, finish)
+    return _in_flight(world, number, operands, finish)
 
 
 def start_reducescatter(
@@ -280,14 +289,18 @@ def start_reducescatter(
         reduction.postscale,
         group.name,
         group.size,
+        source.device,
+        source.stream,
     )
-    return Operation(world.engine, world.handles, number, operands, finish)
+    return _in_flight(world, number, operands, finish)
 
 
 def start_broadcast(world: World, name: str, operand: Operand, root: int, finish: Finish) -> Handle:
     """Start to overwrite a tensor with the root's; `root` is its rank in this world, from `ProcessSet.rank_of`."""
-    number = world.engine.broadcast_async(name, operand.pointer, operand.shape, operand.dtype, root)
-    return Operation(world.engine, world.handles, number, operand, finish)
+    number = world.engine.broadcast_async(
+        name, operand.pointer, operand.shape, operand.dtype, root, operand.device, operand.stream
+    )
+    return _in_flight(world, number, (operand,), finish)
 
 
 def start_allgather(
@@ -313,17 +326,32 @@ def start_allgather(
         EngineError: If the world is lost.
     """
     number = world.engine.allgather_async(
-        name, source.pointer, source.shape, source.dtype, group.name, group.size, is_gradient
+        name,
+        source.pointer,
+        source.shape,
+        source.dtype,
+        group.name,
+        group.size,
+        is_gradient,
+        source.device,
+        source.stream,
     )
-    return Operation(world.engine, world.handles, number, source, finish)
+    return _in_flight(world, number, (source,), finish)
 
 
 def start_alltoall(world: World, name: str, source: Operand, splits: Sequence[int], finish: Finish) -> Handle:
     """Start to send rows to every rank; `finish` gets the received ones in the engine's result, in rank order."""
-    number = world.engine.alltoall_async(name, source.pointer, source.shape, source.dtype, splits)
-    return Operation(world.engine, world.handles, number, source, finish)
+    number = world.engine.alltoall_async(
+        name, source.pointer, source.shape, source.dtype, splits, source.device, source.stream
+    )
+    return _in_flight(world, number, (source,), finish)
 
 
 def start_join(world: World, finish: Finish) -> Handle:
     """Start to take part in other ranks' allreduces with zeros, until every rank has joined."""
     return Operation(world.engine, world.handles, world.engine.join_async(), None, finish)
+
+
+def _in_flight(world: World, number: int, operands: tuple[Operand, ...], finish: Finish) -> Handle:
+    kind = Operation if operands[0].device < 0 else DeviceOperation
+    return kind(world.engine, world.handles, number, operands, finish)

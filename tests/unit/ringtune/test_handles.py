@@ -10,7 +10,16 @@ import pytest
 from ringtune import _engine
 from ringtune.errors import ConfigError, MismatchError
 from ringtune.gradient_set import GradientSet
-from ringtune.handles import Handle, HandleGroup, HandleTable, Operation, start_all, wait_for_all
+from ringtune.handles import (
+    DeviceOperation,
+    Handle,
+    HandleGroup,
+    HandleTable,
+    Operation,
+    start_all,
+    wait_for_all,
+)
+from ringtune.submissions import Operand
 
 
 class Buffer:
@@ -22,18 +31,41 @@ class ScriptedEngine:
 
     def __init__(self, failing: frozenset[int] = frozenset()) -> None:
         self.waited: list[int] = []
+        self.waiting_streams: list[tuple[int, int]] = []
+        self.undrained: set[int] = set()
         self._failing = failing
 
     def poll(self, handle: int) -> bool:
         """Return whether it was waited for."""
         return handle in self.waited
 
-    def wait(self, handle: int) -> _engine.Result | None:
+    def wait(self, handle: int, device: int = -1, stream: int = 0) -> _engine.Result | None:
         """End at once."""
         self.waited.append(handle)
+        self.waiting_streams.append((device, stream))
         if handle in self._failing:
             raise MismatchError(f"operation {handle}")
         return None
+
+    def is_drained(self, handle: int) -> bool:
+        """Return whether it was told that no copy of the operation is under way."""
+        return handle not in self.undrained
+
+
+class ScriptedStreams:
+    """Has the current stream that a test sets."""
+
+    def __init__(self, stream: int) -> None:
+        self.stream = stream
+        self.noted: list[object] = []
+
+    def current(self, device: int) -> int:
+        """Return the stream."""
+        return self.stream
+
+    def note_use(self, owner: object, device: int) -> None:
+        """Write the use down."""
+        self.noted.append((owner, device, self.stream))
 
 
 def operation(engine: ScriptedEngine, table: HandleTable, number: int, result: object = None) -> Operation:
@@ -189,3 +221,79 @@ def test_gradients_on_gpus_are_known_as_such() -> None:
 
     assert (False, True, False) == (on_cpus, on_gpus, gradients.is_on_gpus)
     assert {("float32", (2,)): 1} == gradients.counts()
+
+
+def device_operation(
+    engine: ScriptedEngine, table: HandleTable, number: int, streams: ScriptedStreams, buffer: Buffer
+) -> DeviceOperation:
+    """Return an operation on device 1 in flight, submitted on the streams' current one."""
+    operand = Operand(64, (1,), 0, buffer, device=1, stream=streams.stream, streams=streams)
+    return DeviceOperation(engine, table, number, (operand,), lambda _: "result")
+
+
+def test_the_stream_that_is_current_at_the_wait_waits() -> None:
+    """The engine gets the device, and the stream of the waiting thread and not that of the submitting one."""
+    engine, table, streams = ScriptedEngine(), HandleTable(), ScriptedStreams(7)
+    handle = device_operation(engine, table, 3, streams, Buffer())
+
+    streams.stream = 9
+    result = handle.wait()
+
+    assert "result" == result
+    assert [(1, 9)] == engine.waiting_streams
+
+
+def test_memory_of_a_device_is_let_go_after_a_wait_on_its_own_stream() -> None:
+    """What reuses the memory comes later on the same stream, so that nothing keeps it until a later step."""
+    engine, table, streams, buffer = ScriptedEngine(), HandleTable(), ScriptedStreams(7), Buffer()
+    engine.undrained.add(3)
+    alive = weakref.ref(buffer)
+    device_operation(engine, table, 3, streams, buffer).wait()
+
+    del buffer
+    gc.collect()
+
+    assert alive() is None
+    assert [] == streams.noted
+
+
+def test_memory_of_a_device_lives_until_drained_after_a_wait_on_another_stream() -> None:
+    """Another stream's order does not protect it: the framework is told of the use, and the engine is asked."""
+    engine, table, streams, buffer = ScriptedEngine(), HandleTable(), ScriptedStreams(7), Buffer()
+    engine.undrained.add(3)
+    alive = weakref.ref(buffer)
+    handle = device_operation(engine, table, 3, streams, buffer)
+    streams.stream = 9
+    handle.wait()
+    noted, streams.noted = streams.noted, []
+    assert [(buffer, 1, 9)] == noted
+
+    del buffer, handle, noted
+    gc.collect()
+    is_alive_while_copying = alive() is not None
+    engine.undrained.clear()
+    table.retire(99, engine)
+    gc.collect()
+
+    assert is_alive_while_copying
+    assert alive() is None
+
+
+def test_memory_of_a_device_lives_until_drained_after_an_error() -> None:
+    """A failed operation may leave a copy under way; the handle is gone all the same."""
+    engine, table, streams, buffer = ScriptedEngine(frozenset({3})), HandleTable(), ScriptedStreams(7), Buffer()
+    engine.undrained.add(3)
+    alive = weakref.ref(buffer)
+    handle = device_operation(engine, table, 3, streams, buffer)
+    with pytest.raises(MismatchError):
+        handle.wait()
+    with pytest.raises(ConfigError, match="synchronized before"):
+        handle.wait()
+
+    del buffer, handle
+    gc.collect()
+
+    assert alive() is not None
+    table.clear()
+    gc.collect()
+    assert alive() is None

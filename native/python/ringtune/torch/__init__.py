@@ -40,6 +40,7 @@ from ringtune.basics import (
 from ringtune.errors import (
     CollectiveTimeout,
     ConfigError,
+    DeviceError,
     EngineError,
     ForkedProcessError,
     HorovodInternalError,
@@ -88,6 +89,7 @@ __all__ = [
     "Compressor",
     "ConfigError",
     "DdpState",
+    "DeviceError",
     "DistributedOptimizer",
     "EngineError",
     "ForkedProcessError",

@@ -79,8 +79,9 @@ def allgather_async(
     """Start to gather every rank's tensor.
 
     Args:
-        tensor: Any dtype but quantized ones, in CPU memory; the first dimension may differ between ranks, the others
-            may not. It must not change before `synchronize`. A tensor without a dimension counts as one row.
+        tensor: Any dtype but quantized ones, in CPU memory or on a CUDA device; the first dimension may differ between
+            ranks, the others may not. It must not change before `synchronize`. A tensor without a dimension counts as
+            one row.
         name: Under which the ranks' tensors meet.
         process_set: Over which ranks.
 

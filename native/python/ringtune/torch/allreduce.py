@@ -124,8 +124,8 @@ def allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     """Start to combine a tensor over all ranks, leaving it as it is.
 
     Args:
-        tensor: Integers of 8 to 64 bits, floats of 16 to 64, or bool, in CPU memory; it must not change before
-            `synchronize`.
+        tensor: Integers of 8 to 64 bits, floats of 16 to 64, or bool, in CPU memory or on a CUDA device; it must not
+            change before `synchronize`.
         average: Horovod's older spelling of `op`; give one of them.
         name: Under which the ranks' tensors meet.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.

@@ -43,9 +43,10 @@ class Alltoall:
 
     @property
     def received_splits(self) -> torch.Tensor:
-        """How many rows came from each rank; of the dtype of the splits where these are a tensor, else int32."""
-        dtype = self._splits.dtype if isinstance(self._splits, torch.Tensor) else torch.int32
-        return torch.tensor(self._received, dtype=dtype)
+        """How many rows came from each rank; like the splits where these are a tensor, else int32 in CPU memory."""
+        splits = self._splits if isinstance(self._splits, torch.Tensor) else None
+        dtype, device = (torch.int32, torch.device("cpu")) if splits is None else (splits.dtype, splits.device)
+        return torch.tensor(self._received, dtype=dtype, device=device)
 
     def forward(self, tensors: Tensors) -> Tensors:
         """See `Collective`."""
@@ -82,8 +83,8 @@ def alltoall_async(
     """Start to send rows to every rank, and to receive theirs.
 
     Args:
-        tensor: Any dtype but quantized ones, in CPU memory, of at least one dimension; the first may differ between
-            ranks. It must not change before `synchronize`.
+        tensor: Any dtype but quantized ones, in CPU memory or on a CUDA device, of at least one dimension; the first
+            may differ between ranks. It must not change before `synchronize`.
         splits: How many rows go to each rank, in rank order; equal parts if left out.
         name: Under which the ranks' tensors meet.
         process_set: Over which ranks.

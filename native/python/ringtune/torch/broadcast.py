@@ -49,7 +49,7 @@ def broadcast_async_(
     """Start to overwrite a tensor with the root's.
 
     Args:
-        tensor: Any dtype but quantized ones, in CPU memory; same shape and dtype on all ranks.
+        tensor: Any dtype but quantized ones, in CPU memory or on a CUDA device; same shape and dtype on all ranks.
         root_rank: Whose values all get.
         name: Under which the ranks' tensors meet.
         process_set: Over which ranks.

@@ -9,6 +9,8 @@ from ringtune import _engine
 from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
 
+from .streams import CUDA_STREAMS
+
 ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in REDUCIBLE)
 """Those that are reduced, in the order of the engine's numbers."""
 
@@ -41,6 +43,8 @@ class Buffer(NamedTuple):
     def operand(self) -> Operand:
         """Return the memory as the engine takes it; its owner is the storage, for a tensor may be given another."""
         memory = self.memory
+        if memory.is_cuda:  # its owner is a tensor, for a stream's use is noted by tensor
+            return _on_device(memory.detach(), self.shape)
         return Operand(memory.data_ptr(), self.shape, _NUMBERS[memory.dtype], memory.untyped_storage())
 
     def like(self, memory: torch.Tensor) -> "Buffer":
@@ -78,6 +82,23 @@ def copy_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone()
 
 
+def host_copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of a CUDA tensor in CPU memory, of any dtype that the engine moves."""
+    if tensor.dtype in _WITHOUT_COPY:
+        return tensor.detach().view(torch.uint8).cpu().view(tensor.dtype)
+    return tensor.detach().cpu()
+
+
+def device_copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy on this rank's current CUDA device; the tensor itself where there is none."""
+    if not torch.cuda.is_available():
+        return tensor
+    device = torch.device("cuda", torch.cuda.current_device())
+    if tensor.dtype in _WITHOUT_COPY:
+        return tensor.view(torch.uint8).to(device).view(tensor.dtype)
+    return tensor.to(device)
+
+
 def copy_into(tensor: torch.Tensor, memory: torch.Tensor) -> None:
     """Copy elements of any dtype that the engine moves, behind autograd's back."""
     if tensor.dtype in _WITHOUT_COPY:
@@ -93,6 +114,19 @@ def contiguous(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
 
 
+def operand_of(memory: torch.Tensor) -> Operand:
+    """Return a contiguous tensor that nobody else writes to as the engine takes it."""
+    if memory.is_cuda:
+        return _on_device(memory, tuple(memory.shape))
+    return Operand(memory.data_ptr(), tuple(memory.shape), _NUMBERS[memory.dtype], memory)
+
+
+def _on_device(memory: torch.Tensor, shape: tuple[int, ...]) -> Operand:
+    device = memory.get_device()
+    stream = CUDA_STREAMS.current(device)
+    return Operand(memory.data_ptr(), shape, _NUMBERS[memory.dtype], memory, device, stream, CUDA_STREAMS)
+
+
 def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
     """Return a checked tensor's memory, row after row.
 
@@ -105,21 +139,23 @@ def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
     """
     if tensor.dim() == 0:
         raise ConfigError(f"{operation} works on rows and needs a tensor of one dimension at least; call reshape(1)")
-    memory = contiguous(tensor)
-    return Operand(memory.data_ptr(), tuple(memory.shape), _NUMBERS[memory.dtype], memory)
+    return operand_of(contiguous(tensor))
 
 
 def tensor_of(result: _engine.Result | None, source: Operand) -> torch.Tensor:
-    """Return the rows that an operation brought, without a copy.
+    """Return the rows that an operation brought: without a copy, or on the device of what this rank gave.
 
     Args:
         result: The engine's.
-        source: What this rank gave: the dtype and the shape of a row.
+        source: What this rank gave: the dtype, the shape of a row and the device.
     """
     if result is None:
         raise AssertionError("an operation whose output the engine owns has a result")
     _, *row = source.shape
-    return torch.from_numpy(result.memory).view(MOVABLE_DTYPES[DTYPES[source.dtype]]).reshape(sum(result.rows), *row)
+    memory = torch.from_numpy(result.memory)
+    if source.device >= 0:
+        memory = source.owner.new_empty(memory.shape, dtype=torch.uint8).copy_(memory)
+    return memory.view(MOVABLE_DTYPES[DTYPES[source.dtype]]).reshape(sum(result.rows), *row)
 
 
 def check_tensor(operation: str, tensor: object) -> torch.Tensor:
@@ -130,8 +166,8 @@ def check_tensor(operation: str, tensor: object) -> torch.Tensor:
         tensor: What the caller gave.
 
     Raises:
-        ConfigError: If it is no dense tensor in CPU memory; a `WrongTypeError` if it is no tensor, or of a dtype that
-            is not reduced.
+        ConfigError: If it is no dense tensor in CPU memory or on a CUDA device; a `WrongTypeError` if it is no tensor,
+            or of a dtype that is not reduced.
     """
     found = _check_place(operation, tensor)
     if _NUMBERS.get(found.dtype, len(REDUCIBLE)) >= len(REDUCIBLE):
@@ -152,10 +188,10 @@ def _check_place(operation: str, tensor: object) -> torch.Tensor:
         raise WrongTypeError(f"{operation} needs a torch.Tensor, not {type(tensor).__name__}")
     if tensor.layout is not torch.strided:
         raise ConfigError(f"{operation} needs a dense tensor, not {tensor.layout}; call to_dense() first")
-    if tensor.device.type != "cpu":
+    if tensor.device.type != "cpu" and not tensor.is_cuda:
+        remedy = "give it values with .to_empty() first" if tensor.is_meta else "move it with .cpu() first"
         raise ConfigError(
-            f"{operation} needs a tensor in CPU memory, not on {tensor.device}; this version has no other transport: "
-            "move it with .cpu() first"
+            f"{operation} needs a tensor in CPU memory or on a CUDA device, not on {tensor.device}; {remedy}"
         )
     return tensor
 

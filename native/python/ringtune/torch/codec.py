@@ -14,9 +14,10 @@ from ringtune.errors import ConfigError
 from ringtune.numpy_leaves import dtype_of, numpy_bytes, numpy_leaf, numpy_value
 from ringtune.plain_data import Leaf, MakeLeaf
 
-from .buffers import MOVABLE_DTYPES
+from .buffers import MOVABLE_DTYPES, device_copy_of, host_copy_of
 
 TENSOR = "tensor"
+CUDA_TENSOR = "cuda tensor"  # arrives on the receiving rank's current device
 
 _NAMES = {dtype: name for name, dtype in MOVABLE_DTYPES.items()}
 
@@ -26,10 +27,10 @@ def encode(value: Any) -> tuple[bytes, list[torch.Tensor]]:
 
     Raises:
         ConfigError: If the data holds anything else than plain data, arrays and numbers of numpy, and dense tensors in
-            CPU memory.
+            CPU memory or on a CUDA device.
     """
     text, leaves = plain_data.encode(value, _describe)
-    return text, [leaf.detach() if isinstance(leaf, torch.Tensor) else bytes_of(numpy_bytes(leaf)) for leaf in leaves]
+    return text, [_carrier_of(leaf) for leaf in leaves]
 
 
 def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
@@ -43,27 +44,40 @@ def empty_carrier(leaf: Leaf) -> torch.Tensor:
     Raises:
         ConfigError: If this process does not know the leaf's dtype.
     """
-    if leaf.kind == TENSOR:
-        return torch.empty(leaf.shape, dtype=_dtype_of(leaf))
-    return torch.empty(math.prod(leaf.shape) * dtype_of(leaf).itemsize, dtype=torch.uint8)
+    if leaf.kind in {TENSOR, CUDA_TENSOR}:
+        return torch.empty(leaf.shape, dtype=_dtype_of(leaf), device="cpu")
+    return torch.empty(math.prod(leaf.shape) * dtype_of(leaf).itemsize, dtype=torch.uint8, device="cpu")
 
 
 def leaf_of(leaf: Leaf, carrier: torch.Tensor) -> Any:
-    """Return the tensor, array or number that a carrier brought, without a copy of tensors and arrays."""
+    """Return the tensor, array or number that a carrier brought, without a copy of arrays and of tensors on the CPU."""
+    if leaf.kind == CUDA_TENSOR:
+        return device_copy_of(carrier)
     return carrier if leaf.kind == TENSOR else numpy_value(leaf, carrier.numpy())
 
 
 def bytes_of(text: bytes) -> torch.Tensor:
     """Return bytes as a tensor."""
-    return torch.frombuffer(bytearray(text), dtype=torch.uint8) if text else torch.empty(0, dtype=torch.uint8)
+    return (
+        torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        if text
+        else torch.empty(0, dtype=torch.uint8, device="cpu")
+    )
+
+
+def _carrier_of(leaf: Any) -> torch.Tensor:
+    if not isinstance(leaf, torch.Tensor):
+        return bytes_of(numpy_bytes(leaf))
+    return host_copy_of(leaf) if leaf.is_cuda else leaf.detach()
 
 
 def _describe(value: Any) -> Leaf | None:
     if not isinstance(value, torch.Tensor):
         return numpy_leaf(value)
-    if value.dtype not in _NAMES or value.device.type != "cpu" or value.layout is not torch.strided:
+    is_readable = value.device.type == "cpu" or value.is_cuda
+    if value.dtype not in _NAMES or not is_readable or value.layout is not torch.strided:
         raise ConfigError(f"a {value.layout} tensor of {value.dtype} on {value.device} cannot be sent to other ranks")
-    return Leaf(TENSOR, _NAMES[value.dtype], tuple(value.shape))
+    return Leaf(CUDA_TENSOR if value.is_cuda else TENSOR, _NAMES[value.dtype], tuple(value.shape))
 
 
 def _dtype_of(leaf: Leaf) -> torch.dtype:

@@ -53,7 +53,9 @@ class DdpState:
         if not self._is_told:
             self._tell(world, bucket.parameters())
         operand = buffer_of(memory).operand()
-        future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+        # With its device, the future makes the stream that takes the bucket wait for the one that finished it.
+        devices: list[int | str | torch.device] | None = [memory.device] if memory.is_cuda else None
+        future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
         handle = start_allreduce(
             world, f"{self._name}.bucket.{index}", (operand, operand), PLAIN_AVERAGE, lambda _: None, is_gradient=True
         )
@@ -105,7 +107,8 @@ def ddp_hook(state: DdpState, bucket: GradBucket) -> torch.futures.Future[torch.
         A future of the averaged bucket; done once the step's last bucket is.
 
     Raises:
-        ConfigError: Without `init()`, with another state, or for gradients that are not in CPU memory.
+        ConfigError: Without `init()`, with another state, or for gradients that are neither in CPU memory nor on a
+            CUDA device.
         EngineError: If a bucket differs between ranks or the world is lost.
     """
     if not isinstance(state, DdpState):

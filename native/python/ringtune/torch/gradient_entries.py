@@ -92,6 +92,9 @@ class GradientEntry:
         if not self.is_sparse:
             return torch.zeros_like(parameter, requires_grad=False)
         rows, *row = parameter.shape
-        indices = torch.empty((1, 0), dtype=torch.int64)
-        values = torch.empty((0, *row), dtype=parameter.dtype)
-        return torch.sparse_coo_tensor(indices, values, (rows, *row), is_coalesced=True, check_invariants=False)
+        place = parameter.device
+        indices = torch.empty((1, 0), dtype=torch.int64, device=place)
+        values = torch.empty((0, *row), dtype=parameter.dtype, device=place)
+        return torch.sparse_coo_tensor(
+            indices, values, (rows, *row), device=place, is_coalesced=True, check_invariants=False
+        )

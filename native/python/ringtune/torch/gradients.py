@@ -4,9 +4,11 @@
 A hook on every trained parameter submits its gradient as soon as autograd has accumulated it. `synchronize` takes stock
 of the optimizer's parameters, tells the other ranks in a note which of them have gradients, submits zeros for those
 that only other ranks have, and waits for all. The hook runs in autograd's threads, everything else in the main thread;
-backward has returned before `synchronize` is called, so no lock is needed.
+backward has returned before `synchronize` is called, and each parameter has one thread, so that the entry into a world
+alone needs a lock. What is submitted acts on the stream that is current where the hook runs.
 """
 
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -47,6 +49,7 @@ class GradientReducer:
         self._unhooked: list[GradientEntry] = []  # of parameters that were frozen so far
         self._in_flight: list[GradientEntry] = []
         self._world: World | None = None
+        self._lock = threading.Lock()  # guards the entry into a world
         self._has_news = True
         self._told_names: list[str] = []  # what the world's gradient set has of this optimizer
         self.is_combined = False
@@ -304,15 +307,16 @@ class GradientReducer:
         if self._process_set.included() is False:
             return None
         world = world_of(self._process_set)
-        if world is not self._world:
-            self._world = world
-            self._abandon()  # what is of a world that is no more
-            self._has_news = True
-            for entry in self._entries.values():
-                entry.home = None
-            self._told_names = []
-            weakref.finalize(self, GradientSet.discard, world.gradient_set, self._told_names).atexit = False
-            self._tell(world, [entry for entry in self._entries.values() if entry.hook is not None])
+        with self._lock:
+            if world is not self._world:
+                self._abandon()  # what is of a world that is no more
+                self._has_news = True
+                for entry in self._entries.values():
+                    entry.home = None
+                self._told_names = []
+                weakref.finalize(self, GradientSet.discard, world.gradient_set, self._told_names).atexit = False
+                self._tell(world, [entry for entry in self._entries.values() if entry.hook is not None])
+                self._world = world  # last: hooks of other devices' threads go on from here without the lock
         return world
 
     def _tell(self, world: World, entries: Sequence[GradientEntry]) -> None:

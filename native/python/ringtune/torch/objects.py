@@ -82,7 +82,7 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
         is_data, text, carriers = False, str(error).encode(), []
     parts = [bytes_of(text), *(contiguous(carrier).reshape(-1).view(torch.uint8) for carrier in carriers)]
     payload = torch.cat(parts)
-    header = torch.tensor([[int(is_data), len(text), payload.numel()]], dtype=torch.int64)
+    header = torch.tensor([[int(is_data), len(text), payload.numel()]], dtype=torch.int64, device="cpu")
     headers = allgather(header, f"{prefix}.header", process_set).tolist()
     payloads = allgather(payload, f"{prefix}.payload", process_set).split([size for _, _, size in headers])
     for rank, ((is_sound, length, _), received) in enumerate(zip(headers, payloads, strict=True)):
@@ -103,9 +103,9 @@ class _Root:
         """Send the length, then the text; a negative length says that the text is an error's."""
         if failure is not None:
             text = str(failure).encode()
-        length = torch.tensor([-len(text) if failure is not None else len(text)], dtype=torch.int64)
+        length = torch.tensor([-len(text) if failure is not None else len(text)], dtype=torch.int64, device="cpu")
         broadcast_(length, self._root_rank, f"{self._prefix}.length", self._process_set)
-        data = torch.zeros(abs(int(length.item())), dtype=torch.uint8)
+        data = torch.zeros(abs(int(length.item())), dtype=torch.uint8, device="cpu")
         if text:
             data.copy_(bytes_of(text))
         broadcast_(data, self._root_rank, f"{self._prefix}.text", self._process_set)

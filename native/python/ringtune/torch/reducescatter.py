@@ -30,7 +30,7 @@ from ringtune.world import World
 
 from .allgather import Allgather
 from .autograd import Tensors, apply
-from .buffers import check_tensor, dtype_number, rows_of
+from .buffers import check_tensor, dtype_number, operand_of, rows_of
 from .compression import Compression, CompressorClass
 
 
@@ -83,9 +83,8 @@ class Reducescatter:
         source = rows_of(self.operation, check_tensor(self.operation, tensor))
         check_reduction(self.operation, dtype_number(tensor.dtype), self.reduction)
         rows, *row = source.shape
-        target = torch.empty((scattered_rows(rows, world.rank, world.size), *row), dtype=tensor.dtype)
-        operand = Operand(target.data_ptr(), tuple(target.shape), source.dtype, target)
-        return source, operand, lambda _: target
+        target = tensor.new_empty((scattered_rows(rows, world.rank, world.size), *row), requires_grad=False)
+        return source, operand_of(target), lambda _: target
 
 
 def reducescatter_async(  # noqa: PLR0917  (Horovod's signature)

@@ -126,7 +126,7 @@ def _order_of_rank_0(world: World, name: str, count: int, ready: Sequence[int]) 
     """Return the indices that rank 0 has, in its order; None where not all ranks take part."""
     # A sum, because that is what ranks that have joined do not keep from ending. How many take part, then each index's
     # place in the order, from 1; 0 for no place.
-    table = torch.zeros(1 + count, dtype=torch.int64)
+    table = torch.zeros(1 + count, dtype=torch.int64, device="cpu")
     table[0] = 1
     if world.rank == 0:
         for place, index in enumerate(ready, start=1):
@@ -145,7 +145,7 @@ def _allocate_everywhere(world: World, name: str, size_bytes: int) -> npt.NDArra
         memory = world.engine.allocate_registered(size_bytes)
     except ConfigError as error:
         reason = str(error)
-    failed = torch.zeros(world.size, dtype=torch.int64)
+    failed = torch.zeros(world.size, dtype=torch.int64, device="cpu")
     failed[world.rank] = int(memory is None)
     _sum(world, f"memory.{name}", failed)
     ranks = failed.nonzero().flatten().tolist()

@@ -25,7 +25,8 @@ def sparse_allreduce_async(
     """Start to combine a sparse tensor over all ranks.
 
     Args:
-        tensor: In COO layout, in CPU memory; same shape on all ranks, with as many elements as each rank has.
+        tensor: In COO layout, in CPU memory or on a CUDA device; same shape on all ranks, with as many elements as
+            each rank has.
         name: Under which the ranks' tensors meet.
         op: `Average` or `Sum`.
         process_set: Over which ranks.
@@ -57,7 +58,7 @@ def sparse_allreduce_async(
 
     def finish(results: list[Any]) -> torch.Tensor:
         all_indices, all_values = results
-        summed = torch.sparse_coo_tensor(all_indices.t(), all_values, tensor.shape, check_invariants=False).coalesce()
+        summed = _sparse_tensor(all_indices.t(), all_values, tensor.shape, is_coalesced=False).coalesce()
         return summed if divisor == 1 else _divided(summed, divisor)
 
     return HandleGroup(handles, finish)
@@ -67,4 +68,13 @@ def _divided(tensor: torch.Tensor, divisor: int) -> torch.Tensor:
     values = tensor.values()
     rounding = None if values.dtype.is_floating_point else "trunc"
     divided = torch.div(values, divisor, rounding_mode=rounding)
-    return torch.sparse_coo_tensor(tensor.indices(), divided, tensor.shape, is_coalesced=True, check_invariants=False)
+    return _sparse_tensor(tensor.indices(), divided, tensor.shape, is_coalesced=True)
+
+
+def _sparse_tensor(
+    indices: torch.Tensor, values: torch.Tensor, shape: torch.Size, *, is_coalesced: bool
+) -> torch.Tensor:
+    """Return a sparse tensor where its values are, whatever torch's default device is."""
+    return torch.sparse_coo_tensor(
+        indices, values, shape, device=values.device, is_coalesced=is_coalesced or None, check_invariants=False
+    )

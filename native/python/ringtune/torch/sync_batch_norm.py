@@ -123,7 +123,7 @@ def _joint_statistics(values: torch.Tensor, process_set: ProcessSet) -> tuple[to
     """
     over = [dimension for dimension in range(values.dim()) if dimension != 1]
     channels, elements = values.shape[1], values.numel() // values.shape[1]
-    own = torch.zeros(1, 2 * channels + 1, dtype=torch.float64)
+    own = torch.zeros(1, 2 * channels + 1, dtype=torch.float64, device=values.device)
     if elements:
         variance, mean = torch.var_mean(_precise(values.detach()), over, correction=0)
         own[0, :channels], own[0, channels:-1], own[0, -1] = mean, variance, elements

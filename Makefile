@@ -45,7 +45,7 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        test-tensorflow test-long test-stress test-fuzz test-asan test-tsan lint format bench dashboards docs docs-pictures system-packages clean
+        test-tensorflow test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels lint format bench dashboards docs docs-pictures system-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -246,6 +246,14 @@ test-asan: setup ## the C++ tests under AddressSanitizer
 
 test-tsan: setup ## the C++ tests under ThreadSanitizer
 	$(call ctest,build/native-tsan,-DRINGTUNE_BINDINGS=OFF -DRINGTUNE_SANITIZE=thread,native-tsan)
+
+GPU_RESULTS ?= build/gpu/results
+
+test-gpu: ## CUDA tensors on this machine's GPU (4 minutes); builds here without pip or network, prints a table
+	@$(PYTHON) -m tests.gpu.run --out $(GPU_RESULTS)
+
+gpu-wheels: ## .gpu-wheels: what a bare machine with a GPU may lack, to be taken there with the sources
+	@$(PYTHON) -m tests.gpu.wheels
 
 # --- quality --------------------------------------------------------------------------------------------------------
 

@@ -170,7 +170,7 @@ def loop_scaler_with_overflow() -> None:
     makers: tuple[Callable[[Any], torch.optim.Optimizer], ...] = (
         lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, fused=True),
         lambda p: torch.optim.AdamW(p, lr=0.02, fused=True),
-        lambda p: torch.optim.Adagrad(p, lr=0.1, fused=True),
+        lambda p: torch.optim.Adagrad(p, lr=0.1, fused=torch.get_default_device().type == "cpu"),
         lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, foreach=True),
         lambda p: torch.optim.AdamW(p, lr=0.02),
     )
@@ -180,7 +180,7 @@ def loop_scaler_with_overflow() -> None:
             def loop(side: Side, width: int = width, make: Any = make) -> Values:
                 model = network(width).float()
                 optimizer = side.wrap(make(model.parameters()), model.named_parameters())
-                scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+                scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=8.0, growth_interval=2)
                 scales = []
                 for step in range(STEPS):
                     optimizer.zero_grad()
@@ -211,7 +211,7 @@ def loop_scaler_with_clipping() -> None:
         def loop(side: Side, fused: bool = fused) -> Values:
             model = network(128).float()
             optimizer = side.wrap(torch.optim.AdamW(model.parameters(), lr=0.02, fused=fused), model.named_parameters())
-            scaler = torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+            scaler = torch.amp.GradScaler(torch.get_default_device().type, init_scale=8.0, growth_interval=2)
             scales = []
             for step in range(STEPS):
                 optimizer.zero_grad()
@@ -236,7 +236,7 @@ def loop_autocast() -> None:
         optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
         for step in range(2):
             optimizer.zero_grad()
-            with torch.autocast("cpu", dtype=torch.bfloat16):
+            with torch.autocast(torch.get_default_device().type, dtype=torch.bfloat16):
                 outputs = [(rank, model(rows(step, rank).float())) for rank in range(hvd.size()) if side.is_mine(rank)]
             losses = dict(outputs)
             side.loss(lambda rank, losses=losses: losses[rank].float().square().mean()).backward()  # type: ignore[misc]
@@ -274,7 +274,7 @@ def loop_closures() -> None:
         lambda loss: loss,
         lambda loss: loss.item(),
         lambda loss: np.float64(loss.item()),
-        lambda loss: loss.detach().numpy(),
+        lambda loss: loss.detach().cpu().numpy(),
         lambda _: None,
     )
     searching: tuple[Callable[[Any], torch.optim.Optimizer], ...] = (

@@ -159,13 +159,13 @@ def loop_kinds_of_optimizers() -> None:
         lambda p: torch.optim.SGD(p, lr=0.1, fused=True),
         lambda p: torch.optim.Adam(p, lr=0.02, fused=True),
         lambda p: torch.optim.AdamW(p, lr=0.02, foreach=True, amsgrad=True),
-        lambda p: torch.optim.Adam(p, lr=torch.tensor(0.02), maximize=True),
+        lambda p: torch.optim.Adam(p, lr=torch.tensor(0.02, device="cpu"), maximize=True),
         lambda p: torch.optim.RMSprop(p, lr=0.01, centered=True),
         lambda p: torch.optim.Adafactor(p, lr=0.02),
         lambda p: torch.optim.NAdam(p, lr=0.02),
         torch.optim.Rprop,
         lambda p: torch.optim.ASGD(p, lr=0.02),
-        lambda p: torch.optim.Adagrad(p, lr=0.05, fused=True),
+        lambda p: torch.optim.Adagrad(p, lr=0.05, fused=torch.get_default_device().type == "cpu"),
     )
     for make in makers:
         agree(lambda side, make=make: _train(side, network(128), make))  # type: ignore[misc]

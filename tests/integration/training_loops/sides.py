@@ -3,7 +3,7 @@
 
 A loop is a function of its side. It wraps optimizers by `side.wrap`, and takes its loss by `side.loss`, which is this
 rank's loss on one side and the mean over all ranks' losses on the other. Everything else is ordinary torch code, so
-that both sides run the same lines.
+that both sides run the same lines. Models and data are on torch's default device, which the caller may set.
 """
 
 from collections.abc import Callable, Iterable
@@ -110,7 +110,8 @@ def network(width: int = 16) -> Any:
 
 def rows(step: int, rank: int, columns: int = 6, count: int = 4) -> torch.Tensor:
     """Return the rows that a rank has in a step."""
-    return torch.randn(count, columns, generator=torch.Generator().manual_seed(1000 * step + rank))
+    drawn = torch.randn(count, columns, generator=torch.Generator().manual_seed(1000 * step + rank), device="cpu")
+    return drawn.to(torch.get_default_device())
 
 
 def squared(model: Callable[[torch.Tensor], torch.Tensor], step: int) -> Callable[[int], torch.Tensor]:

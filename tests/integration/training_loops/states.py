@@ -112,7 +112,7 @@ def loop_rate_set_by_hand() -> None:
     for rate in (
         lambda step: 0.1 / (1 + step),
         lambda step: 0.1 * np.cos(step / 4),
-        lambda step: torch.tensor(0.1 / (1 + step)),
+        lambda step: torch.tensor(0.1 / (1 + step), device="cpu"),
     ):
 
         def loop(side: Side, rate: Any = rate) -> Values:

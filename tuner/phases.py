@@ -13,8 +13,8 @@ from .budget import ExplorationAccount, reserved_steps
 from .config import Config
 from .guard import Advice, GuardedDesigner
 from .journal import Journal
-from .measuring import MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
-from .pace import PLANNED_SHARE
+from .limits import steps_left_by_limit
+from .measuring import MAX_STEPS, MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
 from .pair_noise import usual_window_variance
 from .paired_test import PairedTest
 from .sample import Phase, Sample, Trial
@@ -28,6 +28,8 @@ UNINFORMED_BASELINE_SAMPLES = 2
 Where an earlier job says it, the search is over soon, and its test wants to know the noise."""
 BASELINE_SHARE = 0.15
 """Of a budget of steps, that the first measurement of the baseline takes at most."""
+WINDOW_SHARE = 1 / 20
+"""Of a budget of steps or seconds, that a window takes at most: longer ones left no room to try anything."""
 BASELINE_EVERY = 5
 """The baseline is measured again before every fifth search sample, so that drift does not pass for a gain."""
 LEAST_SAMPLES_AFTER = 3
@@ -98,16 +100,16 @@ class RunState:
 
     @property
     def _left(self) -> dict[str, float]:
-        """The steps left by each limit, infinite without it."""
-        settings, pace = self.settings, self.meter.pace
-        left = {"steps": math.inf, "seconds": math.inf}
-        if settings.max_steps is not None:
-            limit = PLANNED_SHARE * settings.max_steps if pace.is_numbered else settings.max_steps
-            left["steps"] = (limit - pace.job_steps) / pace.job_steps_per_step
-        if settings.max_seconds is not None and pace.seconds_per_step is not None:
-            left_s = PLANNED_SHARE * settings.max_seconds - self.journal.elapsed_s
-            left["seconds"] = left_s / pace.seconds_per_step
-        return left
+        """The steps left by each limit."""
+        return steps_left_by_limit(self.settings, self.meter.pace, self.journal.elapsed_s, self.baseline_ms * 1e-3)
+
+    @property
+    def most_window_steps(self) -> int:
+        """Steps of a window at most: where it chooses its own lengths, a budget has room for several of them."""
+        if not self.settings.can_choose_windows or self.settings.steps_per_sample is not None:
+            return MAX_STEPS
+        total = self.total_steps
+        return MAX_STEPS if math.isinf(total) else max(int(WINDOW_SHARE * total), MIN_STEPS)
 
     @property
     def total_steps(self) -> float:
@@ -246,7 +248,7 @@ def _usual_steps(state: RunState) -> int:
     if settings.counts_steps and settings.fixed_windows:
         valid = state.book.valid_samples(state.baseline)
         return valid[-1].steps if valid else state.steps
-    return steps_for(state.book.times_of(state.baseline), settings.steps_per_sample)
+    return min(steps_for(state.book.times_of(state.baseline), settings.steps_per_sample), state.most_window_steps)
 
 
 def measure_in_force(state: RunState, config: Config) -> None:

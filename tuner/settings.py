@@ -4,13 +4,19 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .config import Config
 from .sample import Trial
 
 DEFAULT_MAX_SAMPLES = 20
-"""Configs that a search may try where nothing limits it otherwise."""
+"""Configs that a search may try where nothing limits it otherwise: of launches, and of runs without a job."""
+DEFAULT_MAX_SECONDS = 120.0
+"""Within which the tuner decides in a job for which nothing else is set."""
+DEFAULT_LEAST_STEPS = 200
+"""But that job has so many steps for it, however long they take. Once the first minute is over, a search that has cost
+nothing yet waits until one bad window would cost less than its share, which is after 120 steps.
+"""
 
 MAX_STEPS = 1_000_000_000
 """The largest budget of steps that can be set."""
@@ -34,6 +40,22 @@ def sample_limit(max_samples: int | None, max_steps: int | None, max_seconds: fl
     if max_samples is not None or max_steps is not None or max_seconds is not None:
         return max_samples
     return DEFAULT_MAX_SAMPLES
+
+
+class Limits(NamedTuple):
+    """The budget of a run, as of `RunSettings`."""
+
+    max_samples: int | None = None
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    least_steps: int = 0
+
+
+def job_limits(max_samples: int | None, max_steps: int | None, max_seconds: float | None) -> Limits:
+    """Return the budget of a job that trains meanwhile: what its user has set, or the default where nothing is."""
+    if max_samples is None and max_steps is None and max_seconds is None:
+        return Limits(max_seconds=DEFAULT_MAX_SECONDS, least_steps=DEFAULT_LEAST_STEPS)
+    return Limits(max_samples, max_steps, max_seconds)
 
 
 @dataclass(frozen=True)
@@ -64,6 +86,7 @@ class RunSettings:
         max_steps: Steps of the job that the run may take, the adoption test included; None sets no limit. From a
             target that does not number the job's steps, those that are measured or skipped.
         max_seconds: Seconds that the run may take, the adoption test included; None sets no limit.
+        least_steps: Steps of the job that the run may take although its seconds are over.
         warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
         steps_per_sample: Steps per window, at most where there is a budget; None chooses them from the noise seen.
         fixed_windows: Whether the target alone decides how many steps a window has, as launches do.
@@ -84,6 +107,7 @@ class RunSettings:
     max_samples: int | None = DEFAULT_MAX_SAMPLES
     max_steps: int | None = None
     max_seconds: float | None = None
+    least_steps: int = 0
     warmup_steps: int | None = None
     steps_per_sample: int | None = None
     fixed_windows: bool = False

@@ -36,7 +36,8 @@ def warm_up(state: RunState) -> None:
     times = _valid_times(samples)
     if wanted is None and not times:
         raise Inconclusive(f"none of {len(samples)} windows was valid while warming up: {reason_of(samples[-1])}")
-    state.steps = steps_for(times[-STABLE_WINDOWS:], state.settings.steps_per_sample)
+    steps = steps_for(times[-STABLE_WINDOWS:], state.settings.steps_per_sample)
+    state.steps = min(steps, state.most_window_steps)
 
 
 def is_stable(medians: Sequence[float]) -> bool:

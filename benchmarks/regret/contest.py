@@ -17,7 +17,9 @@ from ringtune.errors import ConfigError
 from .problems import Sources, all_problems
 from .rivals import RIVALS
 
-TOLD_AFTERWARDS = frozenset(("control.py", "outcomes.py", "report.py", "plots.py", "__main__.py", "optima.py"))
+TOLD_AFTERWARDS = frozenset(
+    ("control.py", "outcomes.py", "report.py", "plots.py", "rows.py", "tables.py", "__main__.py", "optima.py")
+)
 NOT_COMPARED = TOLD_AFTERWARDS | frozenset(("review", "watch.py", "drift.py", "continuous.py"))
 """Files and folders of the tuner and of this comparison on which no outcome depends."""
 
@@ -36,6 +38,8 @@ class Outcome:
         slow_down: By which fraction steps were longer than the baseline's during the search, on average.
         later_cost: Which share of the time after the first minute the search has cost.
         is_changed: Whether the pick is another config than the baseline.
+        steps: That the run took; 0 where its budget says it.
+        seconds: That the run took; 0 where its budget says it.
     """
 
     problem: str
@@ -47,6 +51,8 @@ class Outcome:
     slow_down: float
     later_cost: float = 0.0
     is_changed: bool = True
+    steps: int = 0
+    seconds: float = 0.0
 
 
 Run = tuple[str, str, int]
@@ -119,6 +125,8 @@ def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence
             pick.slow_down,
             pick.later_cost,
             pick.config != asked.baseline,
+            pick.steps,
+            pick.seconds,
         )
         for budget, pick in picks.items()
     ]

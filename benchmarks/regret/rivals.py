@@ -24,6 +24,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.measuring import SETTLE_STEPS, Meter, Order
+from ringtune.tuner.settings import job_limits
 from ringtune.tuner.testing import coarse_grid
 from ringtune.tuner.trials import BASELINE_ID, TrialBook
 
@@ -44,20 +45,45 @@ class Pick:
         config: Its choice.
         slow_down: By which fraction the steps of its search were longer than the baseline's, on average.
         later_cost: Which share of the time after the first minute was lost to the search.
+        steps: That it took; 0 where the budget says it.
+        seconds: That it took; 0 where the budget says it.
     """
 
     config: Config
     slow_down: float = 0.0
     later_cost: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
 
 
 Picks = Mapping[int, Pick]
 """By budget, in steps."""
 Rival = Callable[[Problem, Sequence[int], int], Picks]
 """Picks for a problem, at each budget, from a seed."""
+SettingsOf = Callable[[int, int], RunSettings]
+"""Settings of a run, from a budget of steps and a seed."""
 
 
-def policy(priors_of: PriorsOf) -> Rival:
+def ten_step_windows(budget: int, seed: int) -> RunSettings:
+    """Return a budget of steps without a warmup, for nothing warms up here, and windows of ten steps at most.
+
+    In a job that is AUTOTUNE_MAX_STEPS, AUTOTUNE_WARMUP_STEPS=0 and AUTOTUNE_STEPS_PER_SAMPLE=10.
+    """
+    return RunSettings(max_samples=budget, max_steps=budget, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed)
+
+
+def steps_alone(budget: int, seed: int) -> RunSettings:
+    """Return what a job has of which AUTOTUNE_MAX_STEPS alone is set."""
+    return RunSettings(max_samples=None, max_steps=budget, seed=seed)
+
+
+def nothing_set(budget: int, seed: int) -> RunSettings:
+    """Return what a job has of which nothing is set but AUTOTUNE=1, whatever budget the others have."""
+    del budget
+    return RunSettings(**job_limits(None, None, None)._asdict(), seed=seed)
+
+
+def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows) -> Rival:
     """Return the whole policy: baseline, search, adoption test, within the budget."""
 
     def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
@@ -66,11 +92,9 @@ def policy(priors_of: PriorsOf) -> Rival:
         chosen = RecallingDesigner(GaussianProcessDesigner(space, seed, priors))
         for budget in budgets:
             target = Ledger(problem.target(seed), problem.baseline_ms)
-            settings = RunSettings(
-                max_samples=budget, max_steps=budget, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed
-            )
+            settings = settings_of(budget, seed)
             result = TuningRun(target, chosen, settings, open_log(None), SilentObserver(), clock=target.clock).run()
-            picks[budget] = Pick(result.config, target.slow_down, target.later_cost)
+            picks[budget] = Pick(result.config, target.slow_down, target.later_cost, result.steps, result.seconds)
         return picks
 
     return pick
@@ -131,6 +155,8 @@ def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
 
 RIVALS: Mapping[str, Rival] = {
     "ringtune": policy(cost_model),
+    "ringtune, steps alone": policy(cost_model, steps_alone),
+    "ringtune, nothing set": policy(cost_model, nothing_set),
     "ringtune, warm": policy(earlier_job),
     "ringtune, no prior": policy(nothing),
     "ringtune, no noise": without_noise(policy(cost_model)),

@@ -288,9 +288,7 @@ def _run_settings(world: World, space: SearchSpace, *, is_first: bool) -> RunSet
     key = study_key(world.gradient_set.counts(), ranks_per_host, hardware_fingerprint(facts, settings.hardware))
     unfinished = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed) if is_first else ()
     return RunSettings(
-        max_samples=settings.max_samples,
-        max_steps=settings.max_steps,
-        max_seconds=settings.max_seconds,
+        **settings.limits._asdict(),
         warmup_steps=settings.warmup_steps,
         steps_per_sample=settings.steps_per_sample,
         seed=settings.seed,

@@ -13,7 +13,7 @@ from typing import Any
 from ringtune.errors import ConfigError
 from ringtune.tuner.config import Config, Value
 from ringtune.tuner.parameters import default_config, pinned_by_layout
-from ringtune.tuner.settings import sample_limit
+from ringtune.tuner.settings import Limits, job_limits
 
 from . import horovod_names
 from .variables import BOOTSTRAP_NAMES, SERVICE_PREFIX, job_variables, knob_variable
@@ -36,9 +36,7 @@ class Settings:
         autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
         service_url: Where the shared service is, or None.
         service_token: What it is told of who calls, or None.
-        max_samples: Samples that the search may take, or None for no limit beside one of steps or seconds.
-        max_steps: Steps of the job within which the tuner decides, or None.
-        max_seconds: Seconds within which the tuner decides, or None.
+        limits: Samples that the search may take, and steps of the job and seconds within which the tuner decides.
         warmup_steps: Steps before the first window, or None for "until step times are stable".
         steps_per_sample: Steps in a window, or None for "by the step time".
         seed: Seed of everything random in the tuner.
@@ -65,9 +63,7 @@ class Settings:
     autotune_cache: str | None
     service_url: str | None
     service_token: str | None = field(repr=False)
-    max_samples: int | None
-    max_steps: int | None
-    max_seconds: float | None
+    limits: Limits
     warmup_steps: int | None
     steps_per_sample: int | None
     seed: int
@@ -103,9 +99,7 @@ class Settings:
             autotune_cache=value("AUTOTUNE_CACHE"),
             service_url=value("AUTOTUNE_SERVICE_URL"),
             service_token=value("AUTOTUNE_SERVICE_TOKEN"),
-            max_samples=_sample_limit(given),
-            max_steps=value("AUTOTUNE_MAX_STEPS"),
-            max_seconds=value("AUTOTUNE_MAX_SECONDS"),
+            limits=_limits(given),
             warmup_steps=value("AUTOTUNE_WARMUP_STEPS"),
             steps_per_sample=value("AUTOTUNE_STEPS_PER_SAMPLE"),
             seed=value("AUTOTUNE_SEED"),
@@ -160,12 +154,11 @@ class Settings:
     def effective(self) -> dict[str, Any]:
         """Return every job-wide variable's value by name, defaults included; knobs are those of the baseline."""
         knobs = {knob_variable(knob): value for knob, value in default_config().items()}
-        return {**_TABLE_DEFAULTS, **knobs, "AUTOTUNE_MAX_SAMPLES": self.max_samples, **self.given}
+        return {**_TABLE_DEFAULTS, **knobs, "AUTOTUNE_MAX_SECONDS": self.limits.max_seconds, **self.given}
 
 
-def _sample_limit(given: Mapping[str, Any]) -> int | None:
-    limits = (given.get(f"AUTOTUNE_MAX_{unit}") for unit in ("SAMPLES", "STEPS", "SECONDS"))
-    return sample_limit(*limits)
+def _limits(given: Mapping[str, Any]) -> Limits:
+    return job_limits(*(given.get(f"AUTOTUNE_MAX_{unit}") for unit in ("SAMPLES", "STEPS", "SECONDS")))
 
 
 def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtune.tuner.parameters import engine_parameters
-from ringtune.tuner.settings import DEFAULT_MAX_SAMPLES, MAX_SECONDS, MAX_STEPS
+from ringtune.tuner.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
 
 from .metrics.address import ListenAddressReader
 from .parsing import (
@@ -72,9 +72,9 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE_JOB_NAME", NameReader(), default=None),
         Variable("AUTOTUNE_TAGS", NameListReader(MAX_TAGS), default=[]),
         Variable("AUTOTUNE_COMMIT", NameReader(100), default=None),
-        Variable("AUTOTUNE_MAX_SAMPLES", IntegerReader(1, 10_000), default=DEFAULT_MAX_SAMPLES),
+        Variable("AUTOTUNE_MAX_SAMPLES", IntegerReader(1, 10_000), default=None),
         Variable("AUTOTUNE_MAX_STEPS", IntegerReader(1, MAX_STEPS), default=None),
-        Variable("AUTOTUNE_MAX_SECONDS", SecondsReader(1.0, MAX_SECONDS), default=None),
+        Variable("AUTOTUNE_MAX_SECONDS", SecondsReader(1.0, MAX_SECONDS), default=DEFAULT_MAX_SECONDS),
         Variable("AUTOTUNE_WARMUP_STEPS", IntegerReader(0, 1_000_000, ("auto",)), default=None),
         Variable("AUTOTUNE_STEPS_PER_SAMPLE", IntegerReader(1, 1_000_000, ("auto",)), default=None),
         Variable("AUTOTUNE_SEED", IntegerReader(0, 2**32 - 1), default=0),

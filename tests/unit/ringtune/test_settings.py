@@ -13,7 +13,7 @@ def test_an_empty_environment_gives_the_contracts_defaults() -> None:
     settings = Settings.from_environment({})
 
     assert not settings.autotune
-    assert 20 == settings.max_samples
+    assert (None, None, 120.0, 200) == settings.limits
     assert (60.0, 600.0) == (settings.stall_warn_s, settings.timeout_s)
     assert 64 * 2**20 == settings.baseline["fusion_bytes"]
     assert {} == settings.fixed
@@ -57,21 +57,24 @@ def test_a_bad_value_is_refused_with_name_value_and_range(variable: str, value: 
     assert allowed in text
 
 
-def test_a_budget_of_steps_or_seconds_takes_the_default_of_samples_away() -> None:
-    """It stays where the user sets it; what is in force is what is shown."""
-    steps, seconds, all_three = (
+def test_a_limit_that_is_set_takes_the_default_away() -> None:
+    """Nobody's budget is cut by one that he did not set; what is in force is what is shown."""
+    samples, steps, seconds, all_three = (
         Settings.from_environment(environ)
         for environ in (
+            {"AUTOTUNE_MAX_SAMPLES": "8"},
             {"AUTOTUNE_MAX_STEPS": "300"},
             {"AUTOTUNE_MAX_SECONDS": "90"},
             {"AUTOTUNE_MAX_STEPS": "300", "AUTOTUNE_MAX_SECONDS": "1.5", "AUTOTUNE_MAX_SAMPLES": "8"},
         )
     )
 
-    assert (None, 300, None) == (steps.max_samples, steps.max_steps, steps.max_seconds)
-    assert (None, None, 90.0) == (seconds.max_samples, seconds.max_steps, seconds.max_seconds)
-    assert (8, 300, 1.5) == (all_three.max_samples, all_three.max_steps, all_three.max_seconds)
-    assert [None, None, 8] == [one.effective()["AUTOTUNE_MAX_SAMPLES"] for one in (steps, seconds, all_three)]
+    assert (8, None, None, 0) == samples.limits
+    assert (None, 300, None, 0) == steps.limits
+    assert (None, None, 90.0, 0) == seconds.limits
+    assert (8, 300, 1.5, 0) == all_three.limits
+    shown = [one.effective()["AUTOTUNE_MAX_SECONDS"] for one in (samples, steps, seconds, all_three)]
+    assert [None, None, 90.0, 1.5] == shown
 
 
 def test_a_knob_that_is_set_is_fixed_and_in_the_baseline() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs with a budget of steps on simulated jobs that pause: what was found must still be tested."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -264,3 +265,57 @@ def measured_state(max_steps: int | None) -> RunState:
     )
     state.book.add(measured_trial(0, default_config(), [20.0]).samples[0])
     return state
+
+
+@pytest.mark.parametrize("max_steps", range(60, 260, 20))
+def test_a_budget_of_steps_alone_leaves_room_to_try_something(max_steps: int) -> None:
+    """Windows that a noisy baseline asks for do not take the whole of it: a gain of 150 % is found."""
+    noisy = Disturbances(step_noise=0.1)
+    target = SyntheticTarget(baseline=poor_baseline(), disturbances=noisy, seed=max_steps)
+
+    outcome = tune(target, settings=RunSettings(max_samples=None, max_steps=max_steps))
+
+    assert len(samples(outcome, Phase.SEARCH)) >= 1, outcome.result.verdict
+    assert outcome.result.adopted, outcome.result.verdict
+
+
+def test_windows_that_the_user_has_set_are_not_made_shorter() -> None:
+    """Nor are those without a budget."""
+    for settings in (
+        RunSettings(max_steps=2000, steps_per_sample=150, warmup_steps=0),
+        RunSettings(warmup_steps=0, steps_per_sample=150),
+    ):
+        outcome = tune(SyntheticTarget(seed=1), make_designer("random", SyntheticTarget().space(), 0), settings)
+
+        assert 150 == max(record.steps for record in samples(outcome, Phase.SEARCH))
+
+
+def slow_default(config: Config) -> float:
+    """Return ln of 2 s a step, of a tenth of that where tensors are fused."""
+    return math.log(2000.0 if config["fusion_bytes"] == 0 else 200.0)
+
+
+def test_seconds_are_planned_for_the_default_s_steps() -> None:
+    """What was found is ten times as fast, but half of the test runs the default: that must fit as well."""
+    target = SyntheticTarget(surface=slow_default, baseline=poor_baseline(), seed=2)
+
+    result = tune(target, settings=RunSettings(max_samples=None, max_seconds=150.0)).result
+
+    assert result.adopted, result.verdict
+    assert result.seconds <= 150.0
+
+
+@pytest.mark.parametrize("least_steps", [0, 200])
+def test_slow_steps_have_a_least_number_of_them(least_steps: int) -> None:
+    """Of steps of 4 s two minutes have 30: too few to try anything, and two hundred show a gain."""
+
+    def surface(config: Config) -> float:
+        return math.log(2.0) + slow_default(config)
+
+    target = SyntheticTarget(surface=surface, baseline=poor_baseline(), seed=2)
+    settings = RunSettings(max_samples=None, max_seconds=120.0, least_steps=least_steps)
+
+    result = tune(target, settings=settings).result
+
+    assert result.adopted == (least_steps > 0), result.verdict
+    assert result.steps <= max(least_steps, 30)

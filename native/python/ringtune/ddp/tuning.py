@@ -91,9 +91,9 @@ def autotune(
     Args:
         model: Wrapped, as it will be trained.
         log: Path of the tuning log, which is appended to.
-        max_samples: Samples that the search may take; 20 by default, unless there is a budget of steps or seconds.
+        max_samples: Samples that the search may take.
         max_steps: Steps within which the tuner decides.
-        max_seconds: Seconds within which the tuner decides.
+        max_seconds: Seconds within which the tuner decides. Without any of the three 120, or as long as 200 steps take.
         warmup_steps: Steps before the first window.
         steps_per_sample: Steps in a window.
         seed: Of everything random in the tuner.
@@ -286,9 +286,7 @@ class _Job:
         key = company.key(model, settings.hardware)
         path = settings.autotune_log
         run = RunSettings(
-            max_samples=settings.max_samples,
-            max_steps=settings.max_steps,
-            max_seconds=settings.max_seconds,
+            **settings.limits._asdict(),
             warmup_steps=settings.warmup_steps,
             steps_per_sample=settings.steps_per_sample,
             seed=settings.seed,

@@ -13,8 +13,8 @@ def quiet_and_modest() -> Iterator[None]:
     The matrices are tiny: a second BLAS thread only spins, five times slower on two busy cores and at the expense of
     the job that trains beside us. A hyper-parameter at its bound is no failure, and a variance of -1e-12 is set to 0.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn, of which few have need)
+    from ringtune.tuner.gp.blas import ONE_BLAS_THREAD  # noqa: PLC0415  (imports scipy, of which few have need)
 
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+    with ONE_BLAS_THREAD.held(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

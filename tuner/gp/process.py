@@ -133,7 +133,8 @@ class GaussianProcess:
         Without the roughness of configs that were not measured: no search can aim at that, nor would one that hopes
         for it ever end.
         """
-        mean, reduced = self._mean_and_reduction(points)
+        with ONE_BLAS_THREAD.held():
+            mean, reduced = self._mean_and_reduction(points)
         variance = self._prior_variance(points) - np.sum(reduced**2, axis=0) - self._luck(points)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
@@ -145,15 +146,16 @@ class GaussianProcess:
 
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
         """Return the joint posterior of measured configs and of candidates, all roughness included."""
-        mean_measured, reduced = self._mean_and_reduction(measured)
-        mean, reduced_candidates = self._mean_and_reduction(candidates)
-        return JointPosterior(
-            mean_measured,
-            mean,
-            self._posterior_covariance(measured, reduced),
-            self._covariance(measured, candidates) - reduced.T @ reduced_candidates,
-            self._prior_variance(candidates) - np.sum(reduced_candidates**2, axis=0),
-        )
+        with ONE_BLAS_THREAD.held():
+            mean_measured, reduced = self._mean_and_reduction(measured)
+            mean, reduced_candidates = self._mean_and_reduction(candidates)
+            return JointPosterior(
+                mean_measured,
+                mean,
+                self._posterior_covariance(measured, reduced),
+                self._covariance(measured, candidates) - reduced.T @ reduced_candidates,
+                self._prior_variance(candidates) - np.sum(reduced_candidates**2, axis=0),
+            )
 
     def expected_improvement(self, measured: Points, candidates: Points, normals: Array, min_gain: float) -> Array:
         """Return the noisy expected improvement of candidates; see `noisy_expected_improvement`."""
@@ -170,8 +172,7 @@ class GaussianProcess:
         Returns:
             After one more sample of each measured config, shape (n,), and after the first of the fresh one.
         """
-        with ONE_BLAS_THREAD.held():
-            posterior = self.joint(measured, fresh)
+        posterior = self.joint(measured, fresh)
         variances = np.maximum(np.diag(posterior.within), 0.0)
         again = expected_lowest_mean(posterior.measured, posterior.within, variances, self._sample_variance)
         means = np.append(posterior.measured, posterior.candidates)

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from scipy.stats import norm
 
 from ringtune.tuner.gp import Observations, Points
@@ -73,8 +74,8 @@ def refitted_lowest_mean(process: GaussianProcess, observed: Observations, sampl
     (mean,), (std,) = process.predict(Points.without_trend(sampled[None, :]))
     x = Points.without_trend(np.vstack([observed.points.x, sampled]))
     lowest = []
-    for share in (np.arange(200) + 0.5) / 200:
-        y = np.append(observed.y, mean + np.hypot(std, process.parameters.noise) * norm.ppf(share))
+    for normal in ndtri((np.arange(200) + 0.5) / 200):
+        y = np.append(observed.y, mean + np.hypot(std, process.parameters.noise) * normal)
         refitted = GaussianProcess(Observations(x, y, np.zeros(len(y))), process.parameters)
         lowest.append(refitted.predict(Points.without_trend(pickable))[0].min())
     return float(np.mean(lowest))

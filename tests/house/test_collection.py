@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests have the same names whenever they are collected: workers that disagree about them run none."""
+"""The tests have the same names whenever they are collected: workers that disagree about them run none.
+
+`make test` notices that by itself: its workers, each with hashes of its own, compare what they have collected.
+"""
 
 import os
 import subprocess
@@ -18,6 +21,7 @@ def collected(seed: int) -> list[str]:
     return [line for line in done.stdout.splitlines() if "::" in line]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_tests_keep_their_names() -> None:
     """Seconds later and with other hashes."""

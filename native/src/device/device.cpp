@@ -76,6 +76,12 @@ Status Device::make_stream(cuda::Stream& stream) {
 
 void Device::destroy_stream(cuda::Stream stream) { driver().cuStreamDestroy_v2(stream); }
 
+Status Device::is_idle(cuda::Stream stream, bool& is_idle) {
+  const cuda::Result result = driver().cuStreamQuery(stream);
+  is_idle = result == cuda::kSuccess;
+  return result == cuda::kNotReady ? Status::ok_status() : check(result, "cuStreamQuery");
+}
+
 Status Device::is_capturing(cuda::Stream stream, bool& is_capturing) {
   int status = cuda::kCaptureStatusNone;
   const cuda::Result result = driver().cuStreamIsCapturing(stream, &status);

@@ -64,6 +64,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // A stream that does not wait for the default stream, nor makes it wait.
   Status make_stream(cuda::Stream& stream);
   void destroy_stream(cuda::Stream stream);
+  // Whether all that the stream has been given is done.
+  Status is_idle(cuda::Stream stream, bool& is_idle);
   // Whether the stream's work becomes part of a CUDA graph instead of being done.
   Status is_capturing(cuda::Stream stream, bool& is_capturing);
 

@@ -56,6 +56,7 @@ Status Driver::find_functions(void* library, const std::string& name) {
   need("cuStreamCreate", f.cuStreamCreate);
   need("cuStreamDestroy_v2", f.cuStreamDestroy_v2);
   need("cuStreamWaitEvent", f.cuStreamWaitEvent);
+  need("cuStreamQuery", f.cuStreamQuery);
   need("cuStreamIsCapturing", f.cuStreamIsCapturing);
   need("cuLaunchHostFunc", f.cuLaunchHostFunc);
   need("cuEventCreate", f.cuEventCreate);

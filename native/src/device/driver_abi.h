@@ -45,6 +45,7 @@ struct Functions {
   Result (*cuStreamCreate)(Stream* stream, unsigned flags);
   Result (*cuStreamDestroy_v2)(Stream stream);
   Result (*cuStreamWaitEvent)(Stream stream, Event event, unsigned flags);
+  Result (*cuStreamQuery)(Stream stream);
   Result (*cuStreamIsCapturing)(Stream stream, int* status);
   Result (*cuLaunchHostFunc)(Stream stream, HostFunction function, void* argument);
   Result (*cuEventCreate)(Event* event, unsigned flags);

@@ -9,8 +9,7 @@ Status DeviceLane::open(std::shared_ptr<const Driver> driver, int ordinal, std::
                         std::shared_ptr<DeviceLane>& lane) {
   std::shared_ptr<Device> device;
   if (Status s = Device::open(std::move(driver), ordinal, device); !s.ok()) return s;
-  const std::shared_ptr<DeviceLane> opened(new DeviceLane(std::move(device)));
-  opened->notifier_.notify = std::move(notify);
+  const std::shared_ptr<DeviceLane> opened(new DeviceLane(std::move(device), std::move(notify)));
   const Device::Scope scope(*opened->device_);
   if (!scope.status().ok()) return scope.status();
   if (Status s = opened->make_streams(); !s.ok()) return s;
@@ -19,7 +18,16 @@ Status DeviceLane::open(std::shared_ptr<const Driver> driver, int ordinal, std::
   return Status::ok_status();
 }
 
+DeviceLane::DeviceLane(std::shared_ptr<Device> device, std::function<void()> notify)
+    : device_(std::move(device)), notifier_(std::make_unique<Notifier>()) {
+  notifier_->notify = std::move(notify);
+}
+
 DeviceLane::~DeviceLane() {
+  if (notifier_->is_under_way.load()) {
+    // After an error the driver does not call it, or does so yet.
+    [[maybe_unused]] Notifier* left_to_the_driver = notifier_.release();
+  }
   const Device::Scope scope(*device_);
   for (const cuda::Stream stream : {to_host_, to_device_, notices_}) {
     if (stream != nullptr) {
@@ -68,15 +76,15 @@ Status DeviceLane::copy_to_device(std::span<const CopyToDevice> copies, std::sha
 }
 
 Status DeviceLane::notify_at(const DeviceEvent& event) {
-  if (notifier_.is_under_way.exchange(true)) {
+  if (notifier_->is_under_way.exchange(true)) {
     return Status::ok_status();
   }
   Status status = device_->wait_for(event, notices_);
   if (status.ok()) {
-    status = device_->call_back(&run_notifier, &notifier_, notices_);
+    status = device_->call_back(&run_notifier, notifier_.get(), notices_);
   }
   if (!status.ok()) {
-    notifier_.is_under_way.store(false);
+    notifier_->is_under_way.store(false);
   }
   return status;
 }
@@ -91,9 +99,19 @@ void DeviceLane::run_notifier(void* notifier) {
   }
 }
 
+bool DeviceLane::is_idle() {
+  const Device::Scope scope(*device_);
+  bool is_idle = scope.status().ok();
+  for (const cuda::Stream stream : {to_host_, to_device_, notices_}) {
+    bool is_done = false;
+    is_idle &= device_->is_idle(stream, is_done).ok() && is_done;
+  }
+  return is_idle || device_->is_lost();
+}
+
 void DeviceLane::mute() {
-  const std::lock_guard lock(notifier_.mutex);
-  notifier_.notify = nullptr;
+  const std::lock_guard lock(notifier_->mutex);
+  notifier_->notify = nullptr;
 }
 
 }  // namespace ringtune

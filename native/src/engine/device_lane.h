@@ -48,9 +48,10 @@ class DeviceLane {
   // Notifies once the event is complete, or a little later: one call at a time is under way.
   Status notify_at(const DeviceEvent& event);
 
+  // Whether nothing is under way, or the GPU is lost, after which nothing is.
+  bool is_idle();
   // Nobody is notified any more.
   void mute();
-  bool is_notifying() const { return notifier_.is_under_way.load(); }
 
  private:
   struct Notifier {
@@ -59,7 +60,7 @@ class DeviceLane {
     std::atomic<bool> is_under_way{false};
   };
 
-  explicit DeviceLane(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  DeviceLane(std::shared_ptr<Device> device, std::function<void()> notify);
   Status make_streams();
   static void run_notifier(void* notifier);
 
@@ -67,7 +68,7 @@ class DeviceLane {
   cuda::Stream to_host_ = nullptr;
   cuda::Stream to_device_ = nullptr;
   cuda::Stream notices_ = nullptr;  // a copy would wait for a call that stands between two of them
-  Notifier notifier_;
+  std::unique_ptr<Notifier> notifier_;
 
   std::mutex mutex_;  // guards the order of to_host_, and ready_
   std::shared_ptr<DeviceEvent> ready_;

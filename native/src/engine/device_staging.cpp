@@ -13,7 +13,7 @@ namespace ringtune {
 namespace {
 
 // How long the end of the engine waits for copies, which themselves may wait for a kernel of the user's.
-constexpr int64_t kCloseNs = 5 * kNsPerS;
+constexpr int64_t kCloseNs = 3 * kNsPerS;
 constexpr std::chrono::microseconds kLookEvery{50};
 
 // What a rank gives, and what it gets where that has a size known before.
@@ -220,10 +220,9 @@ bool DeviceStaging::is_drained(Handle handle) {
   return true;
 }
 
-bool DeviceStaging::has_ended() {
+bool DeviceStaging::is_idle() {
   const std::lock_guard lock(mutex_);
-  const bool is_notifying = std::ranges::any_of(lanes_, [](const auto& lane) { return lane.second->is_notifying(); });
-  return !is_notifying && drain();
+  return std::ranges::all_of(lanes_, [](const auto& lane) { return lane.second->is_idle(); });
 }
 
 void DeviceStaging::close() {
@@ -232,10 +231,10 @@ void DeviceStaging::close() {
   }
   const std::unique_lock nobody_uses_it(use_mutex_);
   const int64_t limit_ns = now_ns() + kCloseNs;
-  bool is_over = has_ended();
-  while (!is_over && !is_lost() && now_ns() < limit_ns) {
+  bool is_over = is_idle();
+  while (!is_over && now_ns() < limit_ns) {
     std::this_thread::sleep_for(kLookEvery);
-    is_over = has_ended();
+    is_over = is_idle();
   }
   const std::lock_guard lock(mutex_);
   for (auto& [ordinal, lane] : lanes_) {
@@ -245,6 +244,7 @@ void DeviceStaging::close() {
     }
   }
   lanes_.clear();
+  drain();
   if (!is_over) {
     [[maybe_unused]] StagingMemory* left_to_the_gpu = memory_.release();
   }

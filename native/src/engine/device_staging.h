@@ -87,7 +87,7 @@ class DeviceStaging {
   void add_draining(Handle handle, std::shared_ptr<DeviceEvent> end);
   bool is_over(const DeviceEvent& event);
   bool drain();
-  bool has_ended();
+  bool is_idle();
 
   const std::string library_;
   const Layout& layout_;

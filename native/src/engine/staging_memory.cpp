@@ -37,7 +37,7 @@ size_t block_bytes(size_t bytes) {
 StagingMemory::~StagingMemory() {
   for (const Slab& slab : slabs_) {
     const Device::Scope scope(*slab.pinned_through);
-    slab.pinned_through->unpin(slab.begin);
+    slab.pinned_through->unpin(slab.pinned);
   }
   for (const auto& [block, owner] : pool_) {
     free_memory(*block);
@@ -90,13 +90,16 @@ StagingBlock* StagingMemory::take_place(const std::string& name, size_t bytes, D
 bool StagingMemory::add_slab(size_t bytes, Device& device) {
   Slab slab;
   slab.bytes = round_up(std::max(bytes, std::clamp(slab_bytes_, kMinSlabBytes, kMaxSlabBytes)), kPage);
-  if (!arena_->allocate(slab.bytes + kPage, slab.memory).ok()) {
+  // Arenas begin at different places within a page. The slabs begin at one offset all the same, with a page of room
+  // around them: pages are pinned as a whole, and only once.
+  if (!arena_->allocate(slab.bytes + 2 * kPage, slab.memory).ok()) {
     can_pin_arena_ = false;
     return false;
   }
-  const auto address = reinterpret_cast<uintptr_t>(slab.memory.get());
-  slab.begin = slab.memory.get() + (round_up(address, kPage) - address);
-  if (!device.pin(slab.begin, slab.bytes).ok()) {
+  slab.begin = slab.memory.get() + kPage;
+  const size_t page_offset = reinterpret_cast<uintptr_t>(slab.begin) % kPage;
+  slab.pinned = slab.begin - page_offset;
+  if (!device.pin(slab.pinned, round_up(page_offset + slab.bytes, kPage)).ok()) {
     can_pin_arena_ = false;
     return false;
   }

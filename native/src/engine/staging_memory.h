@@ -54,9 +54,10 @@ class StagingMemory {
   // A range of the arena that is pinned as a whole.
   struct Slab {
     std::shared_ptr<std::byte> memory;
-    std::byte* begin = nullptr;  // of a page
+    std::byte* begin = nullptr;
     size_t bytes = 0;
     size_t used_bytes = 0;
+    std::byte* pinned = nullptr;  // the pages of all that
     std::shared_ptr<Device> pinned_through;
   };
 

@@ -28,10 +28,22 @@ StandinCounts standin_counts() {
   return counts;
 }
 
+void standin_forget() {
+  Machine& m = machine();
+  const std::lock_guard lock(m.mutex_);
+  m.retained_.clear();
+  m.streams_.store(0);
+  m.events_.store(0);
+  m.registered_.clear();
+  m.pinned_.clear();
+}
+
 void standin_fail(const char* function, int nth, int result) {
   const std::lock_guard lock(machine().mutex_);
   machine().failures_[function] = {nth, result};
 }
+
+int standin_is_lost() { return machine().is_lost() ? 1 : 0; }
 
 int standin_has_context(int device) {
   const std::lock_guard lock(machine().mutex_);

@@ -116,6 +116,11 @@ int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   return kSuccess;
 }
 
+int cuStreamQuery(void* stream) {
+  BEGIN("cuStreamQuery")
+  return machine().stream_of(stream)->is_idle() ? kSuccess : kNotReady;
+}
+
 int cuStreamIsCapturing(void* stream, int* status) {
   BEGIN("cuStreamIsCapturing")
   *status = machine().stream_of(stream)->is_capturing.load();

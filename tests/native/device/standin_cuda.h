@@ -32,8 +32,12 @@ struct StandinCounts {
 // Only while nothing is alive. Also undoes all failures.
 void standin_reset(const StandinSettings* settings);
 StandinCounts standin_counts();
+// What is alive now was left behind on purpose, and does not count any more.
+void standin_forget();
 // The `nth` call from now on (1: the next) of the function with that name fails with the result.
 void standin_fail(const char* function, int nth, int result);
+// Whether a failure has ended all work, the framework's too.
+int standin_is_lost();
 // Whether the context exists of the device with that number.
 int standin_has_context(int device);
 // Memory of a device; the test's own, like what the framework has.

@@ -74,6 +74,10 @@ class Stream {
     works_.push_back(std::move(work));
     changed_.notify_all();
   }
+  bool is_idle() {
+    const std::lock_guard lock(mutex_);
+    return works_.empty() && !is_working_;
+  }
   void synchronize() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return works_.empty() && !is_working_; });

@@ -164,28 +164,34 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       transport_(segment, layout_, options_.transport),
       links_(layout_.host_count() > 1 ? options_.make_links(transport_, layout_) : nullptr),
       arena_(make_arena(*segment, layout_)),
-      coordinator_(options_.rank != kCoordinator
-                       ? nullptr
-                       : std::make_unique<Coordinator>(
-                             transport_, layout_, options_.config,
-                             CoordinatorLimits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)},
-                             steps_, log_)),
+      coordinator_(make_coordinator()),
       host_leader_(options_.rank != kCoordinator && layout_.is_leader()
                        ? std::make_unique<HostLeader>(transport_, layout_)
                        : nullptr),
       staging_(options_.cuda_library, layout_, arena_, [this] { transport_.notify(); }),
+      nccl_(options_.gpu, layout_, transport_, staging_, log_, seconds_to_ns(options_.timeout_s)),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, leader(),
                 Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s), &transport_, &laps_),
-                         links_.get(), segment->arenas().get(), counters_),
-                staging_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
+                         links_.get(), segment->arenas().get(), nccl_, counters_),
+                staging_, nccl_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
                 seconds_to_ns(options_.timeout_s)),
       loop_(transport_, transport_.interruption(), queue_, progress_),
       timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
       communication_thread_([this] { loop_.run(); }) {}
 
 Engine::~Engine() { shutdown(); }
+
+std::unique_ptr<Coordinator> Engine::make_coordinator() {
+  if (options_.rank != kCoordinator) {
+    return nullptr;
+  }
+  const CoordinatorLimits limits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)};
+  auto coordinator = std::make_unique<Coordinator>(transport_, layout_, options_.config, limits, steps_, log_);
+  coordinator->set_gpu_operations(options_.gpu.operations);
+  return coordinator;
+}
 
 Leader* Engine::leader() const {
   return coordinator_ != nullptr ? static_cast<Leader*>(coordinator_.get()) : host_leader_.get();
@@ -275,7 +281,10 @@ Status Engine::submit(Submission submission, const DeviceStream& stream, bool is
   }
   if (Status s = check_submission(submission); !s.ok()) return s;
   const DeviceStaging::Use use = staging_.use();
-  if (Status s = staging_.take_in(stream, is_kept, submission); !s.ok()) {
+  const bool is_left = nccl_.may_take(submission.signature);
+  const Status taken =
+      is_left ? staging_.leave_on_gpu(stream, submission) : staging_.take_in(stream, is_kept, submission);
+  if (Status s = taken; !s.ok()) {
     if (staging_.is_lost()) {
       transport_.fail(device_failure(rank(), s));
     }
@@ -332,6 +341,10 @@ std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Int
   }
   std::optional<Outcome> outcome = handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
   if (outcome && outcome->status.ok() && outcome->done != nullptr) {
+    if (const std::optional<Failure> failure = transport_.failure()) {
+      outcome->status = failure->status();  // what NCCL was at is aborted
+      return outcome;
+    }
     const DeviceStaging::Use use = staging_.use();
     outcome->status = staging_.wait_for(*outcome->done, stream);
   }
@@ -379,6 +392,7 @@ void Engine::shutdown() {
   }
   loop_.stop();
   communication_thread_.join();
+  nccl_.close();
   staging_.close();
   timeline_.stop();
   transport_.depart();
@@ -388,6 +402,7 @@ void Engine::abandon_after_fork() {
   communication_thread_.detach();
   timeline_.abandon_after_fork();
   transport_.abandon_after_fork();
+  nccl_.abandon_after_fork();
   if (links_) {
     links_->abandon_after_fork();
   }

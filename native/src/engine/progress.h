@@ -56,7 +56,7 @@ class ActiveConfig {
 class Progress {
  public:
   // `leader` is null on a rank that leads no host.
-  Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, SubmissionQueue& queue,
+  Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl, SubmissionQueue& queue,
            HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps, Timeline& timeline,
            LapTimes& laps, int64_t timeout_ns);
 
@@ -96,6 +96,7 @@ class Progress {
   Leader* leader_;
   Executor executor_;
   DeviceStaging& staging_;
+  NcclPath& nccl_;
   SubmissionQueue& queue_;
   HandleTable& handles_;
   ActiveConfig& active_;

@@ -12,13 +12,32 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "device/standin_libraries.h"
+#include "device/standin_cuda.h"
+#include "device/standin_nccl.h"
 
 namespace ringtune {
 namespace {
 
-using testing::StandinNccl;
-using testing::StandinStream;
+class Stream {
+ public:
+  ~Stream() { standin_destroy_stream(handle_); }
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  void* handle() const { return handle_; }
+  void synchronize() const { standin_synchronize(handle_); }
+
+ private:
+  void* const handle_ = standin_make_stream(0);
+};
+
+std::shared_ptr<const NcclLibrary> load_library() {
+  std::shared_ptr<const NcclLibrary> library;
+  const Status status = NcclLibrary::load("", library);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return library;
+}
 
 constexpr int64_t kDeadlineNs = 60 * kNsPerS;
 
@@ -33,17 +52,17 @@ struct Rank {
   int rank;
   int world_size;
   NcclCommunicator& communicator;
-  StandinStream& stream;
+  Stream& stream;
 };
 
 void run_ranks(int world_size, const std::function<void(Rank)>& body) {
-  const std::shared_ptr<const NcclLibrary> library = StandinNccl::load();
+  const std::shared_ptr<const NcclLibrary> library = load_library();
   NcclUniqueId id;
   ASSERT_TRUE(NcclCommunicator::make_id(*library, id).ok());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world_size; ++rank) {
     threads.emplace_back([&, rank] {
-      StandinStream stream;
+      Stream stream;
       NcclCommunicator communicator(library);  // goes first: a stream waits for its kernels
       ASSERT_TRUE(communicator.begin(id, rank, world_size).ok());
       ASSERT_TRUE(communicator.settle(patience()).ok());
@@ -53,8 +72,8 @@ void run_ranks(int world_size, const std::function<void(Rank)>& body) {
   for (std::thread& thread : threads) {
     thread.join();
   }
-  EXPECT_EQ(0, StandinNccl().communicators());
-  EXPECT_EQ(0, StandinNccl().kernels());
+  EXPECT_EQ(0, standin_nccl_communicators());
+  EXPECT_EQ(0, standin_nccl_kernels());
 }
 
 template <typename T>
@@ -66,7 +85,7 @@ NcclBuffers in_place(std::vector<T>& values) {
 constexpr NcclReduction kSum{NcclType::kFloat32, NcclOp::kSum, 1};
 
 TEST(NcclCommunicator, AGroupOfSumsIsThereOnceTheStreamIsThrough) {
-  StandinNccl().delay(500);
+  standin_nccl_delay(500);
   run_ranks(3, [](Rank rank) {
     std::vector<std::vector<float>> tensors;
     for (const size_t size : {1UL, 1000UL, 200'000UL}) {
@@ -86,7 +105,7 @@ TEST(NcclCommunicator, AGroupOfSumsIsThereOnceTheStreamIsThrough) {
     }
     EXPECT_TRUE(rank.communicator.close(patience()).ok());
   });
-  StandinNccl().delay(0);
+  standin_nccl_delay(0);
 }
 
 TEST(NcclCommunicator, AScaledSumUsesOneOperatorPerScale) {
@@ -152,7 +171,7 @@ TEST(NcclCommunicator, APeerThatAbortsIsARemoteErrorAndAnAbortEndsTheWait) {
 }
 
 TEST(NcclCommunicator, AWaitForRanksThatNeverComeEndsWithTheWatch) {
-  const std::shared_ptr<const NcclLibrary> library = StandinNccl::load();
+  const std::shared_ptr<const NcclLibrary> library = load_library();
   NcclUniqueId id;
   ASSERT_TRUE(NcclCommunicator::make_id(*library, id).ok());
   NcclCommunicator communicator(library);
@@ -165,7 +184,7 @@ TEST(NcclCommunicator, AWaitForRanksThatNeverComeEndsWithTheWatch) {
   EXPECT_EQ(StatusCode::kPeerLostError, status.code());
   communicator.abort();
   EXPECT_FALSE(communicator.is_open());
-  EXPECT_EQ(0, StandinNccl().communicators());
+  EXPECT_EQ(0, standin_nccl_communicators());
 }
 
 TEST(NcclCommunicator, EveryFunctionsFailureIsSeen) {
@@ -173,7 +192,7 @@ TEST(NcclCommunicator, EveryFunctionsFailureIsSeen) {
     run_ranks(1, [function](Rank rank) {
       std::vector<float> values(10, 1);
       const NcclReduction scaled{NcclType::kFloat32, NcclOp::kSum, 2};
-      StandinNccl().fail(function, 1, 1);
+      standin_nccl_fail(function, 1, 1);
 
       std::vector<Status> results{rank.communicator.group_start()};
       results.push_back(rank.communicator.allreduce(scaled, in_place(values), rank.stream.handle()));
@@ -186,11 +205,11 @@ TEST(NcclCommunicator, EveryFunctionsFailureIsSeen) {
 }
 
 TEST(NcclCommunicator, AFailedMeetingIsAnError) {
-  const std::shared_ptr<const NcclLibrary> library = StandinNccl::load();
+  const std::shared_ptr<const NcclLibrary> library = load_library();
   NcclUniqueId id;
   ASSERT_TRUE(NcclCommunicator::make_id(*library, id).ok());
   NcclCommunicator communicator(library);
-  StandinNccl().fail("init", 1, 5);
+  standin_nccl_fail("init", 1, 5);
   ASSERT_TRUE(communicator.begin(id, 0, 1).ok());
 
   const Status status = communicator.settle(patience());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libnccl.so.2 for tests without a GPU: ranks that are threads or processes meet in a file of /dev/shm.
 //
-// Operations run on the streams of the stand-in driver (cuLaunchHostFunc). As in a communicator of NCCL that does not
+// Operations run on the streams of the stand-in driver . As in a communicator of NCCL that does not
 // block, a group's operations are enqueued after `ncclGroupEnd` has returned, by another thread; a rank that waits for
 // a peer hangs until it is aborted; a peer that has died or was aborted shows as a remote error.
 #include "device/standin_nccl.h"
@@ -22,12 +22,12 @@
 #include <utility>
 #include <vector>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "device/nccl/nccl_abi.h"
+#include "device/standin_cuda.h"
 #include "device/standin_nccl_arithmetic.h"
 
 namespace {
@@ -64,6 +64,7 @@ struct Library {
   std::atomic<int> communicators{0};
   std::atomic<int> kernels{0};
   std::atomic<int> max_delay_us{0};
+  std::atomic<int> losses{0};
 };
 
 Library& library() {
@@ -95,15 +96,6 @@ void delay() {
   std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
 
-int launch(NcclStream stream, void (*function)(void*), void* data) {
-  using LaunchHostFunction = int (*)(void*, void (*)(void*), void*);
-  static const auto launch_host_function = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return reinterpret_cast<LaunchHostFunction>(driver == nullptr ? nullptr : dlsym(driver, "cuLaunchHostFunc"));
-  }();
-  return launch_host_function == nullptr ? -1 : launch_host_function(stream, function, data);
-}
-
 }  // namespace
 
 namespace ringtune {
@@ -115,19 +107,21 @@ struct NcclOpaque {
   int world_size = 0;
   std::atomic<int> state{kNcclInProgress};
   std::atomic<bool> is_aborted{false};
+  const int losses_before = library().losses.load();
   std::atomic<int> in_flight{0};  // operations and threads that use the communicator
   std::vector<std::pair<NcclType, double>> own_ops;
 
   bool is_alone_forever(int peer) const {
     const int pid = meeting->pids[peer].load();
-    return meeting->has_left[peer].load() || (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH);
+    return library().losses.load() != losses_before || meeting->has_left[peer].load() ||
+           (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH);
   }
 
   // False once this rank is aborted. A lost peer is told, and waited for all the same, as a kernel does.
   bool meet() {
     const uint64_t step = ++meeting->steps[rank];
     for (int peer = 0; peer < world_size; ++peer) {
-      while (meeting->steps[peer].load() < step) {
+      while (meeting->steps[peer].load() < step || library().losses.load() != losses_before) {
         if (is_aborted.load()) {
           return false;
         }
@@ -241,18 +235,13 @@ void run_on_stream(void* data) {
 // What NCCL's own thread does after ncclGroupEnd.
 void enqueue(std::vector<Operation> operations, Communicator* communicator) {
   delay();
-  int state = ringtune::kNcclSuccess;
   for (const Operation& operation : operations) {
     ++library().kernels;
     ++communicator->in_flight;
-    if (launch(operation.stream, run_on_stream, new Operation(operation)) != 0) {
-      state = 1;
-      --library().kernels;
-      --communicator->in_flight;
-    }
+    standin_work(operation.stream, run_on_stream, new Operation(operation), 0);
   }
   int expected = ringtune::kNcclInProgress;  // a peer may have been lost meanwhile
-  communicator->state.compare_exchange_strong(expected, state);
+  communicator->state.compare_exchange_strong(expected, ringtune::kNcclSuccess);
   --communicator->in_flight;
 }
 
@@ -323,6 +312,8 @@ void standin_nccl_fail(const char* function, int call, int code) {
 }
 
 void standin_nccl_delay(int max_us) { library().max_delay_us.store(max_us); }
+
+void standin_nccl_lose() { ++library().losses; }
 
 int standin_nccl_communicators() { return library().communicators.load(); }
 

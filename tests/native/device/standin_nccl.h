@@ -8,6 +8,8 @@ extern "C" {
 void standin_nccl_fail(const char* function, int call, int code);
 // Every operation, enqueueing and meeting takes up to so long more, drawn at random (STANDIN_SEED).
 void standin_nccl_delay(int max_us);
+// All communicators of this process from now on see a remote error, and their operations hang.
+void standin_nccl_lose();
 // What there is and should be none of at the end.
 int standin_nccl_communicators();
 int standin_nccl_kernels();

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectives/allgather.h"
+#include "collectives/broadcast.h"
 #include "collectives/reducescatter.h"
 #include "transport/first_failure.h"
 
@@ -20,7 +21,7 @@ constexpr int64_t kBetterNewsNs = kNsPerS;
 constexpr int64_t kLookNs = kNsPerMs;
 // How long a rank that leaves in good order waits for its last collective.
 constexpr int64_t kCloseNs = 5 * kNsPerS;
-constexpr size_t kIntroductionChunkBytes = 64 * kKiB;
+constexpr size_t kMeetingChunkBytes = 64 * kKiB;
 
 NcclReduction reduction_of(const Signature& signature, int ranks) {
   return *nccl_reduction(signature.dtype, signature.op, signature.prescale * signature.postscale, ranks);
@@ -55,7 +56,7 @@ Status NcclPath::choose(const Submission& first, Communicator& host, bool& is_by
       decision_.store(Decision::kHost);
     } else {
       device_ = device;
-      if (Status s = open(all.front().id); !s.ok()) return s;
+      if (Status s = open(host); !s.ok()) return s;
       decision_.store(Decision::kNccl);
     }
   }
@@ -67,13 +68,13 @@ Status NcclPath::introduce(Device& device, Introduction& own) {
   if (Status s = device.get_uuid(own.gpu); !s.ok()) return s;
   if (Status s = NcclLibrary::load(options_.nccl_library, library_); !s.ok()) return s;
   own.version = library_->version();
-  return layout_.rank() == kCoordinator ? NcclCommunicator::make_id(*library_, own.id) : Status::ok_status();
+  return Status::ok_status();
 }
 
 Status NcclPath::exchange(const Introduction& own, Communicator& host, std::vector<Introduction>& all) const {
   Gathered gathered;
   const auto* bytes = reinterpret_cast<const std::byte*>(&own);
-  const AllgatherTask task{host, bytes, 1, sizeof(own), false, kIntroductionChunkBytes};
+  const AllgatherTask task{host, bytes, 1, sizeof(own), false, kMeetingChunkBytes};
   if (Status s = allgather(task, gathered); !s.ok()) return s;
   all.resize(static_cast<size_t>(layout_.world_size()));
   std::memcpy(all.data(), gathered.data(), all.size() * sizeof(own));
@@ -101,7 +102,13 @@ std::string NcclPath::find_obstacle(std::span<const Introduction> all) const {
   return "";
 }
 
-Status NcclPath::open(const NcclUniqueId& id) {
+Status NcclPath::open(Communicator& host) {
+  NcclUniqueId id{};
+  if (layout_.rank() == kCoordinator) {
+    if (Status s = NcclCommunicator::make_id(*library_, id); !s.ok()) return s;
+  }
+  const BroadcastTask task{host, reinterpret_cast<std::byte*>(&id), sizeof(id), kCoordinator, kMeetingChunkBytes};
+  if (Status s = broadcast(task); !s.ok()) return s;
   const Device::Scope scope(*device_);
   if (!scope.status().ok()) return scope.status();
   if (Status s = device_->make_stream(stream_); !s.ok()) return s;

@@ -60,7 +60,6 @@ class NcclPath {
   // What a rank tells the others before they meet in NCCL.
   struct Introduction {
     std::array<uint8_t, 16> gpu;
-    NcclUniqueId id;  // rank 0's
     int32_t version;
     uint8_t has_nccl;
     char text[255];  // why it has not
@@ -70,7 +69,8 @@ class NcclPath {
   Status exchange(const Introduction& own, Communicator& host, std::vector<Introduction>& all) const;
   // Why these ranks cannot use NCCL; empty if they can.
   std::string find_obstacle(std::span<const Introduction> all) const;
-  Status open(const NcclUniqueId& id);
+  // Meets the other ranks in NCCL.
+  Status open(Communicator& host);
   Status enqueue(const Submission& tensor);
   Status reduce_scatter(const NcclReduction& reduction, const Submission& tensor);
   Status finish_group(Status status, const std::string& what);

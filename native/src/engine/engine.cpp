@@ -341,12 +341,11 @@ std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Int
   }
   std::optional<Outcome> outcome = handles_.take(handle, std::max<int64_t>(0, limit_ns - now_ns()));
   if (outcome && outcome->status.ok() && outcome->done != nullptr) {
-    if (const std::optional<Failure> failure = transport_.failure()) {
-      outcome->status = failure->status();  // what NCCL was at is aborted
-      return outcome;
-    }
     const DeviceStaging::Use use = staging_.use();
     outcome->status = staging_.wait_for(*outcome->done, stream);
+    if (const std::optional<Failure> failure = transport_.failure()) {
+      outcome->status = failure->status();  // what NCCL was at is aborted: the event says nothing
+    }
   }
   return outcome;
 }

@@ -6,6 +6,7 @@ support it, but two ranks of NCCL need no second GPU then). Without a GPU nothin
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 
@@ -83,7 +84,7 @@ def check_reductions(bench: Bench) -> dict[str, int]:
         is_expected = bench.is_gpu and goes_by_nccl(dtype, op)
         for seed, shape in enumerate(SHAPES):
             about = f"allreduce of {dtype}, {op!r}, {shape}"
-            used = compare(bench, about, values_of(dtype, shape, seed), lambda own, op=op: hvd.allreduce(own, op=op))
+            used = compare(bench, about, values_of(dtype, shape, seed), partial(hvd.allreduce, op=op))
             assert used == int(is_expected), f"{about}: {used} by NCCL"
         counts["by NCCL" if is_expected else "by the host"] += 1
     return counts

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "device/standin_nccl.h"
+#include "device/nccl/standin_nccl.h"
 #include "device/standin_world.h"
 
 namespace ringtune {

@@ -4,13 +4,13 @@
 // Operations run on the streams of the stand-in driver. As in a communicator of NCCL that does not block, a group's
 // operations are enqueued after `ncclGroupEnd` has returned, by another thread; a rank that waits for a peer hangs
 // until it is aborted; a peer that has died or was aborted shows as a remote error.
-#include "device/standin_nccl.h"
+#include "device/nccl/standin_nccl.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "device/standin_nccl_machine.h"
+#include "device/nccl/standin_nccl_machine.h"
 
 using namespace ringtune;
 

@@ -12,8 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "device/nccl/standin_nccl.h"
 #include "device/standin_cuda.h"
-#include "device/standin_nccl.h"
 
 namespace ringtune {
 namespace {

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "device/nccl/nccl_abi.h"
+#include "device/nccl/standin_nccl_arithmetic.h"
 #include "device/standin_cuda.h"
-#include "device/standin_nccl_arithmetic.h"
 
 namespace ringtune {
 

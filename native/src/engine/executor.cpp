@@ -41,13 +41,16 @@ size_t row_elements_of(const Signature& signature) {
 Status Executor::run(const Response& response, std::vector<Submission>& tensors) {
   counters_.add(Counter::kResponses);
   counters_.add(Counter::kTensors, tensors.size());
+  const Signature& signature = tensors.front().signature;
   bool is_by_nccl = false;
   if (Status s = choose_path(response, tensors, is_by_nccl); !s.ok()) return s;
   if (is_by_nccl) {
     counters_.add(Counter::kNcclResponses);
+    for (const Submission& tensor : tensors) {
+      counters_.add(Counter::kBytesReduced, signature.kind == OpKind::kBroadcast ? 0 : tensor.bytes());
+    }
     return nccl_.run(tensors);
   }
-  const Signature& signature = tensors.front().signature;
   if (signature.kind == OpKind::kAllreduce && signature.op != ReduceOp::kAdasum) {
     return allreduce(response, tensors);
   }

@@ -154,6 +154,10 @@ Status NcclPath::run(std::span<Submission> tensors) {
 }
 
 Status NcclPath::stage(std::span<Submission> tensors) {
+  const auto is_on_gpu = [](const Submission& tensor) { return tensor.staged != nullptr && tensor.staged->is_on_gpu; };
+  if (std::ranges::none_of(tensors, is_on_gpu)) {
+    return Status::ok_status();
+  }
   return staging_.stage(tensors, patience("for '" + tensors.front().name + "' to be copied from its GPU"));
 }
 
@@ -292,12 +296,6 @@ void NcclPath::release() {
   device_->destroy_stream(std::exchange(stream_, nullptr));
   in_flight_.clear();
   device_.reset();
-}
-
-void NcclPath::abandon_after_fork() {
-  if (communicator_ != nullptr) {
-    communicator_->abandon();
-  }
 }
 
 }  // namespace ringtune

@@ -45,14 +45,14 @@ class NcclPath {
   Status run(std::span<Submission> tensors);
   // Looks after what was enqueued; an error ends the world.
   void watch();
+  // Whether the ranks have found that they can use NCCL.
+  bool is_open() const { return decision_.load() == Decision::kNccl; }
   bool is_busy() const { return !in_flight_.empty(); }
 
   // The world has failed: ends what is under way on this rank's GPU.
   void abort();
   // In good order where nothing has failed. Idempotent.
   void close();
-  // In a forked child, where NCCL must not be called.
-  void abandon_after_fork();
 
  private:
   enum class Decision : uint8_t { kNone, kNccl, kHost };

@@ -36,8 +36,8 @@ EngineConfig ActiveConfig::get() const {
   return config_;
 }
 
-Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging,
-                   NcclPath& nccl, SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters,
+Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl,
+                   SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters,
                    StepRecorder& steps, Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
     : transport_(transport),
       leader_(leader),
@@ -204,9 +204,12 @@ void Progress::trace_begin(const Response& response, const std::vector<Submissio
   for (const Submission& tensor : tensors) {
     bytes += tensor.bytes();
   }
-  const std::string_view algorithm = kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()
-                                         ? allreduce_algorithms()[response.algorithm].name
-                                         : std::string_view();
+  std::string_view algorithm;
+  if (response.is_for_nccl && nccl_.is_open()) {
+    algorithm = "nccl";
+  } else if (kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()) {
+    algorithm = allreduce_algorithms()[response.algorithm].name;
+  }
   const int64_t now = now_ns();
   for (const Submission& tensor : tensors) {
     timeline_.begin(tensor.track, {op_kind_name(kind), algorithm, static_cast<uint32_t>(tensors.size()), bytes}, now);

@@ -56,8 +56,6 @@ class NcclCommunicator {
   Status close(const Watch& watch);
   // Ends what is under way, here; may wait for kernels to notice, never for peers. Idempotent.
   void abort();
-  // In a forked child: NCCL is left alone.
-  void abandon() { handle_ = nullptr; }
   bool is_open() const { return handle_ != nullptr; }
 
  private:

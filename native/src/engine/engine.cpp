@@ -2,8 +2,6 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <string_view>
 
 #include "base/clock.h"

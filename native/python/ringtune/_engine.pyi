@@ -146,8 +146,7 @@ class Engine:
             stall_warn_s: After this a warning names ranks that have not submitted a tensor.
             timeout_s: After this the job ends with `CollectiveTimeout`.
             log_level: `debug`, `info`, `warning` or `error`: what the engine writes to stderr.
-            gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced; equal on all ranks.
-            nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
+            gpu_operations: `auto`, `nccl` or `host`, on all ranks. `nccl_library`: its file, where none is loaded.
         """
 
     @property

@@ -24,9 +24,8 @@ enum class Counter : uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 11> kCounterNames{
-    "cycles",          "responses", "tensors",         "bytes_reduced", "full_requests",
-    "cached_requests", "chunks",    "config_switches", "steps",         "allgathers",
-    "nccl_responses"};
+    "cycles", "responses",       "tensors", "bytes_reduced", "full_requests", "cached_requests",
+    "chunks", "config_switches", "steps",   "allgathers",    "nccl_responses"};
 
 class Counters {
  public:

@@ -131,8 +131,7 @@ class Engine:
         Args:
             rank: This process, 0 <= rank < world_size.
             world_size: Number of ranks.
-            hosts: Each rank's host: numbers from 0, in the order of the hosts' first ranks. Ranks of one host share
-                one segment.
+            hosts: Each rank's host, numbered from 0 by their first ranks; ranks of one host share one segment.
             segment_fd: From `create_segment` with the number of ranks on this host.
             pidfds: One descriptor per rank, -1 for ranks on other hosts and for "none".
             pids: Process ids of the ranks, for messages.
@@ -146,7 +145,8 @@ class Engine:
             stall_warn_s: After this a warning names ranks that have not submitted a tensor.
             timeout_s: After this the job ends with `CollectiveTimeout`.
             log_level: `debug`, `info`, `warning` or `error`: what the engine writes to stderr.
-            gpu_operations: `auto`, `nccl` or `host`, on all ranks. `nccl_library`: its file, where none is loaded.
+            gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced; equal on all ranks.
+            nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
         """
 
     @property

@@ -249,7 +249,7 @@ test-tsan: setup ## the C++ tests under ThreadSanitizer
 
 GPU_RESULTS ?= build/gpu/results
 
-test-gpu: ## CUDA tensors on this machine's GPU (4 minutes); builds here without pip or network, prints a table
+test-gpu: ## CUDA tensors, DDP and NCCL on this machine's GPU (7 minutes); builds here without pip or network, prints a table
 	@$(PYTHON) -m tests.gpu.run --out $(GPU_RESULTS)
 
 gpu-wheels: ## .gpu-wheels: what a bare machine with a GPU may lack, to be taken there with the sources

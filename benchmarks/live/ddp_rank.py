@@ -18,7 +18,7 @@ from ringtune.ddp.buckets import bucket_space
 from ringtune.ddp.control import ControlGroup
 from ringtune.ddp.follower import Follower
 from ringtune.ddp.reducers import bucket_sizes, gradient_bytes
-from ringtune.ddp.step_clock import HostClock
+from ringtune.ddp.step_clock import HostSteps
 from ringtune.ddp.target import DdpTarget, Exchange
 from ringtune.ddp.windows import WindowBuilder
 
@@ -55,7 +55,7 @@ def train(task: Task, rank: int) -> None:
         ControlGroup(model.process_group, TIMEOUT_S),
         exchange=exchange if rank == 0 else None,
         sizes=bucket_sizes(model),
-        clock=HostClock(),
+        clock=HostSteps(),
         accept_hook=False,
         warn=lambda text: print(text, file=sys.stderr, flush=True),
     )

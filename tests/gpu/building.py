@@ -71,6 +71,9 @@ def _lay_out(packages: Path, engine: Path) -> None:
     package = packages / "ringtune"
     shutil.rmtree(package, ignore_errors=True)
     package.mkdir(parents=True)
+    plugin = engine.parent / "nccl_tuner" / "libringtune_nccl_tuner.so"
+    (package / "nccl").mkdir()
+    (package / "nccl" / plugin.name).symlink_to(plugin.resolve())
     for entry in PACKAGE.iterdir():
         if entry.name != "__pycache__" and entry.suffix != ".so":
             (package / entry.name).symlink_to(entry.resolve())

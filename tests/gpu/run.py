@@ -19,13 +19,11 @@ from typing import Any
 
 from tests.gpu.building import REPOSITORY, prepare
 from tests.gpu.jobs import Job, Row, Running
+from tests.gpu.pytest_files import FILES, run_file
 
 TUNED_STEPS = 4000
 TUNED = {"AUTOTUNE": "1", "AUTOTUNE_MAX_STEPS": "3600", "AUTOTUNE_SEED": "1"}
 SANITIZER = ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9")
-
-# NCCL refuses ranks that share a GPU, unless they say that they are on different hosts: `share_the_gpu`.
-NCCL = {"RINGTUNE_GPU_OPERATIONS": "nccl", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "WARN"}
 
 # Jobs of one phase run at the same time; the last ones, whose speed counts, run alone.
 PHASES: tuple[tuple[Job, ...], ...] = (
@@ -46,13 +44,6 @@ PHASES: tuple[tuple[Job, ...], ...] = (
         Job("untuned", "tuned", arguments=(str(TUNED_STEPS),), deadline_s=120.0),
     ),
     (Job("lost while late", "lost_rank", arguments=("late",), code=137, deadline_s=60.0),),
-    (
-        Job("NCCL 1 rank", "nccl", ranks=1, environ=NCCL, deadline_s=100.0),
-        Job("NCCL 2 ranks", "nccl", environ=NCCL, deadline_s=120.0),
-        Job("NCCL races", "races", environ=NCCL, deadline_s=120.0),
-        Job("NCCL training", "training", environ=NCCL, deadline_s=120.0, is_for_gpu=True),
-    ),
-    (Job("NCCL lost", "lost_rank", arguments=("copied",), environ=NCCL, code=137, deadline_s=60.0),),
     (Job("speed 1 rank", "speed", ranks=1, deadline_s=120.0),),
     (Job("speed 2 ranks", "speed", deadline_s=120.0),),
 )
@@ -114,8 +105,18 @@ def main() -> int:
         jobs = [job for job in phase if _is_chosen(job, options.only, device)]
         for running in [Running(job, device, work / "jobs", environ) for job in jobs]:
             report.add(running.wait(), f"===== {running.job.name}\n{running.text}")
+    for name in FILES if device == "cuda" else ():
+        report.add(*_run_file(name, options.only, work / "jobs", environ))
     report.add(_compared(report.rows))
     return report.conclude()
+
+
+def _run_file(name: str, only: Sequence[str], folder: Path, environ: Mapping[str, str]) -> tuple[list[Row], str]:
+    """Run a pytest file if it is chosen, and return its lines and what it said."""
+    if only and name not in only:
+        return [], ""
+    rows, text = run_file(name, folder, environ)
+    return rows, f"===== {name}\n{text}"
 
 
 def _options() -> Any:
@@ -123,7 +124,7 @@ def _options() -> Any:
     parser.add_argument("--out", type=Path, default=REPOSITORY / "build" / "gpu" / "results", help="folder for the log")
     parser.add_argument("--without-gpu", action="store_true", help="rehearse the same programs on the CPU")
     parser.add_argument("--installed", action="store_true", help="use the ringtune that is installed; build nothing")
-    parser.add_argument("--only", nargs="*", default=[], help="names of jobs")
+    parser.add_argument("--only", nargs="*", default=[], help="names of jobs and of pytest files")
     return parser.parse_args()
 
 

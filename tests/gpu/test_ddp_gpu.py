@@ -12,7 +12,7 @@ import torch
 from ringtune.tuner import read_log
 from tests.gpu.torch_ranks import DUPLICATE, figures_of, run_ranks
 
-STEPS = 1200
+STEPS = 700
 LOG = "tune.jsonl"
 Figures = dict[str, Any]
 

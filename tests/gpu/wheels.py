@@ -12,6 +12,7 @@ WHEELS = Path(__file__).resolve().parents[2] / ".gpu-wheels"
 NEEDED = (
     *("typer", "click", "rich", "shellingham", "annotated-doc", "markdown-it-py", "mdurl", "pygments"),
     *("typing-extensions", "threadpoolctl", "structlog", "prometheus-client", "nanobind", "scikit-optimize", "pyaml"),
+    *("pytest", "pluggy", "iniconfig", "packaging"),
 )
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 

@@ -121,8 +121,6 @@ class Engine:
         stall_warn_s: float,
         timeout_s: float,
         log_level: str,
-        gpu_operations: str = "auto",
-        nccl_library: str = "",
     ) -> None:
         """Join the world: map the segment, start the communication thread.
 
@@ -131,7 +129,8 @@ class Engine:
         Args:
             rank: This process, 0 <= rank < world_size.
             world_size: Number of ranks.
-            hosts: Each rank's host, numbered from 0 by their first ranks; ranks of one host share one segment.
+            hosts: Each rank's host: numbers from 0, in the order of the hosts' first ranks. Ranks of one host share
+                one segment.
             segment_fd: From `create_segment` with the number of ranks on this host.
             pidfds: One descriptor per rank, -1 for ranks on other hosts and for "none".
             pids: Process ids of the ranks, for messages.
@@ -145,8 +144,6 @@ class Engine:
             stall_warn_s: After this a warning names ranks that have not submitted a tensor.
             timeout_s: After this the job ends with `CollectiveTimeout`.
             log_level: `debug`, `info`, `warning` or `error`: what the engine writes to stderr.
-            gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced; equal on all ranks.
-            nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
         """
 
     @property
@@ -235,13 +232,10 @@ class Engine:
         """Say that this rank has no more data: it takes part in allreduces with zeros until every rank has joined."""
 
     def allocate_registered(self, size_bytes: int) -> npt.NDArray[np.uint8]:
-        """Return memory that all ranks of this host can reduce where it is; it outlives the engine.
+        """Return memory, its content undefined, that all ranks of this host can reduce where it is.
 
         An allreduce in place copies nothing where every rank's tensor lies at the same offset of its own such memory,
-        as equal sequences of calls give it; else it goes the ordinary way. For worlds of one host.
-
-        Args:
-            size_bytes: How much; the content is undefined.
+        as equal sequences of calls give it. For worlds of one host; the memory outlives the engine.
 
         Raises:
             ConfigError: If the memory cannot be had, or this world has none; names needed and available bytes.
@@ -283,6 +277,12 @@ class Engine:
 
     def mark_step(self) -> None:
         """Record the end of an optimizer step."""
+
+    def mark_device_step(self) -> int:
+        """Record an optimizer step that a device is still at, and return its number for `time_device_step`."""
+
+    def time_device_step(self, step: int, end_ns: int) -> None:
+        """Tell when a device ended a step that was marked so, nanoseconds; in the order of the steps."""
 
     def submission_door(self) -> int:
         """Return the address through which a front end's compiled part submits tensors; see `submission_abi.h`.
@@ -340,7 +340,7 @@ class Engine:
         """Return this rank's counters.
 
         They are cycles, responses, tensors, bytes_reduced, full_requests, cached_requests, chunks, config_switches,
-        steps, allgathers, nccl_responses, and `algorithm.<name>` per row of the registry.
+        steps, allgathers, and `algorithm.<name>` per row of the registry.
         """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:

@@ -284,7 +284,7 @@ class _TuningJob:
 def _run_settings(world: World, space: SearchSpace, *, is_first: bool) -> RunSettings:
     settings = world.settings
     ranks_per_host = world.layout.ranks_per_host
-    facts = hardware_facts(world.machines, world.carrier, is_on_gpus=world.gradient_set.is_on_gpus)
+    facts = hardware_facts(world.machines, world.carrier, is_on_gpus=world.gradient_set.gpu is not None)
     key = study_key(world.gradient_set.counts(), ranks_per_host, hardware_fingerprint(facts, settings.hardware))
     unfinished = find_unfinished(settings.autotune_log, key, space.to_json(), settings.seed) if is_first else ()
     return RunSettings(

@@ -14,22 +14,31 @@ class GradientSet:
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _by_name
         self._by_name: dict[str, Signature] = {}
-        self._on_gpus: set[str] = set()  # names, guarded likewise
+        self._gpus: dict[str, int] = {}  # of those gradients that are on one; guarded likewise
         self._bucket_bytes: dict[str, tuple[int, ...]] = {}  # replaced whole, needs no lock
 
-    def add(self, name: str, dtype: str, shape: tuple[int, ...], *, is_on_gpu: bool = False) -> None:
-        """Note a gradient; a name seen before with another shape or place is replaced."""
+    def add(self, name: str, dtype: str, shape: tuple[int, ...], *, gpu: int | None = None) -> None:
+        """Note a gradient; a name seen before with another shape or place is replaced.
+
+        Args:
+            name: Under which it is submitted.
+            dtype: As PyTorch or numpy writes it.
+            shape: Its shape.
+            gpu: The GPU that it is on, None for CPU memory.
+        """
         signature = (dtype.removeprefix("torch."), shape)
         with self._lock:
             self._by_name[name] = signature
-            (self._on_gpus.add if is_on_gpu else self._on_gpus.discard)(name)
+            self._gpus.pop(name, None)
+            if gpu is not None:
+                self._gpus[name] = gpu
 
     def discard(self, names: Iterable[str]) -> None:
         """Forget gradients that no step submits any more."""
         with self._lock:
             for name in names:
                 self._by_name.pop(name, None)
-                self._on_gpus.discard(name)
+                self._gpus.pop(name, None)
 
     def note_buckets(self, name: str, sizes: tuple[int, ...]) -> None:
         """Note that a model's gradients come in buckets of DDP's, in bytes, in their order; the last call holds."""
@@ -42,10 +51,13 @@ class GradientSet:
         return tuple(size for sizes in self._bucket_bytes.values() for size in sizes)
 
     @property
-    def is_on_gpus(self) -> bool:
-        """Whether any gradient is on a GPU: what is learned then is learned about the GPUs too."""
+    def gpu(self) -> int | None:
+        """The first GPU that a gradient is on; None where all are in CPU memory.
+
+        What is learned on GPUs is learned about them, and a step ends when the GPU is through with it.
+        """
         with self._lock:
-            return bool(self._on_gpus)
+            return min(self._gpus.values(), default=None)
 
     def counts(self) -> Counter[Signature]:
         """Return how many gradients there are of each (dtype, shape)."""

@@ -24,7 +24,6 @@ from .gpu_facts import find_gpus
 from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
-from .nccl_wheel import find_nccl
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .settings import SECRET_NAMES, Settings, find_notes
 
@@ -58,6 +57,7 @@ class World:
         calls: On rank 0, what allreduces took when the algorithm table was measured; empty where that is not known.
         handles: What asynchronous operations of this rank must keep alive.
         gradient_set: The gradients that a step submits.
+        step_ends: By GPU, the steps that it has still to pass, as the front end that marks them keeps them.
     """
 
     engine: _engine.Engine
@@ -71,6 +71,7 @@ class World:
     calls: tuple[CallTime, ...] = ()
     handles: HandleTable = field(default_factory=HandleTable)
     gradient_set: GradientSet = field(default_factory=GradientSet)
+    step_ends: dict[int, Any] = field(default_factory=dict)
 
     @property
     def rank(self) -> int:
@@ -270,8 +271,6 @@ def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part
         stall_warn_s=settings.stall_warn_s,
         timeout_s=settings.timeout_s,
         log_level=settings.log_level,
-        gpu_operations=settings.gpu_operations,
-        nccl_library=find_nccl(),
     )
 
 

@@ -19,7 +19,6 @@
 #include "engine/device_staging.h"
 #include "engine/handle_table.h"
 #include "engine/host_leader.h"
-#include "engine/nccl_path.h"
 #include "engine/progress.h"
 #include "engine/progress_loop.h"
 #include "engine/submission_queue.h"
@@ -43,7 +42,6 @@ struct EngineOptions {
   double stall_warn_s = 60;
   double timeout_s = 600;
   LogLevel log_level = LogLevel::kWarning;
-  GpuOptions gpu;
   std::string cuda_library = kCudaLibrary;  // loaded with the first tensor of a GPU
 };
 
@@ -116,8 +114,10 @@ class Engine {
   std::optional<Outcome> wait(Handle handle, int64_t timeout_ns, const Interruption::WantsOut& wants_out = {},
                               const DeviceStream& stream = {});
 
-  // The training thread, after each optimizer step.
-  void mark_step();
+  // The training thread, after each optimizer step; returns its number. Where a device is still at the step, the thread
+  // tells later when it ended, in the order of the steps.
+  uint64_t mark_step(bool is_on_device = false);
+  void time_device_step(uint64_t step, int64_t end_ns) { steps_.time_device_step(step, end_ns); }
 
   // Rank 0: all ranks switch in the same round. The epoch is in force once `config_epoch()` has reached it.
   Status apply_config(const EngineConfig& config, uint64_t& epoch);
@@ -142,7 +142,6 @@ class Engine {
   void abandon_after_fork();
 
  private:
-  std::unique_ptr<Coordinator> make_coordinator();
   Leader* leader() const;
   // The submission of an allreduce that can be made.
   Status prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
@@ -163,7 +162,6 @@ class Engine {
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   std::unique_ptr<HostLeader> host_leader_;   // leaders of other hosts
   DeviceStaging staging_;
-  NcclPath nccl_;
   SubmissionQueue queue_;
   HandleTable handles_;
   ActiveConfig active_;

@@ -19,8 +19,6 @@ constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 constexpr int64_t kRetryNs = kNsPerMs;
 // A GPU that has failed does not say so either.
 constexpr int64_t kParkedNs = 5 * kNsPerMs;
-// Nor does NCCL.
-constexpr int64_t kNcclNs = 50 * kNsPerMs;
 
 }  // namespace
 
@@ -36,14 +34,13 @@ EngineConfig ActiveConfig::get() const {
   return config_;
 }
 
-Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl,
+Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging,
                    SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters,
                    StepRecorder& steps, Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
     : transport_(transport),
       leader_(leader),
       executor_(std::move(executor)),
       staging_(staging),
-      nccl_(nccl),
       queue_(queue),
       handles_(handles),
       active_(active),
@@ -59,13 +56,11 @@ bool Progress::step() {
     if (const std::optional<Failure> failure = transport_.failure()) {
       has_failed_ = true;
       fail_everything(failure->status());
-      nccl_.abort();
     }
   }
   if (has_failed_) {
     return false;
   }
-  nccl_.watch();
   collect_submissions();
   bool is_active = send_requests();
   const int64_t now = now_ns();
@@ -96,9 +91,6 @@ int64_t Progress::wait_limit_ns() const {
   shorten_to_due(queue_.due_ns());
   if (!parked_.empty()) {
     shorten_to(kParkedNs);
-  }
-  if (nccl_.is_busy()) {
-    shorten_to(kNcclNs);
   }
   if (leader_ != nullptr) {
     shorten_to_due(leader_->due_ns());
@@ -204,12 +196,9 @@ void Progress::trace_begin(const Response& response, const std::vector<Submissio
   for (const Submission& tensor : tensors) {
     bytes += tensor.bytes();
   }
-  std::string_view algorithm;
-  if (response.is_for_nccl && nccl_.is_open()) {
-    algorithm = "nccl";
-  } else if (kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()) {
-    algorithm = allreduce_algorithms()[response.algorithm].name;
-  }
+  const std::string_view algorithm = kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()
+                                         ? allreduce_algorithms()[response.algorithm].name
+                                         : std::string_view();
   const int64_t now = now_ns();
   for (const Submission& tensor : tensors) {
     timeline_.begin(tensor.track, {op_kind_name(kind), algorithm, static_cast<uint32_t>(tensors.size()), bytes}, now);

@@ -8,16 +8,40 @@ void StepRecorder::add_gradient(uint64_t signature_hash, uint64_t bytes) {
   gradient_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void StepRecorder::mark_step(int64_t now_ns, uint64_t config_epoch) {
+uint64_t StepRecorder::put(int64_t end_ns, uint64_t config_epoch) {
   const uint64_t step = steps_.load(std::memory_order_relaxed);
-  const StepFact fact{step, now_ns, gradient_bytes_.exchange(0, std::memory_order_relaxed),
+  const StepFact fact{step, end_ns, gradient_bytes_.exchange(0, std::memory_order_relaxed),
                       tensor_set_.exchange(0, std::memory_order_relaxed), config_epoch};
-  const uint64_t written = written_.load(std::memory_order_relaxed);
-  if (written - read_.load(std::memory_order_acquire) < kCapacity) {
-    facts_[written % kCapacity] = fact;
-    written_.store(written + 1, std::memory_order_release);
+  if (marked_ - read_.load(std::memory_order_acquire) < kCapacity) {
+    facts_[marked_ % kCapacity] = fact;
+    ++marked_;
   }
   steps_.store(step + 1, std::memory_order_release);
+  return step;
+}
+
+uint64_t StepRecorder::mark_step(int64_t now_ns, uint64_t config_epoch) {
+  marked_ = written_.load(std::memory_order_relaxed);
+  const uint64_t step = put(now_ns, config_epoch);
+  written_.store(marked_, std::memory_order_release);
+  return step;
+}
+
+uint64_t StepRecorder::mark_device_step(uint64_t config_epoch) { return put(0, config_epoch); }
+
+void StepRecorder::time_device_step(uint64_t step, int64_t end_ns) {
+  const uint64_t written = written_.load(std::memory_order_relaxed);
+  uint64_t found = written;
+  while (found != marked_ && facts_[found % kCapacity].step < step) ++found;
+  if (found == marked_ || facts_[found % kCapacity].step != step) return;  // it was dropped
+  if (found != written) {
+    for (uint64_t to = written, from = found; from != marked_; ++to, ++from) {
+      facts_[to % kCapacity] = facts_[from % kCapacity];
+    }
+    marked_ -= found - written;
+  }
+  facts_[written % kCapacity].end_ns = end_ns;
+  written_.store(written + 1, std::memory_order_release);
 }
 
 bool StepRecorder::take(StepFact& fact) {

@@ -15,7 +15,7 @@ namespace ringtune {
 
 struct StepFact {
   uint64_t step;            // number of the step since init
-  int64_t end_ns;           // when the optimizer step returned, steady clock
+  int64_t end_ns;           // when the optimizer step returned, steady clock; or when the device was through with it
   uint64_t gradient_bytes;  // submitted by gradient hooks in this step
   uint64_t tensor_set;      // order-independent hash of (dtype, shape) of those tensors
   uint64_t config_epoch;    // in force at its end
@@ -26,8 +26,12 @@ class StepRecorder {
   // A gradient hook submits a tensor. Any thread.
   void add_gradient(uint64_t signature_hash, uint64_t bytes);
 
-  // The training thread ends a step.
-  void mark_step(int64_t now_ns, uint64_t config_epoch);
+  // The training thread ends a step; returns its number. Steps whose end is still to be told are dropped.
+  uint64_t mark_step(int64_t now_ns, uint64_t config_epoch);
+  // The same for a step that a device is still at: the thread tells later when it ended, in the order of the steps.
+  // Until then neither it nor a later step is taken; a step is dropped if a later one's end is told before its own.
+  uint64_t mark_device_step(uint64_t config_epoch);
+  void time_device_step(uint64_t step, int64_t end_ns);
   uint64_t steps() const { return steps_.load(std::memory_order_acquire); }
 
   // The tuning thread takes the oldest fact; false if there is none. When it reads too late, the newest facts are
@@ -44,6 +48,8 @@ class StepRecorder {
   bool is_tuning_finished() const;
 
  private:
+  uint64_t put(int64_t end_ns, uint64_t config_epoch);
+
   // Twice the longest window; a power of two.
   static constexpr uint64_t kCapacity = 1024;
 
@@ -51,6 +57,7 @@ class StepRecorder {
   std::atomic<uint64_t> tensor_set_{0};
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> written_{0};
+  uint64_t marked_ = 0;  // facts up to here exist, those from written_ on have no end yet; the training thread's
   std::atomic<uint64_t> read_{0};
   std::array<StepFact, kCapacity> facts_{};
 

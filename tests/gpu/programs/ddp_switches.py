@@ -23,7 +23,7 @@ from ringtune.ddp.buckets import BucketSizes
 from ringtune.ddp.control import ControlGroup
 from ringtune.ddp.follower import ROUND_STEPS, Follower
 from ringtune.ddp.reducers import bucket_sizes, is_captured
-from ringtune.ddp.step_clock import DeviceClock, clock_for
+from ringtune.ddp.step_clock import DeviceSteps, clock_for
 from ringtune.ddp.target import Exchange
 from ringtune.ddp.windows import StepEnd
 from tests.gpu.torch_ranks import say_figures
@@ -38,7 +38,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 AHEAD = 8
 """Steps that the host launches before it waits for the device."""
-SLEEP_CYCLES = 3_000_000
+SLEEP_CYCLES = 10_000_000  # 5 ms and more
 CALLS = 2000
 
 Scenario = Callable[[torch.device], dict[str, Any]]
@@ -70,6 +70,8 @@ def gradients(model: DistributedDataParallel, stream: Any, before: Callable[[int
     """Train some steps on a stream, and return all gradients."""
     found: list[torch.Tensor] = []
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    if stream is not None:
+        stream.wait_stream(torch.cuda.current_stream(model.device))
     with nullcontext() if stream is None else torch.cuda.stream(stream):
         for step in range(STEPS):
             before(step)
@@ -78,7 +80,18 @@ def gradients(model: DistributedDataParallel, stream: Any, before: Callable[[int
             model(inputs).square().mean().backward()
             found += [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
             optimizer.step()
+    if stream is not None:
+        torch.cuda.current_stream(model.device).wait_stream(stream)
     return found
+
+
+def poison(device: torch.device) -> None:
+    """Write over the memory that the allocator has given away, on the current stream and on the default one."""
+    if device.type == "cuda":
+        for stream in (torch.cuda.current_stream(device), torch.cuda.default_stream(device)):
+            with torch.cuda.stream(stream):
+                for size in (300_000, 75_000, 20_000):  # of the buckets, in elements
+                    torch.full((size,), float("nan"), device=device)
 
 
 def bits(device: torch.device) -> dict[str, Any]:
@@ -87,14 +100,12 @@ def bits(device: torch.device) -> dict[str, Any]:
     streams = [None, torch.cuda.Stream(device)] if device.type == "cuda" else [None]
     for name, options in OPTIONS.items():
         for number, stream in enumerate(streams):
-            if stream is not None:
-                stream.wait_stream(torch.cuda.current_stream(device))
             wanted = gradients(make_model(device, **options), stream, lambda _: None)
             model = make_model(device, **options)
             follower, exchange, warnings = follow(model)
 
             def change(step: int, exchange: Exchange = exchange) -> None:
-                torch.full((400_000,), float("nan"), device=device)  # takes what the allocator has given away
+                poison(device)
                 if step % (2 * ROUND_STEPS) == 0:
                     exchange.ask(SIZES[step // (2 * ROUND_STEPS) % len(SIZES)])
 
@@ -138,7 +149,7 @@ def windows(device: torch.device) -> dict[str, Any]:
 def cost(device: torch.device) -> dict[str, Any]:
     """Measure what the host pays for the end of a step."""
     clock = clock_for(device)
-    assert isinstance(clock, DeviceClock)
+    assert isinstance(clock, DeviceSteps)
     taken_us, known = [], 0
     for step in range(CALLS):
         begin_s = time.perf_counter()

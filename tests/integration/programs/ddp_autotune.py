@@ -26,7 +26,7 @@ from ringtune.ddp.control import ControlGroup
 from ringtune.ddp.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower
 from ringtune.ddp.reducers import Rebuild, bucket_sizes
 from ringtune.ddp.rounds import digest_of
-from ringtune.ddp.step_clock import HostClock
+from ringtune.ddp.step_clock import HostSteps
 from ringtune.ddp.target import Exchange
 from ringtune.errors import MismatchError
 from ringtune.tuner import continuous, watch
@@ -45,7 +45,7 @@ def follow(model: DistributedDataParallel) -> tuple[Follower, Exchange]:
         ControlGroup(model.process_group, LIMIT_S),
         exchange=exchange if RANK == 0 else None,
         sizes=bucket_sizes(model),
-        clock=HostClock(),
+        clock=HostSteps(),
         accept_hook=False,
         warn=lambda text: say(f"warned {RANK}: {text}"),
     )

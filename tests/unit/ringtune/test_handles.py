@@ -208,18 +208,19 @@ def test_the_gradient_set_knows_the_buckets_of_the_last_step() -> None:
 
 
 def test_gradients_on_gpus_are_known_as_such() -> None:
-    """As long as there is one; a gradient that has moved counts where it is now."""
+    """The first GPU of several; a gradient that has moved counts where it is now."""
     gradients = GradientSet()
     gradients.add("a", "torch.float32", (2,))
-    on_cpus = gradients.is_on_gpus
-    gradients.add("a", "torch.float32", (2,), is_on_gpu=True)
-    gradients.add("b", "torch.float32", (2,), is_on_gpu=True)
-    on_gpus = gradients.is_on_gpus
+    seen = [gradients.gpu]
+    for name, gpu in (("a", 3), ("b", 1)):
+        gradients.add(name, "torch.float32", (2,), gpu=gpu)
+        seen.append(gradients.gpu)
 
-    gradients.add("a", "torch.float32", (2,))
     gradients.discard(["b"])
+    seen.append(gradients.gpu)
+    gradients.add("a", "torch.float32", (2,))
 
-    assert (False, True, False) == (on_cpus, on_gpus, gradients.is_on_gpus)
+    assert [None, 3, 1, 3, None] == [*seen, gradients.gpu]
     assert {("float32", (2,)): 1} == gradients.counts()
 
 

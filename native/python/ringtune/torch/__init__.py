@@ -24,7 +24,6 @@ from ringtune.basics import (
     is_initialized,
     local_rank,
     local_size,
-    mark_step,
     mpi_built,
     mpi_enabled,
     mpi_threads_supported,
@@ -79,6 +78,7 @@ from .reducescatter import (
 )
 from .sparse import sparse_allreduce_async
 from .state import broadcast_optimizer_state, broadcast_parameters
+from .step_ends import mark_step
 from .sync_batch_norm import SyncBatchNorm
 
 __all__ = [

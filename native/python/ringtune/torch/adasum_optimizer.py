@@ -18,6 +18,7 @@ from .buffers import buffer_of, check_tensor
 from .compression import CompressorClass
 from .parameter_names import NamedParameter, positional_names
 from .same_parameters import check_same_parameters, difference_of_parameters
+from .step_ends import mark_step_end, note_gradient
 from .step_notes import StepNote, StepNotes
 from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers
 
@@ -88,7 +89,7 @@ class AdasumMixin(WrappedOptimizer):
             if index not in absent
         )
         wait_for_all(handles)
-        world.engine.mark_step()
+        mark_step_end(world)
         return result
 
     def before_unscaling(self) -> None:
@@ -126,7 +127,7 @@ class AdasumMixin(WrappedOptimizer):
             self._has_news, self._known_world = True, world
             for parameter in parameters:
                 if parameter.requires_grad:
-                    world.gradient_set.add(self._names[parameter], str(parameter.dtype), tuple(parameter.shape))
+                    note_gradient(world, self._names[parameter], parameter)
         return parameters
 
     def _name_parameters(self, named_parameters: Sequence[NamedParameter]) -> None:

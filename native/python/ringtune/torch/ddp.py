@@ -23,6 +23,7 @@ from ringtune.submissions import PLAIN_AVERAGE, start_allreduce, world_of
 from ringtune.world import World
 
 from .buffers import buffer_of, check_tensor
+from .step_ends import mark_step_end, note_gradient
 
 
 class DdpState:
@@ -78,12 +79,12 @@ class DdpState:
             raise errors[0]
         self._is_told = True
         world.gradient_set.note_buckets(self._name, tuple(self._bucket_bytes))
-        world.engine.mark_step()
+        mark_step_end(world)
 
     def _tell(self, world: World, parameters: list[torch.Tensor]) -> None:
         """Tell a world which gradients the buckets of its first step hold; later steps have the same in others."""
         for parameter in parameters:
-            world.gradient_set.add(f"{self._name}.{self._parameters}", str(parameter.dtype), tuple(parameter.shape))
+            note_gradient(world, f"{self._name}.{self._parameters}", parameter)
             self._parameters += 1
 
     def _joined_world(self) -> World:

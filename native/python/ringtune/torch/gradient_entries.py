@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ringtune.errors import ConfigError
 from ringtune.handles import Handle
 from ringtune.submissions import NO_GROUP, Group
 
@@ -98,3 +99,13 @@ class GradientEntry:
         return torch.sparse_coo_tensor(
             indices, values, (rows, *row), device=place, is_coalesced=True, check_invariants=False
         )
+
+
+def changed_in_flight(entry: GradientEntry) -> ConfigError:
+    """Return the error for a gradient that was changed while it was being combined."""
+    return ConfigError(
+        f"the gradient of {entry.label} was changed on a rank between backward() and step(), while it was being "
+        "combined. To clip gradients, or to change them otherwise, call synchronize() first, and step() inside "
+        "skip_synchronize(): optimizer.synchronize(); ...; with optimizer.skip_synchronize(): optimizer.step(). The "
+        "gradients are unusable now: call zero_grad()"
+    )

@@ -21,11 +21,12 @@ from ringtune.process_sets import global_process_set
 from ringtune.submissions import NO_GROUP, world_of
 from ringtune.world import World
 
-from .gradient_entries import GradientEntry
+from .gradient_entries import GradientEntry, changed_in_flight
 from .gradient_transport import GradientPlan, GradientTransport
 from .parameter_names import NamedParameter, positional_names
 from .registered_gradients import GradientHome, has_use, lay_out
 from .same_parameters import check_same_parameters, difference_of_parameters
+from .step_ends import note_gradient
 from .step_notes import StepNote, StepNotes
 
 ParameterGroups = Sequence[dict[str, Any]]
@@ -150,7 +151,7 @@ class GradientReducer:
         said = self._exchange(world, entries, is_discarding=is_discarding)
         submitted = self._finish(world, entries, said)
         if said.changed and not said.discards:
-            raise _changed_in_flight(entries[said.changed[0]])
+            raise changed_in_flight(entries[said.changed[0]])
         if not said.is_unanimous:
             raise ConfigError(
                 "some ranks threw gradients away by zero_grad() or load_state_dict() that others step with; call "
@@ -322,7 +323,7 @@ class GradientReducer:
     def _tell(self, world: World, entries: Sequence[GradientEntry]) -> None:
         """Tell a world which gradients a step submits."""
         for entry in entries:
-            world.gradient_set.add(entry.name, str(entry.parameter.dtype), tuple(entry.parameter.shape))
+            note_gradient(world, entry.name, entry.parameter)
             self._told_names.append(entry.name)
 
     def _lay_out(self, world: World, entries: Sequence[GradientEntry], submitted: Sequence[GradientEntry]) -> None:
@@ -362,15 +363,6 @@ def _places(chosen: Sequence[GradientEntry], entries: Sequence[GradientEntry]) -
     """Return the indices of those that are among the entries, in their own order."""
     places = {id(entry): place for place, entry in enumerate(entries)}
     return [places[id(entry)] for entry in chosen if id(entry) in places]
-
-
-def _changed_in_flight(entry: GradientEntry) -> ConfigError:
-    return ConfigError(
-        f"the gradient of {entry.label} was changed on a rank between backward() and step(), while it was being "
-        "combined. To clip gradients, or to change them otherwise, call synchronize() first, and step() inside "
-        "skip_synchronize(): optimizer.synchronize(); ...; with optimizer.skip_synchronize(): optimizer.step(). The "
-        "gradients are unusable now: call zero_grad()"
-    )
 
 
 def _other_reducers(parameter: torch.nn.Parameter) -> list[GradientReducer]:

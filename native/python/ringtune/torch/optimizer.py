@@ -19,6 +19,7 @@ from .compression import Compression, CompressorClass
 from .gradient_transport import GradientPlan
 from .gradients import GradientReducer
 from .parameter_names import Groups, NamedParameter, groups_of, named_parameters_of
+from .step_ends import mark_step_end
 from .wrapped_optimizer import WrappedOptimizer, counted_by_schedulers, wrapped
 
 Closure = Callable[[], Any]
@@ -174,7 +175,7 @@ class DistributedMixin(WrappedOptimizer):
             self._before_step()
             result = inner.step()
         self._was_synchronized = self._reducer.is_combined = False
-        world.engine.mark_step()
+        mark_step_end(world)
         return result
 
     def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: FBT002  (torch's signature)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Marks the end of a step in a world: by the host's clock, or by the device's where gradients are on a GPU.
+
+The host may be through with a step that the GPU has still to do. The engine then gets the step at once, for its count
+and the config that is in force, and its time later.
+"""
+
+import time
+
+import torch
+
+from ringtune.device_clock import DeviceClock, cuda_clock
+from ringtune.process_sets import global_process_set
+from ringtune.submissions import world_of
+from ringtune.world import World
+
+
+class StepEnds:
+    """The steps of one world that its GPU has still to pass."""
+
+    def __init__(self, clock: DeviceClock[int]) -> None:
+        """Begin without a step, at the host's time.
+
+        Args:
+            clock: Of the GPU; it begins with the first step.
+        """
+        self._clock = clock
+        self._begin_ns = time.monotonic_ns()
+
+    def mark(self, world: World) -> None:
+        """Mark the end of a step, and tell the engine of those that the device has passed."""
+        for step, end_s in self._clock.passed():
+            world.engine.time_device_step(step, self._begin_ns + int(end_s * 1e9))
+        self._clock.mark(world.engine.mark_device_step())
+
+
+def note_gradient(world: World, name: str, parameter: torch.Tensor) -> None:
+    """Tell a world that a step submits the gradient of a parameter, and which GPU that is on."""
+    gpu = parameter.get_device() if parameter.is_cuda else None
+    world.gradient_set.add(name, str(parameter.dtype), tuple(parameter.shape), gpu=gpu)
+
+
+def mark_step() -> None:
+    """Mark the end of a training step, where no `DistributedOptimizer` does; raises `ConfigError` before `init()`."""
+    mark_step_end(world_of(global_process_set))
+
+
+def mark_step_end(world: World) -> None:
+    """Mark the end of a step for the tuner. The thread that trains calls it once a step."""
+    gpu = world.gradient_set.gpu
+    if gpu is None:
+        world.engine.mark_step()
+        return
+    ends = world.step_ends.get(gpu)
+    if ends is None:
+        ends = world.step_ends[gpu] = StepEnds(cuda_clock(torch.device("cuda", gpu)))
+    ends.mark(world)

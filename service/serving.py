@@ -195,5 +195,4 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
 def _greeting(settings: ServiceSettings, port: int) -> str:
     kind = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    data = settings.data_file if settings.database_url is None else "the database of RINGTUNE_SERVICE_DATABASE_URL"
-    return f"ringtune service: listening on {kind}://{host}:{port}, data in {data}"
+    return f"ringtune service: listening on {kind}://{host}:{port}, data in {settings.data_place}"

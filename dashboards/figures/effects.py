@@ -46,7 +46,7 @@ def sensitivity_figure(analysis: Analysis) -> Figure | None:
             [bars],
             height=100 + BAR_HEIGHT * len(items),
             margin={"l": 180, "r": 16, "t": 16, "b": 56},
-            xaxis={"title": {"text": "best value over the worst, by the model, %"}},
+            xaxis={"title": {"text": "effect, %"}},
             yaxis={"autorange": "reversed"},
         ),
     )

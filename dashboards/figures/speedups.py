@@ -83,9 +83,9 @@ def step_times_figure(items: Sequence[Compared]) -> Figure | None:
     return Figure(
         "step-times",
         "Step times",
-        "Under the baseline, the geometric mean over jobs, and what a confirmed speed-up makes of it.",
+        "Medians under the baseline, the geometric mean over jobs, and what a confirmed speed-up makes of them.",
         FigureTable.of(("what", "baseline", "confirmed config"), rows),
-        _horizontal(bars, len(bars) * len(known), "median step time, ms"),
+        _horizontal(bars, len(bars) * len(known), "step, ms"),
     )
 
 

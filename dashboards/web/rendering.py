@@ -61,6 +61,7 @@ class Templates:
             "name_of": wording.name_of,
             "link": link,
             "STATES": wording.STATES,
+            "telling": wording.telling,
             "TRUSTED_JOBS": wording.TRUSTED_JOBS,
             "readable_value": readable_value,
         }

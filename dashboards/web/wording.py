@@ -43,8 +43,8 @@ PRIOR = (
 STANDS: Mapping[StandName, str] = MappingProxyType(
     {
         "kept": "tested it and kept the default",
-        "faster": "has windows that were faster than those of the baseline beside them",
-        "slower": "has windows that were slower than those of the baseline beside them",
+        "faster": "has windows faster than the baseline's beside them, and did not test it",
+        "slower": "has windows slower than the baseline's beside them, and did not test it",
         "unclear": "has windows that tell nothing",
     }
 )
@@ -58,6 +58,8 @@ TRUSTED_JOBS = (
     "open on loopback, or with a token that an operator declared to stand for many jobs."
 )
 DECLARED_JOBS = "Jobs of tokens that an operator declared to stand for many jobs count one by one, too."
+SPEED_UP = "speed\u2011up"
+"""With a hyphen at which no line ends."""
 UNDECIDED_YET = "Nothing is decided yet"
 NO_PROMISE = "a prior, not confirmed: no gain is promised"
 NOTHING_DECIDED = "No job came to a decision; until one does, the default stays."
@@ -91,7 +93,7 @@ def finding_of(study: ListedStudy) -> Finding:
         detail = (
             f"{level(best.evidence)} interval {bounds(best.evidence)}. {decided or 'Several jobs tested this config'}."
         )
-        return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} speed-up", detail)
+        return Finding("confirmed", "confirmed", f"{speedup(best.evidence)} {SPEED_UP}", detail)
     return _finding_without_a_gain(study, decided)
 
 
@@ -136,8 +138,9 @@ def change_of(evidence: Evidence) -> Change | None:
 
 def with_bounds(evidence: Evidence) -> str:
     """Return a speed-up with its interval, "-" where there is none."""
-    change = change_of(evidence)
-    return "-" if change is None else words.interval(change)
+    return (
+        "-" if change_of(evidence) is None else f"{speedup(evidence)} ({level(evidence)} interval {bounds(evidence)})"
+    )
 
 
 def said(stand: ReporterStand) -> str:
@@ -145,9 +148,14 @@ def said(stand: ReporterStand) -> str:
     name = short(stand.name) if stand.name == stand.job_id else stand.name
     who = f"{'token' if stand.job_id is None else 'job'} {name}"
     if stand.stand == "adopted":
-        change = Change(stand.speedup, stand.ci_low, stand.ci_high)
-        return f"{who} adopted it: {_unbroken(words.interval(change))} in {counted(stand.tests, 'paired test')}"
+        gain = _unbroken(words.interval(Change(stand.speedup, stand.ci_low, stand.ci_high)))
+        return f"{who} adopted it: {gain} in {counted(stand.tests, 'paired test')}"
     return f"{who} {STANDS[stand.stand]}"
+
+
+def telling(stands: Iterable[ReporterStand]) -> list[ReporterStand]:
+    """Return the reporters that say anything of a config."""
+    return [stand for stand in stands if stand.stand != "unclear"]
 
 
 def trust(configs: Iterable[BestConfig]) -> list[str]:

@@ -5,6 +5,7 @@ A check that fails on one rank must not stop the others: all ranks then leave th
 """
 
 import json
+import os
 import sys
 import time
 import traceback
@@ -59,6 +60,7 @@ def main(checks: Mapping[str, Check]) -> None:
     kind, path, *chosen = sys.argv[1:]
     torch.set_num_threads(1)
     hvd.init()
+    share_the_gpu()
     bench = Bench(_own_device(kind), Path(path).parent)
     outcomes = Path(f"{path}.{hvd.rank()}.jsonl")
     for name in chosen or checks:
@@ -68,6 +70,12 @@ def main(checks: Mapping[str, Check]) -> None:
         with outcomes.open("a", encoding="utf-8") as file:
             file.write(f"{json.dumps(outcome)}\n")
     hvd.shutdown()
+
+
+def share_the_gpu() -> None:
+    """Let NCCL take this rank for the only one of its host: only so may ranks share a GPU."""
+    if os.environ.get("RINGTUNE_GPU_OPERATIONS") == "nccl":
+        os.environ["NCCL_HOSTID"] = f"rank-{hvd.rank()}"
 
 
 def _have_all_passed(outcome: dict[str, Any]) -> bool:

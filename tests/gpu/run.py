@@ -25,6 +25,9 @@ TUNED_STEPS = 4000
 TUNED = {"AUTOTUNE": "1", "AUTOTUNE_MAX_STEPS": "3600", "AUTOTUNE_SEED": "1"}
 SANITIZER = ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9")
 
+# NCCL refuses ranks that share a GPU, unless they say that they are on different hosts: `share_the_gpu`.
+NCCL = {"RINGTUNE_GPU_OPERATIONS": "nccl", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "WARN"}
+
 # Jobs of one phase run at the same time; the last ones, whose speed counts, run alone.
 PHASES: tuple[tuple[Job, ...], ...] = (
     (Job("facts", "facts", ranks=1, deadline_s=60.0),),
@@ -44,6 +47,13 @@ PHASES: tuple[tuple[Job, ...], ...] = (
         Job("untuned", "tuned", arguments=(str(TUNED_STEPS),), deadline_s=120.0),
     ),
     (Job("lost while late", "lost_rank", arguments=("late",), code=137, deadline_s=60.0),),
+    (
+        Job("NCCL 1 rank", "nccl", ranks=1, environ=NCCL, deadline_s=100.0),
+        Job("NCCL 2 ranks", "nccl", environ=NCCL, deadline_s=120.0),
+        Job("NCCL races", "races", environ=NCCL, deadline_s=120.0),
+        Job("NCCL training", "training", environ=NCCL, deadline_s=120.0, is_for_gpu=True),
+    ),
+    (Job("NCCL lost", "lost_rank", arguments=("copied",), environ=NCCL, code=137, deadline_s=60.0),),
     (Job("speed 1 rank", "speed", ranks=1, deadline_s=120.0),),
     (Job("speed 2 ranks", "speed", deadline_s=120.0),),
 )

@@ -56,7 +56,7 @@ def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
     noise, gap = analysis.noise, _gain(analysis)
     if run.source != RINGTUNE or run.adopted or noise is None or not LEAST_GAP < gap < noise.window:
         return
-    figures = f"noise is {_percent(noise.window)}, the gap {_percent(gap)}"
+    figures = f"noise is {_percent(noise.window)}, more than what tells the configs apart"
     if noise.window**2 < 2 * noise.between**2:
         yield (
             f"{figures}, and most of the noise lies between windows, so that longer ones help little: "

@@ -112,7 +112,7 @@ def convergence(run: RunReview, analysis: Analysis) -> str:
 
 
 def noise(run: RunReview, analysis: Analysis) -> str:
-    """Return how noisy windows are, and how large the gap is that was looked for; a gain only of what was adopted."""
+    """Return how noisy windows are, and what the model makes of the configs; a gain only of what was adopted."""
     if analysis.noise is None:
         return "Noise: not known; too few windows count"
     window, between = (f"{100 * value:.1f} %" for value in (analysis.noise.window, analysis.noise.between))

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
-from ringtune.dashboards.web.wording import NO_PROMISE, short, with_bounds
+from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
 from ringtune.service.api.access import needs
 from ringtune.service.api.parts import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
@@ -58,7 +58,9 @@ def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recomme
         "found": found,
         "is_confirmed": is_confirmed,
         "kind": "none" if found.source == "default" else "confirmed" if is_confirmed else "prior",
-        "headline": HEADLINES[found.source],
+        "headline": f"{HEADLINES[found.source]}: {speedup(found.evidence)} {SPEED_UP}"
+        if is_confirmed
+        else HEADLINES[found.source],
         "parameters": [(name, readable_value(name, value)) for name, value in found.config.items()],
         "pastes": pastes(found.config, place, comment),
     }

@@ -25,7 +25,7 @@ from .parts import OverviewDep, ReviewsDep, new_router, on_page_threads
 
 MAX_SHOWN_CONFIGS = 100
 MAX_SHOWN_JOBS = 50
-FIRST_JOBS = 4
+FIRST_JOBS = 3
 """Jobs that are shown at once; the others are folded."""
 MAX_SHOWN_RESULTS = 100
 FIRST_FIGURES = ("convergence", "distribution")

@@ -121,6 +121,8 @@ class Engine:
         stall_warn_s: float,
         timeout_s: float,
         log_level: str,
+        gpu_operations: str = "auto",
+        nccl_library: str = "",
     ) -> None:
         """Join the world: map the segment, start the communication thread.
 
@@ -129,8 +131,7 @@ class Engine:
         Args:
             rank: This process, 0 <= rank < world_size.
             world_size: Number of ranks.
-            hosts: Each rank's host: numbers from 0, in the order of the hosts' first ranks. Ranks of one host share
-                one segment.
+            hosts: Each rank's host, numbered from 0 by their first ranks; ranks of one host share one segment.
             segment_fd: From `create_segment` with the number of ranks on this host.
             pidfds: One descriptor per rank, -1 for ranks on other hosts and for "none".
             pids: Process ids of the ranks, for messages.
@@ -144,6 +145,8 @@ class Engine:
             stall_warn_s: After this a warning names ranks that have not submitted a tensor.
             timeout_s: After this the job ends with `CollectiveTimeout`.
             log_level: `debug`, `info`, `warning` or `error`: what the engine writes to stderr.
+            gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced; equal on all ranks.
+            nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
         """
 
     @property
@@ -340,7 +343,7 @@ class Engine:
         """Return this rank's counters.
 
         They are cycles, responses, tensors, bytes_reduced, full_requests, cached_requests, chunks, config_switches,
-        steps, allgathers, and `algorithm.<name>` per row of the registry.
+        steps, allgathers, nccl_responses, and `algorithm.<name>` per row of the registry.
         """
 
     def begin_window(self, epoch: int, settle_steps: int, steps: int, limit_ms: float) -> None:

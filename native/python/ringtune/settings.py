@@ -42,6 +42,7 @@ class Settings:
         seed: Seed of everything random in the tuner.
         log_level: `debug`, `info`, `warning` or `error`.
         transport: `auto`, `shm`, `tcp` or `mpi`.
+        gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced.
         timeline: Path of the trace; ranks other than 0 add their number to it; or None.
         metrics_address: Where local rank 0 serves metrics, as `ListenAddress` reads it, or None.
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
@@ -69,6 +70,7 @@ class Settings:
     seed: int
     log_level: str
     transport: str
+    gpu_operations: str
     timeline: str | None
     metrics_address: str | None
     stall_warn_s: float
@@ -105,6 +107,7 @@ class Settings:
             seed=value("AUTOTUNE_SEED"),
             log_level=value("RINGTUNE_LOG_LEVEL"),
             transport=value("RINGTUNE_TRANSPORT"),
+            gpu_operations=value("RINGTUNE_GPU_OPERATIONS"),
             timeline=value("RINGTUNE_TIMELINE"),
             metrics_address=value("RINGTUNE_METRICS_PORT"),
             stall_warn_s=value("RINGTUNE_STALL_WARN_S"),

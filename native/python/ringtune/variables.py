@@ -25,6 +25,7 @@ from .parsing import (
 MAX_TAGS = 20
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRANSPORTS = ("auto", "shm", "tcp", "mpi")
+GPU_OPERATIONS = ("auto", "nccl", "host")
 
 BOOTSTRAP_NAMES = (
     "RINGTUNE_RANK",
@@ -81,6 +82,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("AUTOTUNE_BASELINE", KnobListReader(knobs), default=None),
         Variable("RINGTUNE_LOG_LEVEL", ChoiceReader(LOG_LEVELS), default="warning"),
         Variable("RINGTUNE_TRANSPORT", ChoiceReader(TRANSPORTS), default="auto"),
+        Variable("RINGTUNE_GPU_OPERATIONS", ChoiceReader(GPU_OPERATIONS), default="auto"),
         Variable("RINGTUNE_TIMELINE", TextReader(), default=None),
         Variable("RINGTUNE_STALL_WARN_S", SecondsReader(0.1, 86_400.0), default=60.0),
         Variable("RINGTUNE_TIMEOUT_S", SecondsReader(0.1, 604_800.0), default=600.0),

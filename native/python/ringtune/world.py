@@ -24,6 +24,7 @@ from .gpu_facts import find_gpus
 from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
+from .nccl_wheel import find_nccl
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .settings import SECRET_NAMES, Settings, find_notes
 
@@ -271,6 +272,8 @@ def _start_engine(layout: Layout, settings: Settings, agreement: Agreement, part
         stall_warn_s=settings.stall_warn_s,
         timeout_s=settings.timeout_s,
         log_level=settings.log_level,
+        gpu_operations=settings.gpu_operations,
+        nccl_library=find_nccl(),
     )
 
 

@@ -42,6 +42,16 @@ LogLevel parse_log_level(const std::string& name) {
   throw StatusException({StatusCode::kConfigError, "log level '" + name + "' is none of debug, info, warning, error"});
 }
 
+GpuOperations parse_gpu_operations(const std::string& name) {
+  constexpr std::array<std::string_view, 3> kNames{"auto", "nccl", "host"};
+  for (size_t operations = 0; operations < kNames.size(); ++operations) {
+    if (name == kNames[operations]) {
+      return static_cast<GpuOperations>(operations);
+    }
+  }
+  throw StatusException({StatusCode::kConfigError, "gpu_operations '" + name + "' is none of auto, nccl, host"});
+}
+
 // What the engine takes over is closed if it cannot be made.
 class TakenDescriptors {
  public:
@@ -66,7 +76,8 @@ class TakenDescriptors {
 void construct(EngineHandle* self, int rank, int world_size, std::vector<int> hosts, int segment_fd,
                std::vector<int> pidfds, std::vector<int> pids, std::vector<int> control_fds, std::vector<int> data_fds,
                const std::string& mpi_plugin, int mpi_communicator, const EngineConfig& config, double stall_warn_s,
-               double timeout_s, const std::string& log_level) {
+               double timeout_s, const std::string& log_level, const std::string& gpu_operations,
+               const std::string& nccl_library) {
   TakenDescriptors segment_descriptor;
   segment_descriptor.add({segment_fd});
   TakenDescriptors taken;
@@ -84,6 +95,7 @@ void construct(EngineHandle* self, int rank, int world_size, std::vector<int> ho
   options.stall_warn_s = stall_warn_s;
   options.timeout_s = timeout_s;
   options.log_level = parse_log_level(log_level);
+  options.gpu = {parse_gpu_operations(gpu_operations), nccl_library};
   if (!mpi_plugin.empty()) {
     raise_unless_ok(
         mpi_links_factory(mpi_plugin, mpi_communicator, std::move(pids), seconds_to_ns(timeout_s), options.make_links));
@@ -204,7 +216,7 @@ void bind_engine(nb::module_& module) {
   engine
       .def("__init__", &construct, nb::kw_only(), "rank"_a, "world_size"_a, "hosts"_a, "segment_fd"_a, "pidfds"_a,
            "pids"_a, "control_fds"_a, "data_fds"_a, "mpi_plugin"_a, "mpi_communicator"_a, "config"_a, "stall_warn_s"_a,
-           "timeout_s"_a, "log_level"_a)
+           "timeout_s"_a, "log_level"_a, "gpu_operations"_a = "auto", "nccl_library"_a = "")
       .def_prop_ro("rank", [](EngineHandle& self) { return self.engine().rank(); })
       .def_prop_ro("world_size", [](EngineHandle& self) { return self.engine().world_size(); })
       .def("allocate_registered", &allocate_registered, "size_bytes"_a)

@@ -47,6 +47,10 @@ Status Device::check(cuda::Result result, const char* function) {
   return driver_->status_of(result, function, ordinal_);
 }
 
+Status Device::get_uuid(std::array<uint8_t, 16>& uuid) {
+  return check(driver().cuDeviceGetUuid_v2(uuid.data(), handle_), "cuDeviceGetUuid");
+}
+
 Device::Scope::Scope(Device& device) : device_(device) {
   const cuda::Functions& f = device.driver();
   status_ = device.check(f.cuCtxPushCurrent_v2(device.context_), "cuCtxPushCurrent");

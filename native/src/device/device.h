@@ -3,8 +3,10 @@
 // it and the host, and pinned host memory. Nothing here waits for the GPU.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -41,6 +43,8 @@ class Device : public std::enable_shared_from_this<Device> {
   Device& operator=(const Device&) = delete;
 
   int ordinal() const { return ordinal_; }
+  // What no other GPU has, on any machine.
+  Status get_uuid(std::array<uint8_t, 16>& uuid);
   // Whether a call has failed in a way after which every other fails as well. Any thread.
   bool is_lost() const { return is_lost_.load(); }
 

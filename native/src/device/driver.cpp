@@ -48,6 +48,7 @@ Status Driver::find_functions(void* library, const std::string& name) {
   need("cuGetErrorString", f.cuGetErrorString);
   need("cuDeviceGetCount", f.cuDeviceGetCount);
   need("cuDeviceGet", f.cuDeviceGet);
+  need("cuDeviceGetUuid_v2", f.cuDeviceGetUuid_v2);
   need("cuDevicePrimaryCtxRetain", f.cuDevicePrimaryCtxRetain);
   need("cuDevicePrimaryCtxRelease_v2", f.cuDevicePrimaryCtxRelease_v2);
   need("cuCtxPushCurrent_v2", f.cuCtxPushCurrent_v2);
@@ -71,7 +72,7 @@ Status Driver::find_functions(void* library, const std::string& name) {
   need("cuMemcpyHtoDAsync_v2", f.cuMemcpyHtoDAsync_v2);
   return missing.empty() ? Status::ok_status()
                          : Status(StatusCode::kDeviceError, "the CUDA driver " + name + " has no " + missing +
-                                                                "; it is older than CUDA 10.1, install a newer one");
+                                                                "; it is older than CUDA 11.4, install a newer one");
 }
 
 Status Driver::initialize() {

@@ -37,6 +37,7 @@ struct Functions {
   Result (*cuGetErrorString)(Result result, const char** text);
   Result (*cuDeviceGetCount)(int* count);
   Result (*cuDeviceGet)(Ordinal* device, int ordinal);
+  Result (*cuDeviceGetUuid_v2)(uint8_t* uuid, Ordinal device);  // 16 bytes; of a part of a GPU, its own
   Result (*cuDevicePrimaryCtxRetain)(Context* context, Ordinal device);
   Result (*cuDevicePrimaryCtxRelease_v2)(Ordinal device);
   Result (*cuCtxPushCurrent_v2)(Context context);

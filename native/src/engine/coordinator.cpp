@@ -214,7 +214,8 @@ void Coordinator::take_tuning() {
 
 void Coordinator::run_round() {
   ++cycle_;
-  const FusionLimits limits{config_.fusion_bytes, transport_.max_frame_bytes() / 2};
+  const FusionLimits limits{config_.fusion_bytes, transport_.max_frame_bytes() / 2,
+                            gpu_operations_ != GpuOperations::kHost};
   while (!ledger_.ready().empty()) {
     std::vector<LedgerEntry*> entries{ledger_.ready().front()};
     if (entries.front()->error.empty()) {
@@ -242,6 +243,7 @@ void Coordinator::emit_collective(const std::vector<LedgerEntry*>& entries) {
     add_tensor(response, *entry);
   }
   choose_algorithm(response, *entries.front(), bytes);
+  response.is_for_nccl = is_for_nccl(entries);
   outbox_.push_back(encode(response));
 }
 
@@ -271,6 +273,13 @@ void Coordinator::add_tensor(Response& response, const LedgerEntry& entry) {
     tensor.signature = entry.signature();
   }
   response.tensors.push_back(std::move(tensor));
+}
+
+bool Coordinator::is_for_nccl(const std::vector<LedgerEntry*>& entries) const {
+  const auto is_able = [this](const LedgerEntry* entry) {
+    return entry->submitted == transport_.world_size() && is_nccl_able(entry->signature(), transport_.world_size());
+  };
+  return gpu_operations_ != GpuOperations::kHost && std::ranges::all_of(entries, is_able);
 }
 
 CacheId Coordinator::find_id(const LedgerEntry& entry) const {

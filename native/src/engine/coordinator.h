@@ -20,6 +20,7 @@
 #include "collectives/algorithm_table.h"
 #include "engine/fusion.h"
 #include "engine/leader.h"
+#include "engine/nccl_rules.h"
 #include "engine/recurrence.h"
 #include "engine/response_cache.h"
 #include "engine/tensor_ledger.h"
@@ -46,6 +47,8 @@ class Coordinator final : public Leader {
   // have.
   void tell_tuning(bool is_finished);
 
+  // Before the first round: whether ranks may use NCCL.
+  void set_gpu_operations(GpuOperations operations) { gpu_operations_ = operations; }
   // In a turn of the engine's work: the meaning of `auto` in the rounds decided from now on.
   void set_table(AlgorithmTable table) { table_ = std::move(table); }
 
@@ -70,6 +73,8 @@ class Coordinator final : public Leader {
   void emit_joined();
   // For a fusion, whose tensors are alike.
   void choose_algorithm(Response& response, const LedgerEntry& first, uint64_t bytes) const;
+  // For NCCL, no rank may have joined: it has no data on a GPU.
+  bool is_for_nccl(const std::vector<LedgerEntry*>& entries) const;
   CacheId find_id(const LedgerEntry& entry) const;
   bool publish();
 
@@ -91,6 +96,7 @@ class Coordinator final : public Leader {
 
   EngineConfig config_;  // of the rounds decided from now on
   AlgorithmTable table_;
+  GpuOperations gpu_operations_ = GpuOperations::kHost;
   uint64_t config_epoch_ = 0;
   std::map<uint64_t, uint64_t> config_hashes_;  // by epoch: all that may still be in force somewhere
   uint64_t cycle_ = 0;

@@ -45,12 +45,23 @@ Status DeviceLane::make_streams() {
 
 Status DeviceLane::copy_to_host(const CopyToHost& copy, cuda::Stream caller, const DeviceEvent* free_from,
                                 std::shared_ptr<DeviceEvent>& copied) {
-  std::shared_ptr<DeviceEvent> end;
-  if (Status s = device_->make_event(end); !s.ok()) return s;
   const std::lock_guard lock(mutex_);
   // One event serves all tensors: a stream waits for what it stood for when the wait was asked for.
   if (Status s = device_->record(*ready_, caller); !s.ok()) return s;
-  if (Status s = device_->wait_for(*ready_, to_host_); !s.ok()) return s;
+  return begin_copy_to_host(copy, *ready_, free_from, copied);
+}
+
+Status DeviceLane::copy_to_host_after(const CopyToHost& copy, const DeviceEvent& ready, const DeviceEvent* free_from,
+                                      std::shared_ptr<DeviceEvent>& copied) {
+  const std::lock_guard lock(mutex_);
+  return begin_copy_to_host(copy, ready, free_from, copied);
+}
+
+Status DeviceLane::begin_copy_to_host(const CopyToHost& copy, const DeviceEvent& ready, const DeviceEvent* free_from,
+                                      std::shared_ptr<DeviceEvent>& copied) {
+  std::shared_ptr<DeviceEvent> end;
+  if (Status s = device_->make_event(end); !s.ok()) return s;
+  if (Status s = device_->wait_for(ready, to_host_); !s.ok()) return s;
   if (free_from != nullptr) {
     if (Status s = device_->wait_for(*free_from, to_host_); !s.ok()) return s;
   }

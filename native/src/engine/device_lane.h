@@ -43,6 +43,9 @@ class DeviceLane {
   // end.
   Status copy_to_host(const CopyToHost& copy, cuda::Stream caller, const DeviceEvent* free_from,
                       std::shared_ptr<DeviceEvent>& copied);
+  // The same after `ready`.
+  Status copy_to_host_after(const CopyToHost& copy, const DeviceEvent& ready, const DeviceEvent* free_from,
+                            std::shared_ptr<DeviceEvent>& copied);
   // `copied` is the end of all of them.
   Status copy_to_device(std::span<const CopyToDevice> copies, std::shared_ptr<DeviceEvent>& copied);
   // Notifies once the event is complete, or a little later: one call at a time is under way.
@@ -62,6 +65,8 @@ class DeviceLane {
 
   DeviceLane(std::shared_ptr<Device> device, std::function<void()> notify);
   Status make_streams();
+  Status begin_copy_to_host(const CopyToHost& copy, const DeviceEvent& ready, const DeviceEvent* free_from,
+                            std::shared_ptr<DeviceEvent>& copied);
   static void run_notifier(void* notifier);
 
   const std::shared_ptr<Device> device_;

@@ -84,34 +84,83 @@ Status DeviceStaging::lane_of(int ordinal, std::shared_ptr<DeviceLane>& lane) {
   return Status::ok_status();
 }
 
+Status DeviceStaging::open_lane(const DeviceStream& caller, const std::string& name,
+                                std::shared_ptr<DeviceLane>& lane) {
+  if (Status s = lane_of(caller.device, lane); !s.ok()) return s;
+  const Device::Scope scope(*lane->device());
+  if (!scope.status().ok()) return scope.status();
+  return check_capture(*lane->device(), caller, name);
+}
+
 Status DeviceStaging::take_in(const DeviceStream& caller, bool is_kept, Submission& submission) {
   auto staged = std::make_shared<StagedTensor>();
-  if (Status s = lane_of(caller.device, staged->lane); !s.ok()) return s;
+  if (Status s = open_lane(caller, submission.name, staged->lane); !s.ok()) return s;
+  const auto copy_in = [&](const CopyToHost& copy, const DeviceEvent* free_from) {
+    return staged->lane->copy_to_host(copy, stream_of(caller), free_from, staged->copied);
+  };
+  if (Status s = move_to_host(submission, *staged, is_kept, copy_in); !s.ok()) return s;
+  submission.staged = std::move(staged);
+  return Status::ok_status();
+}
+
+Status DeviceStaging::leave_on_gpu(const DeviceStream& caller, Submission& submission) {
+  auto staged = std::make_shared<StagedTensor>();
+  if (Status s = open_lane(caller, submission.name, staged->lane); !s.ok()) return s;
   Device& device = *staged->lane->device();
   const Device::Scope scope(device);
   if (!scope.status().ok()) return scope.status();
-  if (Status s = check_capture(device, caller, submission.name); !s.ok()) return s;
+  if (Status s = device.make_event(staged->copied); !s.ok()) return s;
+  if (Status s = device.record(*staged->copied, stream_of(caller)); !s.ok()) return s;
+  staged->is_on_gpu = true;
+  submission.staged = std::move(staged);
+  return Status::ok_status();
+}
 
+Status DeviceStaging::stage(std::span<Submission> tensors, const std::function<Status()>& watch) {
+  for (Submission& tensor : tensors) {
+    if (tensor.staged == nullptr || !tensor.staged->is_on_gpu) {
+      continue;
+    }
+    StagedTensor& staged = *tensor.staged;
+    const std::shared_ptr<DeviceEvent> ready = staged.copied;
+    const auto copy_in = [&](const CopyToHost& copy, const DeviceEvent* free_from) {
+      return staged.lane->copy_to_host_after(copy, *ready, free_from, staged.copied);
+    };
+    if (Status s = move_to_host(tensor, staged, false, copy_in); !s.ok()) return s;
+    staged.is_on_gpu = false;
+  }
+  for (const Submission& tensor : tensors) {
+    while (tensor.staged != nullptr && !is_over(*tensor.staged->copied)) {
+      if (Status s = watch(); !s.ok()) return s;
+      std::this_thread::sleep_for(kLookEvery);
+    }
+  }
+  return Status::ok_status();
+}
+
+Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in) {
+  Device& device = *staged.lane->device();
+  const Device::Scope scope(device);
+  if (!scope.status().ok()) return scope.status();
   const Signature& signature = submission.signature;
   const size_t bytes = submission.bytes();
-  staged->block =
+  staged.block =
       memory_->take(submission.name, std::max<size_t>(1, bytes), is_kept && is_reduced_in_place(signature), device);
-  if (staged->block == nullptr) {
+  if (staged.block == nullptr) {
     return {StatusCode::kDeviceError, "there is no host memory left for the " + std::to_string(bytes) + " bytes of '" +
                                           submission.name + "', a tensor of a GPU"};
   }
-  std::byte* const memory = staged->block->memory;
+  std::byte* const memory = staged.block->memory;
   const CopyToHost copy{reinterpret_cast<cuda::DevicePointer>(submission.input), memory,
                         has_input(signature, layout_.rank()) ? bytes : 0};
-  const std::shared_ptr<DeviceEvent> last_use = std::exchange(staged->block->last_use, nullptr);
+  const std::shared_ptr<DeviceEvent> last_use = std::exchange(staged.block->last_use, nullptr);
   // After an error the block stays taken: a part of the copy may be under way.
-  if (Status s = staged->lane->copy_to_host(copy, stream_of(caller), last_use.get(), staged->copied); !s.ok()) return s;
-  staged->result = {memory, reinterpret_cast<cuda::DevicePointer>(submission.output), result_bytes(signature, layout_)};
+  if (Status s = copy_in(copy, last_use.get()); !s.ok()) return s;
+  staged.result = {memory, reinterpret_cast<cuda::DevicePointer>(submission.output), result_bytes(signature, layout_)};
   submission.input = submission.output = memory;
   if (is_reduced_in_place(signature) && bytes > 0) {
-    submission.arena_offset = memory_->offset_of(*staged->block, bytes);
+    submission.arena_offset = memory_->offset_of(*staged.block, bytes);
   }
-  submission.staged = std::move(staged);
   return Status::ok_status();
 }
 

@@ -37,7 +37,8 @@ struct StagedTensor {
   std::shared_ptr<DeviceLane> lane;
   std::shared_ptr<DeviceEvent> copied;  // the input is in the host's memory
   CopyToDevice result;                  // no bytes: nothing goes back
-  StagingBlock* block = nullptr;        // null once it is put back
+  StagingBlock* block = nullptr;        // null once it is put back, and while the tensor stays on its GPU
+  bool is_on_gpu = false;               // the submission names memory of the GPU, ready at `copied`
 };
 
 // The driver has failed, which ends the world.
@@ -58,6 +59,8 @@ class DeviceStaging {
   // In a use: begins the copy of a tensor's input after all that the stream has been given, and lets the submission,
   // whose input and output are pointers of the device, name host memory. `is_kept`: the name comes again.
   Status take_in(const DeviceStream& caller, bool is_kept, Submission& submission);
+  // In a use: the submission stays on its GPU, ready after all that the stream has been given.
+  Status leave_on_gpu(const DeviceStream& caller, Submission& submission);
   // In a use: the stream waits until the event is complete; where none is given, the thread does.
   Status wait_for(const DeviceEvent& event, const DeviceStream& caller);
   // Whether no copy from or to the operation's buffers is under way any more.
@@ -67,6 +70,11 @@ class DeviceStaging {
 
   // Who does the engine's work.
 
+  // Tensors that have stayed on their GPU, and are to go through the host after all: copies them, and waits for that
+  // as long as `watch` allows.
+  Status stage(std::span<Submission> tensors, const std::function<Status()>& watch);
+  // The operation's buffers are in use until then.
+  void add_draining(Handle handle, std::shared_ptr<DeviceEvent> end);
   // Begins the copies back, and lets `done` be their end.
   Status copy_back(std::span<Submission> tensors);
   // The operation ends without a result; does nothing where one is under way.
@@ -83,8 +91,13 @@ class DeviceStaging {
   };
 
   Status lane_of(int ordinal, std::shared_ptr<DeviceLane>& lane);
+  // Of a stream from which tensors can be taken.
+  Status open_lane(const DeviceStream& caller, const std::string& name, std::shared_ptr<DeviceLane>& lane);
+  // Begins a copy to the host, after another use of the memory there, where there is one.
+  using CopyIn = std::function<Status(const CopyToHost& copy, const DeviceEvent* free_from)>;
+  // Lets the submission, which names memory of the GPU, name host memory that its input is copied to.
+  Status move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in);
   Status copy_back_to(DeviceLane& lane, std::span<Submission> tensors);
-  void add_draining(Handle handle, std::shared_ptr<DeviceEvent> end);
   bool is_over(const DeviceEvent& event);
   bool drain();
   bool is_idle();

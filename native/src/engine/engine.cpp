@@ -2,20 +2,16 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <string_view>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "collectives/allreduce.h"
+#include "engine/submission_checks.h"
 
 namespace ringtune {
 namespace {
 
-constexpr size_t kMaxNameBytes = 4096;
-constexpr size_t kMaxGroupBytes = 256;
-constexpr size_t kMaxDimensions = 64;
 // Far more than threads wait in a barrier at once. A name that never came back would never have a cache id.
 constexpr uint64_t kBarrierNames = 64;
 
@@ -37,51 +33,6 @@ Status check_algorithm(const std::string& name) {
     return Status::ok_status();
   }
   return {StatusCode::kConfigError, "allreduce_algorithm='" + name + "' is unknown; known are " + known};
-}
-
-Status check_submission(const Submission& submission) {
-  const Signature& signature = submission.signature;
-  if (submission.name.empty() || submission.name.size() > kMaxNameBytes || signature.group.size() > kMaxGroupBytes) {
-    return {StatusCode::kMismatchError, "a tensor's name must have 1 ... " + std::to_string(kMaxNameBytes) +
-                                            " bytes, not " + std::to_string(submission.name.size()) +
-                                            ", and its group's at most " + std::to_string(kMaxGroupBytes)};
-  }
-  const std::vector<int64_t>& shape = signature.shape;
-  const bool is_shape_legal = shape.size() <= kMaxDimensions && submission.rows >= 0 &&
-                              std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent >= 0; });
-  if (!is_shape_legal) {
-    return {StatusCode::kMismatchError, "the shape of tensor '" + submission.name +
-                                            "' has a negative extent or more than " + std::to_string(kMaxDimensions) +
-                                            " dimensions"};
-  }
-  return Status::ok_status();
-}
-
-Status check_reduction(const TensorArguments& tensor, const ReduceArguments& reduce) {
-  if (!is_supported(reduce.op, tensor.dtype)) {
-    return {StatusCode::kMismatchError, "'" + tensor.name +
-                                            "' cannot be reduced: " + std::string(reduce_op_name(reduce.op)) + " of " +
-                                            std::string(dtype_name(tensor.dtype)) + " is not supported"};
-  }
-  if (!std::isfinite(reduce.prescale) || !std::isfinite(reduce.postscale)) {
-    return {StatusCode::kMismatchError, "the scales of '" + tensor.name + "' are " + std::to_string(reduce.prescale) +
-                                            " and " + std::to_string(reduce.postscale) + "; both must be finite"};
-  }
-  return Status::ok_status();
-}
-
-Status check_splits(const TensorArguments& tensor, const std::vector<int64_t>& splits, int world_size) {
-  const bool is_one_per_rank = splits.size() == static_cast<size_t>(world_size);
-  const bool has_negative = std::any_of(splits.begin(), splits.end(), [](int64_t rows) { return rows < 0; });
-  const int64_t rows = std::accumulate(splits.begin(), splits.end(), int64_t{0});
-  if (is_one_per_rank && !has_negative && !tensor.shape.empty() && rows == tensor.shape.front()) {
-    return Status::ok_status();
-  }
-  return {StatusCode::kMismatchError, "the splits of '" + tensor.name + "' must be " + std::to_string(world_size) +
-                                          " numbers of rows, not negative, with the sum of the first dimension (" +
-                                          std::to_string(tensor.shape.empty() ? 0 : tensor.shape.front()) +
-                                          "); they are " + std::to_string(splits.size()) + " with the sum " +
-                                          std::to_string(rows)};
 }
 
 // A submission with all but its handle. The signature of a ragged kind has the shape of a row.
@@ -164,28 +115,34 @@ Engine::Engine(std::shared_ptr<Segment> segment, EngineOptions options)
       transport_(segment, layout_, options_.transport),
       links_(layout_.host_count() > 1 ? options_.make_links(transport_, layout_) : nullptr),
       arena_(make_arena(*segment, layout_)),
-      coordinator_(options_.rank != kCoordinator
-                       ? nullptr
-                       : std::make_unique<Coordinator>(
-                             transport_, layout_, options_.config,
-                             CoordinatorLimits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)},
-                             steps_, log_)),
+      coordinator_(make_coordinator()),
       host_leader_(options_.rank != kCoordinator && layout_.is_leader()
                        ? std::make_unique<HostLeader>(transport_, layout_)
                        : nullptr),
       staging_(options_.cuda_library, layout_, arena_, [this] { transport_.notify(); }),
+      nccl_(options_.gpu, layout_, transport_, staging_, log_, seconds_to_ns(options_.timeout_s)),
       queue_(queue_limits(options_.config)),
       active_(options_.config),
       progress_(transport_, leader(),
                 Executor(layout_, Stage(segment, layout_, seconds_to_ns(options_.timeout_s), &transport_, &laps_),
-                         links_.get(), segment->arenas().get(), counters_),
-                staging_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
+                         links_.get(), segment->arenas().get(), nccl_, counters_),
+                staging_, nccl_, queue_, handles_, active_, counters_, steps_, timeline_, laps_,
                 seconds_to_ns(options_.timeout_s)),
       loop_(transport_, transport_.interruption(), queue_, progress_),
       timer_(transport_, layout_, coordinator_.get(), progress_, loop_),
       communication_thread_([this] { loop_.run(); }) {}
 
 Engine::~Engine() { shutdown(); }
+
+std::unique_ptr<Coordinator> Engine::make_coordinator() {
+  if (options_.rank != kCoordinator) {
+    return nullptr;
+  }
+  const CoordinatorLimits limits{seconds_to_ns(options_.stall_warn_s), seconds_to_ns(options_.timeout_s)};
+  auto coordinator = std::make_unique<Coordinator>(transport_, layout_, options_.config, limits, steps_, log_);
+  coordinator->set_gpu_operations(options_.gpu.operations);
+  return coordinator;
+}
 
 Leader* Engine::leader() const {
   return coordinator_ != nullptr ? static_cast<Leader*>(coordinator_.get()) : host_leader_.get();
@@ -275,7 +232,10 @@ Status Engine::submit(Submission submission, const DeviceStream& stream, bool is
   }
   if (Status s = check_submission(submission); !s.ok()) return s;
   const DeviceStaging::Use use = staging_.use();
-  if (Status s = staging_.take_in(stream, is_kept, submission); !s.ok()) {
+  const bool is_left = nccl_.may_take(submission.signature);
+  const Status taken =
+      is_left ? staging_.leave_on_gpu(stream, submission) : staging_.take_in(stream, is_kept, submission);
+  if (Status s = taken; !s.ok()) {
     if (staging_.is_lost()) {
       transport_.fail(device_failure(rank(), s));
     }
@@ -334,6 +294,9 @@ std::optional<Outcome> Engine::wait(Handle handle, int64_t timeout_ns, const Int
   if (outcome && outcome->status.ok() && outcome->done != nullptr) {
     const DeviceStaging::Use use = staging_.use();
     outcome->status = staging_.wait_for(*outcome->done, stream);
+    if (const std::optional<Failure> failure = transport_.failure()) {
+      outcome->status = failure->status();  // what NCCL was at is aborted: the event says nothing
+    }
   }
   return outcome;
 }
@@ -381,6 +344,7 @@ void Engine::shutdown() {
   }
   loop_.stop();
   communication_thread_.join();
+  nccl_.close();
   staging_.close();
   timeline_.stop();
   transport_.depart();

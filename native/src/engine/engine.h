@@ -19,6 +19,7 @@
 #include "engine/device_staging.h"
 #include "engine/handle_table.h"
 #include "engine/host_leader.h"
+#include "engine/nccl_path.h"
 #include "engine/progress.h"
 #include "engine/progress_loop.h"
 #include "engine/submission_queue.h"
@@ -42,6 +43,7 @@ struct EngineOptions {
   double stall_warn_s = 60;
   double timeout_s = 600;
   LogLevel log_level = LogLevel::kWarning;
+  GpuOptions gpu;
   std::string cuda_library = kCudaLibrary;  // loaded with the first tensor of a GPU
 };
 
@@ -142,6 +144,7 @@ class Engine {
   void abandon_after_fork();
 
  private:
+  std::unique_ptr<Coordinator> make_coordinator();
   Leader* leader() const;
   // The submission of an allreduce that can be made.
   Status prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
@@ -162,6 +165,7 @@ class Engine {
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   std::unique_ptr<HostLeader> host_leader_;   // leaders of other hosts
   DeviceStaging staging_;
+  NcclPath nccl_;
   SubmissionQueue queue_;
   HandleTable handles_;
   ActiveConfig active_;

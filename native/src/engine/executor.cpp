@@ -42,11 +42,28 @@ Status Executor::run(const Response& response, std::vector<Submission>& tensors)
   counters_.add(Counter::kResponses);
   counters_.add(Counter::kTensors, tensors.size());
   const Signature& signature = tensors.front().signature;
+  bool is_by_nccl = false;
+  if (Status s = choose_path(response, tensors, is_by_nccl); !s.ok()) return s;
+  if (is_by_nccl) {
+    counters_.add(Counter::kNcclResponses);
+    for (const Submission& tensor : tensors) {
+      counters_.add(Counter::kBytesReduced, signature.kind == OpKind::kBroadcast ? 0 : tensor.bytes());
+    }
+    return nccl_.run(tensors);
+  }
   if (signature.kind == OpKind::kAllreduce && signature.op != ReduceOp::kAdasum) {
     return allreduce(response, tensors);
   }
   counters_.add(Counter::kChunks, chunk_count(tensors.front().bytes(), response.chunk_bytes));
   return run_alone(response, tensors.front());
+}
+
+Status Executor::choose_path(const Response& response, std::vector<Submission>& tensors, bool& is_by_nccl) {
+  if (response.is_for_nccl) {
+    Communicator comm = communicator();
+    if (Status s = nccl_.choose(tensors.front(), comm, is_by_nccl); !s.ok()) return s;
+  }
+  return is_by_nccl ? Status::ok_status() : nccl_.stage(tensors);
 }
 
 Status Executor::allreduce(const Response& response, const std::vector<Submission>& tensors) {

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "collectives/communicator.h"
+#include "engine/nccl_path.h"
 #include "engine/submission.h"
 #include "telemetry/counters.h"
 #include "wire/messages.h"
@@ -16,16 +17,18 @@ namespace ringtune {
 class Executor {
  public:
   // `links` is null in a world of one host, `arenas` where there are none.
-  Executor(const Layout& layout, Stage stage, Links* links, const Arenas* arenas, Counters& counters)
-      : layout_(layout), stage_(std::move(stage)), links_(links), arenas_(arenas), counters_(counters) {}
+  Executor(const Layout& layout, Stage stage, Links* links, const Arenas* arenas, NcclPath& nccl, Counters& counters)
+      : layout_(layout), stage_(std::move(stage)), links_(links), arenas_(arenas), nccl_(nccl), counters_(counters) {}
 
   // The tensors of the response, in its order; their signatures are equal but for their shapes. Where the caller has no
-  // output buffer, the submission gets its result.
+  // output buffer, the submission gets its result. By NCCL the result is there only once `done` is complete.
   Status run(const Response& response, std::vector<Submission>& tensors);
 
   Communicator communicator() { return {layout_, stage_, links_, arenas_}; }
 
  private:
+  // Whether all ranks do it by NCCL; if not, the tensors are in host memory afterwards.
+  Status choose_path(const Response& response, std::vector<Submission>& tensors, bool& is_by_nccl);
   Status allreduce(const Response& response, const std::vector<Submission>& tensors);
   Status run_alone(const Response& response, Submission& tensor);
 
@@ -33,6 +36,7 @@ class Executor {
   Stage stage_;
   Links* links_;
   const Arenas* arenas_;
+  NcclPath& nccl_;
   Counters& counters_;
 };
 

@@ -14,7 +14,10 @@ bool is_fusable(const Signature& a, const Signature& b) {
 }
 
 // One that lies in the arenas would lose its way among others.
-bool is_fusable(const LedgerEntry& a, const LedgerEntry& b) {
+bool is_fusable(const LedgerEntry& a, const LedgerEntry& b, bool is_by_memory) {
+  if (is_by_memory && a.signature().memory != b.signature().memory) {
+    return false;
+  }
   return a.is_registered() == b.is_registered() && is_fusable(a.signature(), b.signature());
 }
 
@@ -46,7 +49,7 @@ std::vector<LedgerEntry*> pick_fusion(const TensorLedger& ledger, const FusionLi
       break;
     }
     const bool is_fitting = is_grouped || bytes + tensor_bytes <= limits.fusion_bytes;
-    if (entry != first && is_fitting && entry->error.empty() && is_fusable(*first, *entry)) {
+    if (entry != first && is_fitting && entry->error.empty() && is_fusable(*first, *entry, limits.is_by_memory)) {
       picked.push_back(entry);
       bytes += tensor_bytes;
     }

@@ -12,6 +12,7 @@ namespace ringtune {
 struct FusionLimits {
   uint64_t fusion_bytes;      // 0: every tensor alone
   size_t max_response_bytes;  // what one response frame may hold
+  bool is_by_memory = false;  // tensors of GPUs and of the host apart
 };
 
 // A signature in a response, at most: shapes and the group's name are bounded where tensors are submitted.

@@ -22,7 +22,9 @@ Status look_at(const StagedTensor& staged, bool& is_copied) {
 }  // namespace
 
 Status ParkedSubmissions::exchange(std::vector<Submission> batch, std::vector<Submission>& ready) {
-  const auto is_staged = [](const Submission& submission) { return submission.staged != nullptr; };
+  const auto is_staged = [](const Submission& submission) {
+    return submission.staged != nullptr && !submission.staged->is_on_gpu;
+  };
   if (parked_.empty() && std::ranges::none_of(batch, is_staged)) {
     ready = std::move(batch);
     return Status::ok_status();
@@ -31,7 +33,7 @@ Status ParkedSubmissions::exchange(std::vector<Submission> batch, std::vector<Su
   std::vector<const DeviceLane*> busy;  // copies of one lane end in their order
   for (auto next = parked_.begin(); next != parked_.end();) {
     bool is_ready = true;
-    if (next->staged != nullptr) {
+    if (is_staged(*next)) {
       const DeviceLane* lane = next->staged->lane.get();
       is_ready = std::ranges::find(busy, lane) == busy.end();
       if (is_ready) {

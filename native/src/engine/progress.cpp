@@ -19,6 +19,8 @@ constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 constexpr int64_t kRetryNs = kNsPerMs;
 // A GPU that has failed does not say so either.
 constexpr int64_t kParkedNs = 5 * kNsPerMs;
+// Nor does NCCL.
+constexpr int64_t kNcclNs = 50 * kNsPerMs;
 
 }  // namespace
 
@@ -34,13 +36,14 @@ EngineConfig ActiveConfig::get() const {
   return config_;
 }
 
-Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging,
+Progress::Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl,
                    SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters,
                    StepRecorder& steps, Timeline& timeline, LapTimes& laps, int64_t timeout_ns)
     : transport_(transport),
       leader_(leader),
       executor_(std::move(executor)),
       staging_(staging),
+      nccl_(nccl),
       queue_(queue),
       handles_(handles),
       active_(active),
@@ -56,11 +59,13 @@ bool Progress::step() {
     if (const std::optional<Failure> failure = transport_.failure()) {
       has_failed_ = true;
       fail_everything(failure->status());
+      nccl_.abort();
     }
   }
   if (has_failed_) {
     return false;
   }
+  nccl_.watch();
   collect_submissions();
   bool is_active = send_requests();
   const int64_t now = now_ns();
@@ -91,6 +96,9 @@ int64_t Progress::wait_limit_ns() const {
   shorten_to_due(queue_.due_ns());
   if (!parked_.empty()) {
     shorten_to(kParkedNs);
+  }
+  if (nccl_.is_busy()) {
+    shorten_to(kNcclNs);
   }
   if (leader_ != nullptr) {
     shorten_to_due(leader_->due_ns());
@@ -196,9 +204,12 @@ void Progress::trace_begin(const Response& response, const std::vector<Submissio
   for (const Submission& tensor : tensors) {
     bytes += tensor.bytes();
   }
-  const std::string_view algorithm = kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()
-                                         ? allreduce_algorithms()[response.algorithm].name
-                                         : std::string_view();
+  std::string_view algorithm;
+  if (response.is_for_nccl && nccl_.is_open()) {
+    algorithm = "nccl";
+  } else if (kind == OpKind::kAllreduce && response.algorithm < allreduce_algorithms().size()) {
+    algorithm = allreduce_algorithms()[response.algorithm].name;
+  }
   const int64_t now = now_ns();
   for (const Submission& tensor : tensors) {
     timeline_.begin(tensor.track, {op_kind_name(kind), algorithm, static_cast<uint32_t>(tensors.size()), bytes}, now);

@@ -56,9 +56,9 @@ class ActiveConfig {
 class Progress {
  public:
   // `leader` is null on a rank that leads no host.
-  Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, SubmissionQueue& queue,
-           HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps, Timeline& timeline,
-           LapTimes& laps, int64_t timeout_ns);
+  Progress(Transport& transport, Leader* leader, Executor executor, DeviceStaging& staging, NcclPath& nccl,
+           SubmissionQueue& queue, HandleTable& handles, ActiveConfig& active, Counters& counters, StepRecorder& steps,
+           Timeline& timeline, LapTimes& laps, int64_t timeout_ns);
 
   // Returns whether anything was done; if not, the thread may sleep until the next event, or for `wait_limit_ns`.
   bool step();
@@ -96,6 +96,7 @@ class Progress {
   Leader* leader_;
   Executor executor_;
   DeviceStaging& staging_;
+  NcclPath& nccl_;
   SubmissionQueue& queue_;
   HandleTable& handles_;
   ActiveConfig& active_;

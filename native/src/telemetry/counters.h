@@ -20,11 +20,12 @@ enum class Counter : uint8_t {
   kConfigSwitches,
   kSteps,
   kAllgathers,
+  kNcclResponses,
 };
 
-inline constexpr std::array<std::string_view, 10> kCounterNames{
-    "cycles",          "responses", "tensors",         "bytes_reduced", "full_requests",
-    "cached_requests", "chunks",    "config_switches", "steps",         "allgathers"};
+inline constexpr std::array<std::string_view, 11> kCounterNames{
+    "cycles", "responses",       "tensors", "bytes_reduced", "full_requests", "cached_requests",
+    "chunks", "config_switches", "steps",   "allgathers",    "nccl_responses"};
 
 class Counters {
  public:

@@ -94,6 +94,7 @@ struct Response {
   uint8_t algorithm = 0;  // of allreduce: the registry's row; of allgather: whether it is hierarchical
   uint64_t chunk_bytes = 0;
   std::vector<CacheId> cached;
+  bool is_for_nccl = false;             // where the ranks have it
   std::vector<ResponseTensor> tensors;  // also kError: whom it concerns
 
   EngineConfig config;  // kConfigSwitch

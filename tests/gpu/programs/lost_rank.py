@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
+from tests.gpu.checks import share_the_gpu
 
 ELEMENTS = 1 << 24
 LATE_MS = 5000.0
@@ -27,6 +28,10 @@ def main() -> None:
     kind, path, when = sys.argv[1:]
     device, killed_at = torch.device(kind), Path(f"{path}.killed")
     torch.ones(1, device=device).add_(1)
+    hvd.init()
+    share_the_gpu()
+    hvd.allreduce(torch.ones(1, device=device))  # what stays on the device for good, such as kernels
+    hvd.shutdown()
     free = _free_bytes(device)
     hvd.init()
     memory = torch.ones(ELEMENTS, device=device)

@@ -50,6 +50,13 @@ int cuDeviceGet(int* device, int ordinal) {
   return kSuccess;
 }
 
+int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  BEGIN("cuDeviceGetUuid", false)
+  std::memset(uuid, 0, 16);
+  uuid[0] = static_cast<unsigned char>(device + 1);
+  return kSuccess;
+}
+
 int cuDevicePrimaryCtxRetain(void** context, int device) {
   BEGIN("cuDevicePrimaryCtxRetain", false)
   const std::lock_guard lock(machine().mutex_);

@@ -87,6 +87,12 @@ def test_no_secret_is_shown() -> None:
 
     assert "hunter2" not in f"{settings!r} {settings.model_dump()}"
     assert url == settings.effective_database_url
+    assert "postgresql database ringtune on db" == settings.data_place
+
+
+def test_where_the_data_is_names_the_file_that_was_given() -> None:
+    """As a flag has it, and not the variable that it might have been set by."""
+    assert "/srv/tuned.sqlite3" == ServiceSettings.read(database_url="sqlite:////srv/tuned.sqlite3").data_place
 
 
 def test_every_setting_stands_in_the_documentation_with_its_default() -> None:

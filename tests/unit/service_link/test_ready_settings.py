@@ -83,6 +83,8 @@ def test_what_a_recommendation_rests_on_is_said() -> None:
     assert "" == advice_text(offer())
     assert "prior" in advice_text(offer(is_prior=True))
     assert "measured on ringtune, exact, prior, 9 trials of 3 jobs, 1.0 days old" == evidence_text(offer(is_prior=True))
+    trusted = replace(offer(), evidence=replace(offer().evidence, trusted_jobs=2))
+    assert "9 trials of 3 jobs (2 trusted to be independent), +30.0 %" in evidence_text(trusted)
     assert "not on Horovod" in advice_text(offer(), is_for_horovod=True)
 
 

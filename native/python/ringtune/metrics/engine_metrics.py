@@ -22,6 +22,7 @@ COUNTERS: Mapping[str, tuple[str, str]] = {
     "bytes_reduced": ("ringtune_engine_reduced_bytes_total", "Bytes of this rank's tensors that were reduced."),
     "chunks": ("ringtune_engine_chunks_total", "Pieces in which these bytes were moved."),
     "allgathers": ("ringtune_engine_allgathers_total", "Allgathers carried out."),
+    "nccl_responses": ("ringtune_engine_nccl_responses_total", "Collectives of GPUs' tensors carried out by NCCL."),
     "config_switches": ("ringtune_engine_config_switches_total", "Switches to another config."),
 }
 REQUESTS: Mapping[str, str] = {"cached_requests": "cached", "full_requests": "full"}

@@ -47,7 +47,8 @@ def evidence_text(offer: Recommendation) -> str:
     evidence = offer.evidence
     parts = [f"measured on {offer.target}", offer.source, "prior" if offer.is_prior else "confirmed"]
     if evidence.trials:
-        parts.append(f"{evidence.trials} trials of {evidence.jobs} job{'s' if evidence.jobs != 1 else ''}")
+        trusted = f" ({evidence.trusted_jobs} trusted to be independent)" if evidence.trusted_jobs else ""
+        parts.append(f"{evidence.trials} trials of {evidence.jobs} job{'s' if evidence.jobs != 1 else ''}{trusted}")
     if not offer.is_prior:
         parts += _gain_text(offer)
     if evidence.age_s is not None:

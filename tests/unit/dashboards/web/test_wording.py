@@ -32,7 +32,7 @@ UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False))
 @pytest.mark.parametrize(
     ("study", "kind", "headline", "words"),
     [
-        (STUDY, "confirmed", "+12.5\u00a0% speed-up", "2 jobs adopted a config, 1 job keeps the default"),
+        (STUDY, "confirmed", "+12.5\u00a0% speed\u2011up", "2 jobs adopted a config, 1 job keeps the default"),
         (UNCONFIRMED, "prior", "2 jobs adopted a config, 1 job keeps the default", "no gain is promised"),
         (replace(UNCONFIRMED, states={"running": 1}), "prior", "Nothing is decided yet", "no gain is promised"),
         (replace(STUDY, best=None, states={"keeping_default": 3}), "none", "3 jobs keep the default", "faster"),
@@ -64,7 +64,7 @@ STAND = ReporterStand("ci", "a" * 16, None, 2, 1, 0, "adopted", 0.1, 0.05, 0.15)
         ),
         (
             replace(STAND, name="night run", job_id="f" * 36, stand="slower"),
-            "job night run has windows that were slower",
+            "job night run has windows slower",
         ),
     ],
 )

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A communicator that never blocks: whoever waits on it asks again and again, and may give it up at any time.
+//
+// All calls of one thread at a time, with the device's context current. An operation is enqueued on a stream only when
+// `settle` has returned after `group_end`; events are recorded then.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "device/nccl/nccl_library.h"
+#include "device/nccl/nccl_meaning.h"
+
+namespace ringtune {
+
+struct NcclBuffers {
+  const std::byte* input;
+  std::byte* output;  // may be the input
+  size_t elements;
+};
+
+class NcclCommunicator {
+ public:
+  // Whether a wait goes on: ok, or why it ends. Called at least every millisecond.
+  using Watch = std::function<Status()>;
+
+  explicit NcclCommunicator(std::shared_ptr<const NcclLibrary> library) : library_(std::move(library)) {}
+  ~NcclCommunicator() { abort(); }
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  // One rank calls it, and gives the id to the others.
+  static Status make_id(const NcclLibrary& library, NcclUniqueId& id);
+
+  // Meets the other ranks; the caller settles.
+  Status begin(const NcclUniqueId& id, int rank, int world_size);
+  // Waits until NCCL has taken over what it was told. An error of the watch leaves the communicator to be aborted.
+  Status settle(const Watch& watch);
+  // An error that came after an operation was enqueued, such as the loss of a peer; never waits.
+  Status error();
+
+  Status group_start();
+  // The group goes together; the caller settles. After an error in between, too: NCCL must not stay in the group.
+  Status group_end();
+  Status allreduce(const NcclReduction& reduction, const NcclBuffers& buffers, NcclStream stream);
+  // To one rank: the others' output is not touched.
+  Status reduce(const NcclReduction& reduction, const NcclBuffers& buffers, int root, NcclStream stream);
+  // `buffers.elements` are those of a rank; the input has as many times the number of ranks.
+  Status reduce_scatter(const NcclReduction& reduction, const NcclBuffers& buffers, NcclStream stream);
+  Status broadcast(std::byte* data, size_t bytes, int root, NcclStream stream);
+
+  // In good order: waits for what is under way, with all ranks. Without success it is aborted.
+  Status close(const Watch& watch);
+  // Ends what is under way, here; may wait for kernels to notice, never for peers. Idempotent.
+  void abort();
+  bool is_open() const { return handle_ != nullptr; }
+
+ private:
+  Status check(int result, const char* function);
+  // The operation's number for NCCL.
+  Status number_of(const NcclReduction& reduction, int& op);
+
+  std::shared_ptr<const NcclLibrary> library_;
+  NcclHandle handle_ = nullptr;
+  std::map<std::pair<NcclType, double>, int> scaled_sums_;  // made at first use, kept
+};
+
+}  // namespace ringtune

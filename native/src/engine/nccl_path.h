@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUs' tensors by NCCL, in the order that the ranks have negotiated.
+//
+// The first response that is meant for NCCL decides for the whole job: all ranks meet in it, tell each other their GPUs
+// and whether they have NCCL, and come to one conclusion. The communicator never blocks: whoever waits for it sees a
+// peer's death, the limit and Ctrl-C as in every other collective, and an abort ends what hangs on the GPU.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "collectives/communicator.h"
+#include "device/nccl/nccl_communicator.h"
+#include "engine/device_staging.h"
+#include "engine/nccl_rules.h"
+#include "engine/submission.h"
+#include "transport/transport.h"
+
+namespace ringtune {
+
+class NcclPath {
+ public:
+  NcclPath(GpuOptions options, const Layout& layout, Transport& transport, DeviceStaging& staging, const Log& log,
+           int64_t timeout_ns);
+
+  // Any thread: whether such a tensor stays on its GPU until its response comes.
+  bool may_take(const Signature& signature) const {
+    return decision_.load() != Decision::kHost && is_nccl_able(signature, layout_.world_size());
+  }
+
+  // Below: who does the engine's work.
+
+  // For a response that is meant for NCCL: whether it goes by NCCL, the same on all ranks. They meet at the first one.
+  Status choose(const Submission& first, Communicator& host, bool& is_by_nccl);
+  // For all others: tensors that have stayed on their GPU go to the host.
+  Status stage(std::span<Submission> tensors);
+  // Enqueues the collective after what the tensors' streams have been given; `done` is its end.
+  Status run(std::span<Submission> tensors);
+  // Looks after what was enqueued; an error ends the world.
+  void watch();
+  // Whether the ranks have found that they can use NCCL.
+  bool is_open() const { return decision_.load() == Decision::kNccl; }
+  bool is_busy() const { return !in_flight_.empty(); }
+
+  // The world has failed: ends what is under way on this rank's GPU.
+  void abort();
+  // In good order where nothing has failed. Idempotent.
+  void close();
+
+ private:
+  enum class Decision : uint8_t { kNone, kNccl, kHost };
+
+  // What a rank tells the others before they meet in NCCL.
+  struct Introduction {
+    std::array<uint8_t, 16> gpu;
+    int32_t version;
+    uint8_t has_nccl;
+    char text[255];  // why it has not
+  };
+
+  Status introduce(Device& device, Introduction& own);
+  Status exchange(const Introduction& own, Communicator& host, std::vector<Introduction>& all) const;
+  // Why these ranks cannot use NCCL; empty if they can.
+  std::string find_obstacle(std::span<const Introduction> all) const;
+  // Meets the other ranks in NCCL.
+  Status open(Communicator& host);
+  Status enqueue(const Submission& tensor);
+  Status reduce_scatter(const NcclReduction& reduction, const Submission& tensor);
+  Status finish_group(Status status, const std::string& what);
+  NcclCommunicator::Watch patience(const std::string& what);
+  // A peer's death is what NCCL sees last.
+  Status explain(const Status& seen) const;
+  // Forgets what has ended on the GPU.
+  Status drain();
+  void release();
+
+  const GpuOptions options_;
+  const Layout& layout_;
+  Transport& transport_;
+  DeviceStaging& staging_;
+  const Log& log_;
+  const int64_t timeout_ns_;
+
+  std::atomic<Decision> decision_;
+  std::shared_ptr<const NcclLibrary> library_;
+  std::shared_ptr<Device> device_;
+  cuda::Stream stream_ = nullptr;
+  std::unique_ptr<NcclCommunicator> communicator_;
+  std::deque<std::shared_ptr<DeviceEvent>> in_flight_;  // the ends of the collectives under way, in their order
+  int64_t moved_ns_ = 0;                                // when the first of them became the first
+  int64_t looked_ns_ = 0;                               // when `watch` last asked
+  int64_t error_since_ns_ = 0;                          // when NCCL first said that something is wrong
+};
+
+}  // namespace ringtune

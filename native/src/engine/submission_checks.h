@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is refused where it is submitted, before other ranks hear of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "engine/submission.h"
+
+namespace ringtune {
+
+Status check_submission(const Submission& submission);
+Status check_reduction(const TensorArguments& tensor, const ReduceArguments& reduce);
+// Of an alltoall: the rows for each rank.
+Status check_splits(const TensorArguments& tensor, const std::vector<int64_t>& splits, int world_size);
+
+}  // namespace ringtune

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA tensors by NCCL: which go by it, with which values, in process sets, again after a new start.
+
+Ranks may share the GPU (`RINGTUNE_GPU_OPERATIONS=nccl`, and a `NCCL_HOSTID` of its own for each rank: NVIDIA does not
+support it, but two ranks of NCCL need no second GPU then). Without a GPU nothing goes by NCCL, and values are compared.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+
+import ringtune.torch as hvd
+from ringtune.session import SESSION
+from ringtune.torch.buffers import ENGINE_DTYPES
+from tests.gpu.checks import Bench, Check, main
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+NEVER = (torch.bool, torch.int16, torch.uint16)  # no type of NCCL's
+SHAPES = ((1,), (3, 5), (0,), (1031,), (65537,))
+MEMORY_BYTES = 32 << 20
+
+
+def by_nccl() -> int:
+    """Return how many collectives this rank has done by NCCL."""
+    return SESSION.require().engine.counters()["nccl_responses"]
+
+
+def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Tensor:
+    """Return what this rank brings, in CPU memory: values whose sums round, with NaN and infinity."""
+    generator = torch.Generator().manual_seed(1000 * seed + hvd.rank())
+    if dtype is torch.bool:
+        return torch.rand(shape, generator=generator) < 0.5
+    if not dtype.is_floating_point:
+        return torch.randint(0, 100, shape, generator=generator).to(dtype)
+    values = torch.randn(shape, generator=generator, dtype=torch.float64)
+    values.view(-1)[7::101] = float("nan")
+    values.view(-1)[11::103] = float("inf")
+    return values.to(dtype)
+
+
+def goes_by_nccl(dtype: torch.dtype, op: hvd.ReduceOp) -> bool:
+    """Return what the table of meanings says (docs/gpu.md)."""
+    size = hvd.size()
+    if dtype in NEVER or op is hvd.Adasum:
+        return False
+    if op == hvd.Average:
+        is_exact = size & (size - 1) == 0 and dtype is not torch.float16
+        return dtype in FLOATS and (size == 1 or is_exact)
+    return op in {hvd.Sum, hvd.Product} or dtype not in FLOATS
+
+
+def reductions() -> Iterator[tuple[torch.dtype, hvd.ReduceOp]]:
+    """Return the dtypes and operations that go together."""
+    for dtype in ENGINE_DTYPES:
+        for op in (hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product):
+            if dtype is not torch.bool or op != hvd.Average:
+                yield dtype, op
+
+
+def require_same(bench: Bench, expected: torch.Tensor, got: torch.Tensor, about: str) -> None:
+    """Require the same values; one NaN is as good as another."""
+    assert got.device == bench.device, f"{about}: on {got.device}"
+    back = got.cpu()
+    assert torch.equal(expected.isnan(), back.isnan()), about
+    assert torch.equal(expected.nan_to_num(), back.nan_to_num()), about
+
+
+def compare(bench: Bench, about: str, own: torch.Tensor, call: Callable[[torch.Tensor], torch.Tensor]) -> int:
+    """Require on the device what the call gives in CPU memory; return how many collectives went by NCCL."""
+    expected = call(own.clone())
+    poison = torch.full((max(1, own.nbytes),), 0x5A, dtype=torch.uint8, device=bench.device)
+    del poison
+    before = by_nccl()
+    got = call(own.to(bench.device, copy=True))
+    require_same(bench, expected, got, about)
+    return by_nccl() - before
+
+
+def check_reductions(bench: Bench) -> dict[str, int]:
+    """Every dtype and operation: by NCCL where its meaning is ours, with the values that CPUs give."""
+    counts = {"by NCCL": 0, "by the host": 0}
+    for dtype, op in reductions():
+        is_expected = bench.is_gpu and goes_by_nccl(dtype, op)
+        for seed, shape in enumerate(SHAPES):
+            about = f"allreduce of {dtype}, {op!r}, {shape}"
+            used = compare(bench, about, values_of(dtype, shape, seed), partial(hvd.allreduce, op=op))
+            assert used == int(is_expected), f"{about}: {used} by NCCL"
+        counts["by NCCL" if is_expected else "by the host"] += 1
+    return counts
+
+
+def check_scales(bench: Bench) -> dict[str, int]:
+    """Powers of two go by NCCL, other factors through the host."""
+    own = values_of(torch.float32, (1031,), 4)
+    exact = compare(bench, "0.25", own, lambda own: hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.25))
+    other = compare(bench, "0.3", own, lambda own: hvd.allreduce(own, op=hvd.Sum, prescale_factor=0.3))
+    assert (exact, other) == (int(bench.is_gpu), 0)
+    return {"exact": exact, "other": other}
+
+
+def check_broadcast(bench: Bench) -> None:
+    """Any dtype, from the last rank."""
+    for dtype in ENGINE_DTYPES:
+        used = compare(bench, f"{dtype}", values_of(dtype, (1031,), 3), lambda own: hvd.broadcast(own, hvd.size() - 1))
+        assert used == int(bench.is_gpu), dtype
+
+
+def check_reducescatter(bench: Bench) -> None:
+    """Even and uneven rows, fewer rows than ranks."""
+    for rows in (hvd.size(), 2 * hvd.size() + 1, 1, 1032):
+        own = values_of(torch.bfloat16, (rows, 3), rows)
+        used = compare(bench, f"{rows} rows", own, lambda own: hvd.reducescatter(own, op=hvd.Sum))
+        assert used == int(bench.is_gpu), rows
+
+
+def check_fused(bench: Bench) -> dict[str, int]:
+    """Many tensors in flight are grouped; each is right, also behind a late kernel on a side stream."""
+    before = by_nccl()
+    for number in range(5):
+        bench.sleep(2.0)
+        own = [torch.full((1 + 517 * part,), hvd.rank() + 1.0 + number, device=bench.device) for part in range(40)]
+        handles = [hvd.allreduce_async_(tensor, name=f"part.{part}", op=hvd.Sum) for part, tensor in enumerate(own)]
+        for handle in handles:
+            hvd.synchronize(handle)
+        right = sum(range(1, hvd.size() + 1)) + number * hvd.size()
+        assert all(bool((tensor == right).all()) for tensor in own), number
+    used = by_nccl() - before
+    assert used <= 5 * 40
+    return {"collectives": used, "tensors": 5 * 40}
+
+
+def check_sets(bench: Bench) -> dict[str, int]:
+    """A process set has a communicator of its own."""
+    chosen = hvd.add_process_set(range(hvd.size()))
+    lone = hvd.add_process_set([hvd.size() - 1])
+    for number in range(4):
+        own = torch.full((1031,), float(hvd.rank() + number), device=bench.device)
+        everywhere = hvd.allreduce(own, op=hvd.Sum, process_set=chosen)
+        assert bool((everywhere == sum(range(hvd.size())) + number * hvd.size()).all())
+        if lone.included():
+            assert bool((hvd.allreduce(own, op=hvd.Sum, process_set=lone) == hvd.rank() + number).all())
+    counted = chosen.world.engine.counters()["nccl_responses"]
+    assert hvd.remove_process_set(lone)
+    assert hvd.remove_process_set(chosen)
+    assert counted == (4 if bench.is_gpu else 0)
+    return {"in the set": counted}
+
+
+def check_join(bench: Bench) -> None:
+    """While a rank has joined, the others' tensors go through the host."""
+    own = torch.ones(1031, device=bench.device)
+    for number in range(3 * (hvd.rank() > 0)):
+        assert bool((hvd.allreduce(own, name=f"late.{number}", op=hvd.Sum) == hvd.size() - 1).all())
+    hvd.join()
+    assert bool((hvd.allreduce(own, op=hvd.Sum) == hvd.size()).all())
+
+
+def check_capture(bench: Bench) -> None:
+    """A stream under capture is refused; the engine works on."""
+    if not bench.is_gpu:
+        return
+    own = torch.ones(1031, device=bench.device)
+    hvd.allreduce_(own, op=hvd.Sum)
+    bench.finish()
+    try:
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            hvd.allreduce_async_(own, name="captured", op=hvd.Sum)
+    except hvd.ConfigError as error:
+        assert "captured" in str(error)  # noqa: PT017  (the graph's own end may raise as well)
+    else:
+        raise AssertionError("a captured stream was taken")
+    require_same(bench, torch.full((3,), float(hvd.size())), hvd.allreduce(own.new_ones(3), op=hvd.Sum), "after it")
+
+
+def check_memory_comes_back(bench: Bench) -> dict[str, int]:
+    """After a second `shutdown()` the device has as much free memory as after the first: no communicator is left."""
+    free = [_free_after_a_world(bench) for _ in range(3)]
+    hvd.init()
+    hvd.barrier()
+    lost = max(hvd.allgather_object(free[0] - free[-1]))
+    assert lost < MEMORY_BYTES, f"{lost} bytes of the device are lost"
+    return {"lost bytes": lost}
+
+
+def _free_after_a_world(bench: Bench) -> int:
+    hvd.init()
+    hvd.allreduce_(torch.ones(1 << 22, device=bench.device), op=hvd.Sum)
+    bench.finish()
+    hvd.barrier()
+    hvd.shutdown()
+    if not bench.is_gpu:
+        return 0
+    torch.cuda.empty_cache()
+    return int(torch.cuda.mem_get_info(bench.device)[0])
+
+
+CHECKS: dict[str, Check] = {
+    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
+}
+
+if __name__ == "__main__":
+    main(CHECKS)

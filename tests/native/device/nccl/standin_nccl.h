@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a test can tell and ask the stand-in for NCCL, beside NCCL's own functions.
+#pragma once
+
+extern "C" {
+
+// The call-th call of the function from now on fails with NCCL's `code`; "init" is the meeting of the ranks.
+void standin_nccl_fail(const char* function, int call, int code);
+// Every operation, enqueueing and meeting takes up to so long more, drawn at random (STANDIN_SEED).
+void standin_nccl_delay(int max_us);
+// All communicators of this process from now on see a remote error, and their operations hang.
+void standin_nccl_lose();
+// What there is and should be none of at the end.
+int standin_nccl_communicators();
+int standin_nccl_kernels();
+}

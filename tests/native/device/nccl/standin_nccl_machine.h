@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is behind the stand-in for NCCL: ranks meet in a file of /dev/shm; operations run on the stand-in driver's
+// streams.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device/nccl/nccl_abi.h"
+#include "device/nccl/standin_nccl_arithmetic.h"
+#include "device/standin_cuda.h"
+
+namespace ringtune {
+
+inline constexpr int kSystemError = 2;
+inline constexpr int kInvalidArgument = 4;
+inline constexpr int kMaxRanks = 8;
+inline constexpr size_t kSlotBytes = 256 << 10;
+inline constexpr int kFirstOwnOp = 5;
+
+struct Meeting {
+  std::atomic<int> pids[kMaxRanks];
+  std::atomic<bool> has_left[kMaxRanks];
+  std::atomic<uint64_t> steps[kMaxRanks];
+  alignas(64) std::byte slots[kMaxRanks][kSlotBytes];
+};
+
+// State of the library that outlives every call, as NCCL's own.
+struct Library {
+  std::mutex mutex;                                     // guards the members below
+  std::map<std::string, std::pair<int, int>> failures;  // function: calls left until it fails, and how
+  std::mt19937_64 random{
+      std::getenv("STANDIN_SEED") == nullptr ? 1 : std::strtoull(std::getenv("STANDIN_SEED"), nullptr, 10)};
+  std::atomic<int> communicators{0};
+  std::atomic<int> kernels{0};
+  std::atomic<int> max_delay_us{0};
+  std::atomic<int> losses{0};
+};
+
+inline Library& library() {
+  static Library& instance = *new Library;
+  return instance;
+}
+
+inline int injected(const char* function) {
+  const std::lock_guard lock(library().mutex);
+  const auto found = library().failures.find(function);
+  if (found == library().failures.end() || --found->second.first > 0) {
+    return 0;
+  }
+  const int code = found->second.second;
+  library().failures.erase(found);
+  return code;
+}
+
+inline void delay() {
+  const int limit_us = library().max_delay_us.load();
+  if (limit_us == 0) {
+    return;
+  }
+  int us = 0;
+  {
+    const std::lock_guard lock(library().mutex);
+    us = std::uniform_int_distribution<int>(0, limit_us)(library().random);
+  }
+  std::this_thread::sleep_for(std::chrono::microseconds(us));
+}
+
+struct NcclOpaque {
+  Meeting* meeting = nullptr;
+  std::string path;
+  int rank = 0;
+  int world_size = 0;
+  std::atomic<int> state{kNcclInProgress};
+  std::atomic<bool> is_aborted{false};
+  const int losses_before = library().losses.load();
+  std::atomic<int> in_flight{0};  // operations and threads that use the communicator
+  std::vector<std::pair<NcclType, double>> own_ops;
+
+  bool is_alone_forever(int peer) const {
+    const int pid = meeting->pids[peer].load();
+    return library().losses.load() != losses_before || meeting->has_left[peer].load() ||
+           (pid != 0 && kill(pid, 0) != 0 && errno == ESRCH);
+  }
+
+  // False once this rank is aborted. A lost peer is told, and waited for all the same, as a kernel does.
+  bool meet() {
+    const uint64_t step = ++meeting->steps[rank];
+    for (int peer = 0; peer < world_size; ++peer) {
+      while (meeting->steps[peer].load() < step || library().losses.load() != losses_before) {
+        if (is_aborted.load()) {
+          return false;
+        }
+        if (is_alone_forever(peer)) {
+          state.store(kNcclRemoteError);
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
+    }
+    return true;
+  }
+};
+
+using Communicator = NcclOpaque;
+
+enum class Kind { kAllreduce, kReduce, kReduceScatter, kBroadcast };
+
+struct Operation {
+  Kind kind;
+  const std::byte* input;
+  std::byte* output;
+  size_t elements;  // of the output
+  NcclType type;
+  int op;
+  int root;
+  Communicator* communicator;
+  NcclStream stream;
+};
+
+struct Group {
+  int depth = 0;
+  std::vector<Operation> operations;
+};
+inline thread_local Group group;
+
+inline testing::Combination combination_of(const Operation& operation) {
+  if (operation.op < kFirstOwnOp) {
+    return {operation.type, static_cast<NcclOp>(operation.op), std::nullopt};
+  }
+  const auto& own_ops = operation.communicator->own_ops;
+  return {operation.type, NcclOp::kSum, own_ops[static_cast<size_t>(operation.op - kFirstOwnOp)].second};
+}
+
+inline void combine_slots(const Operation& operation, size_t elements, std::byte* output) {
+  const std::byte* inputs[kMaxRanks];
+  for (int rank = 0; rank < operation.communicator->world_size; ++rank) {
+    inputs[rank] = operation.communicator->meeting->slots[rank];
+  }
+  const auto ranks = static_cast<size_t>(operation.communicator->world_size);
+  testing::combine(combination_of(operation), {inputs, ranks}, elements, output);
+}
+
+// One piece: from every rank's `input`; its result goes to `output` where this rank gets one.
+inline bool run_piece(const Operation& operation, const std::byte* input, std::byte* output, size_t elements) {
+  Communicator& communicator = *operation.communicator;
+  const size_t bytes = elements * testing::bytes_of(operation.type);
+  std::memcpy(communicator.meeting->slots[communicator.rank], input, bytes);
+  if (!communicator.meet()) {
+    return false;
+  }
+  if (operation.kind == Kind::kBroadcast) {
+    std::memcpy(output, communicator.meeting->slots[operation.root], bytes);
+  } else if (output != nullptr) {
+    combine_slots(operation, elements, output);
+  }
+  return communicator.meet();
+}
+
+// The whole of one rank's result; `output` is null where this rank gets none.
+inline bool run_part(const Operation& operation, const std::byte* input, std::byte* output) {
+  const size_t width = testing::bytes_of(operation.type);
+  const size_t most = kSlotBytes / width;
+  for (size_t begin = 0; begin < operation.elements; begin += most) {
+    const size_t count = std::min(most, operation.elements - begin);
+    std::byte* piece = output == nullptr ? nullptr : output + begin * width;
+    if (!run_piece(operation, input + begin * width, piece, count)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+inline void run(const Operation& operation) {
+  delay();
+  const Communicator& communicator = *operation.communicator;
+  if (operation.kind != Kind::kReduceScatter) {
+    const bool is_mine = operation.kind != Kind::kReduce || operation.root == communicator.rank;
+    run_part(operation, operation.input, is_mine ? operation.output : nullptr);
+    return;
+  }
+  const size_t part_bytes = operation.elements * testing::bytes_of(operation.type);
+  for (int rank = 0; rank < communicator.world_size; ++rank) {
+    std::byte* output = rank == communicator.rank ? operation.output : nullptr;
+    if (!run_part(operation, operation.input + static_cast<size_t>(rank) * part_bytes, output)) {
+      return;
+    }
+  }
+}
+
+inline void run_on_stream(void* data) {
+  const std::unique_ptr<Operation> operation(static_cast<Operation*>(data));
+  run(*operation);
+  --library().kernels;
+  --operation->communicator->in_flight;
+}
+
+// What NCCL's own thread does after ncclGroupEnd.
+inline void enqueue(std::vector<Operation> operations, Communicator* communicator) {
+  delay();
+  for (const Operation& operation : operations) {
+    ++library().kernels;
+    ++communicator->in_flight;
+    standin_work(operation.stream, run_on_stream, new Operation(operation), 0);
+  }
+  int expected = kNcclInProgress;  // a peer may have been lost meanwhile
+  communicator->state.compare_exchange_strong(expected, kNcclSuccess);
+  --communicator->in_flight;
+}
+
+inline int end_group() {
+  std::vector<Operation> operations = std::exchange(group.operations, {});
+  if (operations.empty()) {
+    return kNcclSuccess;
+  }
+  Communicator* communicator = operations.front().communicator;
+  communicator->state.store(kNcclInProgress);
+  ++communicator->in_flight;
+  std::thread(enqueue, std::move(operations), communicator).detach();
+  return kNcclInProgress;
+}
+
+inline int add(const char* function, const Operation& operation) {
+  if (const int code = injected(function); code != 0) {
+    return code;
+  }
+  if (operation.communicator->state.load() == kNcclInProgress) {
+    return kInvalidArgument;  // the caller has not settled
+  }
+  group.operations.push_back(operation);
+  return group.depth == 0 ? end_group() : kNcclSuccess;
+}
+
+}  // namespace ringtune

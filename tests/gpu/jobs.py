@@ -16,6 +16,7 @@ from typing import Any
 ENVIRON = {
     "AUTOTUNE_CACHE": "0",
     "OMP_NUM_THREADS": "1",
+    "PYTHONFAULTHANDLER": "1",
     "PYTHONUNBUFFERED": "1",
     "RINGTUNE_ALGORITHM_TABLE": "default",
     "RINGTUNE_TIMEOUT_S": "60",

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ringtune.launch_tuning.engines import DEFAULT, engine_names, find_engine
+from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.tuner import Config, SpaceError
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
 from ringtune.tuner.review.settings_text import knob_variable, setting_value
@@ -58,7 +58,7 @@ def _variables(config: Config, target: str) -> dict[str, str]:
         return {}
     engine = find_engine(target)
     try:
-        return engine.plain_variables(engine.space({}).validate(config))
+        return engine.plain_variables(engine.legal(config))
     except SpaceError:  # somebody reported what the engine has no words for
         return {}
 
@@ -66,8 +66,8 @@ def _variables(config: Config, target: str) -> dict[str, str]:
 def _note(config: Config, target: str) -> str:
     if target == RINGTUNE:
         return "Fixes every knob: the tuner leaves them alone."
-    knobs = find_engine(target).knobs
-    unsaid = [knob.name for knob in knobs if not knob.variables and config[knob.name] != DEFAULT]
+    engine = find_engine(target)
+    unsaid = engine.in_files(engine.legal(config))
     beside = f" Without {', '.join(unsaid)}, which take a file: ringtune tune writes it." if unsaid else ""
     return f"What {target} reads when it starts.{beside}"
 

@@ -222,7 +222,8 @@ def _print(offer: "Recommendation", output: str) -> None:
         typer.echo(json.dumps(_plain(asdict(offer)), indent=2))
     elif output == "env":
         variables = ready.engine_variables(config, offer.target)
-        typer.echo(ready.shell_text(variables, evidence, ready.advice_text(offer)))
+        notes = (evidence, ready.advice_text(offer), ready.file_text(config, offer.target))
+        typer.echo(ready.shell_text(variables, *notes))
     elif output == "horovod":
         variables = ready.horovod_variables(config, offer.target)
         typer.echo(ready.shell_text(variables, evidence, ready.advice_text(offer, is_for_horovod=True)))

@@ -13,6 +13,7 @@ from ringtune.service_link.ready_settings import (
     checked_config,
     engine_variables,
     evidence_text,
+    file_text,
     horovod_variables,
     shell_text,
 )
@@ -57,6 +58,19 @@ def test_a_config_of_another_engine_is_written_in_its_own_words() -> None:
         horovod_variables(whole, "nccl")
     with pytest.raises(ConfigError, match="torch-ddp"):
         engine_variables(whole, "torch-ddp")
+
+
+def test_a_config_that_is_older_than_a_knob_is_taken_with_its_default() -> None:
+    """What goes by a file of the engine is named where variables alone are printed."""
+    older = {"algorithm": "ring", "protocol": "ll", "channels": 8}
+
+    config = checked_config(offer(older, target="nccl"), ())
+
+    assert "default" == config["allgather_protocol"]
+    assert {"NCCL_MIN_CTAS": "8", "NCCL_MAX_CTAS": "8"} == engine_variables(config, "nccl")
+    assert "Without algorithm, protocol, which take a file: ringtune tune writes it." == file_text(config, "nccl")
+    assert "" == file_text(config.replace({"algorithm": "default", "protocol": "default"}), "nccl")
+    assert "" == file_text(CHOSEN, "ringtune")
 
 
 @pytest.mark.parametrize(

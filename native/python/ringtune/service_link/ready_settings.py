@@ -34,7 +34,7 @@ def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config
         if offer.target == ENGINE_TARGET:
             return SearchSpace(engine_parameters(algorithms), {}).validate(offer.config)
         if offer.target in engine_names() and offer.config:
-            return find_engine(offer.target).space({}).validate(offer.config)
+            return find_engine(offer.target).legal(offer.config)
     except SpaceError as error:
         raise ServiceReplyError(f"what is recommended is not legal here: {error}; it is not shown") from error
     return Config(offer.config)
@@ -79,6 +79,12 @@ def advice_text(offer: Recommendation, *, is_for_horovod: bool = False) -> str:
     if is_for_horovod and offer.target != "horovod":
         return f"Measured on {offer.target}, not on Horovod: a prior, test it before you rely on it."
     return "A prior: AUTOTUNE=1 tests it; without that, test it before you rely on it." if offer.is_prior else ""
+
+
+def file_text(config: Config, target: str) -> str:
+    """Return which knobs no variable sets and what does; empty where variables set all."""
+    unsaid = find_engine(target).in_files(config) if config and target in engine_names() else ()
+    return f"Without {', '.join(unsaid)}, which take a file: ringtune tune writes it." if unsaid else ""
 
 
 def engine_variables(config: Config, target: str) -> dict[str, str]:

@@ -115,6 +115,18 @@ class Engine:
         """Return the config that sets nothing."""
         return Config({knob.name: DEFAULT for knob in self.knobs})
 
+    def legal(self, config: Mapping[str, Value]) -> Config:
+        """Return a config that was kept or sent, with the defaults of knobs that it does not know.
+
+        Raises:
+            SpaceError: If it is not legal.
+        """
+        return self.space({}).validate(Config({**self.baseline(), **config}))
+
+    def in_files(self, config: Config) -> tuple[str, ...]:
+        """Return the knobs of a legal config that are set and that no variable carries."""
+        return tuple(knob.name for knob in self.knobs if not knob.variables and config[knob.name] != DEFAULT)
+
     def variables(self, config: Config, folder: Path) -> dict[str, str]:
         """Return the environment variables of a trial.
 

@@ -83,6 +83,12 @@ def nothing_set(budget: int, seed: int) -> RunSettings:
     return RunSettings(**job_limits(None, None, None)._asdict(), seed=seed)
 
 
+def twenty_samples(budget: int, seed: int) -> RunSettings:
+    """Return what a job had before there was a default budget of time: AUTOTUNE_MAX_SAMPLES=20."""
+    del budget
+    return RunSettings(max_samples=20, seed=seed)
+
+
 def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows) -> Rival:
     """Return the whole policy: baseline, search, adoption test, within the budget."""
 
@@ -157,6 +163,7 @@ RIVALS: Mapping[str, Rival] = {
     "ringtune": policy(cost_model),
     "ringtune, steps alone": policy(cost_model, steps_alone),
     "ringtune, nothing set": policy(cost_model, nothing_set),
+    "ringtune, 20 samples": policy(cost_model, twenty_samples),
     "ringtune, warm": policy(earlier_job),
     "ringtune, no prior": policy(nothing),
     "ringtune, no noise": without_noise(policy(cost_model)),

@@ -2,6 +2,7 @@
 """Real jobs measure a table once and keep it; whatever happens to its file, they start and give the same bits."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from ringtune.algorithm_tables.measurement import LIMIT_S
 from ringtune.algorithm_tables.store import read_table
 from ringtune.algorithm_tables.table import SCHEMA
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import Finished, launched, program, ringtune, run_job
+from tests.integration.jobs import Finished, forked, ranks, ringtune, run_job
 from tests.integration.ports import free_port
-from tests.integration.worlds import check_places, explicit, on_hosts, places, run_all
+from tests.integration.worlds import check_places, explicit, on_hosts, places, run_all, run_all_forked
 
 PROGRAM = "algorithm_table"
 MEASURING = "measuring which algorithm"
@@ -42,12 +43,20 @@ def said(finished: Finished) -> dict[str, Any]:
 
 def run_ranks(count: int, variables: Mapping[str, str]) -> Finished:
     """Run the program on the ranks of one host."""
-    return run_job(launched(count, PROGRAM), variables)
+    return run_job(ranks(count, PROGRAM), variables)
 
 
 def kept_files(cache: Path) -> list[Path]:
     """Return the files of the cache folder."""
     return [path for path in cache.rglob("*") if path.is_file()]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the cache folder of a job of two ranks that has measured."""
+    cache = tmp_path_factory.mktemp("measured")
+    said(run_ranks(2, environ(cache)))
+    return cache
 
 
 def write_table(path: Path, layout: list[int], *rows: tuple[int | None, str, int]) -> Path:
@@ -105,9 +114,9 @@ def test_a_slow_link_is_not_measured_for_longer(tmp_path: Path, rate: str) -> No
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"schema": 1, "key": {}, "rows": [], "measured_s": 1, "load": 1}'])
-def test_a_broken_file_is_announced_once_and_replaced(tmp_path: Path, content: str) -> None:
+def test_a_broken_file_is_announced_once_and_replaced(tmp_path: Path, measured: Path, content: str) -> None:
     """The job measures as if nothing had been there."""
-    run_ranks(2, environ(tmp_path))
+    shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     (path,) = kept_files(tmp_path)
     path.write_text(content, encoding="utf-8")
 
@@ -119,9 +128,9 @@ def test_a_broken_file_is_announced_once_and_replaced(tmp_path: Path, content: s
     assert read_table(path).rows
 
 
-def test_a_kept_table_that_the_engine_refuses_is_measured_anew(tmp_path: Path) -> None:
+def test_a_kept_table_that_the_engine_refuses_is_measured_anew(tmp_path: Path, measured: Path) -> None:
     """Rows that read well and cannot serve are a broken file too."""
-    run_ranks(2, environ(tmp_path))
+    shutil.copytree(measured, tmp_path, dirs_exist_ok=True)
     (path,) = kept_files(tmp_path)
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "rows": [{"max_bytes": None, "algorithm": "ring", "chunk_bytes": 65536}]}))
@@ -164,7 +173,7 @@ def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, va
 
 def test_process_sets_measure_nothing(tmp_path: Path) -> None:
     """They take what is kept for their own ranks per host, or what is compiled in."""
-    finished = run_job(launched(4, "process_sets"), environ(tmp_path))
+    finished = run_job(ranks(4, "process_sets"), environ(tmp_path))
 
     assert 0 == finished.code, finished.text
     (path,) = kept_files(tmp_path)
@@ -230,9 +239,9 @@ def test_a_given_table_for_other_ranks_per_host_is_left_aside(tmp_path: Path) ->
 def test_a_rank_that_dies_while_others_measure_ends_the_job(tmp_path: Path) -> None:
     """They learn of it as in any other collective."""
     address = f"tcp://127.0.0.1:{free_port()}"
-    commands = [program(PROGRAM, "lost")] * 2
+    commands = [forked(PROGRAM, "lost")] * 2
 
-    first, second = run_all(commands, [explicit(rank, 2, address, **environ(tmp_path)) for rank in range(2)])
+    first, second = run_all_forked(commands, [explicit(rank, 2, address, **environ(tmp_path)) for rank in range(2)])
 
     assert -9 == second.code, second.text
     assert first.stdout.startswith("PeerLostError after "), first.text

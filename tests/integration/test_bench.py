@@ -27,10 +27,10 @@ WORKLOAD: dict[str, Any] = {
 DEADLINE_S = 540.0
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> dict[str, str]:
-    """A home of the test's own, so that programs are compiled."""
-    return {"HOME": str(tmp_path)}
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A home of these tests' own, so that programs are compiled, once."""
+    return {"HOME": str(tmp_path_factory.mktemp("home"))}
 
 
 def test_all_layers_and_a_peer_are_measured(tmp_path: Path, home: dict[str, str]) -> None:

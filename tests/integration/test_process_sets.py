@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import launched, program, run_job
+from tests.integration.jobs import program, ranks, run_job
 from tests.integration.ports import free_port
 from tests.integration.worlds import explicit, run_all
 
@@ -14,7 +14,7 @@ from tests.integration.worlds import explicit, run_all
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_sets_are_worlds_of_their_own(transport: str) -> None:
     """Static and dynamic ones, at the same time as the global world, refused where ranks disagree, and removed."""
-    finished = run_job(launched(4, "process_sets"), {"RINGTUNE_TRANSPORT": transport})
+    finished = run_job(ranks(4, "process_sets"), {"RINGTUNE_TRANSPORT": transport})
 
     assert 0 == finished.code, finished.text
     assert 4 == finished.stdout.count("is right"), finished.text
@@ -38,7 +38,7 @@ def test_sets_span_hosts() -> None:
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_a_lost_rank_is_everybodys_error_in_sets_too(tmp_path: Path, transport: str) -> None:
     """Who waits in a set for a rank that was killed hears of it, as who waits in the global world does."""
-    finished = run_job(launched(3, "lost_in_set", str(tmp_path)), {"RINGTUNE_TRANSPORT": transport})
+    finished = run_job(ranks(3, "lost_in_set", str(tmp_path)), {"RINGTUNE_TRANSPORT": transport})
 
     assert 128 + 9 == finished.code, finished.text
     assert "rank 0 lost the set" in finished.stdout, finished.text

@@ -18,10 +18,11 @@ import pytest
 from ringtune.rendezvous.address import Address, connect
 from ringtune.rendezvous.channel import Channel, ChannelError, Deadline, encode_frame
 from ringtune.rendezvous.proof import PROTOCOL_VERSION, new_nonce
+from tests.integration.forked_ranks import ForkedProcess
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import PROGRAMS, Job, launched, program, run_job, started
+from tests.integration.jobs import PROGRAMS, JobOf, forked, launched, program, run_job, started, started_by_fork
 from tests.integration.ports import free_port
-from tests.integration.worlds import KEY, check_places, explicit, on_hosts, places, run_all, running
+from tests.integration.worlds import KEY, check_places, explicit, on_hosts, places, run_all, run_all_forked, running
 
 GARBAGE = (b"", b"\x00\x00\x00\x02{}", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9, encode_frame({"type": "hello"}))
 
@@ -39,7 +40,7 @@ def hello(**changes: object) -> dict[str, object]:
     return {"type": "hello", **known, **changes}
 
 
-def connected(address: str, job: Job) -> socket.socket:
+def connected(address: str, job: JobOf[ForkedProcess]) -> socket.socket:
     """Return a connection to rank 0, as soon as it listens."""
     target = Address.parse(address)
     if target.scheme == "unix":
@@ -63,7 +64,7 @@ def test_ranks_of_one_host_meet_and_add_up(address: str, transport: str) -> None
     """Whatever their rendezvous; only `tcp` keeps them apart."""
     environs = [explicit(rank, 3, address, RINGTUNE_TRANSPORT=transport) for rank in range(3)]
 
-    found = places(run_all([program("where")] * 3, environs))
+    found = places(run_all_forked([forked("where")] * 3, environs))
 
     check_places(found, (0, 1, 2) if transport == "tcp" else (0, 0, 0), "tcp" if transport == "tcp" else "shm")
 
@@ -72,7 +73,7 @@ def test_ranks_meet_again_and_again(address: str) -> None:
     """Every init meets anew, over the same address."""
     environs = [explicit(rank, 2, address) for rank in range(2)]
 
-    found = places(run_all([program("where", "10")] * 2, environs))
+    found = places(run_all_forked([forked("where", "10")] * 2, environs))
 
     check_places(found, (0, 0), "shm")
 
@@ -169,7 +170,7 @@ def slurm(rank: int, size: int, nodes: str) -> dict[str, str]:
 
 def test_tasks_of_srun_meet_on_one_node() -> None:
     """By srun's variables and the user's key alone."""
-    found = places(run_all([program("where", "2")] * 2, [slurm(rank, 2, "node7") for rank in range(2)]))
+    found = places(run_all_forked([forked("where", "2")] * 2, [slurm(rank, 2, "node7") for rank in range(2)]))
 
     check_places(found, (0, 0), "shm")
 
@@ -226,12 +227,12 @@ def test_a_restarted_job_meets_anew_under_torchrun(tmp_path: Path) -> None:
 
 def test_strangers_do_not_disturb_the_meeting(address: str) -> None:
     """Silent, talkative and broken connections are dropped, and the ranks meet."""
-    with running([program("where")], [explicit(0, 2, address)]) as (first,):
+    with started_by_fork(forked("where"), explicit(0, 2, address)) as first:
         strangers = []
         for number in range(200):
             strangers.append(connected(address, first))
             strangers[-1].send(GARBAGE[number % len(GARBAGE)])
-        second = run_job(program("where"), explicit(1, 2, address))
+        (second,) = run_all_forked([forked("where")], [explicit(1, 2, address)])
         finished = first.wait()
     for stranger in strangers:
         stranger.close()
@@ -260,10 +261,10 @@ def start_with_a_late_rank(address: str, flood: Sequence[str] | None) -> tuple[f
     """Return how long a job took whose rank 1 came late, so that a flood had its time; and what the flood said."""
     start_s = time.monotonic()
     with ExitStack() as stack:
-        first = stack.enter_context(started(program("where"), explicit(0, 2, address)))
+        first = stack.enter_context(started_by_fork(forked("where"), explicit(0, 2, address)))
         flooding = stack.enter_context(started(flood, {})) if flood else None
         time.sleep(LATE_S)
-        second = stack.enter_context(started(program("where"), explicit(1, 2, address)))
+        second = stack.enter_context(started_by_fork(forked("where"), explicit(1, 2, address)))
         found = places([first.wait(), second.wait()])
         said = flooding.wait().stdout if flooding else ""
     check_places(found, (0, 0), "shm")
@@ -272,14 +273,14 @@ def start_with_a_late_rank(address: str, flood: Sequence[str] | None) -> tuple[f
 
 def test_an_impostor_who_does_not_prove_the_key_is_dropped(address: str) -> None:
     """A process that claims to be rank 1 and ignores that rank 0's proof is not its own is not let in."""
-    with running([program("where")], [explicit(0, 2, address)]) as (first,):
+    with started_by_fork(forked("where"), explicit(0, 2, address)) as first:
         impostor = Channel(connected(address, first))
         impostor.send(hello())
         challenge = impostor.receive(Deadline.after(60))
         impostor.send({"type": "join", "proof": "0" * 64, "world_size": 2, "given": {}})
         with pytest.raises(ChannelError):
             impostor.receive(Deadline.after(60))
-        second = run_job(program("where"), explicit(1, 2, address))
+        (second,) = run_all_forked([forked("where")], [explicit(1, 2, address)])
         finished = first.wait()
     impostor.close()
 
@@ -289,7 +290,7 @@ def test_an_impostor_who_does_not_prove_the_key_is_dropped(address: str) -> None
 
 def test_another_version_of_the_rendezvous_is_told_so(address: str) -> None:
     """A rank of another version of ringtune does not wait for nothing."""
-    with running([program("where")], [explicit(0, 2, address)]) as (first,):
+    with started_by_fork(forked("where"), explicit(0, 2, address)) as first:
         other = Channel(connected(address, first))
         other.send(hello(protocol=1))
 

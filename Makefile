@@ -45,7 +45,8 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        test-tensorflow test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels lint format bench dashboards docs docs-pictures system-packages clean
+        $(MPIS:%=test-%) test-tensorflow test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
+        lint format bench dashboards docs docs-pictures system-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -172,14 +173,12 @@ define ctest # (build folder, CMake options, name): configure, build and run the
 	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
 endef
 
-test: setup ## all tests, C++ and Python, those with real processes included
+test: setup ## all tests, C++ and Python, those with real processes included (12 minutes on 2 cores, set-up aside)
 	@rm -rf $(RESULTS)
-	@native=0; python=0; mpi=0; tensorflow=0; \
-	$(MAKE) --no-print-directory test-native || native=$$?; \
-	$(MAKE) --no-print-directory test-python || python=$$?; \
-	$(MAKE) --no-print-directory test-mpi || mpi=$$?; \
-	$(MAKE) --no-print-directory test-tensorflow || tensorflow=$$?; \
-	$(BIN)/python tests/summary.py $(RESULTS) && [ $$native$$python$$mpi$$tensorflow = 0000 ]
+	@is_bad=0; \
+	$(MAKE) --no-print-directory --keep-going test-native test-python || is_bad=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync test-mpi test-tensorflow || is_bad=1; \
+	$(BIN)/python tests/summary.py $(RESULTS) && [ $$is_bad = 0 ]
 
 test-native: setup ## the C++ tests alone
 ifeq ($(HAS_GTEST),yes)
@@ -190,14 +189,16 @@ else
 endif
 
 ALONE := tests/unit tests/contract tests/house  # these start no ranks, so that as many run at once as there are cores
-# The others start ranks, which mostly import and wait. More of them at once would wait for each other.
-JOBS_AT_ONCE := 2
+# The others start ranks, which import, compute and wait. Those that take long come first: short ones fill the end.
+WITH_RANKS   := tests/e2e tests/integration
+JOBS_AT_ONCE := 3
 
 define pytest_all # (what to leave out, as options): the Python tests; results as JUnit XML
 	@mkdir -p $(RESULTS)
 	@unit=0; jobs=0; \
 	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS) $(ALONE) --junitxml=$(RESULTS)/python-unit.xml || unit=1; \
-	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS_AT_ONCE) --dist loadfile tests/integration tests/e2e --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
+	$(BIN)/pytest $(1) --hypothesis-profile ci -n $(JOBS_AT_ONCE) --dist loadfile --no-loadscope-reorder $(WITH_RANKS) \
+	  --junitxml=$(RESULTS)/python-jobs.xml || jobs=1; \
 	[ $$unit$$jobs = 00 ]
 endef
 
@@ -207,11 +208,11 @@ test-python: setup ## the Python tests alone
 test-python-long: setup ## the same with full counts
 	$(call pytest_all,)
 
-test-mpi: setup-mpi ## the tests under mpirun, with each MPI
+test-mpi: $(MPIS:%=test-%) ## the tests under mpirun, with each MPI
+
+$(MPIS:%=test-%): test-%: .venv-%/.ringtune
 	@mkdir -p $(RESULTS)
-	@failed=0; for mpi in $(MPIS); do \
-	  .venv-$$mpi/bin/pytest tests/mpi --junitxml=$(RESULTS)/mpi-$$mpi.xml || failed=1; \
-	done; exit $$failed
+	@.venv-$*/bin/pytest tests/mpi --junitxml=$(RESULTS)/mpi-$*.xml
 
 test-tensorflow: setup-tensorflow ## the tests of the TensorFlow and Keras front ends
 	@mkdir -p $(RESULTS)
@@ -225,7 +226,7 @@ test-long: setup setup-mpi setup-tensorflow ## all tests with full counts, and w
 	$(MAKE) --no-print-directory test-native || is_bad=1; \
 	$(MAKE) --no-print-directory test-stress || is_bad=1; \
 	$(MAKE) --no-print-directory test-python-long || is_bad=1; \
-	$(MAKE) --no-print-directory test-mpi || is_bad=1; \
+	$(MAKE) --no-print-directory --keep-going test-mpi || is_bad=1; \
 	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
 	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]
 

@@ -12,7 +12,7 @@ from tests.gpu.jobs import Row
 
 FOLDER = Path(__file__).resolve().parent
 FILES = ("test_ddp_gpu", "test_nccl_plugin_gpu")
-DEADLINE_S = 200.0
+DEADLINE_S = 240.0
 # The options of pyproject.toml are for the project's own environment, with plugins that a bare machine lacks.
 OPTIONS = ("-o", "addopts=", "--import-mode=importlib", "-p", "no:cacheprovider", "-q", "-s")
 

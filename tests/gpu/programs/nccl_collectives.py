@@ -15,7 +15,7 @@ from torch.distributed import FileStore  # type: ignore[attr-defined]
 from ringtune.launch_tuning import StepReport
 from tests.gpu.torch_ranks import say_figures
 
-COUNTS = (256, 4 * 1024, 2 * 1024 * 1024)
+COUNTS = (256, 4 * 1024, 512 * 1024)
 """Elements of four bytes that each rank gives."""
 
 

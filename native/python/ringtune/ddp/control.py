@@ -97,7 +97,7 @@ class ControlGroup:
 
 def _store_of(group: dist.ProcessGroup) -> Any:
     """Return the store that a group's ranks met at, whatever its backend."""
-    return distributed_c10d._get_process_group_store(group)  # noqa: SLF001  (PyTorch has no public name for it)
+    return distributed_c10d._world.pg_map[group][1]  # noqa: SLF001  (there is no public name)
 
 
 def _own_part(store: Any, size: int) -> Any:

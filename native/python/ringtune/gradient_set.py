@@ -15,6 +15,7 @@ class GradientSet:
         self._lock = threading.Lock()  # guards _by_name
         self._by_name: dict[str, Signature] = {}
         self._gpus: dict[str, int] = {}  # of those gradients that are on one; guarded likewise
+        self._gpu: int | None = None  # the first of them, asked for in every step
         self._bucket_bytes: dict[str, tuple[int, ...]] = {}  # replaced whole, needs no lock
 
     def add(self, name: str, dtype: str, shape: tuple[int, ...], *, gpu: int | None = None) -> None:
@@ -29,16 +30,24 @@ class GradientSet:
         signature = (dtype.removeprefix("torch."), shape)
         with self._lock:
             self._by_name[name] = signature
-            self._gpus.pop(name, None)
-            if gpu is not None:
-                self._gpus[name] = gpu
+            if self._gpus.get(name) != gpu:
+                self._place(name, gpu)
 
     def discard(self, names: Iterable[str]) -> None:
         """Forget gradients that no step submits any more."""
         with self._lock:
             for name in names:
                 self._by_name.pop(name, None)
-                self._gpus.pop(name, None)
+                if name in self._gpus:
+                    self._place(name, None)
+
+    def _place(self, name: str, gpu: int | None) -> None:
+        """Note where a gradient is; the caller has the lock."""
+        if gpu is None:
+            del self._gpus[name]
+        else:
+            self._gpus[name] = gpu
+        self._gpu = min(set(self._gpus.values()), default=None)
 
     def note_buckets(self, name: str, sizes: tuple[int, ...]) -> None:
         """Note that a model's gradients come in buckets of DDP's, in bytes, in their order; the last call holds."""
@@ -56,8 +65,7 @@ class GradientSet:
 
         What is learned on GPUs is learned about them, and a step ends when the GPU is through with it.
         """
-        with self._lock:
-            return min(self._gpus.values(), default=None)
+        return self._gpu
 
     def counts(self) -> Counter[Signature]:
         """Return how many gradients there are of each (dtype, shape)."""

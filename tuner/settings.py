@@ -138,7 +138,7 @@ class RunSettings:
         """Return the settings with one part of so many of each limit."""
         limits = {"max_samples": self.max_samples, "max_steps": self.max_steps, "max_seconds": self.max_seconds}
         parts = {name: None if limit is None else share_of(limit, divisor) for name, limit in limits.items()}
-        return replace(self, **parts)  # type: ignore[arg-type]
+        return replace(self, **parts, least_steps=self.least_steps // divisor)  # type: ignore[arg-type]
 
     def limit_name(self, unit: str) -> str:
         """Return what people set a limit by: a variable of the job's environment, or an option where it is launched.

@@ -121,9 +121,10 @@ def test_samples_have_a_default_only_without_another_budget(
 
 def test_a_share_of_the_limits_is_at_least_one_of_what_is_whole() -> None:
     """No limit stays none."""
-    shared = RunSettings(max_samples=None, max_steps=1, max_seconds=3.0).share(2)
+    shared = RunSettings(max_samples=None, max_steps=1, max_seconds=3.0, least_steps=200).share(2)
 
     assert (None, 1, 1.5) == (shared.max_samples, shared.max_steps, shared.max_seconds)
+    assert 100 == shared.least_steps
 
 
 def run_within(target: SyntheticTarget, **limits: float | bool) -> Outcome:

@@ -173,7 +173,7 @@ define ctest # (build folder, CMake options, name): configure, build and run the
 	@ctest --test-dir $(1) -j $(JOBS) --progress --output-on-failure --timeout 300 --output-junit $(CURDIR)/$(RESULTS)/$(3).xml
 endef
 
-test: setup ## all tests, C++ and Python, those with real processes included (12 minutes on 2 cores, set-up aside)
+test: setup ## all tests, C++ and Python, those with real processes included
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
 	$(MAKE) --no-print-directory --keep-going test-native test-python || is_bad=1; \

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that holds parts of another C++ library, shown to all: the engine uses its own."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.jobs import PROGRAMS
+
+COMPILER = shutil.which("g++")
+
+JOIN = """
+import ctypes, sys
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+import torch
+import ringtune.torch as hvd
+
+hvd.init()
+print(hvd.allreduce(torch.ones(3)).tolist())
+"""
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no g++: another compiler's C++ library has other names")
+def test_the_engine_is_bound_to_its_own_cxx_library(tmp_path: Path) -> None:
+    """As with torch for CUDA on one machine, where the engine found 0 bytes of memory, or crashed."""
+    library = tmp_path / "libforeign.so"
+    source = PROGRAMS / "foreign_cxx_library.cpp"
+    subprocess.run([str(COMPILER), "-std=c++20", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+
+    done = subprocess.run(
+        [sys.executable, "-c", JOIN, str(library)], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert (0, "[1.0, 1.0, 1.0]\n") == (done.returncode, done.stdout), done.stderr

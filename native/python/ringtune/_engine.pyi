@@ -124,9 +124,7 @@ class Engine:
         gpu_operations: str = "auto",
         nccl_library: str = "",
     ) -> None:
-        """Join the world: map the segment, start the communication thread.
-
-        The engine takes all descriptors over, also when it cannot be made.
+        """Join the world: map the segment, start the communication thread; take all descriptors over, also in failure.
 
         Args:
             rank: This process, 0 <= rank < world_size.
@@ -135,10 +133,8 @@ class Engine:
             segment_fd: From `create_segment` with the number of ranks on this host.
             pidfds: One descriptor per rank, -1 for ranks on other hosts and for "none".
             pids: Process ids of the ranks, for messages.
-            control_fds: Connected stream sockets, one entry per rank, -1 for none: rank 0 has one to every rank of
-                another host, such a rank has one to rank 0. Empty in a world of one host.
-            data_fds: Connected stream sockets to every other rank, one entry per rank, -1 for the own. Empty in a
-                world of one host and where an MPI carries the data.
+            control_fds: One socket per rank, -1 for none: rank 0 to and from ranks of other hosts; empty for one host.
+            data_fds: One socket per rank, -1 for the own; empty for one host, and where an MPI carries the data.
             mpi_plugin: File of the MPI transport's shared library; empty for none.
             mpi_communicator: Fortran handle of a communicator of exactly these ranks, for the plugin's own use.
             config: The config in force at epoch 0; equal on all ranks.

@@ -130,12 +130,23 @@ Status DeviceStaging::stage(std::span<Submission> tensors, const std::function<S
     staged.is_on_gpu = false;
   }
   for (const Submission& tensor : tensors) {
-    while (tensor.staged != nullptr && !is_over(*tensor.staged->copied)) {
-      if (Status s = watch(); !s.ok()) return s;
-      std::this_thread::sleep_for(kLookEvery);
+    if (tensor.staged != nullptr) {
+      if (Status s = wait_until_copied(*tensor.staged, watch); !s.ok()) return s;
     }
   }
   return Status::ok_status();
+}
+
+Status DeviceStaging::wait_until_copied(const StagedTensor& staged, const std::function<Status()>& watch) {
+  Device& device = *staged.lane->device();
+  const Device::Scope scope(device);
+  if (!scope.status().ok()) return scope.status();
+  bool is_copied = false;
+  while (true) {
+    if (Status s = device.is_complete(*staged.copied, is_copied); !s.ok() || is_copied) return s;
+    if (Status s = watch(); !s.ok()) return s;
+    std::this_thread::sleep_for(kLookEvery);
+  }
 }
 
 Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in) {
@@ -154,8 +165,10 @@ Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged,
   const CopyToHost copy{reinterpret_cast<cuda::DevicePointer>(submission.input), memory,
                         has_input(signature, layout_.rank()) ? bytes : 0};
   const std::shared_ptr<DeviceEvent> last_use = std::exchange(staged.block->last_use, nullptr);
-  // After an error the block stays taken: a part of the copy may be under way.
-  if (Status s = copy_in(copy, last_use.get()); !s.ok()) return s;
+  if (Status s = copy_in(copy, last_use.get()); !s.ok()) {
+    staged.block = nullptr;  // and stays taken: a part of the copy may be under way
+    return s;
+  }
   staged.result = {memory, reinterpret_cast<cuda::DevicePointer>(submission.output), result_bytes(signature, layout_)};
   submission.input = submission.output = memory;
   if (is_reduced_in_place(signature) && bytes > 0) {

@@ -40,6 +40,9 @@ NcclPath::NcclPath(GpuOptions options, const Layout& layout, Transport& transpor
       decision_(options_.operations == GpuOperations::kHost ? Decision::kHost : Decision::kNone) {}
 
 Status NcclPath::choose(const Submission& first, Communicator& host, bool& is_by_nccl) {
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failure->status();
+  }
   if (decision_.load() == Decision::kNone) {
     const std::shared_ptr<Device>& device = first.staged->lane->device();
     Introduction own{};
@@ -125,6 +128,9 @@ Status NcclPath::open(Communicator& host) {
 }
 
 Status NcclPath::run(std::span<Submission> tensors) {
+  if (const std::optional<Failure> failure = transport_.failure()) {
+    return failure->status();
+  }
   const Device::Scope scope(*device_);
   if (!scope.status().ok()) return scope.status();
   for (const Submission& tensor : tensors) {
@@ -136,14 +142,12 @@ Status NcclPath::run(std::span<Submission> tensors) {
     }
     if (Status s = device_->wait_for(*tensor.staged->copied, stream_); !s.ok()) return s;
   }
-  Status status = communicator_->group_start();
-  for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
-    status = enqueue(tensors[i]);
-  }
-  if (Status s = finish_group(status, "for NCCL to begin with '" + tensors.front().name + "'"); !s.ok()) return s;
   std::shared_ptr<DeviceEvent> end;
-  if (Status s = device_->make_event(end); !s.ok()) return s;
-  if (Status s = device_->record(*end, stream_); !s.ok()) return s;
+  if (Status s = enqueue_all(tensors, end); !s.ok()) {
+    const Status explained = explain(s);
+    communicator_->abort();  // before anybody hears of it: kernels must not touch what callers let go of
+    return explained;
+  }
   for (Submission& tensor : tensors) {
     tensor.done = end;
     staging_.add_draining(tensor.handle, end);
@@ -161,15 +165,18 @@ Status NcclPath::stage(std::span<Submission> tensors) {
   return staging_.stage(tensors, patience("for '" + tensors.front().name + "' to be copied from its GPU"));
 }
 
-Status NcclPath::finish_group(Status status, const std::string& what) {
+Status NcclPath::enqueue_all(std::span<const Submission> tensors, std::shared_ptr<DeviceEvent>& end) {
+  if (Status s = device_->make_event(end); !s.ok()) return s;
+  Status status = communicator_->group_start();
+  for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
+    status = enqueue(tensors[i]);
+  }
   const Status ended = communicator_->group_end();  // also after an error: NCCL would stay in the group
-  if (status.ok()) {
-    status = ended;
-  }
-  if (status.ok()) {
-    status = communicator_->settle(patience(what));
-  }
-  return status.ok() ? status : explain(status);
+  if (!status.ok()) return status;
+  if (!ended.ok()) return ended;
+  const std::string what = "for NCCL to begin with '" + tensors.front().name + "'";
+  if (Status s = communicator_->settle(patience(what)); !s.ok()) return s;
+  return device_->record(*end, stream_);
 }
 
 Status NcclPath::enqueue(const Submission& tensor) {

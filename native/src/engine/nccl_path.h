@@ -73,7 +73,8 @@ class NcclPath {
   Status open(Communicator& host);
   Status enqueue(const Submission& tensor);
   Status reduce_scatter(const NcclReduction& reduction, const Submission& tensor);
-  Status finish_group(Status status, const std::string& what);
+  // One group of operations on the stream, and the event after them.
+  Status enqueue_all(std::span<const Submission> tensors, std::shared_ptr<DeviceEvent>& end);
   NcclCommunicator::Watch patience(const std::string& what);
   // A peer's death is what NCCL sees last.
   Status explain(const Status& seen) const;

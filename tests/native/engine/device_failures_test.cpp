@@ -64,7 +64,7 @@ class DeviceFailuresTest : public testing::StandinTest {
   }
 
   // A rank whose submission was refused leaves, and so ends the world for the others.
-  static void run(int max_steps, std::array<Status, 2>& ends) {
+  static void run(int max_steps, GpuOperations operations, std::array<Status, 2>& ends) {
     run_world(
         2,
         [&](Engine& engine) {
@@ -77,14 +77,23 @@ class DeviceFailuresTest : public testing::StandinTest {
           engine.shutdown();
           ends[static_cast<size_t>(engine.rank())] = status;
         },
-        use_standin);
+        [operations](EngineOptions& options) {
+          use_standin(options);
+          options.gpu.operations = operations;
+        });
   }
 
   void expect_error_or_result(const char* function, int nth, int result) {
+    for (const GpuOperations operations : {GpuOperations::kHost, GpuOperations::kAuto}) {
+      expect_error_or_result(function, nth, result, operations);
+    }
+  }
+
+  void expect_error_or_result(const char* function, int nth, int result, GpuOperations operations) {
     reset({1, static_cast<uint64_t>(nth), 50, 1, 1});
     standin_fail(function, nth, result);
     std::array<Status, 2> ends;
-    run(4, ends);
+    run(4, operations, ends);
     const bool is_seen = !ends[0].ok() || !ends[1].ok();
     for (const Status& end : ends) {
       const bool is_expected =

@@ -29,10 +29,11 @@ class Outcome:
     log_path: Path
     run: RunReview
     report: Mapping[str, Any]
+    note: str = ""
 
     @classmethod
-    def read(cls, title: str, log_path: Path, report: Mapping[str, Any]) -> "Outcome":
-        """Review the last run of a tuning log.
+    def read(cls, title: str, log_path: Path, report: Mapping[str, Any], note: str = "") -> "Outcome":
+        """Review the last run of a tuning log; `note` is what a newcomer should know of the job besides.
 
         Raises:
             ValueError: If the log holds no run.
@@ -41,7 +42,7 @@ class Outcome:
         runs = review_log(log_path).runs
         if not runs:
             raise ValueError(f"{log_path} holds no tuning run: was AUTOTUNE=1 set?")
-        return cls(title, log_path, runs[-1], report)
+        return cls(title, log_path, runs[-1], report, note)
 
     @property
     def is_finished(self) -> bool:
@@ -97,8 +98,10 @@ def sentences(outcome: Outcome) -> list[str]:
     return [
         f"Decision  {outcome.run.verdict}",
         *step_times(outcome.run),
+        *why(outcome.run),
         *price(outcome.run),
         f"Training  {accuracy} after {effort}",
+        *([f"Note      {outcome.note}"] if outcome.note else []),
         f"Log       {outcome.log_path}",
     ]
 
@@ -110,6 +113,15 @@ def step_times(run: RunReview) -> list[str]:
         return []
     adopted = "" if after is None else f", {1e3 / after:.1f} ms under the adopted settings"
     return [f"Step      {1e3 / before:.1f} ms under the baseline{adopted}"]
+
+
+def why(run: RunReview) -> list[str]:
+    """Return why a long `cycle_ms` was chosen, where it was; of other knobs the names say what they do."""
+    chosen, after = run.chosen, run.steps_per_s[1]
+    if chosen is None or after is None or float(chosen["cycle_ms"]) < 1e3 / after:
+        return []
+    early = "a round begins as soon as all gradients of a step are there, or the optimizer waits for one"
+    return [f"Why       cycle_ms is longer than a step, and none waits so long: {early}; so there is one round a step"]
 
 
 def price(run: RunReview) -> list[str]:

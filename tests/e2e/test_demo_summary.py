@@ -74,6 +74,19 @@ def test_an_adopted_config_is_shown_beside_the_baseline(tmp_path: Path) -> None:
         assert expected in text
 
 
+def test_a_cycle_that_is_longer_than_a_step_is_explained(tmp_path: Path) -> None:
+    """A newcomer wonders why waiting for longer should be faster; a short one needs no word."""
+    records = [RUN, sample(BASELINE, 25.0), sample(CHOSEN, 20.0), *ending("adopted: +25.0 %", adopted=True)]
+
+    short, long = (
+        rendered(tmp_path, records),
+        rendered(tmp_path, json.loads(json.dumps(records).replace("0.5", "50.0"))),
+    )
+
+    assert "a round begins as soon as" not in short
+    assert "a round begins as soon as" in long
+
+
 def test_keeping_default_gives_its_reason(tmp_path: Path) -> None:
     """A run without a test shows the verdict, no step times and no payback."""
     text = rendered(tmp_path, [RUN, *ending("keeping default: no config is expected to gain", adopted=False)])

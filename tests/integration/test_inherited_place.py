@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.integration.jobs import PROGRAMS, Finished, launched, program, ringtune, run_job
 
 TORCHRUN = [str(Path(sys.executable).parent / "torchrun"), "--standalone", "--nproc-per-node=2"]
@@ -62,3 +64,31 @@ def test_what_stands_between_launcher_and_rank_is_no_owner() -> None:
     finished = run_job(ringtune("run", "-np", "2", "sh", "-c", script, "sh", *program("where")))
 
     assert (0, 4) == (finished.code, len(finished.stdout.strip().splitlines())), finished.text
+
+
+WRAPPERS = {
+    "a shell that waits": ["sh", "-c", '"$@"; exit $?', "sh"],
+    "a program that starts it as conda run does": [
+        sys.executable,
+        "-c",
+        "import subprocess, sys; sys.exit(subprocess.run(['bash', '-c', '\"$@\"', 'sh', *sys.argv[1:]]).returncode)",
+    ],
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_ranks_behind_a_wrapper_join(wrapper: str) -> None:
+    """The wrapper never meets with the place, and so owns none."""
+    finished = run_job(ringtune("run", "-np", "2", *WRAPPERS[wrapper], *program("where")))
+
+    assert (0, 2) == (finished.code, len(finished.stdout.strip().splitlines())), finished.text
+
+
+def test_ranks_behind_a_profiler_join(tmp_path: Path) -> None:
+    """`python -m cProfile` runs the program in its own process."""
+    python, path, *arguments = program("where")
+    profile = str(tmp_path / "profile")
+
+    finished = run_job(ringtune("run", "-np", "2", python, "-m", "cProfile", "-o", profile, path, *arguments))
+
+    assert (0, 2) == (finished.code, len(finished.stdout.strip().splitlines())), finished.text

@@ -47,6 +47,16 @@ def test_ranks_run_where_they_belong(tmp_path: Path) -> None:
     assert "" == finished.stderr
 
 
+def test_ranks_of_other_hosts_find_their_place_across_hosts(tmp_path: Path) -> None:
+    """Horovod's names count the hosts that have a rank with the same local rank."""
+    names = "$HOROVOD_LOCAL_RANK $HOROVOD_LOCAL_SIZE $HOROVOD_CROSS_RANK $HOROVOD_CROSS_SIZE"
+
+    finished = run_job(launch(tmp_path, f"{ONE}:2,{TWO}:1", 3, f"echo {names}"))
+
+    assert 0 == finished.code, finished.text
+    assert [["0 2 0 2"], ["1 2 0 1"], ["0 1 1 2"]] == [lines_of(rank, finished.stdout) for rank in range(3)]
+
+
 def test_a_host_without_ranks_is_not_called(tmp_path: Path) -> None:
     """Slots that are not needed cost nothing."""
     finished = run_job(launch(tmp_path, f"localhost:2,{TWO}", 2, "echo $RINGTUNE_RENDEZVOUS"))

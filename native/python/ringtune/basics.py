@@ -61,12 +61,12 @@ def local_size() -> int:
 
 
 def cross_rank() -> int:
-    """Return the number of this host among the hosts; raises `ConfigError` before `init()`."""
+    """Return this rank's number among those with its local rank on all hosts; raises `ConfigError` before `init()`."""
     return SESSION.require().cross_rank
 
 
 def cross_size() -> int:
-    """Return the number of hosts; raises `ConfigError` before `init()`."""
+    """Return how many ranks have this one's local rank, on all hosts; raises `ConfigError` before `init()`."""
     return SESSION.require().cross_size
 
 

@@ -184,7 +184,7 @@ def _is_ours(name: str, known: Collection[str]) -> bool:
     """Tell whether a name looks like a job's; of the service's those alone that a job has under another prefix."""
     if name.startswith(SERVICE_PREFIX):
         return name.replace("RINGTUNE_", "AUTOTUNE_", 1) in known
-    return name.startswith(("RINGTUNE_", "AUTOTUNE_"))
+    return name.startswith(("RINGTUNE_", "AUTOTUNE"))
 
 
 def _read_given(environ: Mapping[str, str], algorithms: Collection[str]) -> dict[str, Any]:

@@ -96,13 +96,13 @@ class World:
 
     @property
     def cross_rank(self) -> int:
-        """This host among the hosts."""
-        return self.layout.host
+        """This process among those with its local rank, on the hosts that have one."""
+        return self.layout.cross_rank
 
     @property
     def cross_size(self) -> int:
-        """Number of hosts."""
-        return self.layout.host_count
+        """Number of ranks with this one's local rank: of hosts, where all have as many ranks."""
+        return self.layout.cross_size
 
     @property
     def carrier(self) -> str:

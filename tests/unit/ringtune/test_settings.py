@@ -132,6 +132,14 @@ def test_what_acts_is_not_noted(variable: str, value: str) -> None:
     assert () == find_notes({variable: value})
 
 
+@pytest.mark.parametrize("name", ["AUTOTUNELOG", "AUTOTUNE_MAX_SAMPLE", "AUTOTUNEMAX_SAMPLES"])
+def test_an_unknown_name_of_the_tuner_is_noted_with_or_without_an_underscore(name: str) -> None:
+    """A forgotten underscore is as silent a mistake as a wrong letter."""
+    (note,) = find_notes({name: "3", "AUTOTUNE": "1"})
+
+    assert note.startswith(f"{name} is not a variable of ringtune; did you mean AUTOTUNE_")
+
+
 def test_an_unknown_variable_is_noted_with_the_nearest_name() -> None:
     """A misspelt name is pointed out; other programs' variables are none of our business."""
     (note,) = find_notes({"RINGTUNE_FUSION_BITES": "1", "PATH": "/bin", "RINGTUNE_RANK": "0"})

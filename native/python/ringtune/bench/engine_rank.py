@@ -109,7 +109,7 @@ def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world:
         world: Of this rank.
     """
     memories = {contestant: [aligned_zeros(gradient.elements) for gradient in workload.gradients]}
-    if world.cross_size == 1:
+    if world.layout.host_count == 1:
         memories[f"{contestant}, registered"] = registered_arrays(world, workload)
     for name, arrays in memories.items():
         names = [f"{workload.name}.{name}.{gradient.name}" for gradient in workload.gradients]

@@ -92,7 +92,7 @@ class TrainingSteps:
 
 def _arrays(world: World, workload: Workload) -> list[Floats]:
     """Return memory for the gradients as a front end has it: large ones registered, where all ranks share a host."""
-    limit = REGISTERED_BYTES if world.cross_size == 1 else sys.maxsize
+    limit = REGISTERED_BYTES if world.layout.host_count == 1 else sys.maxsize
     large = tuple(each for each in workload.gradients if ELEMENT_BYTES * each.elements >= limit)
     registered = iter(registered_arrays(world, Workload(workload.name, large)) if large else ())
     return [

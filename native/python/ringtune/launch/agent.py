@@ -23,7 +23,7 @@ from ringtune.errors import ConfigError
 from . import agent_protocol
 from .agent_protocol import Message, OrderDecoder, ProtocolError
 from .byte_sink import ByteSink
-from .environment import rank_environment
+from .environment import HostPlace, rank_environment
 from .event_loop import EventLoop, signals_in
 from .local_ranks import READ_BYTES, LocalRanks
 from .processes import RankCommand
@@ -119,7 +119,8 @@ class Agent:
         command = RankCommand(tuple(map(str, order["command"])), str(order["job_key"]), is_captured=True)
         ranks = [int(rank) for rank in order["ranks"]]
         shared = {**os.environ, **order["environment"]}
-        environments = {rank: rank_environment(shared, rank, ranks) for rank in ranks}
+        place = HostPlace(**order["place"])
+        environments = {rank: rank_environment(shared, rank, ranks, place) for rank in ranks}
         self._ranks = LocalRanks(self._loop, command, environments, self)
         try:
             self._ranks.start()

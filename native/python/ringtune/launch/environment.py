@@ -3,6 +3,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ringtune.bootstrap import terminal
 from ringtune.console import STDERR_DESCRIPTOR
@@ -34,36 +35,50 @@ def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def host_environment(share: HostShare, host_number: int, hosts: int) -> dict[str, str]:
-    """Return what all ranks of a host find of their place in Horovod's names, for programs that read those.
+@dataclass(frozen=True)
+class HostPlace:
+    """A host among the hosts of a job.
 
-    Args:
-        share: The host and its ranks.
-        host_number: Its number, from 0.
-        hosts: How many hosts there are.
+    Attributes:
+        number: From 0, in the order of the hosts' first ranks.
+        ranks_per_host: How many ranks each host has.
     """
-    return {
-        "HOROVOD_HOSTNAME": share.host,
-        "HOROVOD_LOCAL_SIZE": str(len(share.ranks)),
-        "HOROVOD_CROSS_RANK": str(host_number),
-        "HOROVOD_CROSS_SIZE": str(hosts),
-    }
+
+    number: int
+    ranks_per_host: Sequence[int]
+
+    def crossing(self, local_rank: int) -> tuple[int, int]:
+        """Return the number of this host's rank among the hosts' ranks with its local rank, and how many these are."""
+        has_one = [ranks > local_rank for ranks in self.ranks_per_host]
+        return sum(has_one[: self.number]), sum(has_one)
 
 
-def rank_environment(shared: Mapping[str, str], rank: int, ranks_on_host: Sequence[int]) -> dict[str, str]:
+def host_environment(share: HostShare) -> dict[str, str]:
+    """Return what all ranks of a host find of it in Horovod's names, for programs that read those."""
+    return {"HOROVOD_HOSTNAME": share.host, "HOROVOD_LOCAL_SIZE": str(len(share.ranks))}
+
+
+def rank_environment(
+    shared: Mapping[str, str], rank: int, ranks_on_host: Sequence[int], place: HostPlace
+) -> dict[str, str]:
     """Return the environment of one rank, but for the job key, which comes by standard input.
 
     Args:
         shared: The variables that all ranks of the host have.
         rank: The rank.
         ranks_on_host: All ranks of its host; they share out its cores, unless the user has chosen a number of threads.
+        place: Its host among all hosts.
     """
+    local_rank = ranks_on_host.index(rank)
+    cross_rank, cross_size = place.crossing(local_rank)
     environment = {
         **shared,
         "RINGTUNE_RANK": str(rank),
         "HOROVOD_RANK": str(rank),
         "HOROVOD_SIZE": shared["RINGTUNE_WORLD_SIZE"],
-        "HOROVOD_LOCAL_RANK": str(ranks_on_host.index(rank)),
+        "HOROVOD_LOCAL_RANK": str(local_rank),
+        "HOROVOD_CROSS_RANK": str(cross_rank),
+        "HOROVOD_CROSS_SIZE": str(cross_size),
     }
     environment.pop(JOB_KEY_NAME, None)
     environment.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // len(ranks_on_host))))

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from ringtune.console import STDERR_DESCRIPTOR, write_line
 from ringtune.errors import ConfigError
@@ -157,6 +157,7 @@ class Launcher:
                 {
                     "command": list(self._plan.command),
                     "environment": forwarded(self._plan.host_environment_of(host.ranks[0])),
+                    "place": asdict(self._plan.place_of(host.ranks[0])),
                     "job_key": self._plan.job_key,
                 }
             )

@@ -12,7 +12,7 @@ from pathlib import Path
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 
-from .environment import JOB_KEY_NAME, host_environment, rank_environment, with_screen
+from .environment import JOB_KEY_NAME, HostPlace, host_environment, rank_environment, with_screen
 from .hosts import MAX_SLOTS, HostShare, parse_hosts, share_out
 
 MAX_RANKS = MAX_SLOTS
@@ -52,15 +52,20 @@ class LaunchPlan:
     def environments(self) -> tuple[Mapping[str, str], ...]:
         """The environment of each rank, as it is where the rank runs on this machine."""
         return tuple(
-            rank_environment(self.host_environment_of(rank), rank, share.ranks)
+            rank_environment(self.host_environment_of(rank), rank, share.ranks, self.place_of(rank))
             for share in self.shares
             for rank in share.ranks
         )
 
     def host_environment_of(self, rank: int) -> dict[str, str]:
         """Return what all ranks of a rank's host have, as it is where the host is this machine."""
-        number, share = next((number, share) for number, share in enumerate(self.shares) if rank in share.ranks)
-        return {**self.environment, **host_environment(share, number, len(self.shares))}
+        share = self.shares[self.place_of(rank).number]
+        return {**self.environment, **host_environment(share)}
+
+    def place_of(self, rank: int) -> HostPlace:
+        """Return a rank's host among the hosts."""
+        number = next(number for number, share in enumerate(self.shares) if rank in share.ranks)
+        return HostPlace(number, [len(share.ranks) for share in self.shares])
 
     def host_of(self, rank: int) -> str:
         """Return the host that a rank runs on, as the user named it."""

@@ -82,7 +82,7 @@ def _registry(world: World, facts: TunerFacts) -> CollectorRegistry:
         JobCollector(
             families,
             world_size=world.size,
-            hosts=world.cross_size,
+            hosts=world.layout.host_count,
             began_unix_s=time.time(),
             facts=job_facts,
         )

@@ -48,6 +48,16 @@ class Layout:
         return len(self.local_ranks)
 
     @property
+    def cross_rank(self) -> int:
+        """This rank among those with its local rank, one of each host that has so many ranks (Horovod's meaning)."""
+        return sum(count > self.local_rank for count in self.ranks_per_host[: self.host])
+
+    @property
+    def cross_size(self) -> int:
+        """Number of ranks with this one's local rank."""
+        return sum(count > self.local_rank for count in self.ranks_per_host)
+
+    @property
     def ranks_per_host(self) -> tuple[int, ...]:
         """Number of ranks on each host."""
         return tuple(len(self.ranks_of(host)) for host in range(self.host_count))

@@ -75,7 +75,7 @@ class GradientHome:
 
 def has_use(world: World) -> bool:
     """Return whether registered memory makes anything faster: in a world of several ranks on one host."""
-    return world.cross_size == 1 and world.size > 1
+    return world.layout.host_count == 1 and world.size > 1
 
 
 def can_have_home(parameter: torch.Tensor) -> bool:

@@ -28,7 +28,7 @@ def test_each_rank_finds_its_place_in_horovods_names() -> None:
 
     names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE", "HOSTNAME")
     places = [" ".join(environment[f"HOROVOD_{name}"] for name in names) for environment in plan.environments]
-    assert ["0 3 0 2 0 2 a", "1 3 1 2 0 2 a", "2 3 0 1 1 2 b"] == places
+    assert ["0 3 0 2 0 2 a", "1 3 1 2 0 1 a", "2 3 0 1 1 2 b"] == places
 
 
 def test_the_job_key_is_in_no_environment() -> None:

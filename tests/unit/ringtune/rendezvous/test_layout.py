@@ -26,6 +26,17 @@ def test_hosts_are_numbered_by_their_first_ranks(
     assert hosts == assign_hosts(list(identities), transport, separated)
 
 
+def test_ranks_are_counted_across_the_hosts_that_have_their_local_rank() -> None:
+    """Horovod's meaning, where hosts have different numbers of ranks."""
+    hosts = (0, 0, 0, 1, 2, 2)
+
+    layouts = [Layout(rank, hosts) for rank in range(len(hosts))]
+
+    assert [0, 1, 2, 0, 0, 1] == [layout.local_rank for layout in layouts]
+    assert [0, 0, 0, 1, 2, 1] == [layout.cross_rank for layout in layouts]
+    assert [3, 2, 1, 3, 3, 2] == [layout.cross_size for layout in layouts]
+
+
 def test_a_layout_answers_for_its_rank() -> None:
     """Local ranks follow the world's order on the host, whatever a launcher says."""
     layout = Layout(3, (0, 1, 0, 1, 1))

@@ -4,6 +4,7 @@
 import os
 import time
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 
 from ringtune.session import SESSION
@@ -50,3 +51,14 @@ def submit(world: World, name: str, memory: array, op: int = SUM, *, is_gradient
 def wait(world: World, handle: int) -> None:
     """Wait for a handle."""
     world.engine.wait(handle)
+
+
+def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
+    """Make a call that must raise an error of a kind with some words."""
+    try:
+        call()
+    except kind as error:
+        text = str(error)
+    else:
+        raise AssertionError(f"no error: {words}")
+    assert words in text, text

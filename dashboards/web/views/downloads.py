@@ -11,10 +11,10 @@ from starlette.responses import Response
 
 from ringtune.dashboards.web.tables import Row, config_table, csv_reply, job_table, result_table, study_table
 from ringtune.service.api.access import needs
-from ringtune.service.domain.overview import MAX_PAGE, ShownStudy, Wanted
+from ringtune.service.domain.overview import MAX_PAGE, ShownStudy
 from ringtune.service.errors import NotFound
 
-from .parts import OverviewDep, Text, new_router, on_page_threads
+from .parts import AskedStudiesDep, OverviewDep, new_router, on_page_threads
 
 TABLES: Mapping[str, Callable[[ShownStudy], Sequence[Row]]] = MappingProxyType(
     {"jobs": job_table, "configs": config_table, "results": result_table}
@@ -25,21 +25,10 @@ router = new_router()
 
 @router.get("/studies.csv", openapi_extra=needs("read"))
 @on_page_threads
-def studies_csv(
-    *,
-    request: Request,
-    overview: OverviewDep,
-    q: Text = "",
-    target: Text = "",
-    finding: Text = "",
-    model: Text = "",
-    hardware: Text = "",
-    sort: Text = "created",
-) -> Response:
+def studies_csv(request: Request, overview: OverviewDep, asked: AskedStudiesDep) -> Response:
     """Return the studies that a list shows, on all its pages up to the most that are read at once."""
     del request
-    wanted = Wanted(q.strip(), target or None, model or None, hardware or None, finding or None)
-    return csv_reply("studies", study_table(overview.studies(wanted, sort or "created", limit=MAX_PAGE).items))
+    return csv_reply("studies", study_table(overview.studies(asked.wanted, asked.order, limit=MAX_PAGE).items))
 
 
 @router.get("/studies/{study_id}/{table}.csv", openapi_extra=needs("read"))

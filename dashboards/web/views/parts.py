@@ -2,6 +2,7 @@
 """What views share: the service behind them, the routes' manner, and the forms that they take."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import parse_qsl
@@ -13,9 +14,10 @@ from starlette.responses import HTMLResponse, Response
 
 from ringtune.dashboards.web.study_review import StudyReviews
 from ringtune.service.api.access import Callers
-from ringtune.service.domain.overview import Overview
+from ringtune.service.domain.overview import Overview, Wanted
 from ringtune.service.errors import InvalidRequest
 
+DEFAULT_SORT = "created"
 MAX_FIELDS = 20
 MAX_TEXT = 200
 
@@ -44,6 +46,29 @@ def on_page_threads(view: View) -> Callable[..., Coroutine[Any, Any, Response]]:
     return run
 
 
+@dataclass(frozen=True)
+class AskedStudies:
+    """The studies that a list's address asks for: what is typed and chosen in its form, and their order."""
+
+    q: str
+    target: str
+    finding: str
+    model: str
+    hardware: str
+    sort: str
+
+    @property
+    def wanted(self) -> Wanted:
+        """As the domain is asked."""
+        named = (self.target or None, self.model or None, self.hardware or None, self.finding or None)
+        return Wanted(self.q.strip(), *named)
+
+    @property
+    def order(self) -> str:
+        """The order, also where the form leaves it empty."""
+        return self.sort or DEFAULT_SORT
+
+
 def new_router() -> APIRouter:
     """Return a router for pages: they are no part of the API's description."""
     return APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
@@ -64,6 +89,19 @@ async def _callers_of(request: Request) -> Callers:
     return callers
 
 
+async def _asked_studies_of(
+    *,
+    q: Text = "",
+    target: Text = "",
+    finding: Text = "",
+    model: Text = "",
+    hardware: Text = "",
+    sort: Text = DEFAULT_SORT,
+) -> AskedStudies:
+    return AskedStudies(q, target, finding, model, hardware, sort)
+
+
+AskedStudiesDep = Annotated[AskedStudies, Depends(_asked_studies_of)]
 OverviewDep = Annotated[Overview, Depends(_overview_of)]
 ReviewsDep = Annotated[StudyReviews, Depends(_reviews_of)]
 CallersDep = Annotated[Callers, Depends(_callers_of)]

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """All studies: searched, filtered, sorted and cut into pages by the database."""
 
+from dataclasses import asdict
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ringtune.dashboards.web.rendering import respond
 from ringtune.service.api.access import needs
-from ringtune.service.domain.overview import Wanted
 
-from .parts import OverviewDep, PageNumber, Text, new_router, on_page_threads, pages_of
+from .parts import DEFAULT_SORT, AskedStudiesDep, OverviewDep, PageNumber, new_router, on_page_threads, pages_of
 
 PAGE = 50
 PATH = "/studies"
@@ -24,7 +25,6 @@ SORTS = (
     ("-hardware", "Hardware, A to Z"),
     ("hardware", "Hardware, Z to A"),
 )
-DEFAULT_SORT = "created"
 
 router = new_router()
 
@@ -37,30 +37,18 @@ async def start() -> RedirectResponse:
 
 @router.get(PATH, openapi_extra=needs("read"))
 @on_page_threads
-def studies(
-    *,
-    request: Request,
-    overview: OverviewDep,
-    q: Text = "",
-    target: Text = "",
-    finding: Text = "",
-    model: Text = "",
-    hardware: Text = "",
-    sort: Text = DEFAULT_SORT,
-    page: PageNumber = 1,
-) -> Response:
+def studies(request: Request, overview: OverviewDep, asked: AskedStudiesDep, page: PageNumber = 1) -> Response:
     """List studies."""
-    wanted = Wanted(q.strip(), target or None, model or None, hardware or None, finding or None)
-    found = overview.studies(wanted, sort or DEFAULT_SORT, page=page, limit=PAGE)
-    given = {"q": q, "target": target, "finding": finding, "model": model, "hardware": hardware}
+    found = overview.studies(asked.wanted, asked.order, page=page, limit=PAGE)
+    given = {name: value for name, value in asdict(asked).items() if name != "sort"}
     context = {
         "studies": found.items,
         "targets": overview.targets(),
         "given": given,
         "is_filtered": any(given.values()),
-        "sort": sort,
+        "sort": asked.sort,
         "sorts": SORTS,
-        "parameters": {**given, "sort": "" if sort == DEFAULT_SORT else sort},
+        "parameters": {**given, "sort": "" if asked.sort == DEFAULT_SORT else asked.sort},
         "pages": pages_of(found.total, page, PAGE),
         "service_url": str(request.base_url).rstrip("/"),
     }

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs that were written for Horovod rely on: dtypes, averages of integers, None, join, refusals."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 
 import ringtune.torch as hvd
 from ringtune.torch.buffers import MOVABLE_DTYPES
-from tests.integration.plain_rank import say
+from tests.integration.plain_rank import expect_error, say
 
 ROWS, COLUMNS = 3, 4
 
@@ -137,17 +135,6 @@ def case_value_errors() -> None:
     expect_error(TypeError, "torch.Tensor", lambda: hvd.allreduce([1.0]))  # type: ignore[arg-type]
     expect_error(ValueError, "state_dict", lambda: hvd.broadcast_parameters(7, root_rank=0))  # type: ignore[arg-type]
     assert hvd.join(device=0) in range(size)
-
-
-def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
-    """Make a call that must raise an error of a kind with some words."""
-    try:
-        call()
-    except kind as error:
-        text = str(error)
-    else:
-        raise AssertionError(f"no error: {words}")
-    assert words in text, text
 
 
 torch.set_num_threads(1)

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 import ringtune.torch as hvd
-from tests.integration.plain_rank import say
+from tests.integration.plain_rank import expect_error, say
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64, torch.uint64)
@@ -298,17 +298,6 @@ def case_refusals() -> None:
     expect_error(hvd.ConfigError, "op=9", lambda: hvd.allreduce(torch.zeros(1), op=9))  # type: ignore[arg-type]
     expect_error(hvd.ConfigError, "not both", lambda: hvd.allreduce(torch.zeros(1), average=True, op=hvd.Sum))
     expect_error(hvd.ConfigError, f"rank {hvd.size()}", lambda: hvd.broadcast(torch.zeros(1), hvd.size()))
-
-
-def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
-    """Make a call that must raise an error of a kind with some words."""
-    try:
-        call()
-    except kind as error:
-        text = str(error)
-    else:
-        raise AssertionError(f"no error: {words}")
-    assert words in text, text
 
 
 CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}

@@ -16,7 +16,7 @@ from tests.integration.programs.optimizer import (
     STEPS,
     assert_same,
     batch,
-    expect_error,
+    expect_refusal,
     loss_of,
     make_model,
     own_part,
@@ -164,7 +164,7 @@ def case_adasum() -> None:
         loss_of(ours, own_part(inputs), own_part(targets)).backward()
         optimizer.step()
     assert_same(ours, ours)
-    expect_error("not possible", optimizer.skip_synchronize)
+    expect_refusal("not possible", optimizer.skip_synchronize)
     orthogonal = torch.nn.Parameter(torch.zeros(hvd.size()))
     adding = hvd.DistributedOptimizer(torch.optim.SGD([orthogonal], lr=1.0), op=hvd.Adasum)
     orthogonal[hvd.rank()].backward()
@@ -199,7 +199,7 @@ def case_passes() -> None:
             parameter.sum().backward()
         optimizer.step()
     assert torch.equal(torch.tensor([-4.0]), parameter.detach())
-    expect_error("at least 1", lambda: optimizer.set_backward_passes_per_step(0))
+    expect_refusal("at least 1", lambda: optimizer.set_backward_passes_per_step(0))
 
 
 def case_added() -> None:
@@ -238,7 +238,7 @@ def case_refusals() -> None:
         ("groups=", {"groups": -1}),
         ("at least 1", {"backward_passes_per_step": 0}),
     ):
-        expect_error(words_of_error, partial(make, torch.optim.SGD([parameter], lr=1.0), **options))
+        expect_refusal(words_of_error, partial(make, torch.optim.SGD([parameter], lr=1.0), **options))
 
 
 CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}

@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs collectives in process sets, made at init and later, at the same time and beside the global one."""
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
 
 import ringtune.torch as hvd
-from tests.integration.plain_rank import say
+from tests.integration.plain_rank import expect_error, say
 
-
-def expect_error(words: str, call: Callable[[], object]) -> None:
-    """Make a call that must raise ConfigError with some words."""
-    try:
-        call()
-    except hvd.ConfigError as error:
-        text = str(error)
-    else:
-        raise AssertionError(f"no error: {words}")
-    assert words in text, text
+expect_refusal = partial(expect_error, hvd.ConfigError)
 
 
 def check_collectives(process_set: hvd.ProcessSet, rank: int) -> None:
@@ -52,7 +42,7 @@ def check_collectives(process_set: hvd.ProcessSet, rank: int) -> None:
 def main() -> None:
     """Check sets made at init, sets made later, and what must be refused."""
     torch.set_num_threads(1)
-    expect_error("init()", lambda: hvd.allreduce(torch.zeros(1)))
+    expect_refusal("init()", lambda: hvd.allreduce(torch.zeros(1)))
     first = hvd.ProcessSet([0])
     hvd.init(process_sets=[first])
     rank, size = hvd.rank(), hvd.size()
@@ -63,9 +53,9 @@ def main() -> None:
         if process_set.included():
             check_collectives(process_set, rank)
         else:
-            expect_error("not in process set", partial(hvd.allreduce, torch.zeros(1), process_set=process_set))
+            expect_refusal("not in process set", partial(hvd.allreduce, torch.zeros(1), process_set=process_set))
     if rest.included():
-        expect_error("rank 0 is not in process set", partial(hvd.broadcast, torch.zeros(1), 0, process_set=rest))
+        expect_refusal("rank 0 is not in process set", partial(hvd.broadcast, torch.zeros(1), 0, process_set=rest))
     handles = [
         hvd.allreduce_async(torch.ones(1000), op=hvd.Sum, process_set=process_set)
         for process_set in (rest, even, first, hvd.global_process_set)
@@ -74,7 +64,7 @@ def main() -> None:
     sums = {hvd.synchronize(handle)[0].item() for handle in reversed(handles)}
     assert float(size) in sums
     assert hvd.remove_process_set(rest)
-    expect_error("not part of the running job", lambda: hvd.allreduce(torch.zeros(1), process_set=rest))
+    expect_refusal("not part of the running job", lambda: hvd.allreduce(torch.zeros(1), process_set=rest))
     assert not hvd.remove_process_set(hvd.global_process_set)
     assert hvd.allreduce(torch.ones(1), op=hvd.Sum).item() == size
     hvd.shutdown()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of this folder share: running cases by name, requiring errors, and how gradients travel."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ringtune import tensorflow_op
@@ -15,17 +15,6 @@ def run_cases(members: Mapping[str, Any], chosen: list[str]) -> None:
         say(f"{name}: begins")
         cases[name]()
         say(f"{name}: right")
-
-
-def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) -> None:
-    """Make a call that must raise an error of a kind with some words."""
-    try:
-        call()
-    except kind as error:
-        text = str(error)
-    else:
-        raise AssertionError(f"no error: {words}")
-    assert words in text, text
 
 
 def choose_way(way: str, rank: int) -> None:

@@ -2,6 +2,7 @@
 """The verdict per config over its reporters, and what depends on the other configs of the study.
 
 - A reporter has one vote on a config, whatever the number of its jobs: job ids are free to invent.
+- A config that a paired test adopted is better than any that nobody tested, whatever their windows say.
 - Of two configs the one with more votes is the better one, whatever the size of a claim. A reporter that adopted only
   one of them votes for that; one that adopted both votes for the one of its own better bound.
 - On a tie the config that was recommended earlier stays, and all that tie are priors: nobody outvoted anybody.
@@ -68,6 +69,7 @@ def ranks(speaking: Sequence[Row]) -> list[dict[str, Any]]:
     beaten, tied = Counter[Key](), set[Key]()
     for rows in groups.values():
         _contest(rows, beaten, tied)
+    beaten.update(_untested_ones(configs))
     changed = []
     for key, row in configs.items():
         now = {"beaten": beaten[key], "is_confirmed": bool(row["is_supported"]) and key not in tied}
@@ -171,6 +173,15 @@ def _contest(rows: Sequence[Row], beaten: Counter[Key], tied: set[Key]) -> None:
         beaten[key] += (by_number + margin > 0) - (by_number > 0)
         ties[key] += (by_number + margin == 0) - (by_number == 0)
     tied |= {key for key, count in ties.items() if count}
+
+
+def _untested_ones(configs: Mapping[Key, Row]) -> Counter[Key]:
+    """Return by adopted config how many others of its study it beats for nobody tested them: windows never outvote."""
+    untested = Counter(
+        (row["study_id"], bool(row["is_over_default"])) for row in configs.values() if not row["adopted"]
+    )
+    adopted = ((key, row) for key, row in configs.items() if row["adopted"])
+    return Counter({key: untested[row["study_id"], bool(row["is_over_default"])] for key, row in adopted})
 
 
 def _own_choices(rows: Sequence[Row]) -> Counter[tuple[Key, Key]]:

@@ -12,7 +12,7 @@ from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import Recommendation
 from ringtune.service.errors import JobConflict, TokenNotFound
 from ringtune.service.store import Database, reports
-from ringtune.tuner import Phase, StepTimes
+from ringtune.tuner import Config, Phase, StepTimes
 from tests.integration.service_store.test_run_logs import log_of
 from tests.unit.service.domain.reported import (
     BETTER,
@@ -97,6 +97,21 @@ def test_one_token_improves_on_its_own_config(service: Service) -> None:
     adopt(service, study, HONEST, OTHER, 0.3)
 
     assert (OTHER, "prior") == (found(service).config, found(service).standing)
+
+
+def test_what_was_tested_comes_before_what_windows_promise(service: Service) -> None:
+    """However many untested configs a job has that look faster, each beside the baseline's windows."""
+    study, job_id = study_of(service), new_id()
+    untested = [Config({**OTHER, "cycle_ms": 2.0 + number}) for number in range(3)]
+    told = [result(job_id, phase=Phase.BASELINE), *(result(job_id, config, 50.0) for config in untested)]
+    for item in [*told, result(job_id, phase=Phase.BASELINE)]:
+        tell(service, study.study_id, new_id(), replace(item, token_id=HONEST))
+    before = found(service)
+
+    adopt(service, study, SECOND, BETTER, 0.1)
+
+    assert before.config in untested
+    assert (BETTER, "prior") == (found(service).config, found(service).standing)
 
 
 def test_a_declared_token_stands_for_many_jobs(service: Service) -> None:

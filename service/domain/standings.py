@@ -175,7 +175,7 @@ def _contest(rows: Sequence[Row], beaten: Counter[Key], tied: set[Key]) -> None:
     tied |= {key for key, count in ties.items() if count}
 
 
-def _untested_ones(configs: Mapping[Key, Row]) -> Counter[Key]:
+def _untested_ones(configs: Mapping[Any, Row]) -> Counter[Key]:
     """Return by adopted config how many others of its study it beats for nobody tested them: windows never outvote."""
     untested = Counter(
         (row["study_id"], bool(row["is_over_default"])) for row in configs.values() if not row["adopted"]

@@ -219,6 +219,7 @@ test-tensorflow: setup-tensorflow ## the tests of the TensorFlow and Keras front
 	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
 
 STRESS_ROUNDS ?= 1000000
+DEVICE_ROUNDS ?= 100000
 
 test-long: setup setup-mpi setup-tensorflow ## all tests with full counts, and what they counted (two hours)
 	@rm -rf $(RESULTS)
@@ -230,10 +231,12 @@ test-long: setup setup-mpi setup-tensorflow ## all tests with full counts, and w
 	$(TENSORFLOW)/bin/pytest tests/tensorflow --junitxml=$(RESULTS)/tensorflow.xml || is_bad=1; \
 	$(BIN)/python tests/summary.py --recorded $(RESULTS) && [ $$is_bad = 0 ]
 
-test-stress: setup ## STRESS_ROUNDS allreduces (a million) while parameters switch, on two hosts of two ranks
+test-stress: setup ## STRESS_ROUNDS allreduces (a million) while parameters switch, and DEVICE_ROUNDS on a stand-in for GPUs
 	$(call build_native,$(ENGINE_BUILD),-DRINGTUNE_TESTS=ON,ringtune_native_tests)
 	@RINGTUNE_TEST_STRESS_ROUNDS=$(STRESS_ROUNDS) $(ENGINE_BUILD)/tests/ringtune_native_tests \
 	  --gtest_filter='*StressTest*/3' --gtest_output=xml:$(RESULTS)/stress.xml
+	@RINGTUNE_TEST_DEVICE_ROUNDS=$(DEVICE_ROUNDS) $(ENGINE_BUILD)/tests/ringtune_native_tests \
+	  --gtest_filter='*DeviceStressTest*' --gtest_output=xml:$(RESULTS)/device-stress.xml
 
 FUZZ_S ?= 3600
 

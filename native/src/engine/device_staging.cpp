@@ -170,6 +170,7 @@ Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged,
     return s;
   }
   staged.result = {memory, reinterpret_cast<cuda::DevicePointer>(submission.output), result_bytes(signature, layout_)};
+  staged.begin_ns = now_ns();
   submission.input = submission.output = memory;
   if (is_reduced_in_place(signature) && bytes > 0) {
     submission.arena_offset = memory_->offset_of(*staged.block, bytes);

@@ -39,6 +39,7 @@ struct StagedTensor {
   CopyToDevice result;                  // no bytes: nothing goes back
   StagingBlock* block = nullptr;        // null once it is put back, and while the tensor stays on its GPU
   bool is_on_gpu = false;               // the submission names memory of the GPU, ready at `copied`
+  int64_t begin_ns = 0;                 // when its copy to the host was asked for
 };
 
 // The driver has failed, which ends the world.

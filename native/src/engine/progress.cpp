@@ -51,7 +51,8 @@ Progress::Progress(Transport& transport, Leader* leader, Executor executor, Devi
       steps_(steps),
       timeline_(timeline),
       laps_(laps),
-      timeout_ns_(timeout_ns) {}
+      timeout_ns_(timeout_ns),
+      copy_trace_(timeline) {}
 
 // Returns whether anything was done; if not, the thread may sleep until the next event.
 bool Progress::step() {
@@ -100,6 +101,9 @@ int64_t Progress::wait_limit_ns() const {
   if (nccl_.is_busy()) {
     shorten_to(kNcclNs);
   }
+  if (!copy_trace_.empty()) {
+    shorten_to(kRetryNs);
+  }
   if (leader_ != nullptr) {
     shorten_to_due(leader_->due_ns());
     is_congested |= leader_->is_congested();
@@ -116,7 +120,9 @@ void Progress::collect_submissions() {
   if (Status s = parked_.exchange(queue_.take_if_due(now), batch); !s.ok()) {
     transport_.fail(device_failure(transport_.rank(), s));
   }
+  copy_trace_.look(now);
   if (batch.empty()) return;
+  copy_trace_.end_to_host(batch, now);
   laps_.end(Lap::kElsewhere);
   Request request{active_.epoch(), active_.hash(), {}, {}};
   for (Submission& submission : batch) {
@@ -266,6 +272,7 @@ void Progress::run_collective(const Response& response) {
   std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });
   if (status.ok()) {
     status = staging_.copy_back(tensors);
+    copy_trace_.begin_to_device(tensors, now_ns());
     if (!status.ok()) {
       transport_.fail(device_failure(transport_.rank(), status));
     }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "engine/copy_trace.h"
 #include "engine/device_staging.h"
 #include "engine/executor.h"
 #include "engine/handle_table.h"
@@ -107,6 +108,7 @@ class Progress {
   int64_t timeout_ns_;
 
   ParkedSubmissions parked_;
+  CopyTrace copy_trace_;
   PendingTensors pending_;
   std::deque<Bytes> unsent_;      // encoded requests the ring had no room for yet
   int64_t waiting_since_ns_ = 0;  // for any answer of the coordinator; 0: nothing is pending

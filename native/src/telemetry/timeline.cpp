@@ -92,16 +92,22 @@ void Timeline::instant(std::string_view name, std::string_view detail) {
   instants_.push_back({now_ns(), std::string(name), std::string(detail)});
 }
 
-TrackId Timeline::negotiate(std::string_view name, uint64_t bytes, int64_t time_ns) {
+TrackId Timeline::row(std::string_view name) {
   if (!is_on()) {
     return kNoTrack;
   }
   const TrackId track = names_.find_or_add(name);
   if (track == kNoTrack) {
     dropped_.fetch_add(1, std::memory_order_relaxed);
-    return kNoTrack;
   }
-  note({.time_ns = time_ns, .number = bytes, .track = track, .kind = TraceRecord::Kind::kNegotiate});
+  return track;
+}
+
+TrackId Timeline::negotiate(std::string_view name, uint64_t bytes, int64_t time_ns) {
+  const TrackId track = row(name);
+  if (track != kNoTrack) {
+    note({.time_ns = time_ns, .number = bytes, .track = track, .kind = TraceRecord::Kind::kNegotiate});
+  }
   return track;
 }
 

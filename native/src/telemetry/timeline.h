@@ -56,6 +56,8 @@ class Timeline {
 
   // The tensor waits for the other ranks. Returns its row, for `begin` and `end`; none while nothing is traced.
   TrackId negotiate(std::string_view name, uint64_t bytes, int64_t time_ns);
+  // The row of something that is no tensor; none while nothing is traced.
+  TrackId row(std::string_view name);
   // Its collective runs. Without a row (the trace began after the submission) nothing is drawn.
   void begin(TrackId track, const TracedCollective& collective, int64_t time_ns);
   // It is done, or has failed. To be called before the tensor's name can be submitted again.

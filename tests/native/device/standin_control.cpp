@@ -30,6 +30,9 @@ StandinCounts standin_counts() {
 
 void standin_forget() {
   Machine& m = machine();
+  for (Stream* stream : m.alive_streams()) {
+    stream->synchronize();
+  }
   const std::lock_guard lock(m.mutex_);
   m.retained_.clear();
   m.streams_.store(0);
@@ -67,7 +70,7 @@ void standin_free(uint64_t memory) {
 
 void* standin_make_stream(int device) { return machine().make_stream(device); }
 
-void standin_destroy_stream(void* stream) { delete static_cast<Stream*>(stream); }
+void standin_destroy_stream(void* stream) { machine().destroy_stream(static_cast<Stream*>(stream)); }
 
 void standin_work(void* stream, StandinWork work, void* argument, uint32_t delay_us) {
   machine().stream_of(stream)->add([=] {

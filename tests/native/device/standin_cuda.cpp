@@ -106,7 +106,7 @@ int cuStreamCreate(void** stream, unsigned) {
 int cuStreamDestroy_v2(void* stream) {
   const int result = machine().begin("cuStreamDestroy");
   machine().streams_.fetch_sub(1);
-  delete static_cast<Stream*>(stream);
+  machine().destroy_stream(static_cast<Stream*>(stream));
   return result;
 }
 

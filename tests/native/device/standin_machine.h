@@ -67,7 +67,6 @@ class Stream {
 
   int device() const { return device_; }
   std::atomic<int> is_capturing{0};
-  bool is_framework = false;
 
   void add(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
@@ -175,7 +174,20 @@ class Machine {
   }
   Stream* make_stream(int device) {
     const std::lock_guard lock(mutex_);
-    return new Stream(*this, device, ++seed_);
+    auto* const stream = new Stream(*this, device, ++seed_);
+    alive_.insert(stream);
+    return stream;
+  }
+  void destroy_stream(Stream* stream) {
+    {
+      const std::lock_guard lock(mutex_);
+      alive_.erase(stream);
+    }
+    delete stream;
+  }
+  std::set<Stream*> alive_streams() {
+    const std::lock_guard lock(mutex_);
+    return alive_;
   }
 
   bool is_lost() const { return lost_.load() != kSuccess; }
@@ -202,6 +214,7 @@ class Machine {
   uint64_t seed_ = 0;
   std::map<std::string, std::pair<int, int>> failures_;
   std::map<int, std::unique_ptr<Stream>> default_streams_;
+  std::set<Stream*> alive_;
   std::map<const std::byte*, size_t> pinned_;
   std::set<const void*> registered_;
   std::map<uint64_t, size_t> device_memory_;

@@ -17,7 +17,9 @@ namespace ringtune::testing {
 class StandinTest : public ::testing::Test {
  protected:
   void SetUp() override { reset({}); }
-  void TearDown() override {
+  void TearDown() override { expect_nothing_alive(); }
+
+  static void expect_nothing_alive() {
     const StandinCounts counts = standin_counts();
     EXPECT_EQ(0, counts.contexts);
     EXPECT_EQ(0, counts.streams);

@@ -104,7 +104,7 @@ class DeviceFailuresTest : public testing::StandinTest {
       const bool is_told = ends[0].code() == StatusCode::kDeviceError || ends[1].code() == StatusCode::kDeviceError;
       EXPECT_TRUE(is_told) << function << " call " << nth << ": " << ends[0].message() << " | " << ends[1].message();
     }
-    TearDown();
+    expect_nothing_alive();
   }
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "device/standin_world.h"
+#include "telemetry/trace_reader.h"
 
 namespace ringtune {
 namespace {
@@ -306,6 +307,39 @@ TEST_F(DeviceTensorsTest, WithoutADriverTheErrorSaysSo) {
         EXPECT_NE(std::string::npos, status.message().find("no CUDA driver")) << status.message();
       },
       [](EngineOptions& options) { options.cuda_library = "libcuda_that_is_not_there.so.1"; });
+}
+
+TEST_F(DeviceTensorsTest, TheTimelineShowsTheCopiesOfBothDirections) {
+  const testing::ScratchFolder folder;
+  const std::string path = folder.file("trace.json");
+  run_world(
+      1,
+      [&](Engine& engine) {
+        ASSERT_TRUE(engine.timeline().start(path, false).ok());
+        const UserStream stream;
+        DeviceVector<float> values(kElements);
+        const std::vector<float> input = all(1);
+        for (int step = 0; step < 3; ++step) {
+          values.write_on(stream, input, 500);
+          const Handle handle = submit(engine, "x", values, stream);
+          while (!engine.poll(handle)) {
+            std::this_thread::yield();
+          }
+          ASSERT_TRUE(finish_on(engine, handle, stream).ok());
+          // The next step's work sees that the copy is over.
+          std::vector<float> on_host(1, 1);
+          ASSERT_TRUE(testing::allreduce(engine, "host", on_host).ok());
+        }
+      },
+      use_standin);
+  const std::vector<testing::Json> events = testing::events_of(testing::read_file(path));
+  for (const std::string name : {"COPY_TO_HOST", "COPY_TO_GPU"}) {
+    const std::vector<testing::Json> copies = testing::events_named(events, name);
+    ASSERT_EQ(3U, copies.size()) << name;
+    EXPECT_EQ("4000", testing::argument(copies.front(), "bytes"));
+    const auto row = static_cast<uint32_t>(std::stoul(copies.front().of("tid")));
+    EXPECT_EQ(name == "COPY_TO_HOST" ? "GPU 0 to host" : "host to GPU 0", testing::row_name(events, row));
+  }
 }
 
 // The stand-in ends a forked child that calls the driver.

@@ -11,6 +11,11 @@ extern "C" {
 
 void standin_reset(const StandinSettings* settings) { machine().reset(*settings); }
 
+void standin_set_devices(int devices) {
+  const std::lock_guard lock(machine().mutex_);
+  machine().settings_.devices = devices;
+}
+
 StandinCounts standin_counts() {
   Machine& m = machine();
   const std::lock_guard lock(m.mutex_);

@@ -31,6 +31,7 @@ struct StandinCounts {
 
 // Only while nothing is alive. Also undoes all failures.
 void standin_reset(const StandinSettings* settings);
+void standin_set_devices(int devices);
 StandinCounts standin_counts();
 // What is alive now was left behind on purpose, and does not count any more.
 void standin_forget();

@@ -179,16 +179,13 @@ Status DeviceStaging::move_to_host(Submission& submission, StagedTensor& staged,
 }
 
 Status DeviceStaging::wait_for(const DeviceEvent& event, const DeviceStream& caller) {
-  if (caller.device == kNoDevice || is_closed_.load()) {
-    while (!is_over(event)) {
-      if (is_closed_.load()) {
-        return {StatusCode::kShutDown, "the engine was shut down while a result was copied to the GPU"};
-      }
-      std::this_thread::sleep_for(kLookEvery);
+  const bool is_on_host = caller.device == kNoDevice || is_closed_.load();
+  for (bool is_complete = false; is_on_host;) {
+    if (Status s = look_at(event, is_complete); !s.ok() || is_complete) return s;
+    if (is_closed_.load()) {
+      return {StatusCode::kShutDown, "the engine was shut down while a result was copied to the GPU"};
     }
-    const Device::Scope scope(event.device());
-    bool is_complete = false;
-    return scope.status().ok() ? event.device().is_complete(event, is_complete) : scope.status();
+    std::this_thread::sleep_for(kLookEvery);
   }
   std::shared_ptr<DeviceLane> lane;
   if (Status s = lane_of(caller.device, lane); !s.ok()) return s;
@@ -253,11 +250,15 @@ void DeviceStaging::add_draining(Handle handle, std::shared_ptr<DeviceEvent> end
   draining_.push_back({handle, std::move(end)});
 }
 
-// Also where the GPU is lost: it touches nothing any more.
-bool DeviceStaging::is_over(const DeviceEvent& event) {
+Status DeviceStaging::look_at(const DeviceEvent& event, bool& is_complete) {
   const Device::Scope scope(event.device());
+  return scope.status().ok() ? event.device().is_complete(event, is_complete) : scope.status();
+}
+
+// Also where the GPU is lost: it touches nothing any more. After any other error it may, and the next look tells.
+bool DeviceStaging::is_over(const DeviceEvent& event) {
   bool is_complete = false;
-  return !scope.status().ok() || !event.device().is_complete(event, is_complete).ok() || is_complete;
+  return look_at(event, is_complete).ok() ? is_complete : event.device().is_lost();
 }
 
 // Forgets what has ended, in the order in which it was begun; returns whether nothing is left.

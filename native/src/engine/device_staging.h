@@ -100,7 +100,8 @@ class DeviceStaging {
   // Lets the submission, which names memory of the GPU, name host memory that its input is copied to.
   Status move_to_host(Submission& submission, StagedTensor& staged, bool is_kept, const CopyIn& copy_in);
   Status copy_back_to(DeviceLane& lane, std::span<Submission> tensors);
-  bool is_over(const DeviceEvent& event);
+  static Status look_at(const DeviceEvent& event, bool& is_complete);
+  static bool is_over(const DeviceEvent& event);
   bool drain();
   bool is_idle();
 

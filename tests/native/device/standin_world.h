@@ -39,7 +39,11 @@ class StandinTest : public ::testing::Test {
   }
 };
 
-inline void use_standin(EngineOptions& options) { options.cuda_library = RINGTUNE_STANDIN_CUDA; }
+// Every tensor is staged when it is submitted.
+inline void use_standin(EngineOptions& options) {
+  options.cuda_library = RINGTUNE_STANDIN_CUDA;
+  options.gpu.operations = GpuOperations::kHost;
+}
 
 // A rank's stream, as a framework has it.
 class UserStream {

@@ -14,9 +14,10 @@ Request sample_request() {
   request.config_epoch = 7;
   request.config_hash = 0xabcdef;
   request.cached = {3, 4, 5, 42};
-  request.items.push_back({"layer4.weight",
-                           {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, 0.5, 2, {64, 128}, "g", 3, MemoryKind::kCuda},
-                           4096});
+  request.items.push_back(
+      {"layer4.weight",
+       {OpKind::kAllreduce, DataType::kFloat32, ReduceOp::kAverage, 0, 0.5, 2, {64, 128}, "g", 3, MemoryKind::kCuda},
+       4096});
   return request;
 }
 

@@ -248,19 +248,21 @@ def test_a_job_that_ends_early_ends_its_tuner(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "told"),
+    ("budget", "told", "work"),
     [
-        ({"AUTOTUNE_MAX_STEPS": "40"}, "AUTOTUNE_MAX_STEPS=40 was spent first"),
-        ({"AUTOTUNE_STEPS_PER_SAMPLE": "5000"}, "unfinished: the job ended in the "),
+        ({"AUTOTUNE_MAX_STEPS": "40"}, "AUTOTUNE_MAX_STEPS=40 was spent first", ("1", "60")),
+        ({"AUTOTUNE_STEPS_PER_SAMPLE": "5000"}, "unfinished: the job ended in the ", ("2", "2")),
     ],
     ids=["the budget ends it", "the job ends it"],
 )
-def test_a_job_that_cannot_tell_says_how_far_it_was(tmp_path: Path, budget: dict[str, str], told: str) -> None:
+def test_a_job_that_cannot_tell_says_how_far_it_was(
+    tmp_path: Path, budget: dict[str, str], told: str, work: tuple[str, str]
+) -> None:
     """The job's last line, the log's and the review's verdict are one: the best so far, and what was needed."""
     log = tmp_path / "tune.jsonl"
     environ = {"AUTOTUNE": "1", "AUTOTUNE_CACHE": "0", "AUTOTUNE_LOG": str(log), **budget}
 
-    finished = run_job(ranks(2, "tuned", "1", "60", "marked"), environ)
+    finished = run_job(program("tuned", *work, "marked"), environ)
     review = run_job(ringtune("review", "--json", str(log)))
 
     assert 0 == finished.code, finished.text

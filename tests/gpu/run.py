@@ -28,7 +28,7 @@ SANITIZER = ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9")
 # NCCL refuses ranks that share a GPU, unless they say that they are on different hosts: `share_the_gpu`.
 NCCL = {"RINGTUNE_GPU_OPERATIONS": "nccl", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "WARN"}
 
-# Jobs of one phase run at the same time; the last ones, whose speed counts, run alone.
+# Jobs of one phase run at the same time; the last ones, whose speed or memory counts, run alone.
 PHASES: tuple[tuple[Job, ...], ...] = (
     (Job("facts", "facts", ranks=1, deadline_s=60.0),),
     (
@@ -42,10 +42,10 @@ PHASES: tuple[tuple[Job, ...], ...] = (
         Job("memcheck", "short", around=SANITIZER, deadline_s=200.0, is_for_gpu=True),
     ),
     (
-        Job("lost while reducing", "lost_rank", arguments=("copied",), code=137, deadline_s=60.0),
         Job("tuned", "tuned", arguments=(str(TUNED_STEPS),), environ=TUNED, deadline_s=120.0),
         Job("untuned", "tuned", arguments=(str(TUNED_STEPS),), deadline_s=120.0),
     ),
+    (Job("lost while reducing", "lost_rank", arguments=("copied",), code=137, deadline_s=60.0),),
     (Job("lost while late", "lost_rank", arguments=("late",), code=137, deadline_s=60.0),),
     (
         Job("NCCL 1 rank", "nccl", ranks=1, environ=NCCL, deadline_s=100.0),
@@ -54,6 +54,8 @@ PHASES: tuple[tuple[Job, ...], ...] = (
         Job("NCCL training", "training", environ=NCCL, deadline_s=120.0, is_for_gpu=True),
     ),
     (Job("NCCL lost", "lost_rank", arguments=("copied",), environ=NCCL, code=137, deadline_s=60.0),),
+    (Job("memory", "memory", ranks=1, deadline_s=60.0),),
+    (Job("NCCL memory", "memory", ranks=1, environ=NCCL, deadline_s=60.0),),
     (Job("speed 1 rank", "speed", ranks=1, deadline_s=120.0),),
     (Job("speed 2 ranks", "speed", deadline_s=120.0),),
 )

@@ -99,32 +99,6 @@ def check_only_the_own_device(bench: Bench) -> dict[str, int]:
     return {"devices": torch.cuda.device_count() if bench.is_gpu else 0}
 
 
-def check_memory_comes_back(bench: Bench) -> dict[str, int]:
-    """After `shutdown()` the device has as much free memory as before `init()`, give or take the pools of torch."""
-    hvd.shutdown()
-    free = free_bytes(bench)
-    hvd.init()
-    for _ in range(3):
-        hvd.allreduce_(torch.ones(1 << 24, device=bench.device))
-        hvd.allgather(torch.ones(1 << 20, device=bench.device))
-    hvd.shutdown()
-    after = free_bytes(bench)
-    hvd.init()
-    hvd.barrier()
-    lost = max(hvd.allgather_object(free - after))
-    assert lost < 32 << 20, f"{lost} bytes of the device are lost"
-    return {"lost bytes": lost}
-
-
-def free_bytes(bench: Bench) -> int:
-    """Return the free memory of the device, once torch holds none that it does not use."""
-    if not bench.is_gpu:
-        return 0
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    return int(torch.cuda.mem_get_info(bench.device)[0])
-
-
 CHECKS: dict[str, Check] = {
     name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
 }

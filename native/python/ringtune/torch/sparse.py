@@ -57,9 +57,9 @@ def sparse_allreduce_async(
     divisor = world.size if op == Average else 1
 
     def finish(results: list[Any]) -> torch.Tensor:
-        all_indices, all_values = results
+        all_indices, all_values = (result.cpu() for result in results)  # a GPU adds in another order on each rank
         summed = _sparse_tensor(all_indices.t(), all_values, tensor.shape, is_coalesced=False).coalesce()
-        return summed if divisor == 1 else _divided(summed, divisor)
+        return (summed if divisor == 1 else _divided(summed, divisor)).to(values.device)
 
     return HandleGroup(handles, finish)
 

@@ -151,6 +151,28 @@ TEST_F(DeviceTensorsTest, GradientsAreReducedWhereTheyAreStaged) {
       use_standin);
 }
 
+// The next tensor of a name is copied to where the last one's result is still copied from.
+TEST_F(DeviceTensorsTest, APlaceIsNotUsedAgainBeforeItsResultHasLeft) {
+  reset({1, 5, 2000, 1, 1});
+  run_world(
+      1,
+      [](Engine& engine) {
+        const UserStream early;
+        const UserStream late;
+        const std::vector<float> input[] = {all(1), all(2)};
+        DeviceVector<float> values[] = {DeviceVector<float>(kElements), DeviceVector<float>(kElements)};
+        for (int step = 0; step < 30; ++step) {
+          values[0].write_on(early, input[0], 0);
+          ASSERT_TRUE(finish_on(engine, submit(engine, "x", values[0], early), late).ok());
+          values[1].write_on(early, input[1], 0);
+          ASSERT_TRUE(finish_on(engine, submit(engine, "x", values[1], early), early).ok());
+          ASSERT_EQ(input[0], values[0].read_on(late));
+          ASSERT_EQ(input[1], values[1].read_on(early));
+        }
+      },
+      use_standin);
+}
+
 TEST_F(DeviceTensorsTest, WithoutRegistrationGradientsAreStagedElsewhere) {
   for (const uint32_t can_allocate : {1U, 0U}) {
     reset({1, 1, 200, 0, can_allocate});

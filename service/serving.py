@@ -13,6 +13,7 @@ from typing import cast
 
 import uvicorn
 from fastapi import FastAPI
+from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from ringtune.errors import ConfigError, StoreError
@@ -192,7 +193,15 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
     )
 
 
+def data_place(settings: ServiceSettings) -> str:
+    """Return where the data is, for people: a file, or a database's name and host; its URL has secrets."""
+    url = make_url(settings.effective_database_url)
+    if url.get_backend_name() == "sqlite":
+        return url.database or "memory"
+    return f"{url.get_backend_name()} database {url.database or 'without a name'} on {url.host or 'this machine'}"
+
+
 def _greeting(settings: ServiceSettings, port: int) -> str:
     kind = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"ringtune service: listening on {kind}://{host}:{port}, data in {settings.data_place}"
+    return f"ringtune service: listening on {kind}://{host}:{port}, data in {data_place(settings)}"

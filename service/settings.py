@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy import make_url
 
 from ringtune.errors import ConfigError
 
@@ -120,14 +119,6 @@ class ServiceSettings(BaseSettings):
     def effective_database_url(self) -> str:
         """The database's URL, with its password."""
         return f"sqlite:///{self.data_file}" if self.database_url is None else self.database_url.get_secret_value()
-
-    @property
-    def data_place(self) -> str:
-        """Where the data is, for people: a file, or a database's name and host; its URL has secrets."""
-        url = make_url(self.effective_database_url)
-        if url.get_backend_name() == "sqlite":
-            return url.database or "memory"
-        return f"{url.get_backend_name()} database {url.database or 'without a name'} on {url.host or 'this machine'}"
 
 
 def is_loopback_host(name: str) -> bool:

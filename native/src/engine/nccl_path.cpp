@@ -225,20 +225,23 @@ void NcclPath::watch() {
   const Device::Scope scope(*device_);
   Status status = scope.status().ok() ? drain() : scope.status();
   if (status.ok() && !in_flight_.empty()) {
-    status = communicator_->error();
-    error_since_ns_ = status.ok() ? 0 : error_since_ns_ == 0 ? now : error_since_ns_;
-    if (!status.ok() && now - error_since_ns_ < kBetterNewsNs) {
-      return;
-    }
-    if (status.ok() && now - moved_ns_ > timeout_ns_) {
-      status = {StatusCode::kCollectiveTimeout,
-                "a collective of NCCL has not ended for " + format_seconds(now - moved_ns_) + " (limit " +
-                    format_seconds(timeout_ns_) + "); see what the other ranks' GPUs do, or raise RINGTUNE_TIMEOUT_S"};
-    }
+    status = look_for_trouble(now);
   }
   if (!status.ok()) {
     transport_.fail(device_failure(layout_.rank(), status));
   }
+}
+
+Status NcclPath::look_for_trouble(int64_t now_ns) {
+  if (Status error = communicator_->error(); !error.ok()) {
+    error_since_ns_ = error_since_ns_ == 0 ? now_ns : error_since_ns_;
+    return now_ns - error_since_ns_ < kBetterNewsNs ? Status::ok_status() : error;
+  }
+  error_since_ns_ = 0;
+  if (now_ns - moved_ns_ <= timeout_ns_) return Status::ok_status();
+  return {StatusCode::kCollectiveTimeout,
+          "a collective of NCCL has not ended for " + format_seconds(now_ns - moved_ns_) + " (limit " +
+              format_seconds(timeout_ns_) + "); see what the other ranks' GPUs do, or raise RINGTUNE_TIMEOUT_S"};
 }
 
 Status NcclPath::drain() {

@@ -80,6 +80,8 @@ class NcclPath {
   Status explain(const Status& seen) const;
   // Forgets what has ended on the GPU.
   Status drain();
+  // What NCCL has complained of for a while, or that nothing has moved for too long.
+  Status look_for_trouble(int64_t now_ns);
   void release();
 
   const GpuOptions options_;

@@ -19,12 +19,23 @@ Status look_at(const StagedTensor& staged, bool& is_copied) {
   return is_copied ? Status::ok_status() : staged.lane->notify_at(*staged.copied);
 }
 
+// The same, asked once for each lane whose copies have not ended.
+Status look_at(const StagedTensor& staged, std::vector<const DeviceLane*>& busy, bool& is_copied) {
+  const DeviceLane* lane = staged.lane.get();
+  is_copied = false;
+  if (std::ranges::find(busy, lane) != busy.end()) return Status::ok_status();
+  if (Status s = look_at(staged, is_copied); !s.ok()) return s;
+  if (!is_copied) {
+    busy.push_back(lane);
+  }
+  return Status::ok_status();
+}
+
+bool is_staged(const Submission& submission) { return submission.staged != nullptr && !submission.staged->is_on_gpu; }
+
 }  // namespace
 
 Status ParkedSubmissions::exchange(std::vector<Submission> batch, std::vector<Submission>& ready) {
-  const auto is_staged = [](const Submission& submission) {
-    return submission.staged != nullptr && !submission.staged->is_on_gpu;
-  };
   if (parked_.empty() && std::ranges::none_of(batch, is_staged)) {
     ready = std::move(batch);
     return Status::ok_status();
@@ -34,14 +45,7 @@ Status ParkedSubmissions::exchange(std::vector<Submission> batch, std::vector<Su
   for (auto next = parked_.begin(); next != parked_.end();) {
     bool is_ready = true;
     if (is_staged(*next)) {
-      const DeviceLane* lane = next->staged->lane.get();
-      is_ready = std::ranges::find(busy, lane) == busy.end();
-      if (is_ready) {
-        if (Status s = look_at(*next->staged, is_ready); !s.ok()) return s;
-      }
-      if (!is_ready) {
-        busy.push_back(lane);
-      }
+      if (Status s = look_at(*next->staged, busy, is_ready); !s.ok()) return s;
     } else if (next->signature.kind == OpKind::kJoin) {
       is_ready = next == parked_.begin();  // nothing may come after it
     }

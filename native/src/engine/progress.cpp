@@ -2,6 +2,7 @@
 #include "engine/progress.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/clock.h"
@@ -95,15 +96,7 @@ int64_t Progress::wait_limit_ns() const {
   };
   bool is_congested = !unsent_.empty();
   shorten_to_due(queue_.due_ns());
-  if (!parked_.empty()) {
-    shorten_to(kParkedNs);
-  }
-  if (nccl_.is_busy()) {
-    shorten_to(kNcclNs);
-  }
-  if (!copy_trace_.empty()) {
-    shorten_to(kRetryNs);
-  }
+  shorten_to_due(gpu_due_ns());
   if (leader_ != nullptr) {
     shorten_to_due(leader_->due_ns());
     is_congested |= leader_->is_congested();
@@ -112,6 +105,13 @@ int64_t Progress::wait_limit_ns() const {
     shorten_to(kRetryNs);
   }
   return limit_ns;
+}
+
+std::optional<int64_t> Progress::gpu_due_ns() const {
+  constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  const int64_t least_ns = std::min({parked_.empty() ? kNever : kParkedNs, nccl_.is_busy() ? kNcclNs : kNever,
+                                     copy_trace_.empty() ? kNever : kRetryNs});
+  return least_ns == kNever ? std::nullopt : std::optional(now_ns() + least_ns);
 }
 
 void Progress::collect_submissions() {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -74,6 +75,8 @@ class Progress {
   Communicator communicator() { return executor_.communicator(); }
 
  private:
+  // When to look again at what GPUs do; nothing where they do nothing.
+  std::optional<int64_t> gpu_due_ns() const;
   void collect_submissions();
   bool send_requests();
 

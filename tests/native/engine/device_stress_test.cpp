@@ -64,18 +64,21 @@ class RankWork {
       }
     }
     for (size_t i = 0; i < kBatch; ++i) {
-      const UserStream& stream = streams_[i % streams_.size()];
-      if (!first.ok()) {
-        stream.synchronize();  // of what the tensor holds now nothing is known
-      } else if (const std::vector<float> result = tensors_[i]->read_on(stream); standin_is_lost() == 0) {
-        check(result, sizes[i], batch);
-      }
+      read(i, sizes[i], batch, first.ok());
     }
     engine_.mark_step();
     return first;
   }
 
  private:
+  void read(size_t i, size_t size, int batch, bool is_known) const {
+    const UserStream& stream = streams_[i % streams_.size()];
+    if (!is_known) {
+      stream.synchronize();  // of what the tensor holds now nothing is known
+    } else if (const std::vector<float> result = tensors_[i]->read_on(stream); standin_is_lost() == 0) {
+      check(result, size, batch);
+    }
+  }
   void check(const std::vector<float>& result, size_t size, int batch) const {
     const int ranks = engine_.world_size();
     const auto expected = static_cast<float>(ranks * (ranks - 1) / 2 + ranks * (batch % 7));

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
+from ringtune.service.serving import data_place
 from ringtune.service.settings import PREFIX, ServiceSettings, is_loopback_host
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "service.md"
@@ -87,12 +88,12 @@ def test_no_secret_is_shown() -> None:
 
     assert "hunter2" not in f"{settings!r} {settings.model_dump()}"
     assert url == settings.effective_database_url
-    assert "postgresql database ringtune on db" == settings.data_place
+    assert "postgresql database ringtune on db" == data_place(settings)
 
 
 def test_where_the_data_is_names_the_file_that_was_given() -> None:
     """As a flag has it, and not the variable that it might have been set by."""
-    assert "/srv/tuned.sqlite3" == ServiceSettings.read(database_url="sqlite:////srv/tuned.sqlite3").data_place
+    assert "/srv/tuned.sqlite3" == data_place(ServiceSettings.read(database_url="sqlite:////srv/tuned.sqlite3"))
 
 
 def test_every_setting_stands_in_the_documentation_with_its_default() -> None:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/nccl/nccl_meaning.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace ringtune {
 namespace {
@@ -9,31 +11,21 @@ namespace {
 // Far from where a scaled number of any of the types would overflow or become subnormal on its own.
 constexpr int kMaxExponent = 64;
 
+struct TypePair {
+  DataType dtype;
+  NcclType type;
+};
+constexpr TypePair kTypes[] = {
+    {DataType::kInt8, NcclType::kInt8},       {DataType::kUInt8, NcclType::kUInt8},
+    {DataType::kInt32, NcclType::kInt32},     {DataType::kUInt32, NcclType::kUInt32},
+    {DataType::kInt64, NcclType::kInt64},     {DataType::kUInt64, NcclType::kUInt64},
+    {DataType::kFloat16, NcclType::kFloat16}, {DataType::kFloat32, NcclType::kFloat32},
+    {DataType::kFloat64, NcclType::kFloat64}, {DataType::kBFloat16, NcclType::kBFloat16},
+};
+
 std::optional<NcclType> nccl_type(DataType dtype) {
-  switch (dtype) {
-    case DataType::kInt8:
-      return NcclType::kInt8;
-    case DataType::kUInt8:
-      return NcclType::kUInt8;
-    case DataType::kInt32:
-      return NcclType::kInt32;
-    case DataType::kUInt32:
-      return NcclType::kUInt32;
-    case DataType::kInt64:
-      return NcclType::kInt64;
-    case DataType::kUInt64:
-      return NcclType::kUInt64;
-    case DataType::kFloat16:
-      return NcclType::kFloat16;
-    case DataType::kFloat32:
-      return NcclType::kFloat32;
-    case DataType::kFloat64:
-      return NcclType::kFloat64;
-    case DataType::kBFloat16:
-      return NcclType::kBFloat16;
-    default:
-      return std::nullopt;
-  }
+  const TypePair* found = std::ranges::find(kTypes, dtype, &TypePair::dtype);
+  return found == std::end(kTypes) ? std::nullopt : std::optional(found->type);
 }
 
 bool is_float(NcclType type) {

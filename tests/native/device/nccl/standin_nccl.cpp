@@ -73,8 +73,7 @@ int ncclGetVersion(int* version) {
 }
 
 int ncclGetUniqueId(NcclUniqueId* id) {
-  static std::atomic<int> made{0};
-  const std::string path = "/dev/shm/standin-nccl." + std::to_string(getpid()) + "." + std::to_string(++made);
+  const std::string path = "/dev/shm/standin-nccl." + std::to_string(getpid()) + "." + std::to_string(++library().ids);
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0 || ftruncate(fd, sizeof(Meeting)) != 0) {
     return kSystemError;

@@ -49,11 +49,12 @@ struct Library {
   std::atomic<int> kernels{0};
   std::atomic<int> max_delay_us{0};
   std::atomic<int> losses{0};
+  std::atomic<int> ids{0};  // that were made
 };
 
 inline Library& library() {
-  static Library& instance = *new Library;
-  return instance;
+  static Library* const instance = new Library;
+  return *instance;
 }
 
 inline int injected(const char* function) {

@@ -135,7 +135,7 @@ TEST(FailureFrame, NothingElseIsAccepted) {
   Bytes longer = whole;
   longer.push_back(std::byte{0});
   EXPECT_FALSE(decode(longer, failure));
-  for (const int code : {static_cast<int>(StatusCode::kOk), 7, 255}) {
+  for (const int code : {static_cast<int>(StatusCode::kOk), 8, 255}) {
     Bytes other = whole;
     other[0] = static_cast<std::byte>(code);
     EXPECT_FALSE(decode(other, failure)) << code;

@@ -11,7 +11,7 @@ import numpy as np
 from .budget import adoption_steps, pairs_needed
 from .config import Config
 from .designers.base import Prediction
-from .early_end import spent_budget_text
+from .early_end import least_configs, spent_budget_text
 from .guard import GuardedDesigner
 from .measuring import SETTLE_STEPS, Order
 from .pair_noise import MIN_PAIRS
@@ -20,7 +20,7 @@ from .phases import RunState
 from .readable import readable_percent
 from .sample import Phase, Sample
 from .scatter import Scatter
-from .stopping import LEAST_CONFIGS, MIN_EXPECTED_GAIN
+from .stopping import MIN_EXPECTED_GAIN
 
 CONFIRMATIONS = 3
 """So often what would be tested is measured once more first, while it owes its place to a single window: of many that
@@ -79,7 +79,7 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
 
 def _with_what_was_spent(state: RunState, reason: str) -> str:
     """Return why nothing is tested; where a limit ended the search before it could tell, with what it needed."""
-    if state.spent is None or len(state.book.measured()) >= LEAST_CONFIGS:
+    if state.spent is None or len(state.book.measured()) >= least_configs(state):
         return reason
     if len(state.book.measured()) == 1:
         reason = "the budget had no room to try a config"

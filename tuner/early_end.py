@@ -45,6 +45,7 @@ class SoFar:
         seconds: Since tuning began.
         sample_steps: Of a window of the search.
         pair_steps: Of each of a pair's windows.
+        least_configs: That a search measures before it can tell.
     """
 
     trials: Sequence[Trial]
@@ -59,6 +60,7 @@ class SoFar:
     seconds: float
     sample_steps: int = MIN_STEPS
     pair_steps: int = MIN_STEPS
+    least_configs: int = LEAST_CONFIGS
 
     @property
     def measured(self) -> int:
@@ -115,7 +117,13 @@ def so_far_of(state: RunState) -> SoFar:
         seconds=state.journal.elapsed_s,
         sample_steps=state.search_steps if state.book.times_of(state.baseline) else state.steps,
         pair_steps=state.pair_window_steps,
+        least_configs=least_configs(state),
     )
+
+
+def least_configs(state: RunState) -> int:
+    """Return how many configs a search measures before it can tell: all of them where there are few."""
+    return int(min(LEAST_CONFIGS, state.config_count))
 
 
 def ended_job_text(state: RunState) -> str:
@@ -169,7 +177,7 @@ def needed(so_far: SoFar) -> Needed | None:
     if not so_far.is_baseline_measured or so_far.measured_steps <= 0:
         return None
     has_searched = so_far.phase is Phase.ADOPTION
-    samples = 0 if has_searched else max(LEAST_CONFIGS - so_far.measured, 0)
+    samples = 0 if has_searched else max(so_far.least_configs - so_far.measured, 0)
     found = 0.0 if so_far.interval is None else math.log1p(so_far.interval.speedup)
     noise = expected_pair_noise(so_far.trials, so_far.pair_steps)
     pairs = pairs_needed(found if found > 0 else math.log1p(USUAL_GAIN), noise)

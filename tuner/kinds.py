@@ -68,6 +68,11 @@ class NumberParameter:
         return f"{special}{self._plain(self.low)} to {self._plain(self.high)}"
 
     @property
+    def count(self) -> float:
+        """How many values there are: infinitely many, for a range is always worth searching."""
+        return math.inf
+
+    @property
     def coordinates(self) -> int:
         """How many coordinates encode a value: an indicator per special value, and the number."""
         return len(self.special) + 1
@@ -162,6 +167,11 @@ class BooleanParameter:
         return "true or false"
 
     @property
+    def count(self) -> float:
+        """How many values there are."""
+        return 2
+
+    @property
     def coordinates(self) -> int:
         """How many coordinates encode a value: one, 0 or 1."""
         return 1
@@ -205,6 +215,11 @@ class CategoryParameter:
     def allowed(self) -> str:
         """The allowed values in words, for messages."""
         return ", ".join(self.choices)
+
+    @property
+    def count(self) -> float:
+        """How many values there are."""
+        return len(self.choices)
 
     @property
     def coordinates(self) -> int:

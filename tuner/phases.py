@@ -65,6 +65,7 @@ class RunState:
         spent: The limit that ended the search, `samples`, `steps` or `seconds`; None where nothing worthwhile was left.
         test: The adoption test, once it has begun.
         challenger: What is tested.
+        config_count: How many legal configs there are.
     """
 
     settings: RunSettings
@@ -83,6 +84,7 @@ class RunState:
     spent: str | None = None
     test: PairedTest | None = None
     challenger: Config | None = None
+    config_count: float = math.inf
 
     @property
     def steps_left(self) -> float:

@@ -155,6 +155,7 @@ class TuningRun:
     def _begin(self, state: RunState) -> SearchSpace:
         space = self._target.space()
         state.journal.begin(space, state.baseline)
+        state.config_count = space.config_count
         space.validate(state.baseline)
         return space
 

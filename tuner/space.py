@@ -60,6 +60,11 @@ class SearchSpace:
         self.free: tuple[Parameter, ...] = tuple(p for p in self.parameters if p.name not in self.fixed)
 
     @cached_property
+    def config_count(self) -> float:
+        """How many legal configs there are; infinite where a number is free."""
+        return math.prod(parameter.count for parameter in self.free)
+
+    @cached_property
     def dimension(self) -> int:
         """The length of an encoded config."""
         return sum(parameter.coordinates for parameter in self.free)

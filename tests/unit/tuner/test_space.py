@@ -2,6 +2,7 @@
 """Tests of the search space."""
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters, search_space
+from ringtune.tuner import (
+    BooleanParameter,
+    CategoryParameter,
+    Config,
+    SearchSpace,
+    SpaceError,
+    default_config,
+    engine_parameters,
+    search_space,
+)
 
 SPACE = search_space({}, default_config())
 WIDE = SearchSpace(engine_parameters(("ring", "tree")), {})
@@ -118,6 +128,18 @@ def test_unknown_fixed_name_is_refused() -> None:
     """A fixed value for no parameter is named."""
     with pytest.raises(SpaceError, match="fusion_byte: no such parameter"):
         SearchSpace(engine_parameters(), {"fusion_byte": 0})
+
+
+def test_configs_are_counted_where_no_number_is_free() -> None:
+    """Fixed parameters have one value; a search of few configs ends when it has them all."""
+    switch, name = (
+        BooleanParameter("response_cache", True),
+        CategoryParameter("allreduce_algorithm", ("a", "b", "c"), "a"),
+    )
+
+    assert 6 == SearchSpace((switch, name), {}).config_count
+    assert 3 == SearchSpace((switch, name), {"response_cache": True}).config_count
+    assert math.inf == SPACE.config_count
 
 
 def test_description_round_trip() -> None:

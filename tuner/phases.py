@@ -17,7 +17,7 @@ from .limits import steps_left_by_limit
 from .measuring import MAX_STEPS, MIN_STEPS, SETTLE_STEPS, SHORT_WINDOW_STEPS, Meter, Order, steps_for, steps_within
 from .pair_noise import usual_window_variance
 from .paired_test import PairedTest
-from .sample import Phase, Sample, Trial
+from .sample import Phase, Sample, Trial, reason_of
 from .settings import RunSettings
 from .stopping import Patience
 from .trials import BASELINE_ID, TrialBook
@@ -395,8 +395,3 @@ def _sample_baseline(state: RunState) -> Sample:
     state.book.add(sample)
     state.journal.measured()
     return sample
-
-
-def reason_of(sample: Sample) -> str:
-    """Say why a window is void."""
-    return "unknown" if sample.reason is None else sample.reason.value

@@ -175,3 +175,8 @@ class Trial:
     def is_conclusive(self) -> bool:
         """Whether at least one sample is valid."""
         return any(sample.valid for sample in self.samples)
+
+
+def reason_of(sample: Sample) -> str:
+    """Say why a window is void."""
+    return "unknown" if sample.reason is None else sample.reason.value

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from .measuring import MIN_STEPS, SHORT_WINDOW_STEPS, Order, steps_for
-from .phases import Inconclusive, RunState, reason_of
-from .sample import Phase, Sample, StepTimes
+from .phases import Inconclusive, RunState
+from .sample import Phase, Sample, StepTimes, reason_of
 from .student_t import student_t_quantile
 from .trials import BASELINE_ID
 

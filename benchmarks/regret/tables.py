@@ -97,7 +97,7 @@ class Tables:
         return lines
 
     def _paired(self, kind: str) -> list[list[str]]:
-        """By how much each rival's regret is larger than ours, on the same problems and seeds."""
+        """Return how much larger each rival's regret is than ours, on the same problems and seeds."""
         rows = self._of(kind)
         ours = {(row.problem, row.seed, row.budget): row.regret for row in of_rival(rows, OURS)}
         lines = [["", "100 steps", *map(str, BUDGETS[1:])]]
@@ -110,7 +110,7 @@ class Tables:
         return lines
 
     def _unset(self, kind: str) -> list[list[str]]:
-        """What a job has of which nothing is set: regret, and what the decision took, by kind of problem."""
+        """Return the regret of a job that sets nothing, and what its decision took, by kind of problem."""
         lines = [["jobs", "problems", "seeds", "regret", "steps, median and most", "seconds, median and most"]]
         lines += [_spent_line(name, of_rival(self._of(part), UNSET)) for part, name in PARTS[kind].items()]
         return [*lines, _spent_line("the same with 20 samples, the default before", of_rival(self._of(kind), BEFORE))]
@@ -130,7 +130,7 @@ class Tables:
         return lines
 
     def _by_scatter(self, kind: str) -> list[list[str]]:
-        """What a budget of steps comes to, by how much steps scatter."""
+        """Return the regret that a budget of steps leads to, by how much steps scatter."""
         rows = of_rival(self._of(kind), OURS)
         lines = [["scatter of a step", "jobs", "100 steps", *map(str, BUDGETS[1:])]]
         for low, high in pairwise(SCATTER):

@@ -59,7 +59,7 @@ class AskedStudies:
 
     @property
     def wanted(self) -> Wanted:
-        """As the domain is asked."""
+        """Return the filter in the form that the domain takes."""
         named = (self.target or None, self.model or None, self.hardware or None, self.finding or None)
         return Wanted(self.q.strip(), *named)
 

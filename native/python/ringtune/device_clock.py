@@ -18,7 +18,7 @@ Label = TypeVar("Label")
 
 
 class DeviceEvent(Protocol):
-    """What is used of `torch.cuda.Event`."""
+    """The methods of `torch.cuda.Event` that are used."""
 
     def record(self, stream: Any) -> None:
         """Put the event onto a stream."""

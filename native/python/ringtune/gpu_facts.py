@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine declares of its NVIDIA GPUs: models, links between them, driver.
+"""Facts that a machine declares of its NVIDIA GPUs: models, links between them, driver.
 
 It is asked of NVML (`libnvidia-ml.so.1`, a part of the driver), which makes no context on any GPU and needs nothing
 installed; where NVML is out of reach, of `/proc/driver/nvidia`. A machine without GPUs declares nothing.

@@ -45,7 +45,7 @@ class DeviceBuffer(Protocol):
 
     @property
     def owner(self) -> Any:
-        """What must live so that the memory does."""
+        """The object that must live so that the memory does."""
 
     @property
     def device(self) -> int:

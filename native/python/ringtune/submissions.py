@@ -72,7 +72,7 @@ class Operand(NamedTuple):
         pointer: Address of the first element; elements are dense, in the order of the shape.
         shape: What ranks compare.
         dtype: The engine's number.
-        owner: What must live so that the memory does.
+        owner: The object that must live so that the memory does.
         device: The CUDA device's number, as the framework counts; -1 for CPU memory.
         stream: On a device, the caller's current stream: the memory is ready, or free to be written, once what was
             enqueued there so far is done.

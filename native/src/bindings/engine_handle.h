@@ -31,7 +31,7 @@ class EngineHandle {
   // The way in for compiled front ends.
   RingtuneDoor* door();
 
-  // As Engine::is_drained; in a forked child, which touches no buffer, it is true.
+  // Engine::is_drained; true in a forked child, which touches no buffer.
   bool is_drained(Handle handle) { return is_forked_.load() || engine_->is_drained(handle); }
 
   void shutdown();

@@ -295,21 +295,21 @@ void DeviceStaging::close() {
   }
   const std::unique_lock nobody_uses_it(use_mutex_);
   const int64_t limit_ns = now_ns() + kCloseNs;
-  bool is_over = is_idle();
-  while (!is_over && now_ns() < limit_ns) {
+  bool has_ended = is_idle();
+  while (!has_ended && now_ns() < limit_ns) {
     std::this_thread::sleep_for(kLookEvery);
-    is_over = is_idle();
+    has_ended = is_idle();
   }
   const std::lock_guard lock(mutex_);
   for (auto& [ordinal, lane] : lanes_) {
     lane->mute();
-    if (!is_over) {
+    if (!has_ended) {
       [[maybe_unused]] auto* left_to_the_driver = new std::shared_ptr<DeviceLane>(lane);
     }
   }
   lanes_.clear();
   drain();
-  if (!is_over) {
+  if (!has_ended) {
     [[maybe_unused]] StagingMemory* left_to_the_gpu = memory_.release();
   }
   memory_.reset();

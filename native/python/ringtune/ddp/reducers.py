@@ -47,7 +47,7 @@ REPLACED = (
     "_static_graph_delay_allreduce_enqueued",
     "_ringtune_first_bucket_bytes",
 )
-"""What of a model belongs to its reducer; the last is ours, where DDP keeps no size of the first bucket."""
+"""The attributes of a model that belong to its reducer; the last is ours, where DDP keeps no first bucket's size."""
 
 
 def find_objection(model: DistributedDataParallel, *, accept_hook: bool) -> str | None:

@@ -38,7 +38,7 @@ _HEADER = struct.Struct("<8sII")
 _RULES = {1: struct.Struct("<QQIIIIiiii"), 2: struct.Struct("<QQIIIIiiiiiII")}
 """The layout of a rule by the table's version."""
 _EVERY_CALL = (ANY, 0, MAX_U32)
-"""What a rule of version 1 says of registered buffers and operations per channel."""
+"""The registered buffers and operations per channel of a rule of version 1, which knows neither: any."""
 _TRAILER = struct.Struct("<I")
 
 

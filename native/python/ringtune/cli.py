@@ -288,14 +288,22 @@ def simulate(
 def doctor(
     *,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Print the hardware key of this machine.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
-    """Show what was found on this machine."""
+    """Show what was found on this machine: hardware, service, caches, and what is wrong with what to do.
+
+    Example: ringtune doctor --json
+    """
     from .doctor import examine, fingerprint_report  # noqa: PLC0415  (each command imports what it needs)
 
-    findings = fingerprint_report(os.environ) if fingerprint else examine(os.environ)
-    width = max(len(name) for name, _ in findings)
-    for name, value in findings:
-        typer.echo(f"{name:<{width}}  {value}")
+    if fingerprint:
+        facts = fingerprint_report(os.environ)
+        width = max(len(name) for name, _ in facts)
+        lines = [f"{name:<{width}}  {value}" for name, value in facts]
+        typer.echo(json.dumps(dict(facts), indent=2) if as_json else "\n".join(lines))
+        return 0
+    report = examine(os.environ)
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else "\n".join(report.lines()))
     return 0
 
 

@@ -3,6 +3,16 @@
 
 from .launcher import Launcher, Reach
 from .plan import LaunchPlan, make_plan
+from .rank_streams import STDERR, STDOUT, OutputTaker
 from .remote_shell import make_remote_shell
 
-__all__ = ["LaunchPlan", "Launcher", "Reach", "make_plan", "make_remote_shell"]
+__all__ = [
+    "STDERR",
+    "STDOUT",
+    "LaunchPlan",
+    "Launcher",
+    "OutputTaker",
+    "Reach",
+    "make_plan",
+    "make_remote_shell",
+]

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
+from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.errors import ConfigError
 
-from .environment import JOB_KEY_NAME, HostPlace, host_environment, rank_environment, with_screen
+from .environment import JOB_KEY_NAME, HostPlace, host_environment, rank_environment, with_streams
 from .hosts import MAX_SLOTS, HostShare, parse_hosts, share_out
+from .rank_streams import RankStreams
 
 MAX_RANKS = MAX_SLOTS
 KEY_BYTES = 32
@@ -30,8 +32,8 @@ class LaunchPlan:
         directory: The working directory of every rank, on every host.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
         names_hosts: Whether the user has named hosts; otherwise all ranks are on this machine.
-        is_captured: Whether what the ranks write passes through the launcher; otherwise they have its streams.
-        is_prefixed: Whether each captured line begins with its rank.
+        streams: What the ranks have for standard output and error; all of it passes through the launcher.
+        is_prefixed: Whether each line begins with its rank.
     """
 
     command: tuple[str, ...]
@@ -40,7 +42,7 @@ class LaunchPlan:
     directory: str
     job_key: str = field(repr=False)
     names_hosts: bool = False
-    is_captured: bool = False
+    streams: RankStreams = field(default_factory=RankStreams)
     is_prefixed: bool = False
 
     @property
@@ -104,20 +106,16 @@ def make_plan(
     name = f"ringtune-{secrets.token_hex(16)}"
     environment = {**environ, **extra, "RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
     environment.pop(JOB_KEY_NAME, None)
-    is_prefixed = hosts is not None if prefix_output is None else prefix_output
-    is_captured = hosts is not None or is_prefixed
-    if is_captured:
-        environment = with_screen(environment)
-        environment.setdefault("PYTHONUNBUFFERED", "1")  # else a pipe would hold lines back until it is full
+    streams = RankStreams.like(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR)
     return LaunchPlan(
         command=tuple(command),
         shares=shares,
-        environment=environment,
+        environment=with_streams(environment, streams),
         directory=_working_directory(environ),
         job_key=secrets.token_hex(KEY_BYTES),
         names_hosts=hosts is not None,
-        is_captured=is_captured,
-        is_prefixed=is_prefixed,
+        streams=streams,
+        is_prefixed=hosts is not None if prefix_output is None else prefix_output,
     )
 
 

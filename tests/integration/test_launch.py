@@ -337,12 +337,12 @@ def test_prefixes_are_a_choice() -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["-np", "3", "-H", "a:2"], "-np 3 is more than the 2 slots of -H (a: 2)"),
+        (["-np", "3", "-H", "a:2"], "-np 3 is more than the 2 slots of the hosts (a: 2)"),
         (["-np", "1", "-H", "a,a"], "names the host 'a' twice"),
         (["-np", "1", "-H", "a:b"], "'a:b' is not a host"),
-        (["-np", "2", "-H", "localhost,127.0.0.1"], "localhost and 127.0.0.1 in -H are both this machine"),
+        (["-np", "2", "-H", "localhost,127.0.0.1"], "localhost and 127.0.0.1 are both this machine"),
         (["-np", "1", "-p", "22"], "-p without -H"),
-        (["-np", "1", "--ssh-identity", "key"], "--ssh-identity without -H"),
+        (["-np", "1", "--ssh-identity", "key"], "--ssh-identity-file without -H"),
         (["-np", "1", "-H", "a", "--rsh", "no-such-shell"], "'no-such-shell' was not found"),
         (["-np", "1", "-H", "a", "--rsh", "sh", "-p", "22"], "with --rsh"),
         (["-np", "1", "-H", "a", "--start-timeout", "0"], "--start-timeout 0 is not possible"),

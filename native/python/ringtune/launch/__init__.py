@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune run`: starts the ranks of a job, on this host and on others, and ends them together."""
 
+from .description import describe
 from .launcher import Launcher, Reach
 from .plan import LaunchPlan, make_plan
 from .rank_streams import STDERR, STDOUT, OutputTaker
@@ -13,6 +14,7 @@ __all__ = [
     "Launcher",
     "OutputTaker",
     "Reach",
+    "describe",
     "make_plan",
     "make_remote_shell",
 ]

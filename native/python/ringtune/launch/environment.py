@@ -2,7 +2,7 @@
 """Which variables the ranks get: all of the launcher's on this machine, a chosen few on other hosts."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtune.bootstrap import terminal
@@ -28,9 +28,30 @@ KEPT_PREFIXES = (JOB_KEY_NAME, SERVICE_PREFIX)
 """No rank needs the settings of a service that runs here, and its admin token and database are nobody else's."""
 
 
-def forwarded(environ: Mapping[str, str], streams: RankStreams) -> dict[str, str]:
-    """Return what of the launcher's environment goes to other hosts; never the job key or a service's settings."""
-    names = (*FORWARDED_NAMES, *(TERMINAL_NAMES if streams.has_terminal else ()))
+PLACE_NAMES = (
+    "RINGTUNE_RANK",
+    "RINGTUNE_WORLD_SIZE",
+    "RINGTUNE_RENDEZVOUS",
+    "HOROVOD_RANK",
+    "HOROVOD_SIZE",
+    "HOROVOD_LOCAL_RANK",
+    "HOROVOD_LOCAL_SIZE",
+    "HOROVOD_CROSS_RANK",
+    "HOROVOD_CROSS_SIZE",
+    "HOROVOD_HOSTNAME",
+)
+"""Set by the launcher: each rank's place in the job."""
+
+
+def forwarded(environ: Mapping[str, str], streams: RankStreams, sent: Collection[str] = ()) -> dict[str, str]:
+    """Return what of the launcher's environment goes to other hosts; never the job key or a service's settings.
+
+    Args:
+        environ: The environment.
+        streams: What the ranks have for standard streams.
+        sent: Names that the user has asked for, besides those that go in every job.
+    """
+    names = (*FORWARDED_NAMES, *sent, *(TERMINAL_NAMES if streams.has_terminal else ()))
     return {
         name: value
         for name, value in environ.items()

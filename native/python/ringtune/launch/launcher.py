@@ -22,7 +22,6 @@ from ringtune.rendezvous.interfaces import route_address
 from .addresses import is_this_machine
 from .byte_sink import ByteSink
 from .ending import NEVER_S, Ending
-from .environment import forwarded
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
 from .hosts import HostShare
@@ -48,10 +47,12 @@ class Reach:
     Attributes:
         shell: Runs commands on them.
         limit_s: How long they have to answer before any rank starts.
+        address: This machine's, by which they reach it; None: that of the route to the first of them.
     """
 
     shell: RemoteShell
     limit_s: float
+    address: str | None = None
 
 
 class Launcher:
@@ -107,15 +108,13 @@ class Launcher:
         """Call the other hosts and return when all can take part, or the user has ended the job."""
         local = [share.host for share in self._plan.shares if share not in remote]
         if len(local) > 1:
-            raise ConfigError(
-                f"{' and '.join(local)} in -H are both this machine; name it once, with the sum of the slots"
-            )
+            raise ConfigError(f"{' and '.join(local)} are both this machine; name it once, with the sum of the slots")
         if not remote:
             return
         assert self._reach is not None
         shell, agent = self._reach.shell, agent_command(self._plan.environment)
         if len(self._plan.shares) > 1:
-            self._open_book(shell.address_of(remote[0].host))
+            self._open_book(self._reach.address or route_address(shell.address_of(remote[0].host)))
         called = self._remote.call(
             remote, lambda host: shell.command_on(host, agent), self._check_fields(), self._output
         )
@@ -135,9 +134,9 @@ class Launcher:
         if is_shown:
             _write_live("")
 
-    def _open_book(self, towards: str) -> None:
+    def _open_book(self, address: str) -> None:
         """Serve the meeting of ranks on several hosts, at the address that the others reach this machine by."""
-        self._book = AddressBook(bytes.fromhex(self._plan.job_key), route_address(towards))
+        self._book = AddressBook(bytes.fromhex(self._plan.job_key), address)
         environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": self._book.address}
         self._plan = replace(self._plan, environment=environment)
         self._loop.on_readable(self._book.fileno(), self._book.serve_ready)
@@ -160,7 +159,7 @@ class Launcher:
             host.start(
                 {
                     "command": list(self._plan.command),
-                    "environment": forwarded(self._plan.host_environment_of(host.ranks[0]), self._plan.streams),
+                    "environment": self._plan.forwarded_from(host.ranks[0]),
                     "streams": asdict(self._plan.streams),
                     "place": asdict(self._plan.place_of(host.ranks[0])),
                     "job_key": self._plan.job_key,

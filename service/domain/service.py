@@ -15,7 +15,6 @@ from .designing import Designing
 from .events import Events
 from .jobs import Jobs
 from .ledger import Ledger
-from .page_sessions import PageSessions
 from .policy import Policy
 from .problems import Problems
 from .recommendations import Recommendations
@@ -44,7 +43,6 @@ class Service:
         archive: Export and import.
         retention: What is not kept.
         events: What changed.
-        page_sessions: Browsers that signed in.
     """
 
     def __init__(
@@ -91,7 +89,6 @@ class Service:
         self.archive = Archive(database, cache, box, self._policy)
         self.retention = Retention(database, self._policy)
         self.events = Events(database)
-        self.page_sessions = PageSessions(database, self._policy)
 
     def migrate(self) -> bool:
         """Bring the schema up to date and, if it was not, derive what is derived; tells whether anything changed.
@@ -136,5 +133,4 @@ class Service:
             design_workers=alive,
             designs=designs,
             design_s=design_s,
-            page_sessions=self.page_sessions.count(),
         )

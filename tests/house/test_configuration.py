@@ -51,13 +51,11 @@ def test_every_ignored_rule_has_its_reason() -> None:
     assert all(re.search(r'",\s+# \w', line) for line in ignored[1].splitlines())
 
 
-def test_the_makefile_installs_what_the_build_system_requires() -> None:
-    """The build requirements stand in pyproject.toml; the Makefile's copy for builds without isolation agrees."""
-    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-    line = re.search(r"^BUILD_REQUIRES := (.*)$", makefile, re.MULTILINE)
+def test_the_build_tools_are_what_the_build_system_requires() -> None:
+    """A build without isolation has the same requirements as one with it, and their lock."""
+    build = pyproject()["dependency-groups"]["build"]
 
-    assert line is not None
-    assert set(pyproject()["build-system"]["requires"]) <= set(re.findall(r'"([^"]+)"', line[1]))
+    assert set(pyproject()["build-system"]["requires"]) <= set(build)
 
 
 @pytest.mark.parametrize("link", LINKS)

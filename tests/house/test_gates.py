@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import documentation, forbidden, native_layers, python_layers, sizes
+from tests.house import documentation, forbidden, lock_files, native_layers, python_layers, sizes
 from tests.house.source_tree import SourceTree, Violation
 
 Gate = Callable[[SourceTree], list[Violation]]
@@ -24,6 +24,25 @@ LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
 BRANCHES = "def f(x):\n" + "".join(f"    if x == {n}:\n        return {n}\n" for n in range(10))
 PAGE = "docs/reference/environment.md"
 VARIABLE_ROWS = "| `AUTOTUNE_LOG` | |\n| `RINGTUNE_CYCLE_MS` | |\n"
+
+PROJECT = """\
+[build-system]
+requires = []
+[project]
+name = "ringtune"
+dependencies = ["numpy>=2"]
+[project.optional-dependencies]
+service = ["fastapi>=0.165,<1"]
+lint = []
+test = ["ringtune[service]", "torch==2.13.0"]
+[dependency-groups]
+pip = []
+build = []
+audit = []
+"""
+SERVICE_LOCK = "requirements/service.txt"
+HASH = " \\\n    --hash=sha256:0a\n"
+GOOD_LOCK = f"numpy==2.4{HASH}fastapi==0.165.1{HASH}"
 
 # gate, file, text that breaks the rule, text that keeps it
 CASES: tuple[tuple[Gate, str, str, str], ...] = (
@@ -65,6 +84,25 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (documentation.variable_violations, PAGE, VARIABLE_ROWS + "| `AUTOTUNE_ODD` | |\n", VARIABLE_ROWS),
     (documentation.knob_violations, PAGE, "| `other` | |\n", "| `cycle_ms` | |\n"),
 )
+NEW_MAJOR = GOOD_LOCK.replace("fastapi==0.165.1", "fastapi==1.0")
+CASES += (
+    (lock_files.lock_violations, SERVICE_LOCK, GOOD_LOCK.replace(HASH, "\n"), GOOD_LOCK),
+    (lock_files.lock_violations, SERVICE_LOCK, NEW_MAJOR, GOOD_LOCK),
+    (lock_files.lock_violations, SERVICE_LOCK, GOOD_LOCK.replace("numpy", "numpyro"), GOOD_LOCK),
+    (lock_files.lock_violations, SERVICE_LOCK, GOOD_LOCK + f"torch==2.13.0{HASH}", GOOD_LOCK),
+    (
+        lock_files.lock_violations,
+        SERVICE_LOCK,
+        GOOD_LOCK + f"left==1{HASH}    # via {lock_files.ASKED_FOR})\n",
+        GOOD_LOCK,
+    ),
+    (
+        lock_files.lock_violations,
+        SERVICE_LOCK,
+        GOOD_LOCK.replace("numpy==2.4", "numpy==2.4 ; python_full_version < '3.12'"),
+        GOOD_LOCK.replace("numpy==2.4", "numpy==2.4 ; python_full_version < '3.15'"),
+    ),
+)
 SURROUNDINGS = {
     "native/python/ringtune/settings.py": 'LOG = "AUTOTUNE_LOG"\n',
     "tuner/parameters.py": 'NumberParameter("cycle_ms", 0.05)\n',
@@ -88,6 +126,9 @@ def surroundings_of(gate: Gate) -> dict[str, str]:
         return SURROUNDINGS
     if gate in {native_layers.include_violations, python_layers.import_violations}:
         return TABLES
+    if gate == lock_files.lock_violations:
+        locks = dict.fromkeys((f"requirements/{name}.txt" for name in lock_files.GROUPS), "")
+        return {**locks, "pyproject.toml": PROJECT, "requirements/development.txt": GOOD_LOCK}
     return {}
 
 

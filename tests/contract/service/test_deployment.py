@@ -206,6 +206,22 @@ def test_the_image_has_two_stages_and_no_rights() -> None:
     assert {"HEALTHCHECK", "EXPOSE", "VOLUME", "STOPSIGNAL"} <= {kind for kind, _ in last_stage}
 
 
+def test_the_image_installs_by_hash_alone() -> None:
+    """Every pip command has the lock's hashes, or the wheel that was built just before and no index."""
+    commands = [
+        command.strip()
+        for kind, words in instructions()
+        if kind == "RUN"
+        for command in words.split("&&")
+        if re.search(r"/pip .*\b(install|wheel)\b", command)
+    ]
+
+    assert 5 == len(commands)
+    assert [] == [text for text in commands if "--require-hashes" not in text and "--no-index" not in text]
+    locks = {word for command in commands for word in command.split() if word.startswith("requirements/")}
+    assert {f"requirements/{name}.txt" for name in ("pip", "build", "service")} == locks
+
+
 def test_the_image_is_built_with_all_that_cmake_installs() -> None:
     """Sources outside of native/ that are part of the package."""
     text = (REPOSITORY / "native" / "CMakeLists.txt").read_text(encoding="utf-8")
@@ -226,7 +242,7 @@ def copied() -> list[str]:
 @pytest.mark.timeout(1800)
 def test_the_dockerfiles_steps_work_in_an_empty_folder(tmp_path: Path) -> None:
     """With what it copies and nothing else, the package is built and installed, and the service answers."""
-    source, target, data = (tmp_path / name for name in ("source", "installed", "data"))
+    source, target, data = (tmp_path / name for name in ("source", "ringtune", "data"))
     for name in copied():
         origin = REPOSITORY / name
         if origin.is_dir():
@@ -234,9 +250,9 @@ def test_the_dockerfiles_steps_work_in_an_empty_folder(tmp_path: Path) -> None:
         else:
             source.mkdir(exist_ok=True)
             shutil.copy(origin, source / name)
-    (install,) = [words for kind, words in instructions() if kind == "RUN" and "pip install" in words]
-    script = install.replace("/srv/ringtune", str(target)).replace("python -m venv", f"{sys.executable} -m venv")
-    subprocess.run(["sh", "-ec", script], cwd=source, check=True)
+    for install in (words for kind, words in instructions() if kind == "RUN" and "/bin/pip" in words):
+        script = install.replace("/srv/", f"{tmp_path}/").replace("python -m venv", f"{sys.executable} -m venv")
+        subprocess.run(["sh", "-ec", script], cwd=source, check=True)
 
     clean = {"PATH": f"{target / 'bin'}:{os.environ['PATH']}", "XDG_DATA_HOME": str(data), "HOME": str(tmp_path)}
     process = subprocess.Popen([target / "bin" / "ringtune", "serve", "--port", "0"], env=clean, stdout=subprocess.PIPE)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A walk through the pages with real jobs: start the service, tune a job against it, watch it live, open the report.
 
-With WEB_SCREENSHOTS=FOLDER the jobs have a budget as in the tutorial, and every view is kept in every look.
+The jobs reduce gradients and compute nothing: the cores are left to the browser. With WEB_SCREENSHOTS=FOLDER they are
+those of the tutorial, with its budget, and every view is kept in every look.
 """
 
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from job import Job
+from job import REPOSITORY, RINGTUNE, Job
 from ringtune.tuner.review import review_log
 from tests.e2e.browsing import Visit, visiting
 from tests.e2e.commands import run_ringtune
@@ -25,12 +27,11 @@ from tests.e2e.web_views import LOOKS, keep_picture, views_of
 
 pytestmark = pytest.mark.timeout(1200)
 PICTURES = os.environ.get("WEB_SCREENSHOTS")
-QUICK = {"AUTOTUNE_MAX_SAMPLES": "6", "AUTOTUNE_STEPS_PER_SAMPLE": "200", "AUTOTUNE_WARMUP_STEPS": "40"}
-"""Some 5,000 steps, longer than results linger: the job reports more than once even where a step takes 1 ms."""
+QUICK = {"AUTOTUNE_MAX_SAMPLES": "6", "AUTOTUNE_STEPS_PER_SAMPLE": "35", "AUTOTUNE_WARMUP_STEPS": "20"}
+"""The default's steps take a cycle of 20 ms: the job lasts longer than results linger, and reports more than once."""
 USUAL = {"AUTOTUNE_MAX_SAMPLES": "12", "AUTOTUNE_STEPS_PER_SAMPLE": "35"}
-UNWATCHED = {"AUTOTUNE_STEPS_PER_SAMPLE": "35"}
-"""Of a job that nobody follows: it may be over before it reports twice."""
-SMALL_MODEL = ("--depth", "6", "--width", "128")
+REDUCING = ("-m", "tests.integration.programs.tuned", "12", "300", "marked")
+"""Twelve gradients a step, until the tuner has decided."""
 JOB_S = 540.0
 """After so many seconds a job of the walk is taken to hang."""
 ROWS = "[data-live=results] tbody tr"
@@ -58,11 +59,13 @@ def tuning_job(service: WebService, log: Path, **variables: str) -> Iterator["su
         **(USUAL if PICTURES else QUICK),
         **variables,
     }
-    arguments = ["--epochs", "1", "--train-for-tuner", *(() if PICTURES else SMALL_MODEL)]
-    job = Job("examples/digits.py", arguments, 2, settings)
-    command = job.command(log.with_suffix(".report"))
+    learning = Job("examples/digits.py", ["--epochs", "1", "--train-for-tuner"], 2, settings)
+    reducing = [RINGTUNE, "run", "-np", "2", sys.executable, *REDUCING]
+    command = learning.command(log.with_suffix(".report")) if PICTURES else reducing
     with said_by(log).open("w", encoding="utf-8") as output:
-        process = subprocess.Popen(command, env=job.environment(), stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, cwd=REPOSITORY, env=learning.environment(), stdout=output, stderr=subprocess.STDOUT
+        )
     try:
         yield process
     finally:
@@ -148,7 +151,7 @@ def walked(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[W
                 f"count => document.querySelectorAll('{ROWS}').length === count", arg=min(stored_results(service), 100)
             )
             assert ([], []) == (seen.complaints, seen.violations)
-        with tuning_job(service, second, **UNWATCHED, RINGTUNE_TRANSPORT="tcp") as process:
+        with tuning_job(service, second, RINGTUNE_TRANSPORT="tcp") as process:
             process.wait(JOB_S)
         assert 0 == process.returncode, said_by(second).read_text(encoding="utf-8")
         yield Walked(service, first, followed)
@@ -173,6 +176,7 @@ def test_two_real_jobs_stand_beside_each_other(browser: Any, walked: Walked) -> 
         assert ([], []) == (seen.complaints, seen.violations)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("look", LOOKS if PICTURES else ["desktop"])
 def test_every_view_of_real_jobs_is_whole(look: str, browser: Any, walked: Walked) -> None:
     """No view complains, asks for anything elsewhere, or is wider than its window."""

@@ -118,7 +118,7 @@ def _install_middleware(app: FastAPI, parts: Parts, callers: Callers, pages: Pag
     if pages is not None:
         app.add_middleware(pages.wrap)
     app.add_middleware(RequestIds, ids=parts.ids)
-    app.add_middleware(Arrivals, admission=parts.admission)
+    app.add_middleware(Arrivals)
 
 
 def _lifespan(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

@@ -4,13 +4,14 @@
 import asyncio
 import gc
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import cast
+from typing import Any, cast
 
+import structlog
 import uvicorn
 from fastapi import FastAPI
 from sqlalchemy import make_url
@@ -22,14 +23,19 @@ from ringtune.tuner.student_t import student_t_quantile
 from .api.pages import Pages
 from .api.parts import Parts
 from .app import create_app
-from .early_refusal import EarlyRefusal, Refusals
+from .connection import MakeProtocol
+from .descriptors import connections_for, raise_limit
+from .door import Door
+from .early_refusal import Refusals
 from .errors import ServiceError
 from .logs import configure_logging
+from .places import Limits, Places
 from .settings import ServiceSettings
 
-BACKLOG = 2048
-KEEP_ALIVE_S = 30
-"""Until a connection is closed on which a reply was sent and no other request came."""
+BACKLOG = 4096
+"""Connections that the kernel keeps until they are accepted; more would have to knock again after a second."""
+UVICORN_KEEP_ALIVE_S = 3600
+"""Never reached: the door ends idle connections, for it also knows of requests that were refused before Uvicorn."""
 PROBED_AFTER_S, PROBED_EVERY_S, VANISHED_AFTER_S = 30, 10, 60
 """A peer whose machine gives no sign of life: when the kernel begins to ask for one, how often, when it gives up."""
 YOUNG_OBJECTS_MAX = 7_000
@@ -37,17 +43,20 @@ YOUNG_OBJECTS_MAX = 7_000
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, which here announces itself, tells lasting replies to end, and ends without re-raising the signal."""
+    """Uvicorn behind our own door: announces itself, tells lasting replies to end, and does not re-raise the signal."""
 
-    def __init__(self, config: uvicorn.Config, parts: Parts, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, parts: Parts, door: Door, announce: Callable[[], None]) -> None:
         super().__init__(config)
         self._parts = parts
+        self._door = door
         self._announce = announce
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Announce once requests are answered: those that came before would be a crowd at the first moment."""
-        await super().startup(sockets)
+        del sockets
+        await super().startup([])
         if self.started:
+            self._door.open(protocol_maker(self), self.config.ssl)
             self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -58,9 +67,21 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End lasting replies, then wait for the others."""
+        """Accept no more, end lasting replies, then wait for the others."""
+        self._door.close()
         self._parts.ending.set()
         await super().shutdown(sockets)
+
+
+def protocol_maker(server: uvicorn.Server) -> MakeProtocol:
+    """Return what makes Uvicorn's own protocol, as its server would, with a `state` for each request's scope."""
+    config = server.config
+    make = cast("Callable[..., asyncio.Protocol]", config.http_protocol_class)
+
+    def make_protocol(state: dict[str, Any]) -> asyncio.Protocol:
+        return make(config=config, server_state=server.server_state, app_state=state)
+
+    return make_protocol
 
 
 def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pages | None = None) -> None:
@@ -88,7 +109,8 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
             configure_logging(settings.log_level, settings.log_format)
             _load_what_stays()
             greeting = _greeting(settings, listener.getsockname()[1])
-            _Server(config, parts, lambda: announce(greeting)).run(sockets=[listener])
+            door = _door(listener, settings, parts)
+            _Server(config, parts, door, lambda: announce(greeting)).run()
     finally:
         parts.service.close()
 
@@ -119,6 +141,15 @@ def prepare_data_folder(settings: ServiceSettings) -> None:
             raise ConfigError(
                 f"{folder} cannot be made ({error.strerror}); set RINGTUNE_SERVICE_DATABASE_URL"
             ) from error
+
+
+def _door(listener: socket.socket, settings: ServiceSettings, parts: Parts) -> Door:
+    """Return the door, with as many places as the limit on open files allows, which is raised as far as it goes."""
+    files = raise_limit()
+    limits = Limits(connections_for(settings.connections_max, files), settings.head_timeout_s)
+    structlog.get_logger().info("connections_bounded", connections_max=limits.connections_max, open_files_max=files)
+    refusals = Refusals(parts.admission, parts.metrics, parts.ids)
+    return Door(listener, Places(limits, time.monotonic), refusals, parts.metrics)
 
 
 def _load_what_stays() -> None:
@@ -163,7 +194,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _notice_the_vanished(listener: socket.socket) -> None:
     """Have the connections that it accepts end when their peer is gone without a word.
 
-    Uvicorn bounds only the time after a reply: who has sent no request, or a part of one, would keep a connection.
+    The door's limits end them, too, unless they are at work.
     """
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBED_AFTER_S)
@@ -175,8 +206,6 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
     for path in (settings.tls_certificate, settings.tls_key):
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{path} is no file; give PEM files with --tls-certificate and --tls-key")
-    parts: Parts = app.state.parts
-    refusals = Refusals(parts.admission, parts.metrics, parts.ids)
     return uvicorn.Config(
         app,
         log_config=None,
@@ -184,10 +213,9 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         ws="none",
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=UVICORN_KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(settings.shutdown_s)),
-        http=cast("type[asyncio.Protocol]", partial(EarlyRefusal, refusals=refusals)),
+        http="httptools",
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=None if settings.tls_key is None else str(settings.tls_key),
     )

@@ -57,6 +57,12 @@ class ServiceSettings(BaseSettings):
     requests_max: Annotated[
         int, Field(ge=1, le=10_000, description="Requests at work or waiting for it; more are answered 503 at once")
     ] = 128
+    connections_max: Annotated[
+        int, Field(ge=16, le=100_000, description="Connections at a time, as far as the limit on open files allows")
+    ] = 2048
+    head_timeout_s: Annotated[
+        FiniteFloat, Field(gt=0, le=600, description="For agreeing on TLS, and for sending a request's head")
+    ] = 10.0
     events_clients_max: Annotated[int, Field(ge=0, le=10_000, description="Listeners to `/v1/events`")] = 32
     events_heartbeat_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Between signs of life")] = 15.0
     cache_entries_max: Annotated[int, Field(ge=0, le=1_000_000, description="Recommendations kept encoded")] = 4096

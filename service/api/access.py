@@ -25,6 +25,7 @@ from ringtune.service.domain.service import Service
 from ringtune.service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated, UnknownHost
 from ringtune.service.settings import ServiceSettings, is_loopback_host
 
+from .peers import peer_of
 from .problems import send_problem
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -187,12 +188,20 @@ class Access:
             return  # a WebSocket is closed: there is none here
         try:
             caller = await self._callers.find(dict(scope["headers"]))
+            _keep_place(scope, caller)
         except ServiceError as error:
             await send_problem(error, scope, receive, send)
             return
         scope[CALLER_KEY] = caller.token_id
         scope[SCOPES_KEY] = caller.scopes
         await self._app(scope, receive, send)
+
+
+def _keep_place(scope: Scope, caller: Caller) -> None:
+    """Count the request's connection with those that have a token; raises Overloaded where no place is left."""
+    peer = peer_of(scope)
+    if caller.token_id is not None and peer is not None and not peer.recognise():
+        raise Overloaded("too many connections are at work; nothing was done with this request; try again")
 
 
 def check_names(headers: Mapping[bytes, bytes]) -> None:

@@ -3,7 +3,7 @@
 
 A request takes a place only once everything that needs none has been tried: a cached recommendation is answered however
 much there is to do, and who sends a body slowly keeps nobody out. What writes is never answered without a place; while
-none is free the server refuses it where it reads from the connection (`early_refusal`). Many requests are read before
+none is free the server refuses it where it reads from the connection (`connection`). Many requests are read before
 the first of them gets as far as its place, so that those on their way there are counted, too.
 """
 
@@ -14,11 +14,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ringtune.service.errors import Overloaded
 
 from .access import OPEN_PATHS
+from .peers import peer_of
 from .problems import send_problem
 
 STREAMS = frozenset({"/v1/events"})
 """Replies that last: they have a bound of their own and take no place."""
-ARRIVING_KEY = "ringtune.is_arriving"
 
 
 @dataclass
@@ -51,29 +51,25 @@ class Admission:
         """Return what those are told for whom no place is free."""
         return Overloaded(f"{self.places} {self.what} are at work; nothing was done with this one; try again")
 
-    def expect(self, scope: Scope) -> None:
-        """Count a write that somebody is about to work on."""
-        scope[ARRIVING_KEY] = True
-        self.arriving += 1
-
 
 class Arrivals:
-    """ASGI middleware, the first one: a request that was expected is there.
+    """ASGI middleware, the first one: tells a request's connection when the application begins and ends with it."""
 
-    One whose body is there, too, comes to its place before anything else is read. One whose body is not is no longer
-    counted: it may never come.
-    """
-
-    def __init__(self, app: ASGIApp, *, admission: Admission) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         """Wrap `app`."""
         self._app = app
-        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
-        if scope.pop(ARRIVING_KEY, False):
-            self._admission.arriving -= 1
-        await self._app(scope, receive, send)
+        peer = peer_of(scope)
+        if peer is None:
+            await self._app(scope, receive, send)
+            return
+        peer.begin_request()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            peer.end_request()
 
 
 class Gate:

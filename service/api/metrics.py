@@ -13,6 +13,7 @@ from ringtune.service.domain.service import Service
 from ringtune.service.errors import ServiceError
 
 from .listeners import Listeners
+from .peers import Places
 
 LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROUTE_KEY = "ringtune.route"
@@ -47,7 +48,22 @@ class Metrics:
         self.cache_hits = Counter("ringtune_cache_hits", "Recommendations out of the cache.", registry=self.registry)
         listening = Gauge("ringtune_events_listeners", "Clients of /v1/events.", registry=self.registry)
         listening.set_function(lambda: listeners.count)
+        self.connections_accepted = Counter(
+            "ringtune_connections_accepted", "Connections accepted.", registry=self.registry
+        )
+        self.connections_closed = Counter(
+            "ringtune_connections_closed", "Connections that the service closed.", ("reason",), registry=self.registry
+        )
         self.registry.register(_LoadCollector(service))
+
+    def watch_connections(self, places: Places) -> None:
+        """Show the open connections from now on."""
+        words = "Open connections: known ones had a valid token."
+        gauge = Gauge("ringtune_connections", words, ("who",), registry=self.registry)
+        gauge.labels("known").set_function(lambda: places.known)
+        gauge.labels("stranger").set_function(lambda: places.strangers)
+        bound = Gauge("ringtune_connections_max", "Connections that may be open.", registry=self.registry)
+        bound.set(places.limits.connections_max)
 
     def answered(self, method: str, route: str, status: int, elapsed_s: float) -> None:
         """Count one reply."""

@@ -28,6 +28,12 @@ class UnreadableBodyError(ServiceError):
     code, status, title = "unreadable_body", 400, "The body cannot be read"
 
 
+class HeadRefusedError(ServiceError):
+    """The request's head is too large; the connection is closed."""
+
+    code, status, title = "head_too_large", 431, "The request's head is too large"
+
+
 class BodyTimeoutError(ServiceError):
     """The body did not come in time."""
 

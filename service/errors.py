@@ -17,7 +17,8 @@
          |- NotFound              404
          |   |- StudyNotFound
          |   |- TrialNotFound
-         |   `- TokenNotFound
+         |   |- TokenNotFound
+         |   `- SessionNotFound
          |- Conflict              409  what is stored stays as it is
          |   |- ResultConflict         another body was stored under this trial
          |   |- TrialConflict          another job asked for this trial
@@ -130,6 +131,12 @@ class TokenNotFound(NotFound):
     """There is no such token."""
 
     code, title = "token_not_found", "There is no such token"
+
+
+class SessionNotFound(NotFound):
+    """There is no such session of a browser."""
+
+    code, title = "session_not_found", "There is no such session"
 
 
 class Conflict(ServiceError):

@@ -100,6 +100,7 @@ class _LoadCollector(Collector):
             ("queued_suggestions", "Suggestions ready to be asked for.", load.queued_suggestions),
             ("database_connections", "Database connections in use.", load.connections),
             ("design_workers", "Processes of the optimizer.", load.design_workers),
+            ("page_sessions", "Browsers that are signed in.", load.page_sessions),
         )
         for name, words, value in gauges:
             yield GaugeMetricFamily(f"ringtune_{name}", words, value=value)

@@ -25,6 +25,9 @@ class Policy:
         queued_suggestions: That are computed ahead for each study that is asked for some.
         max_age_s: Older results are removed by retention; None keeps all.
         max_results: More than these are removed by retention, the oldest first; None keeps all.
+        max_session_s: Until a browser has to sign in again, whatever it does.
+        max_session_idle_s: Until a browser that asks for no page has to sign in again.
+        max_sessions_per_token: Browsers signed in with one token; another one ends the session used longest ago.
     """
 
     max_speedup: float = 4.0
@@ -40,3 +43,6 @@ class Policy:
     queued_suggestions: int = 3
     max_age_s: float | None = None
     max_results: int | None = None
+    max_session_s: float = 12 * 3600.0
+    max_session_idle_s: float = 2 * 3600.0
+    max_sessions_per_token: int = 100

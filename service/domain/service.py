@@ -15,6 +15,7 @@ from .designing import Designing
 from .events import Events
 from .jobs import Jobs
 from .ledger import Ledger
+from .page_sessions import PageSessions
 from .policy import Policy
 from .problems import Problems
 from .recommendations import Recommendations
@@ -43,6 +44,7 @@ class Service:
         archive: Export and import.
         retention: What is not kept.
         events: What changed.
+        page_sessions: Browsers that signed in.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Service:
         self.archive = Archive(database, cache, box, self._policy)
         self.retention = Retention(database, self._policy)
         self.events = Events(database)
+        self.page_sessions = PageSessions(database, self._policy)
 
     def migrate(self) -> bool:
         """Bring the schema up to date and, if it was not, derive what is derived; tells whether anything changed.
@@ -133,4 +136,5 @@ class Service:
             design_workers=alive,
             designs=designs,
             design_s=design_s,
+            page_sessions=self.page_sessions.count(),
         )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from typing import cast, get_args
 
 from ringtune.service.errors import InvalidRequest, TokenNotFound
-from ringtune.service.store import Database, audit
+from ringtune.service.store import Database, audit, page_sessions
 from ringtune.service.store import tokens as table
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
@@ -84,6 +84,8 @@ class Tokens:
     def revoke(self, token_id: str) -> None:
         """Make a token invalid: here at once, in other processes after `REMEMBERED_S`; an API remembers a second more.
 
+        Browsers that signed in with it are signed out at once.
+
         Raises:
             TokenNotFound: If there is none.
         """
@@ -91,7 +93,8 @@ class Tokens:
             if table.get(connection, token_id) is None:
                 raise TokenNotFound(f"there is no token {token_id[:64]!r}")
             table.revoke(connection, token_id, now_unix_s(connection))
-            audit.record(connection, "token_revoked", token_id, {})
+            ended = page_sessions.delete_of_token(connection, token_id)
+            audit.record(connection, "token_revoked", token_id, {"page_sessions": ended})
         with self._lock:
             self._remembered.pop(token_id, None)
 
@@ -129,13 +132,17 @@ def _hashed(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+def scopes_of(text: str) -> frozenset[Scope]:
+    """Return the scopes in a token's column."""
+    return frozenset(cast("list[Scope]", text.split()))
+
+
 def token_of(row: Row) -> Token:
     """Return the token of its row, which has its age `age_s`."""
-    scopes = frozenset(cast("list[Scope]", str(row["scopes"]).split()))
     return Token(
         token_id=str(row["token_id"]),
         name=str(row["name"]),
-        scopes=scopes,
+        scopes=scopes_of(str(row["scopes"])),
         age_s=max(row["age_s"], 0.0),
         is_revoked=row["revoked_unix_s"] is not None,
         has_many_jobs=bool(row["has_many_jobs"]),

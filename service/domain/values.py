@@ -366,6 +366,7 @@ class Load:
         design_workers: Processes that are alive.
         designs: Suggestions computed since the start.
         design_s: What they took in all, seconds.
+        page_sessions: Browsers that are signed in.
     """
 
     queued_results: int
@@ -375,3 +376,4 @@ class Load:
     design_workers: int
     designs: int
     design_s: float
+    page_sessions: int

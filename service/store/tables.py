@@ -192,6 +192,21 @@ tokens = Table(
     Column("has_many_jobs", Boolean, nullable=False, server_default=false()),
 )
 
+page_sessions = Table(
+    "page_sessions",
+    METADATA,
+    Column("session_sha256", String(64), primary_key=True),
+    Column("token_id", String(32), nullable=False),
+    Column("token_proof", String(64), nullable=False),
+    Column("form_key_sha256", String(64)),
+    Column("created_unix_s", Double, nullable=False),
+    Column("seen_unix_s", Double, nullable=False),
+    Index(None, "token_id", "seen_unix_s"),
+)
+"""Browsers that signed in. `token_id` may be `setting:` and a scope, which no row of `tokens` has. `token_proof` is the
+HMAC of the token's secret under the session's id, which is not stored: it proves that a setting's token is still the
+one that signed in, and gives nothing to guess that secret by."""
+
 audit = Table(
     "audit",
     METADATA,

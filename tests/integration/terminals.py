@@ -86,6 +86,61 @@ def run_on_terminal(
     return seen
 
 
+@dataclass
+class TerminalJob:
+    """A command that runs with a terminal of its own."""
+
+    process: subprocess.Popen[bytes]
+    terminal: int
+    data: bytes = b""
+    end_s: float = field(default_factory=lambda: time.monotonic() + DEADLINE_S)
+
+    def read_until(self, pattern: bytes) -> re.Match[bytes]:
+        """Wait until what came so far matches a pattern; fails with what came, if the command ends or hangs first."""
+        while (match := re.search(pattern, self.data)) is None:
+            piece = next(_read(self.terminal, self.end_s), b"")
+            assert piece, self.data
+            self.data += piece
+        return match
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Give the window another size, as a person does with the mouse."""
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        os.kill(self.process.pid, signal.SIGWINCH)
+
+    def wait(self) -> int:
+        """Read to the end and return the exit code."""
+        self.data += b"".join(_read(self.terminal, self.end_s))
+        return self.process.wait(max(1.0, self.end_s - time.monotonic()))
+
+
+@contextmanager
+def on_terminal(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[TerminalJob]:
+    """Run a command with a terminal of its own as its three streams; it is killed at the end if it still runs."""
+    with _terminal() as (ours, theirs):
+        process = subprocess.Popen(
+            list(command),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=clean_environment({"TERM": "xterm", **(environ or {})}, uuid.uuid4().hex),
+            start_new_session=True,
+        )
+        os.close(theirs)
+        try:
+            yield TerminalJob(process, ours)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def bytes_on_terminal(command: Sequence[str]) -> tuple[int, bytes]:
+    """Run a command on a terminal to its end; return its exit code and all that came."""
+    with on_terminal(command) as job:
+        code = job.wait()
+        return code, job.data
+
+
 @contextmanager
 def _terminal() -> Iterator[tuple[int, int]]:
     """Yield our end of a new terminal, and the programs' end, which is closed by whoever has passed it on."""

@@ -47,11 +47,13 @@ def test_torchrun_starts_ranks() -> None:
     assert 2 == finished.stdout.count("of 2 is right"), finished.text
 
 
-def test_a_process_group_brings_ranks_together() -> None:
-    """A script that has initialised torch's process group meets through its store."""
+@pytest.mark.parametrize("options", [(), ("without", "get_group_store")], ids=["now", "older"])
+def test_a_process_group_brings_ranks_together(options: tuple[str, ...]) -> None:
+    """A script that has initialised torch's process group meets through its store, in older versions of torch too."""
     torchrun = Path(sys.executable).parent / "torchrun"
+    command = [str(PROGRAMS / "process_group.py"), *options]
 
-    finished = run_job([str(torchrun), "--standalone", "--nproc-per-node=2", str(PROGRAMS / "process_group.py")])
+    finished = run_job([str(torchrun), "--standalone", "--nproc-per-node=2", *command])
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("sum 3.0"), finished.text

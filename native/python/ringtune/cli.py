@@ -16,15 +16,15 @@ import typer
 
 from ringtune.errors import ConfigError, RingtuneError
 
+from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
 from .tune_commands import add_commands as add_tune_commands
+from .usage_errors import is_usage_error, usage_advice
 from .version_option import Version
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
-START_TIMEOUT_S = 30.0
-MAX_START_TIMEOUT_S = 86_400.0
 BENCH_SIZES = "1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"
 
 app = typer.Typer(
@@ -42,55 +42,7 @@ def _all_commands(*, print_version: Version = False) -> None:
     """An allreduce engine that tunes itself while the job trains."""
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
-def run(
-    *,
-    command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="Program and arguments; the same for every rank.")
-    ],
-    ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")],
-    hosts: Annotated[
-        str | None, typer.Option("-H", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default.")
-    ] = None,
-    ssh_port: Annotated[int | None, typer.Option("-p", metavar="PORT", help="Port of the SSH servers.")] = None,
-    ssh_identity: Annotated[Path | None, typer.Option(metavar="FILE", help="Private key for ssh.")] = None,
-    rsh: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Instead of ssh; called as COMMAND HOST REMOTE_COMMAND.")
-    ] = None,
-    start_timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", help="How long other hosts have to answer.")
-    ] = START_TIMEOUT_S,
-    prefix_output: Annotated[
-        bool | None,
-        typer.Option("--prefix-output/--no-prefix-output", help="Lines begin with their rank; the default with -H."),
-    ] = None,
-    autotune: Annotated[bool, typer.Option("--autotune", help="Tune while training, as AUTOTUNE=1 does.")] = False,
-    timeline: Annotated[Path | None, typer.Option(help="Timeline file, as RINGTUNE_TIMELINE.")] = None,
-) -> int:
-    """Start a job of several ranks, on this host or on those that -H names.
-
-    Example: ringtune run -np 4 -H a:2,b:2 --autotune python train.py
-    """
-    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
-    from .launch import Launcher, Reach, make_plan, make_remote_shell  # noqa: PLC0415
-    from .settings import Settings  # noqa: PLC0415
-
-    remote = {"-p": ssh_port, "--ssh-identity": ssh_identity, "--rsh": rsh}
-    given = [option for option, value in remote.items() if value is not None]
-    if given and hosts is None:
-        raise ConfigError(f"{', '.join(given)} without -H: there is no other host to reach; name hosts with -H")
-    if not 0 < start_timeout <= MAX_START_TIMEOUT_S:
-        raise ConfigError(
-            f"--start-timeout {start_timeout:g} is not possible; allowed: over 0, up to {MAX_START_TIMEOUT_S:g} s"
-        )
-    extra = {"AUTOTUNE": "1"} if autotune else {}
-    if timeline is not None:
-        extra["RINGTUNE_TIMELINE"] = str(timeline)
-    plan = make_plan(command, ranks, extra, os.environ, hosts=hosts, prefix_output=prefix_output)
-    Settings.from_environment(plan.environments[0], allreduce_algorithms())  # once here, not a traceback per rank
-    if hosts is None:
-        return Launcher(plan).run()
-    return Launcher(plan, Reach(make_remote_shell(rsh, ssh_port, ssh_identity, start_timeout), start_timeout)).run()
+add_run_command(app)
 
 
 @app.command()
@@ -288,14 +240,22 @@ def simulate(
 def doctor(
     *,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Print the hardware key of this machine.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
-    """Show what was found on this machine."""
+    """Show what was found on this machine: hardware, service, caches, and what is wrong with what to do.
+
+    Example: ringtune doctor --json
+    """
     from .doctor import examine, fingerprint_report  # noqa: PLC0415  (each command imports what it needs)
 
-    findings = fingerprint_report(os.environ) if fingerprint else examine(os.environ)
-    width = max(len(name) for name, _ in findings)
-    for name, value in findings:
-        typer.echo(f"{name:<{width}}  {value}")
+    if fingerprint:
+        facts = fingerprint_report(os.environ)
+        width = max(len(name) for name, _ in facts)
+        lines = [f"{name:<{width}}  {value}" for name, value in facts]
+        typer.echo(json.dumps(dict(facts), indent=2) if as_json else "\n".join(lines))
+        return 0
+    report = examine(os.environ)
+    typer.echo(json.dumps(report.to_json(), indent=2) if as_json else "\n".join(report.lines()))
     return 0
 
 
@@ -316,6 +276,11 @@ def main() -> None:
     sys.exit(_run_app(sys.argv[1:]))
 
 
+def horovodrun() -> None:
+    """Run `ringtune run` under the name of Horovod's launcher, and exit."""
+    sys.exit(_run_app(["run", *sys.argv[1:]]))
+
+
 def _run_app(arguments: list[str]) -> int:
     """Return the exit code; print an error as one paragraph."""
     try:
@@ -325,10 +290,9 @@ def _run_app(arguments: list[str]) -> int:
     except RingtuneError as error:
         return _fail(str(error), EXIT_FAILED)
     except Exception as error:
-        usage_text = getattr(error, "format_message", None)  # typer's usage errors share no public class
-        if usage_text is None:
+        if not is_usage_error(error):
             raise
-        return _fail(f"{usage_text()} See ringtune --help.", EXIT_USAGE)
+        return _fail(usage_advice(error), EXIT_USAGE)
     return code if isinstance(code, int) else 0
 
 

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 
 LEVELS = ("debug", "info", "warning", "error")
-STDERR_DESCRIPTOR = 2
+STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR = 1, 2
 
 
 @dataclass(frozen=True)

@@ -1,51 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `ringtune doctor` finds: facts of this machine that decide whether, and how fast, a job runs."""
+"""The report of `ringtune doctor`: facts that decide whether, and how fast, a job runs here, and what is wrong."""
 
-import importlib.metadata
-import importlib.util
-import os
-import platform
-import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from ringtune import __version__
-from ringtune.errors import ConfigError
-
-from .algorithm_tables.store import TableStore
+from .errors import ConfigError
+from .findings.finding import Problem, Section
+from .findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
+from .findings.service import examine_service
+from .findings.storage import examine_storage
 from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts
 from .gpu_facts import find_gpus
-from .rendezvous.interfaces import own_networks
+from .settings import Settings
 
-Findings = list[tuple[str, str]]
-
-PACKAGES = ("torch", "tensorflow", "jax", "mpi4py")
-COMPILERS = ("c++", "g++", "clang++")
-SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (its size is a finding; nothing is written there)
-LAUNCHERS = ("mpirun", "mpiexec", "torchrun", "srun", "ssh")
+JSON_SCHEMA = 1
 
 
-def examine(environ: Mapping[str, str]) -> Findings:
-    """Return what was found, as (what, finding) pairs.
+@dataclass(frozen=True)
+class Report:
+    """Everything that was found.
+
+    Attributes:
+        sections: In the order in which they are shown.
+    """
+
+    sections: Sequence[Section]
+
+    @property
+    def problems(self) -> list[Problem]:
+        """The problems of all sections."""
+        return [problem for section in self.sections for problem in section.problems]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for machines: findings by section, and problems."""
+        sections = [
+            {"title": section.title, "findings": [{"name": name, "value": value} for name, value in section.findings]}
+            for section in self.sections
+        ]
+        return {
+            "schema": JSON_SCHEMA,
+            "sections": sections,
+            "problems": [asdict(problem) for problem in self.problems],
+        }
+
+    def lines(self) -> list[str]:
+        """Return the report for people."""
+        width = max(len(name) for section in self.sections for name, _ in section.findings)
+        found: list[str] = []
+        for section in self.sections:
+            rows = [f"  {name:<{width}}  {value}" for name, value in section.findings]
+            found += [section.title, *rows, ""]
+        count = len(self.problems)
+        found.append(f"{count} problem{'s' if count > 1 else ''}:" if count else "no problem was found")
+        for problem in self.problems:
+            found += [f"  - {problem.what}", f"    To do: {problem.remedy}"]
+        return found
+
+
+def examine(environ: Mapping[str, str]) -> Report:
+    """Return what was found on this machine.
 
     Args:
-        environ: For `XDG_CACHE_HOME`, where algorithm tables are kept.
+        environ: The environment: settings, the service's place, `XDG_CACHE_HOME`.
     """
-    return [
-        ("ringtune", __version__),
-        ("python", f"{platform.python_version()} on {platform.platform()}"),
-        ("engine", _engine()),
-        ("cuda", _cuda()),
-        ("cores", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"),
-        (SHARED_MEMORY_FOLDER, _shared_memory()),
-        ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)"),
-        ("networks", ", ".join(own_networks()) or "none but loopback"),
-        *_algorithm_tables(TableStore.of_user(environ)),
-        *[(name, _version(name)) for name in PACKAGES],
-        *[(name, shutil.which(name) or "not found") for name in (*COMPILERS, *LAUNCHERS)],
-    ]
+    return Report(
+        (
+            examine_machine(),
+            examine_gpus(),
+            examine_engine(),
+            _examine_settings(environ),
+            examine_service(environ),
+            examine_storage(environ),
+            examine_packages(),
+        )
+    )
 
 
-def fingerprint_report(environ: Mapping[str, str]) -> Findings:
+def fingerprint_report(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the facts of this machine and the key of a job that runs on it alone.
 
     Args:
@@ -59,7 +91,7 @@ def fingerprint_report(environ: Mapping[str, str]) -> Findings:
     return [*facts, ("hardware", hardware_fingerprint(hardware, override)), *_gpu_findings(override)]
 
 
-def _gpu_findings(override: str | None) -> Findings:
+def _gpu_findings(override: str | None) -> list[tuple[str, str]]:
     """Return the GPUs, and the key of a job whose tensors are on them; nothing where there are none."""
     gpus = find_gpus()
     if not gpus.names:
@@ -69,50 +101,21 @@ def _gpu_findings(override: str | None) -> Findings:
     return [*found, ("driver", str(gpus.driver)), ("hardware (GPUs)", hardware_fingerprint(on_gpus, override))]
 
 
-def _engine() -> str:
+def _examine_settings(environ: Mapping[str, str]) -> Section:
+    """Return which variables of ringtune's are set, and whether a job would start with them."""
+    names = sorted(name for name in environ if name.startswith(("AUTOTUNE", "RINGTUNE_", "HOROVOD_")))
+    set_here = ", ".join(names) or "none: a job runs by the defaults"
     try:
-        from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
-    except ImportError as error:
-        return f"cannot be loaded: {error}"
-    try:
-        os.close(engine.create_segment(2))
+        Settings.from_environment(environ, _algorithms())
     except ConfigError as error:
-        return f"loads, but has no shared memory: {error}"
-    return f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
+        remedy = "correct or unset the variable: a job would stop at once."
+        return Section("settings", (("variables", set_here),), (Problem(str(error), remedy),))
+    return Section("settings", (("variables", set_here),))
 
 
-def _cuda() -> str:
+def _algorithms() -> Sequence[str]:
     try:
-        from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
+        from ringtune._engine import allreduce_algorithms  # noqa: PLC0415  (its absence is a finding of its own)
     except ImportError:
-        return "not known without the engine"
-    if engine.has_cuda():
-        return "a driver and a device; torch for CUDA makes tensors on it"
-    return "no driver (libcuda.so.1) or no device: tensors are in CPU memory"
-
-
-def _algorithm_tables(store: TableStore) -> Findings:
-    """Return the tables that jobs here have measured, each with the ranks per host that it is for."""
-    name = "algorithm table"
-    found = [
-        (name, f"{path.name} cannot be read" if table is None else f"{path.name}, {table.summary()}")
-        for path, table in store.tables()
-    ]
-    return found or [(name, "none measured yet: the compiled-in one")]
-
-
-def _shared_memory() -> str:
-    try:
-        usage = shutil.disk_usage(SHARED_MEMORY_FOLDER)
-    except OSError as error:
-        return f"not there ({error.strerror}); the engine does not need it"
-    return f"{usage.free / 2**20:.0f} MiB free of {usage.total / 2**20:.0f}; the engine does not need it (memfd)"
-
-
-def _version(package: str) -> str:
-    if importlib.util.find_spec(package) is None:
-        return "not installed"
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "found, of unknown version"
+        return ()
+    return allreduce_algorithms()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Horovod's environment variables, translated once: names, units, and ranges that a migrated job may exceed."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,12 @@ from ringtune.tuner.kinds import NumberParameter
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
 
 from .parsing import TRUE_WORDS, BooleanReader, parse_number
-from .variables import knob_variable
+from .variables import LOG_LEVELS, knob_variable
+
+WARMUP_NAME = "AUTOTUNE_WARMUP_STEPS"
+HOROVOD_STEPS_PER_SAMPLE = 10  # Horovod's default, for the length of a warm-up that is given in samples
+LIKENESS = 0.88  # least difflib ratio of a slip: two letters of 30, but not ..._ALLREDUCE for ..._ALLGATHER
+_MAX_WARMUP_SAMPLES = 100  # times 10,000 steps, the longest sample, is the longest warm-up
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,31 @@ def translate(environ: Mapping[str, str]) -> Translation:
         if value is not None:
             values[our_name] = value
             origins[our_name] = horovod_name
+    if WARMUP_NAME in values:  # in steps here
+        values[WARMUP_NAME] *= values.get("AUTOTUNE_STEPS_PER_SAMPLE", HOROVOD_STEPS_PER_SAMPLE)
     return Translation(values, origins, tuple(notes))
+
+
+def rivals(name: str) -> frozenset[str]:
+    """Return the other variables that set what a variable sets, in ringtune's spelling and in Horovod's.
+
+    Args:
+        name: One of ringtune's variables, or one of Horovod's that ringtune translates.
+    """
+    ours = _READERS[name][0] if name in _READERS else name
+    same = {horovod_name for horovod_name, (target, _) in _READERS.items() if target == ours}
+    return frozenset({ours, *same} - {name})
+
+
+def misspelt(name: str) -> str:
+    """Return which of the translated variables a name was probably meant to be; empty where it is none's slip.
+
+    Args:
+        name: Any variable's name; Horovod has many more than those that are translated, and other programs, too.
+    """
+    if not name.startswith("HOROVOD_") or name in _READERS or name in _OTHER_NAMES:
+        return ""
+    return next(iter(difflib.get_close_matches(name, _READERS, n=1, cutoff=LIKENESS)), "")
 
 
 def _clamped(knob: str, number: float) -> tuple[Any, str]:
@@ -126,10 +156,20 @@ def _read_timeline(text: str) -> tuple[Any, str]:
     return (None if text.upper() == "DYNAMIC" else text), ""
 
 
-def _read_mark_cycles(text: str) -> tuple[Any, str]:
-    if BooleanReader().parse(text):
-        return None, "has no effect; call start_timeline(path, mark_cycles=True)"
-    return None, ""
+def _read_log_level(text: str) -> tuple[Any, str]:
+    """Horovod takes a level that it does not know for WARNING."""
+    level = _LOG_LEVELS.get(text.lower(), "warning")
+    return level, "" if text.lower() in _LOG_LEVELS else f"is no level of Horovod's; {level} is used"
+
+
+def _read_warmup_samples(text: str) -> tuple[Any, str]:
+    if not text.isdecimal():
+        raise ValueError(text)
+    value = min(int(text), _MAX_WARMUP_SAMPLES)
+    return value, "" if value == int(text) else f"{value} is used"
+
+
+_LOG_LEVELS = {"trace": "debug", **{level: level for level in LOG_LEVELS}, "fatal": "error"}
 
 
 _READERS = {
@@ -142,9 +182,33 @@ _READERS = {
     "HOROVOD_AUTOTUNE_LOG": ("AUTOTUNE_LOG", _read_text),
     "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": ("AUTOTUNE_MAX_SAMPLES", _read_samples),
     "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": ("AUTOTUNE_STEPS_PER_SAMPLE", _read_samples),
+    "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": (WARMUP_NAME, _read_warmup_samples),
+    "HOROVOD_LOG_LEVEL": ("RINGTUNE_LOG_LEVEL", _read_log_level),
     "HOROVOD_TIMELINE": ("RINGTUNE_TIMELINE", _read_timeline),
-    "HOROVOD_TIMELINE_MARK_CYCLES": ("RINGTUNE_TIMELINE", _read_mark_cycles),
-    "HOROVOD_STALL_CHECK_DISABLE": ("RINGTUNE_STALL_WARN_S", _read_stall_disable),
+    "HOROVOD_TIMELINE_MARK_CYCLES": ("RINGTUNE_TIMELINE_MARK_CYCLES", _read_switch),
     "HOROVOD_STALL_CHECK_TIME_SECONDS": ("RINGTUNE_STALL_WARN_S", _read_warn_seconds),
+    "HOROVOD_STALL_CHECK_DISABLE": ("RINGTUNE_STALL_WARN_S", _read_stall_disable),  # wins over the line above
     "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": ("RINGTUNE_TIMEOUT_S", _read_seconds),
 }
+
+_OTHER_NAMES = frozenset(
+    {
+        "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE",
+        "HOROVOD_CCL_CACHE",
+        "HOROVOD_CPU_OPERATIONS",
+        "HOROVOD_CROSS_RANK",
+        "HOROVOD_CROSS_SIZE",
+        "HOROVOD_ELASTIC_TIMEOUT",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS",
+        "HOROVOD_GPU_ALLGATHER",
+        "HOROVOD_GPU_ALLREDUCE",
+        "HOROVOD_LOCAL_RANK",
+        "HOROVOD_LOCAL_SIZE",
+        "HOROVOD_LOG_HIDE_TIME",
+        "HOROVOD_LOG_TIMESTAMP",
+        "HOROVOD_MPI_THREADS_DISABLE",
+        "HOROVOD_START_TIMEOUT",
+        "HOROVOD_THREAD_AFFINITY",
+    }
+)
+"""Variables of Horovod's that do nothing here and resemble those that do."""

@@ -5,12 +5,11 @@ Nobody who prints can be asked to make room: the training's own lines, its progr
 the live line stands *below* the line that the cursor is on, and the cursor is left where it was: a progress bar keeps
 its line, and what is printed next overwrites the live line, which comes back one line further down.
 
-Where stderr is the pipe of a launcher that shows it on a terminal, the launcher does this for all ranks: a line that
-ends with a carriage return is live for it (`launch.rank_output`).
+Where stderr is a terminal whose output a launcher shows on the user's, the launcher does this for all ranks: a line
+that ends with a carriage return is live for it (`launch.rank_output`).
 """
 
 import os
-import stat
 import threading
 from dataclasses import dataclass
 
@@ -30,31 +29,27 @@ class Screen:
     """Where a live line is seen.
 
     Attributes:
-        piped_columns: How wide the terminal is that a launcher shows this process's stderr on; None for a terminal
-            that stderr itself is.
+        is_relayed: Whether a launcher shows what is written to this terminal, among the lines of other ranks.
     """
 
-    piped_columns: int | None = None
+    is_relayed: bool = False
 
     @property
     def columns(self) -> int:
         """How many columns a line may fill without being broken."""
-        if self.piped_columns is not None:
-            return self.piped_columns - _PREFIX_COLUMNS
         try:
             width = os.get_terminal_size(STDERR_DESCRIPTOR).columns
         except OSError:  # the terminal is gone
             width = 0
-        return (width or terminal.DEFAULT_COLUMNS) - 1
+        return (width or terminal.DEFAULT_COLUMNS) - (_PREFIX_COLUMNS if self.is_relayed else 1)
 
 
 def find_screen() -> Screen | None:
     """Return where a live line would be seen; None where stderr ends in a file, a pipe or a terminal that is dumb."""
     environ = environment()
-    if os.isatty(STDERR_DESCRIPTOR):
-        return Screen() if terminal.can_move_cursor(environ) else None
-    columns = terminal.columns_behind_pipe(environ)
-    return Screen(columns) if columns is not None and _is_pipe(STDERR_DESCRIPTOR) else None
+    if not os.isatty(STDERR_DESCRIPTOR) or not terminal.can_move_cursor(environ):
+        return None
+    return Screen(is_relayed=terminal.is_relayed(environ))
 
 
 class LiveLine:
@@ -83,7 +78,7 @@ class LiveLine:
             return
         with self._lock:
             self._text = None
-            _write(_ERASE_BELOW if self._screen.piped_columns is None else f"{_ERASE_REST}\r")
+            _write(f"{_ERASE_REST}\r" if self._screen.is_relayed else _ERASE_BELOW)
         self._hidden.set()
         self._thread.join()
         self._thread = None
@@ -96,21 +91,14 @@ class LiveLine:
 
     def _draw(self, text: str) -> None:
         shown = _shortened(text, self._screen.columns)
-        if self._screen.piped_columns is None:
-            _write(f"{_ERASE_BELOW}{_MAKE_ROOM}{_SAVE}{_BELOW}{shown}{_RESTORE}")
-        else:
+        if self._screen.is_relayed:
             _write(f"{shown}{_ERASE_REST}\r")
+        else:
+            _write(f"{_ERASE_BELOW}{_MAKE_ROOM}{_SAVE}{_BELOW}{shown}{_RESTORE}")
 
 
 def _shortened(text: str, columns: int) -> str:
     return text if len(text) <= columns else f"{text[: max(columns - 1, 0)]}…"
-
-
-def _is_pipe(descriptor: int) -> bool:
-    try:
-        return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-    except OSError:  # it is closed
-        return False
 
 
 def _write(text: str) -> None:

@@ -111,6 +111,26 @@ class SecondsReader:
 
 
 @dataclass(frozen=True)
+class NumberReader:
+    """Reads a finite number between `low` and `high`, both included."""
+
+    low: float
+    high: float
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        return f"a number from {self.low:g} to {self.high:g}"
+
+    def parse(self, text: str) -> float:
+        """Return the number."""
+        number = parse_number(text)
+        if not self.low <= number <= self.high:
+            raise ValueError(text)
+        return number
+
+
+@dataclass(frozen=True)
 class ChoiceReader:
     """Reads one of several words."""
 
@@ -139,6 +159,17 @@ class TextReader:
         """Return the text as it is."""
         if not text.strip() or not text.isprintable():
             raise ValueError(text)
+        return text
+
+
+@dataclass(frozen=True)
+class AnyTextReader:
+    """Takes any text, such as the value of an environment variable."""
+
+    allowed: str = "any text"
+
+    def parse(self, text: str) -> str:
+        """Return the text as it is."""
         return text
 
 

@@ -44,6 +44,7 @@ class Settings:
         transport: `auto`, `shm`, `tcp` or `mpi`.
         gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced.
         timeline: Path of the trace; ranks other than 0 add their number to it; or None.
+        timeline_marks_cycles: Whether that trace shows the engine's cycles.
         metrics_address: Where local rank 0 serves metrics, as `ListenAddress` reads it, or None.
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
         timeout_s: Seconds after which the job ends.
@@ -72,6 +73,7 @@ class Settings:
     transport: str
     gpu_operations: str
     timeline: str | None
+    timeline_marks_cycles: bool
     metrics_address: str | None
     stall_warn_s: float
     timeout_s: float
@@ -109,6 +111,7 @@ class Settings:
             transport=value("RINGTUNE_TRANSPORT"),
             gpu_operations=value("RINGTUNE_GPU_OPERATIONS"),
             timeline=value("RINGTUNE_TIMELINE"),
+            timeline_marks_cycles=value("RINGTUNE_TIMELINE_MARK_CYCLES"),
             metrics_address=value("RINGTUNE_METRICS_PORT"),
             stall_warn_s=value("RINGTUNE_STALL_WARN_S"),
             timeout_s=value("RINGTUNE_TIMEOUT_S"),
@@ -177,6 +180,8 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
         if _is_ours(name, known) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             notes.append(f"{name} is not a variable of ringtune; did you mean {nearest[0]}?")
+        elif acting := horovod_names.misspelt(name):
+            notes.append(f"{name} is not a variable of Horovod's; did you mean {acting}?")
     return tuple(notes)
 
 

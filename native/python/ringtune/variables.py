@@ -84,6 +84,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("RINGTUNE_TRANSPORT", ChoiceReader(TRANSPORTS), default="auto"),
         Variable("RINGTUNE_GPU_OPERATIONS", ChoiceReader(GPU_OPERATIONS), default="auto"),
         Variable("RINGTUNE_TIMELINE", TextReader(), default=None),
+        Variable("RINGTUNE_TIMELINE_MARK_CYCLES", BooleanReader(), default=False),
         Variable("RINGTUNE_STALL_WARN_S", SecondsReader(0.1, 86_400.0), default=60.0),
         Variable("RINGTUNE_TIMEOUT_S", SecondsReader(0.1, 604_800.0), default=600.0),
         Variable("RINGTUNE_HARDWARE", TextReader(), default=None),

@@ -294,7 +294,7 @@ def _mpi_data_plane(layout: Layout, settings: Settings, part: _Part) -> tuple[st
 def _start_timeline(engine: _engine.Engine, settings: Settings) -> None:
     """Begin this rank's trace; the engine puts the rank into the file's name."""
     if settings.timeline is not None:
-        engine.start_timeline(settings.timeline, mark_cycles=False)
+        engine.start_timeline(settings.timeline, mark_cycles=settings.timeline_marks_cycles)
 
 
 @contextmanager

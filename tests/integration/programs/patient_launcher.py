@@ -4,5 +4,5 @@
 from ringtune import cli
 from ringtune.launch import ending, rank_output
 
-ending.SELF_END_S = ending.TERM_S = rank_output.PARTIAL_LINE_S = 3600.0
+ending.SELF_END_S = ending.TERM_S = rank_output.PARTIAL_LINE_S = rank_output.LONGEST_PARTIAL_S = 3600.0
 cli.main()

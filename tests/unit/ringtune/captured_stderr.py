@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads what is written to standard error while it is written; pytest's own capture is read at the end."""
 
+import fcntl
 import os
+import pty
 import select
+import struct
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +17,21 @@ DEADLINE_S = 60.0
 @contextmanager
 def piped_stderr() -> Iterator[int]:
     """Have a pipe as standard error, and yield the end that is read; pytest would undo what a fixture does."""
-    read_end, write_end = os.pipe()
+    with _stderr_at(*os.pipe()) as read_end:
+        yield read_end
+
+
+@contextmanager
+def terminal_stderr(columns: int) -> Iterator[int]:
+    """Have a terminal of some width as standard error, and yield the end that is read."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with _stderr_at(ours, theirs) as read_end:
+        yield read_end
+
+
+@contextmanager
+def _stderr_at(read_end: int, write_end: int) -> Iterator[int]:
     saved = os.dup(2)
     os.dup2(write_end, 2)
     os.close(write_end)

@@ -82,11 +82,75 @@ def test_a_timeline_that_the_program_starts_is_no_file() -> None:
     assert "trace.json" == Settings.from_environment({"HOROVOD_TIMELINE": "trace.json"}).timeline
 
 
-def test_marked_cycles_are_announced_as_without_effect() -> None:
-    """The note says what to call; switched off there is nothing to say."""
-    environ = {"HOROVOD_TIMELINE": "trace.json", "HOROVOD_TIMELINE_MARK_CYCLES": "1"}
+@pytest.mark.parametrize(("value", "is_marked"), [("1", True), ("0", False)])
+def test_cycles_are_marked_where_horovod_would(value: str, is_marked: bool) -> None:
+    """The trace shows the engine's cycles; nothing is to be said."""
+    environ = {"HOROVOD_TIMELINE": "trace.json", "HOROVOD_TIMELINE_MARK_CYCLES": value}
 
-    assert "trace.json" == Settings.from_environment(environ).timeline
-    (note,) = find_notes(environ)
-    assert "mark_cycles=True" in note
-    assert () == find_notes({"HOROVOD_TIMELINE_MARK_CYCLES": "0"})
+    settings = Settings.from_environment(environ)
+
+    assert ("trace.json", is_marked) == (settings.timeline, settings.timeline_marks_cycles)
+    assert () == find_notes(environ)
+
+
+@pytest.mark.parametrize(
+    ("environ", "steps"),
+    [
+        ({"HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "3"}, 30),
+        ({"HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "3", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "20"}, 60),
+        ({"HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "0"}, 0),
+    ],
+)
+def test_a_warm_up_in_samples_is_one_in_steps(environ: dict[str, str], steps: int) -> None:
+    """Horovod counts it in samples of so many steps, 10 by default."""
+    assert steps == Settings.from_environment(environ).warmup_steps
+
+
+@pytest.mark.parametrize(
+    ("level", "expected", "notes"),
+    [("TRACE", "debug", 0), ("info", "info", 0), ("FATAL", "error", 0), ("loud", "warning", 1)],
+)
+def test_log_levels_are_translated(level: str, expected: str, notes: int) -> None:
+    """Horovod has two more, and takes what it does not know for a warning."""
+    environ = {"HOROVOD_LOG_LEVEL": level}
+
+    assert expected == Settings.from_environment(environ).log_level
+    assert notes == len(find_notes(environ))
+
+
+def test_a_stall_check_that_is_turned_off_stays_off() -> None:
+    """As in Horovod, whatever time is set besides."""
+    environ = {"HOROVOD_STALL_CHECK_DISABLE": "1", "HOROVOD_STALL_CHECK_TIME_SECONDS": "30"}
+
+    assert 86_400.0 == Settings.from_environment(environ).stall_warn_s
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("HOROVOD_FUSION_TRESHOLD", "HOROVOD_FUSION_THRESHOLD"),
+        ("HOROVOD_CYCLE_TIME_MS", "HOROVOD_CYCLE_TIME"),
+        ("HOROVOD_AUTO_TUNE", "HOROVOD_AUTOTUNE"),
+        ("HOROVOD_HIERARCHICAL_ALREDUCE", "HOROVOD_HIERARCHICAL_ALLREDUCE"),
+    ],
+)
+def test_a_slip_in_a_name_is_noted_with_the_nearest_one(name: str, meant: str) -> None:
+    """Horovod ignores it in silence."""
+    (note,) = find_notes({name: "1"})
+
+    assert f"{name} is not a variable of Horovod's; did you mean {meant}?" == note
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HOROVOD_GPU_ALLREDUCE", "HOROVOD_GPU_ALLGATHER", "HOROVOD_WITH_PYTORCH", "HOROVOD_NUM_NCCL_STREAMS"),
+        *("HOROVOD_THREAD_AFFINITY", "HOROVOD_ELASTIC_TIMEOUT", "HOROVOD_START_TIMEOUT", "HOROVOD_LOG_HIDE_TIME"),
+        *("HOROVOD_CPU_OPERATIONS", "HOROVOD_GPU_OPERATIONS", "HOROVOD_CONTROLLER", "HOROVOD_CUDA_HOME"),
+        *("HOROVOD_RANK", "HOROVOD_LOCAL_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_SECRET_KEY", "HOROVOD_CACHE"),
+        *("HOROVOD_MPI_THREADS_DISABLE", "HOROVOD_BATCH_D2D_MEMCOPIES", "HOROVOD_GLOO_TIMEOUT_SECONDS"),
+    ],
+)
+def test_other_names_of_horovods_are_none_of_our_business(name: str) -> None:
+    """Horovod has many more variables than those that act here."""
+    assert () == find_notes({name: "1"})

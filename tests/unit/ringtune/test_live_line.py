@@ -6,12 +6,12 @@ import threading
 import pytest
 
 from ringtune.live_line import LiveLine, Screen, find_screen
-from tests.unit.ringtune.captured_stderr import piped_stderr, read_until
+from tests.unit.ringtune.captured_stderr import piped_stderr, read_until, terminal_stderr
 
 
 def test_the_line_comes_back_by_itself() -> None:
     """Shown once, it is drawn again and again: whatever others print hides it for a moment only."""
-    live = LiveLine(Screen(piped_columns=40))
+    live = LiveLine(Screen(is_relayed=True))
 
     with piped_stderr() as stderr:
         live.show("here")
@@ -25,7 +25,7 @@ def test_the_line_comes_back_by_itself() -> None:
 def test_a_closed_line_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is drawn after close()."""
     threads = set(threading.enumerate())
-    live = LiveLine(Screen(piped_columns=40))
+    live = LiveLine(Screen(is_relayed=True))
     live.show("here")
 
     live.close()
@@ -34,31 +34,35 @@ def test_a_closed_line_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> No
     assert threads == set(threading.enumerate())
 
 
-def test_a_line_is_cut_to_the_launchers_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_line_is_cut_to_the_terminal() -> None:
     """With room for what the launcher puts before it."""
-    live = LiveLine(Screen(piped_columns=20))
+    with terminal_stderr(columns=20) as stderr:
+        live = LiveLine(Screen(is_relayed=True))
+        live.show("0123456789abcdef")
+        drawn = read_until(stderr, "…".encode(), times=1)
+        live.close()
 
-    live.show("0123456789abcdef")
-    live.close()
-
-    assert capfd.readouterr().err.startswith("0123456789a…\x1b")
+    assert drawn.startswith("0123456789a…\x1b".encode())
 
 
-@pytest.mark.parametrize(("value", "columns"), [("120", 120), ("0", None), ("", None), ("12x", None), ("9" * 9, None)])
-def test_a_pipe_is_a_screen_where_the_launcher_says_so(
-    value: str, columns: int | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("value", "is_relayed"), [("120", True), ("0", False), ("", False), ("12x", False)])
+def test_a_terminal_is_the_launchers_where_it_says_so(
+    value: str, is_relayed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The launcher's variable tells the width; anything else in it counts for nothing."""
+    """Its variable tells; anything else in it counts for nothing."""
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("RINGTUNE_TERMINAL_COLUMNS", value)
 
-    with piped_stderr():
+    with terminal_stderr(columns=20):
         found = find_screen()
 
-    assert (None if columns is None else Screen(columns)) == found
+    assert Screen(is_relayed) == found
 
 
-def test_a_file_is_no_screen(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Although the launcher has a terminal: this process writes elsewhere."""
+    monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("RINGTUNE_TERMINAL_COLUMNS", "80")
 
-    assert find_screen() is None
+    with piped_stderr():
+        assert find_screen() is None

@@ -15,6 +15,6 @@ def can_move_cursor(environ: Mapping[str, str]) -> bool:
     return environ.get("TERM", "") not in _DUMB
 
 
-def columns_behind_pipe(environ: Mapping[str, str]) -> int | None:
-    """Return the width of the terminal that the launcher shows this process's output on; None where there is none."""
-    return int(environ[COLUMNS_NAME]) if _NUMBER.fullmatch(environ.get(COLUMNS_NAME, "")) else None
+def is_relayed(environ: Mapping[str, str]) -> bool:
+    """Return whether a launcher shows what this process writes to its terminal."""
+    return _NUMBER.fullmatch(environ.get(COLUMNS_NAME, "")) is not None

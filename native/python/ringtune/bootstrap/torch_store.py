@@ -74,14 +74,22 @@ def find_in_process_group(_environ: Mapping[str, str], generation: int, limit_s:
     place = Place(distributed.get_rank(), distributed.get_world_size(), generation, "torch.distributed")
     if place.world_size == 1:
         return place
-    store = distributed.group.WORLD.get_group_store()
-    return arrange(place, StoreExchange(distributed.PrefixStore(f"ringtune/{generation}", store), place, limit_s))
+    store = distributed.PrefixStore(f"ringtune/{generation}", _store_of_world(distributed))
+    return arrange(place, StoreExchange(store, place, limit_s))
 
 
 def has_process_group() -> bool:
     """Return whether this process has initialised a process group of torch's; does not import torch."""
     distributed: Any = sys.modules.get("torch.distributed")
     return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
+
+
+def _store_of_world(distributed: Any) -> Any:
+    """Return the default process group's store; older versions of PyTorch have no public way to it."""
+    group = distributed.group.WORLD
+    if hasattr(group, "get_group_store"):
+        return group.get_group_store()
+    return distributed.distributed_c10d._get_default_store()  # noqa: SLF001
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:

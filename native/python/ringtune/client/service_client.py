@@ -29,6 +29,8 @@ from .replies import (
 )
 from .wire import Limits, Wire
 
+MAX_VERSION_CHARACTERS = 100
+
 Json = Mapping[str, Any]
 Reply = TypeVar("Reply")
 
@@ -65,6 +67,19 @@ class ServiceClient:
     def is_ready(self) -> bool:
         """Return whether the service can reach its database."""
         return self._answers("/readyz")
+
+    def version(self) -> str:
+        """Return the version of ringtune that the service runs; the limit of bytes must leave room for a description.
+
+        Raises:
+            ServiceReplyError: If what answers is no ringtune service.
+        """
+        description = self._wire.exchange("GET", "/openapi.json")
+        info = description.get("info") if isinstance(description, dict) else None
+        version = info.get("version") if isinstance(info, dict) else None
+        if not isinstance(version, str):
+            raise ServiceReplyError(f"{self.url} answered without a version: is it the URL of a ringtune service?")
+        return version[:MAX_VERSION_CHARACTERS]
 
     def recommendation(
         self,

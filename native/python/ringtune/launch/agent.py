@@ -27,6 +27,7 @@ from .environment import HostPlace, rank_environment
 from .event_loop import EventLoop, signals_in
 from .local_ranks import READ_BYTES, LocalRanks
 from .processes import RankCommand
+from .rank_streams import RankStreams
 
 DRAIN_S = 1.0  # for what others write after a rank's end: one that left its group may hold a stream for ever
 FLUSH_S = 600.0  # for reports: whoever reads the launcher's output may pause; a dead launcher's pipe is broken
@@ -112,11 +113,14 @@ class Agent:
             self._start(order)
         elif order["type"] == "signal":
             self._ranks.signal(int(order["number"]))
+        elif order["type"] == "resize":
+            self._ranks.resize(RankStreams(**order["streams"]))
         elif order["type"] == "pause":
             self._is_launcher_paused = True
 
     def _start(self, order: Message) -> None:
-        command = RankCommand(tuple(map(str, order["command"])), str(order["job_key"]), is_captured=True)
+        streams = RankStreams(**order["streams"])
+        command = RankCommand(tuple(map(str, order["command"])), str(order["job_key"]), streams)
         ranks = [int(rank) for rank in order["ranks"]]
         shared = {**os.environ, **order["environment"]}
         place = HostPlace(**order["place"])

@@ -7,6 +7,7 @@ bytes, and given no more than a pipe takes at once when it says yes.
 
 import os
 import select
+from collections.abc import Callable
 
 from .event_loop import EventLoop
 
@@ -16,11 +17,28 @@ _WRITES_PER_TURN = 64
 
 
 class ByteSink:
-    """Buffers bytes and writes them as the descriptor takes them. A descriptor that nobody reads swallows all."""
+    """Buffers bytes and writes them as the descriptor takes them. One that takes none any more swallows the rest."""
 
-    def __init__(self, loop: EventLoop, descriptor: int) -> None:
+    def __init__(
+        self,
+        loop: EventLoop,
+        descriptor: int,
+        *,
+        clogged_bytes: int = CLOGGED_BYTES,
+        on_loss: Callable[[OSError], None] | None = None,
+    ) -> None:
+        """Make a sink.
+
+        Args:
+            loop: Writes from within it.
+            descriptor: Where to; stays the caller's.
+            clogged_bytes: How much may wait before whoever feeds the sink should stop.
+            on_loss: Called once with the error, after a write has failed: nobody reads any more, or a disk is full.
+        """
         self._loop = loop
         self._descriptor = descriptor
+        self._clogged_bytes = clogged_bytes
+        self._on_loss = on_loss
         self._pending = bytearray()
         self._is_watched = False
         self._is_open = True
@@ -40,7 +58,7 @@ class ByteSink:
     @property
     def is_clogged(self) -> bool:
         """Whether so much waits that nothing should be added."""
-        return len(self._pending) >= CLOGGED_BYTES
+        return len(self._pending) >= self._clogged_bytes
 
     def write(self, data: bytes) -> None:
         """Take bytes; they are written from within the loop."""
@@ -64,8 +82,10 @@ class ByteSink:
                 written = os.write(self._descriptor, self._pending[:_AT_ONCE_BYTES])
             except BlockingIOError:  # somebody has made it non-blocking
                 return
-            except OSError:  # nobody reads any more, or the disk is full
+            except OSError as error:
                 self.discard()
+                if self._on_loss is not None:
+                    self._on_loss(error)
                 return
             del self._pending[:written]
             if not self._poll.poll(0):

@@ -2,14 +2,14 @@
 """Which variables the ranks get: all of the launcher's on this machine, a chosen few on other hosts."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtune.bootstrap import terminal
-from ringtune.console import STDERR_DESCRIPTOR
 from ringtune.variables import SERVICE_PREFIX
 
 from .hosts import HostShare
+from .rank_streams import RankStreams
 
 FORWARDED_PREFIXES = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 FORWARDED_NAMES = (
@@ -21,17 +21,41 @@ FORWARDED_NAMES = (
     "VIRTUAL_ENV",
     "LANG",
 )
+TERMINAL_NAMES = ("TERM", "COLORTERM", "NO_COLOR")
+"""Go to other hosts where the ranks there have a terminal: it is this one that they draw on."""
 JOB_KEY_NAME = "RINGTUNE_JOB_KEY"
 KEPT_PREFIXES = (JOB_KEY_NAME, SERVICE_PREFIX)
 """No rank needs the settings of a service that runs here, and its admin token and database are nobody else's."""
 
 
-def forwarded(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what of the launcher's environment goes to other hosts; never the job key or a service's settings."""
+PLACE_NAMES = (
+    "RINGTUNE_RANK",
+    "RINGTUNE_WORLD_SIZE",
+    "RINGTUNE_RENDEZVOUS",
+    "HOROVOD_RANK",
+    "HOROVOD_SIZE",
+    "HOROVOD_LOCAL_RANK",
+    "HOROVOD_LOCAL_SIZE",
+    "HOROVOD_CROSS_RANK",
+    "HOROVOD_CROSS_SIZE",
+    "HOROVOD_HOSTNAME",
+)
+"""Set by the launcher: each rank's place in the job."""
+
+
+def forwarded(environ: Mapping[str, str], streams: RankStreams, sent: Collection[str] = ()) -> dict[str, str]:
+    """Return what of the launcher's environment goes to other hosts; never the job key or a service's settings.
+
+    Args:
+        environ: The environment.
+        streams: What the ranks have for standard streams.
+        sent: Names that the user has asked for, besides those that go in every job.
+    """
+    names = (*FORWARDED_NAMES, *sent, *(TERMINAL_NAMES if streams.has_terminal else ()))
     return {
         name: value
         for name, value in environ.items()
-        if (name in FORWARDED_NAMES or name.startswith(FORWARDED_PREFIXES)) and not name.startswith(KEPT_PREFIXES)
+        if (name in names or name.startswith(FORWARDED_PREFIXES)) and not name.startswith(KEPT_PREFIXES)
     }
 
 
@@ -85,14 +109,16 @@ def rank_environment(
     return environment
 
 
-def with_screen(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of ranks whose output the launcher shows: it says how wide the terminal is, if it is one.
+def with_streams(environ: Mapping[str, str], streams: RankStreams) -> dict[str, str]:
+    """Return the environment of ranks with given streams: how wide the terminal is, and that pipes hold nothing back.
 
     Args:
         environ: Without it; what another launcher has said of its own terminal is dropped.
+        streams: What the ranks have for standard output and error.
     """
-    others = {name: value for name, value in environ.items() if name != terminal.COLUMNS_NAME}
-    if not os.isatty(STDERR_DESCRIPTOR) or not terminal.can_move_cursor(environ):
-        return others
-    columns = os.get_terminal_size(STDERR_DESCRIPTOR).columns or terminal.DEFAULT_COLUMNS
-    return {**others, terminal.COLUMNS_NAME: str(columns)}
+    environment = {name: value for name, value in environ.items() if name != terminal.COLUMNS_NAME}
+    if streams.err_is_terminal and terminal.can_move_cursor(environ):
+        environment[terminal.COLUMNS_NAME] = str(streams.columns)
+    if not streams.out_is_terminal:
+        environment.setdefault("PYTHONUNBUFFERED", "1")  # else Python would hold lines back until a pipe is full
+    return environment

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`-H host[:slots],...`: the hosts of a job, and which ranks each gets. Pure: no host is resolved or reached here."""
+"""The hosts of a job as `-H` or a hostfile names them, and which ranks each gets. Pure: no host is reached here."""
 
 import ipaddress
 import re
@@ -14,6 +14,7 @@ _ENTRY = re.compile(
     r"|(?P<name>(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*))"  # host or user@host; never an option
     r"(?::(?P<slots>[0-9]{1,9}))?"
 )
+_SETTING = re.compile(r"(?P<name>slots|max[_-]slots)=(?P<number>[0-9]{1,9})")
 _FORM = "host[:slots],... with an IPv6 address in brackets, for example -H a:2,b,[fd00::3]:4"
 
 
@@ -43,24 +44,50 @@ class HostShare:
     ranks: tuple[int, ...]
 
 
-def parse_hosts(text: str) -> tuple[HostSlots, ...]:
+def parse_hosts(text: str, slots: int = 1) -> tuple[HostSlots, ...]:
     """Return the hosts of a `-H` option, in its order.
 
     Args:
-        text: `host[:slots],...`; slots default to 1.
+        text: `host[:slots],...`.
+        slots: Of a host that does not say how many it has.
 
     Raises:
         ConfigError: If an entry is malformed or a host is named twice.
     """
-    hosts = tuple(_parse_entry(entry.strip(), text) for entry in text.split(","))
+    where = f"-H {text!r}"
+    return without_repetition([_parse_entry(entry.strip(), where, slots) for entry in text.split(",")], where)
+
+
+def parse_hostfile(text: str, name: str, slots: int = 1) -> tuple[HostSlots, ...]:
+    """Return the hosts of a hostfile, in its order.
+
+    Args:
+        text: A host on each line: `host slots=N`, `host:N` or `host`; `#` begins a comment. Open MPI's `max_slots=N`
+            may follow.
+        name: Of the file, for messages.
+        slots: Of a host that does not say how many it has.
+
+    Raises:
+        ConfigError: If a line is malformed, no host is named, or one is named twice.
+    """
+    hosts = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if words:
+            hosts.append(_parse_line(words, f"--hostfile {name}, line {number}", slots))
+    if not hosts:
+        raise ConfigError(f"--hostfile {name} names no host; write lines such as: node1 slots=4")
+    return without_repetition(hosts, f"--hostfile {name}")
+
+
+def without_repetition(hosts: Sequence[HostSlots], where: str) -> tuple[HostSlots, ...]:
+    """Return the hosts; raise `ConfigError`, naming the place, if one is among them twice."""
     seen: set[str] = set()
     for host in hosts:
         if _identity(host.name) in seen:
-            raise ConfigError(
-                f"-H {text!r} names the host {host.name!r} twice; name it once, with the sum of the slots"
-            )
+            raise ConfigError(f"{where} names the host {host.name!r} twice; name it once, with the sum of the slots")
         seen.add(_identity(host.name))
-    return hosts
+    return tuple(hosts)
 
 
 def share_out(hosts: Sequence[HostSlots], ranks: int) -> tuple[HostShare, ...]:
@@ -77,8 +104,8 @@ def share_out(hosts: Sequence[HostSlots], ranks: int) -> tuple[HostShare, ...]:
     if ranks > slots:
         listed = ", ".join(f"{host.name}: {host.slots}" for host in hosts)
         raise ConfigError(
-            f"-np {ranks} is more than the {slots} slots of -H ({listed}); give hosts more slots as host:slots, or "
-            "start fewer ranks"
+            f"-np {ranks} is more than the {slots} slots of the hosts ({listed}); give hosts more slots, in -H as "
+            "host:slots, or start fewer ranks"
         )
     shares, first = [], 0
     for host in hosts:
@@ -89,19 +116,36 @@ def share_out(hosts: Sequence[HostSlots], ranks: int) -> tuple[HostShare, ...]:
     return tuple(shares)
 
 
-def _parse_entry(entry: str, text: str) -> HostSlots:
+def _parse_line(words: Sequence[str], where: str, default_slots: int) -> HostSlots:
+    """Return the host of a line of a hostfile."""
+    host, *settings = words
+    for setting in settings:
+        match = _SETTING.fullmatch(setting)
+        if match is None:
+            raise ConfigError(f"{where}: {setting!r} is not known there; write for example: node1 slots=4")
+        if match["name"] == "slots":
+            named = _ENTRY.fullmatch(host)
+            if named is not None and named["slots"] is not None:
+                raise ConfigError(
+                    f"{where}: {' '.join(words)!r} says twice how many slots; write for example: a slots=4"
+                )
+            host = f"{host}:{match['number']}"
+    return _parse_entry(host, where, default_slots)
+
+
+def _parse_entry(entry: str, where: str, default_slots: int) -> HostSlots:
     match = _ENTRY.fullmatch(entry)
     if match is None:
-        raise ConfigError(f"-H {text!r}: {entry!r} is not a host; allowed: {_FORM}")
-    slots = int(match["slots"] or 1)
+        raise ConfigError(f"{where}: {entry!r} is not a host; allowed: {_FORM}")
+    slots = int(match["slots"] or default_slots)
     if not 1 <= slots <= MAX_SLOTS:
-        raise ConfigError(f"-H {text!r}: {slots} slots are not possible; allowed: 1 to {MAX_SLOTS} on one host")
+        raise ConfigError(f"{where}: {slots} slots are not possible; allowed: 1 to {MAX_SLOTS} on one host")
     if match["ipv6"] is None:
         return HostSlots(match["name"], slots)
     try:
         ipaddress.IPv6Address(match["ipv6"])
     except ValueError as error:
-        raise ConfigError(f"-H {text!r}: {match['ipv6']!r} is no IPv6 address ({error}); allowed: {_FORM}") from error
+        raise ConfigError(f"{where}: {match['ipv6']!r} is no IPv6 address ({error}); allowed: {_FORM}") from error
     return HostSlots(match["ipv6"], slots)
 
 

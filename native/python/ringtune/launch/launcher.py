@@ -6,13 +6,14 @@ of an agent there, which is one connection of the remote shell. Who is blamed an
 decided in `Ending`, for all hosts alike.
 """
 
+import errno
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ringtune.console import STDERR_DESCRIPTOR, write_line
+from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.address import Address
 from ringtune.rendezvous.address_book import AddressBook
@@ -21,14 +22,14 @@ from ringtune.rendezvous.interfaces import route_address
 from .addresses import is_this_machine
 from .byte_sink import ByteSink
 from .ending import NEVER_S, Ending
-from .environment import forwarded
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
 from .hosts import HostShare
 from .local_ranks import MESSAGE_SIGNALS, LocalRanks
 from .plan import LaunchPlan
 from .processes import RankCommand
-from .rank_output import WIPE_LINE, RankOutput
+from .rank_output import BACKLOG_BYTES, WIPE_LINE, RankOutput
+from .rank_streams import OutputTaker, is_same_file
 from .remote_host import RemoteHost
 from .remote_hosts import RemoteHosts
 from .remote_shell import RemoteShell, agent_command
@@ -46,26 +47,30 @@ class Reach:
     Attributes:
         shell: Runs commands on them.
         limit_s: How long they have to answer before any rank starts.
+        address: This machine's, by which they reach it; None: that of the route to the first of them.
     """
 
     shell: RemoteShell
     limit_s: float
+    address: str | None = None
 
 
 class Launcher:
     """One job. `run()` is called once, from the main thread."""
 
-    def __init__(self, plan: LaunchPlan, reach: Reach | None = None) -> None:
+    def __init__(self, plan: LaunchPlan, reach: Reach | None = None, taps: Sequence[OutputTaker] = ()) -> None:
         """Make the launcher; starts nothing.
 
         Args:
             plan: The job.
             reach: How other hosts are reached; needed if the plan names any.
+            taps: Get what every rank writes besides the launcher's own streams, with standard output and error apart.
         """
-        self._plan = plan
+        self._plan = replace(plan, streams=plan.streams.apart()) if taps else plan
         self._reach = reach
         self._loop = EventLoop()
-        self._output = _make_output(self._loop, plan) if plan.is_captured else None
+        self._output = self._make_output(taps)
+        self._lost_output: OSError | None = None
         self._ending = Ending(plan.world_size)
         self._local: LocalRanks | None = None
         self._remote = RemoteHosts(self._loop)
@@ -82,7 +87,8 @@ class Launcher:
         """
         remote = [share for share in self._plan.shares if not self._is_local(share)]
         stops = (signal.SIGTSTP,) if remote else ()  # Ctrl-Z: the agents must not take the launcher for dead
-        with signals_in(self._loop, self._on_signal, (*MESSAGE_SIGNALS, *stops)):
+        sizes = (signal.SIGWINCH,) if self._plan.streams.has_terminal else ()
+        with signals_in(self._loop, self._on_signal, (*MESSAGE_SIGNALS, *stops, *sizes)):
             try:
                 self._check_hosts(remote)
                 if not self._ending.received_signal:
@@ -93,7 +99,7 @@ class Launcher:
             self._explain()
             self._flush()
         self._loop.close()
-        return self._ending.exit_code()
+        return self._ending.exit_code() or int(self._lost_output is not None)
 
     def _is_local(self, share: HostShare) -> bool:
         return not self._plan.names_hosts or is_this_machine(share.host)
@@ -102,16 +108,13 @@ class Launcher:
         """Call the other hosts and return when all can take part, or the user has ended the job."""
         local = [share.host for share in self._plan.shares if share not in remote]
         if len(local) > 1:
-            raise ConfigError(
-                f"{' and '.join(local)} in -H are both this machine; name it once, with the sum of the slots"
-            )
+            raise ConfigError(f"{' and '.join(local)} are both this machine; name it once, with the sum of the slots")
         if not remote:
             return
         assert self._reach is not None
-        assert self._output is not None
         shell, agent = self._reach.shell, agent_command(self._plan.environment)
         if len(self._plan.shares) > 1:
-            self._open_book(shell.address_of(remote[0].host))
+            self._open_book(self._reach.address or route_address(shell.address_of(remote[0].host)))
         called = self._remote.call(
             remote, lambda host: shell.command_on(host, agent), self._check_fields(), self._output
         )
@@ -131,9 +134,9 @@ class Launcher:
         if is_shown:
             _write_live("")
 
-    def _open_book(self, towards: str) -> None:
+    def _open_book(self, address: str) -> None:
         """Serve the meeting of ranks on several hosts, at the address that the others reach this machine by."""
-        self._book = AddressBook(bytes.fromhex(self._plan.job_key), route_address(towards))
+        self._book = AddressBook(bytes.fromhex(self._plan.job_key), address)
         environment = {**self._plan.environment, "RINGTUNE_RENDEZVOUS": self._book.address}
         self._plan = replace(self._plan, environment=environment)
         self._loop.on_readable(self._book.fileno(), self._book.serve_ready)
@@ -156,7 +159,8 @@ class Launcher:
             host.start(
                 {
                     "command": list(self._plan.command),
-                    "environment": forwarded(self._plan.host_environment_of(host.ranks[0])),
+                    "environment": self._plan.forwarded_from(host.ranks[0]),
+                    "streams": asdict(self._plan.streams),
                     "place": asdict(self._plan.place_of(host.ranks[0])),
                     "job_key": self._plan.job_key,
                 }
@@ -165,7 +169,7 @@ class Launcher:
         environments = {
             rank: environment for rank, environment in enumerate(self._plan.environments) if rank not in remote_ranks
         }
-        command = RankCommand(self._plan.command, self._plan.job_key, self._plan.is_captured)
+        command = RankCommand(self._plan.command, self._plan.job_key, self._plan.streams)
         self._local = LocalRanks(self._loop, command, environments, self._output)
         self._local.start()
 
@@ -183,13 +187,12 @@ class Launcher:
 
     def _turn(self, limit_s: float) -> None:
         """Wait for something to happen, no longer than the limit, and keep output and connections going."""
-        if self._output is not None:
-            limit_s = min(limit_s, self._output.show_waiting() or limit_s)
+        shown_s = self._output.show_waiting()
+        limit_s = limit_s if shown_s is None else min(limit_s, shown_s)
         limit_s = min(limit_s, self._remote.seconds_to_beat())
         self._loop.turn(None if limit_s == float("inf") else limit_s)
-        if self._output is not None:
-            for group in self._groups():
-                group.set_paused(self._output.is_clogged)
+        for group in self._groups():
+            group.set_paused(self._output.is_clogged)
         if self._remote.beat() and self._book is not None:
             self._book.serve_ready()  # drops who has connected and says nothing
 
@@ -200,12 +203,15 @@ class Launcher:
         if number == signal.SIGTSTP:
             self._stop_myself()
             return
+        if number == signal.SIGWINCH:
+            self._resize()
+            return
         if number in MESSAGE_SIGNALS and self._pass_on(number):
             return
-        if self._ending.is_complete and self._output is not None:  # only output is left, and nobody wants it
+        if self._ending.is_complete:  # only output is left, and nobody wants it
             self._output.discard()
         to_send = self._ending.note_signal(number, time.monotonic())
-        if to_send == signal.SIGKILL and self._output is not None:
+        if to_send == signal.SIGKILL:
             self._output.discard()
         self._signal_ranks(to_send)
 
@@ -219,6 +225,28 @@ class Launcher:
     def _signal_ranks(self, number: int) -> None:
         for group in self._groups():
             group.signal(number)
+
+    def _resize(self) -> None:
+        """Pass the new size of the user's window on to the ranks' terminals."""
+        streams = self._plan.streams
+        streams = streams.resized_as(STDOUT_DESCRIPTOR if streams.out_is_terminal else STDERR_DESCRIPTOR)
+        self._plan = replace(self._plan, streams=streams)
+        for group in self._groups():
+            group.resize(streams)
+
+    def _lose_output(self, error: OSError) -> None:
+        """End the job if its reader has gone, as a pipeline ends; train on, and say so, if a disk is full."""
+        if error.errno == errno.EIO:  # the terminal is gone, of which SIGHUP tells
+            return
+        if error.errno != errno.EPIPE:
+            self._lost_output = error
+            self._output.announce(
+                f"ringtune run: standard output cannot be written ({error.strerror}); the job goes on, and what its "
+                "ranks write there from now on is lost"
+            )
+        elif not self._ending.is_complete:
+            self._ending.note_signal(signal.SIGPIPE, time.monotonic())
+            self._signal_ranks(signal.SIGTERM)  # Python ignores SIGPIPE
 
     def _stop_myself(self) -> None:
         """Stop as the terminal asks; the ranks go on, and the agents are told that silence is no death."""
@@ -242,26 +270,27 @@ class Launcher:
         if self._book is not None:
             self._loop.forget(self._book.fileno())
             self._book.close()
-        if self._output is not None:
-            self._output.show_all()
-            self._flush()
+        self._output.show_all()
+        self._flush()
 
     def _turn_until(self, is_done: Callable[[], bool], limit_s: float) -> None:
         """Go on until something is done or the limit has passed; time during which nobody takes output is free."""
         end_s = time.monotonic() + limit_s
         while not is_done() and time.monotonic() < end_s:
             self._turn(max(0.0, end_s - time.monotonic()))
-            if self._output is not None and self._output.is_clogged:
+            if self._output.is_clogged:
                 end_s = time.monotonic() + limit_s
 
     def _flush(self) -> None:
-        while self._output is not None and self._output.pending_bytes:
+        while self._output.pending_bytes:
             self._loop.turn(None)
 
     def _explain(self) -> None:
         """Say why the job has failed, if it has."""
         size, failure = self._plan.world_size, self._ending.first_failure
-        if self._ending.received_signal:
+        if self._ending.received_signal == signal.SIGPIPE:
+            self._say("ringtune run: the job was ended, for nobody reads its standard output any more.")
+        elif self._ending.received_signal:
             name = signal.Signals(self._ending.received_signal).name
             self._say(f"ringtune run: ended by {name}, which was passed on to all {size} ranks.")
         elif failure is not None:
@@ -276,24 +305,16 @@ class Launcher:
             self._say(f"ringtune run: host {host.name}: {host.loss}; look there for what may be left of the job.")
 
     def _say(self, text: str) -> None:
-        if self._output is None:
-            write_line(text)
-        else:
-            self._output.announce(text)
+        self._output.announce(text)
 
-
-def _make_output(loop: EventLoop, plan: LaunchPlan) -> RankOutput:
-    """Return where the ranks' lines go: this process's streams, as one where they are the same file or terminal."""
-    out = ByteSink(loop, 1)
-    err = out if _is_same_file(1, STDERR_DESCRIPTOR) else ByteSink(loop, STDERR_DESCRIPTOR)
-    return RankOutput((out, err), prefix=lambda rank: f"[{rank}] ".encode() if plan.is_prefixed else b"")
-
-
-def _is_same_file(first: int, second: int) -> bool:
-    try:
-        return os.path.sameopenfile(first, second)
-    except OSError:  # one is closed
-        return False
+    def _make_output(self, taps: Sequence[OutputTaker]) -> RankOutput:
+        """Return where the ranks' lines go: this process's streams, as one where they are the same file or terminal."""
+        out = ByteSink(self._loop, STDOUT_DESCRIPTOR, clogged_bytes=BACKLOG_BYTES, on_loss=self._lose_output)
+        err = out
+        if not is_same_file(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR):
+            err = ByteSink(self._loop, STDERR_DESCRIPTOR, clogged_bytes=BACKLOG_BYTES)
+        is_prefixed = self._plan.is_prefixed
+        return RankOutput((out, err), lambda rank: f"[{rank}] ".encode() if is_prefixed else b"", taps)
 
 
 def _write_live(text: str) -> None:

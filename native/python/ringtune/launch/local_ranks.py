@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ranks of this machine, in one event loop: the launcher has them for its own, a host agent for its launcher's."""
 
-import fcntl
 import os
+import select
 import signal
-import struct
-import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Protocol
 
 from ringtune.bootstrap.ownership import find_owner
 
 from .environment import JOB_KEY_NAME
 from .event_loop import EventLoop
 from .processes import RankCommand, RankExit, RankProcess, start_rank
+from .rank_streams import OutputTaker, RankStreams, readable_bytes, set_size
 
 READ_BYTES = 1 << 16  # what a pipe holds
+_TERMINAL_BYTES = 1 << 20  # more than the kernel keeps for a terminal, of which it tells a part only
 MESSAGE_SIGNALS = (
     signal.SIGUSR1,
     signal.SIGUSR2,
@@ -30,13 +29,6 @@ MESSAGE_SIGNALS = (
 They go to the process that is the rank, where it has called `init()`: by default they end a process, and neither the
 shell above it nor the data loader's workers below it have a handler. Signals that end a job go to the whole group.
 """
-
-
-class OutputTaker(Protocol):
-    """Takes what ranks write."""
-
-    def take(self, rank: int, stream: int, data: bytes) -> None:
-        """Take bytes of a rank's stream: 0 for standard output, 1 for standard error."""
 
 
 class LocalRanks:
@@ -55,7 +47,7 @@ class LocalRanks:
             loop: Watches them.
             command: What they run.
             environments: The complete environment of each rank, by rank.
-            output: Takes what they write, if the command says that it is captured.
+            output: Takes what they write, if the command gives them streams to this process.
         """
         self._loop = loop
         self._command = command
@@ -81,7 +73,7 @@ class LocalRanks:
     @property
     def have_last_words(self) -> bool:
         """Whether ranks that were reaped have written something that was not read yet."""
-        return any(self._last_bytes.values())
+        return any(left > 0 and _is_readable(descriptor) for descriptor, left in self._last_bytes.items())
 
     def start(self) -> None:
         """Start all ranks.
@@ -132,6 +124,12 @@ class LocalRanks:
             return False
         return True
 
+    def resize(self, streams: RankStreams) -> None:
+        """Give the ranks' terminals another size and tell the ranks."""
+        for descriptor in self._open:
+            set_size(descriptor, streams)
+        self.signal(signal.SIGWINCH)
+
     def set_paused(self, is_paused: bool) -> None:
         """Stop to read what the ranks write, or go on: a full pipe holds them back."""
         if is_paused != self._is_paused:
@@ -147,7 +145,10 @@ class LocalRanks:
         for process in self._processes.values():
             self._loop.forget(process.pidfd)
             process.reap()
-        self._last_bytes = {descriptor: _readable_bytes(descriptor) for descriptor in self._open}
+        self._last_bytes = {
+            descriptor: _TERMINAL_BYTES if os.isatty(descriptor) else readable_bytes(descriptor)
+            for descriptor in self._open
+        }
 
     def close(self) -> None:
         """Give up the streams that are still open."""
@@ -163,7 +164,10 @@ class LocalRanks:
 
     def _read(self, descriptor: int) -> None:
         rank, stream = self._open[descriptor]
-        data = os.read(descriptor, READ_BYTES)
+        try:
+            data = os.read(descriptor, READ_BYTES)
+        except OSError:  # nobody has the terminal open any more
+            data = b""
         self._last_bytes[descriptor] = max(0, self._last_bytes.get(descriptor, 0) - len(data))
         if data and self._output is not None:
             self._output.take(rank, stream, data)
@@ -171,16 +175,17 @@ class LocalRanks:
             self._close(descriptor)
 
     def _close(self, descriptor: int) -> None:
-        rank, stream = self._open.pop(descriptor)
+        del self._open[descriptor]
         self._last_bytes.pop(descriptor, None)
         self._loop.forget(descriptor)
-        self._processes[rank].close_output(stream)
+        os.close(descriptor)
 
 
-def _readable_bytes(descriptor: int) -> int:
-    """Return how many bytes stand in a pipe."""
-    count = struct.pack("i", 0)
-    return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, count))[0])
+def _is_readable(descriptor: int) -> bool:
+    """Return whether something stands in a pipe or a terminal, or its end has come."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 @contextmanager

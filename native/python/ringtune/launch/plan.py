@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
+from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.errors import ConfigError
 
-from .environment import JOB_KEY_NAME, HostPlace, host_environment, rank_environment, with_screen
-from .hosts import MAX_SLOTS, HostShare, parse_hosts, share_out
+from .environment import JOB_KEY_NAME, HostPlace, forwarded, host_environment, rank_environment, with_streams
+from .hosts import MAX_SLOTS, HostShare, HostSlots, share_out
+from .rank_streams import RankStreams
 
 MAX_RANKS = MAX_SLOTS
 KEY_BYTES = 32
@@ -27,11 +29,12 @@ class LaunchPlan:
         command: Program and arguments; the same for every rank.
         shares: Who runs where: the ranks of each host, in ascending order.
         environment: The launcher's, with what all ranks of this machine have on top.
+        sent: Variables that go to other hosts besides those that always do.
         directory: The working directory of every rank, on every host.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
         names_hosts: Whether the user has named hosts; otherwise all ranks are on this machine.
-        is_captured: Whether what the ranks write passes through the launcher; otherwise they have its streams.
-        is_prefixed: Whether each captured line begins with its rank.
+        streams: What the ranks have for standard output and error; all of it passes through the launcher.
+        is_prefixed: Whether each line begins with its rank.
     """
 
     command: tuple[str, ...]
@@ -39,8 +42,9 @@ class LaunchPlan:
     environment: Mapping[str, str]
     directory: str
     job_key: str = field(repr=False)
+    sent: frozenset[str] = frozenset()
     names_hosts: bool = False
-    is_captured: bool = False
+    streams: RankStreams = field(default_factory=RankStreams)
     is_prefixed: bool = False
 
     @property
@@ -62,6 +66,10 @@ class LaunchPlan:
         share = self.shares[self.place_of(rank).number]
         return {**self.environment, **host_environment(share)}
 
+    def forwarded_from(self, rank: int) -> dict[str, str]:
+        """Return what of the launcher's environment goes to a rank's host, where that is another machine."""
+        return forwarded(self.host_environment_of(rank), self.streams, self.sent)
+
     def place_of(self, rank: int) -> HostPlace:
         """Return a rank's host among the hosts."""
         number = next(number for number, share in enumerate(self.shares) if rank in share.ranks)
@@ -78,7 +86,7 @@ def make_plan(
     extra: Mapping[str, str],
     environ: Mapping[str, str],
     *,
-    hosts: str | None = None,
+    hosts: Sequence[HostSlots] | None = None,
     prefix_output: bool | None = None,
 ) -> LaunchPlan:
     """Return the plan for a job.
@@ -86,9 +94,9 @@ def make_plan(
     Args:
         command: Program and arguments.
         ranks: Number of ranks.
-        extra: Variables that the launcher's options set.
-        environ: The launcher's environment, which the ranks inherit.
-        hosts: The `-H` option; None runs all ranks on this machine.
+        extra: Variables that the user sends to the ranks of all hosts.
+        environ: The environment that the ranks inherit: the launcher's, as its options have changed it.
+        hosts: The hosts of the job; None runs all ranks on this machine.
         prefix_output: Whether lines begin with their rank; None does so where the user has named hosts.
 
     Raises:
@@ -104,28 +112,25 @@ def make_plan(
     name = f"ringtune-{secrets.token_hex(16)}"
     environment = {**environ, **extra, "RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
     environment.pop(JOB_KEY_NAME, None)
-    is_prefixed = hosts is not None if prefix_output is None else prefix_output
-    is_captured = hosts is not None or is_prefixed
-    if is_captured:
-        environment = with_screen(environment)
-        environment.setdefault("PYTHONUNBUFFERED", "1")  # else a pipe would hold lines back until it is full
+    streams = RankStreams.like(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR)
     return LaunchPlan(
         command=tuple(command),
         shares=shares,
-        environment=environment,
+        environment=with_streams(environment, streams),
         directory=_working_directory(environ),
         job_key=secrets.token_hex(KEY_BYTES),
+        sent=frozenset(extra),
         names_hosts=hosts is not None,
-        is_captured=is_captured,
-        is_prefixed=is_prefixed,
+        streams=streams,
+        is_prefixed=hosts is not None if prefix_output is None else prefix_output,
     )
 
 
-def _shares(ranks: int, hosts: str | None) -> tuple[HostShare, ...]:
+def _shares(ranks: int, hosts: Sequence[HostSlots] | None) -> tuple[HostShare, ...]:
     if hosts is not None and not 1 <= ranks <= MAX_WORLD_SIZE:
         raise ConfigError(f"-np {ranks} is not possible; allowed: 1 to {MAX_WORLD_SIZE} ranks")
     if hosts is not None:
-        return share_out(parse_hosts(hosts), ranks)
+        return share_out(hosts, ranks)
     if not 1 <= ranks <= MAX_RANKS:
         raise ConfigError(f"-np {ranks} is not possible; allowed: 1 to {MAX_RANKS} ranks on one host")
     return (HostShare(socket.gethostname(), tuple(range(ranks))),)

@@ -17,6 +17,7 @@ from pathlib import Path
 from ringtune.errors import ConfigError
 
 from . import child
+from .rank_streams import RankStreams, StreamEnds
 
 CHILD_PROGRAM = str(Path(child.__file__).resolve())  # run by path, isolated: nothing in the user's folder can shadow it
 
@@ -28,12 +29,12 @@ class RankCommand:
     Attributes:
         arguments: Program and arguments.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
-        is_captured: Whether what the ranks write comes back by pipes; otherwise they have this process's streams.
+        streams: What the ranks have for standard output and error; None for this process's own.
     """
 
     arguments: tuple[str, ...]
     job_key: str = field(repr=False)
-    is_captured: bool = False
+    streams: RankStreams | None = None
 
 
 @dataclass(frozen=True)
@@ -64,28 +65,24 @@ class RankExit:
 
 @dataclass(frozen=True)
 class RankProcess:
-    """A started rank; its process id is also its process group's."""
+    """A started rank; its process id is also its process group's.
+
+    Attributes:
+        rank: Which.
+        process: The process.
+        pidfd: Becomes readable when it ends.
+        outputs: Where this process reads its streams, by stream; closed by whoever reads them.
+    """
 
     rank: int
     process: subprocess.Popen[bytes]
     pidfd: int
+    outputs: tuple[int, ...] = ()
 
     @property
     def pid(self) -> int:
         """The process id."""
         return self.process.pid
-
-    @property
-    def outputs(self) -> tuple[int, ...]:
-        """The read ends of its standard output and error, where they are captured; closed by whoever reads them."""
-        pipes = (self.process.stdout, self.process.stderr)
-        return tuple(pipe.fileno() for pipe in pipes if pipe is not None)
-
-    def close_output(self, stream: int) -> None:
-        """Close a captured stream: 0 for standard output, 1 for standard error."""
-        pipe = (self.process.stdout, self.process.stderr)[stream]
-        if pipe is not None:
-            pipe.close()
 
     def peek_exit(self) -> RankExit | None:
         """Return how the rank ended, or None while it runs; leaves it unreaped."""
@@ -114,31 +111,42 @@ def start_rank(command: RankCommand, rank: int, environment: Mapping[str, str]) 
     Raises:
         ConfigError: If the system starts no more processes, or the environment is too large for it.
     """
-    stream = subprocess.PIPE if command.is_captured else None
     read_end, write_end = os.pipe()
-    process = None
+    ends, process = None, None
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command.arguments],
-            stdin=read_end,
-            stdout=stream,
-            stderr=stream,
-            env=environment,
-            start_new_session=True,
-            bufsize=0,
-        )
+        ends = None if command.streams is None else command.streams.open()
+        process = _open_child(command, environment, read_end, ends)
         os.write(write_end, f"{command.job_key}\n".encode())
-        return RankProcess(rank, process, os.pidfd_open(process.pid))
+        return RankProcess(rank, process, os.pidfd_open(process.pid), () if ends is None else ends.readers)
     except OSError as error:
         if process is not None:
             process.kill()
             process.wait()
+        if ends is not None:
+            ends.close_readers()
         raise ConfigError(
             f"rank {rank} cannot be started ({error}); check the limits of processes, descriptors and memory"
         ) from error
     finally:
         os.close(read_end)
         os.close(write_end)
+        if ends is not None:
+            ends.close_writers()
+
+
+def _open_child(
+    command: RankCommand, environment: Mapping[str, str], key: int, ends: StreamEnds | None
+) -> subprocess.Popen[bytes]:
+    out, err = (None, None) if ends is None else ends.writers
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command.arguments],
+        stdin=key,
+        stdout=out,
+        stderr=err,
+        env=environment,
+        start_new_session=True,
+        bufsize=0,
+    )
 
 
 def _signal_name(number: int) -> str:

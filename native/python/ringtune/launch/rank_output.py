@@ -1,51 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what many ranks write on one pair of streams: whole lines, each with its rank in front, not a byte lost.
+"""Shows what many ranks write on one pair of streams: lines stay whole, and not a byte is lost.
 
-An unfinished line is shown after a moment, so that a prompt or a progress bar is seen while it is live. A line that
-another rank's unfinished one would run into begins on a fresh line; a live line (one that is rewritten after a
-carriage return) is wiped instead, where a person looks at it, and comes back with its next update.
+The way of a line: a rank's stream -> `take` -> the taps, which get the bytes as they are -> the source's `pending` ->
+a screen (one of the launcher's streams) -> its `ByteSink`. A line goes on when it has ended. An unfinished one is shown
+after a moment, so that a prompt or a progress bar is seen while it is live, and then *claims* its screen: lines of
+others wait until it has ended, for `CLAIM_S` at most and once per line.
+
+A line that another's unfinished one would run into begins on a fresh line, on a terminal and where lines have a prefix.
+Elsewhere every byte comes out that went in, and no other: output may be binary. On a terminal a live line (one that is
+rewritten after a carriage return) claims nothing: it is wiped for another's line and comes back with its next update.
 """
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .byte_sink import ByteSink
+from .rank_streams import OutputTaker
 
 PARTIAL_LINE_S = 0.2  # longer than the pieces of one print() are apart, short for a person who waits
+LONGEST_PARTIAL_S = 2.0  # for a line that grows all the time, as a progress bar in a pipe does
+CLAIM_S = 5.0  # for the rest of a line that was shown unfinished: a rank may get no processor for a second
 MAX_LINE_BYTES = 1 << 16
+BACKLOG_BYTES = 8 << 20  # output that waits for its reader before the ranks are held back
 WIPE_LINE = b"\r\x1b[K"
 # Where a line, or one version of a live line, is over. A return at the very end waits: a line feed may follow.
 _END_OF_PIECE = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\r\n])")
 
 
-@dataclass
+@dataclass(eq=False)
 class _Source:
     """One stream of one rank: what it wrote that was not shown yet."""
 
     prefix: bytes
     screen: "_Screen"
     pending: bytearray = field(default_factory=bytearray)
-    waits_since_s: float = 0.0
+    began_s: float = 0.0  # when the first byte of `pending` came
+    changed_s: float = 0.0  # when the last one came
     is_at_start: bool = True
     is_live: bool = False
+    was_broken: bool = False  # its line was shown in pieces, with others between them
+
+    def due_s(self) -> float:
+        """Return when its unfinished line is to be shown."""
+        return min(self.changed_s + PARTIAL_LINE_S, self.began_s + LONGEST_PARTIAL_S)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Screen:
-    """What one sink ends on: whose unfinished line stands there."""
+    """One of the launcher's streams: whose unfinished line stands there, and who waits for its end."""
 
-    is_terminal: bool
+    sink: ByteSink
+    adds_line_ends: bool
     holder: _Source | None = None
+    claim_ends_s: float | None = None
+    queue: dict[_Source, None] = field(default_factory=dict)  # ordered
+
+    def is_claimed_from(self, source: _Source) -> bool:
+        """Return whether a source has to wait for another's line."""
+        return self.claim_ends_s is not None and self.holder is not source
+
+    def hold(self, source: _Source | None, now_s: float) -> None:
+        """Note whose unfinished line stands there, None for nobody's."""
+        if self.holder is not None and self.holder is not source:
+            self.holder.was_broken = True
+        if source is None or source.is_live or source.was_broken:
+            self.claim_ends_s = None
+        elif self.holder is not source:
+            self.claim_ends_s = now_s + CLAIM_S
+        self.holder = source
 
     def fresh_line(self) -> bytes:
         """Return what ends another's unfinished line."""
-        if self.holder is None:
+        if self.holder is None or not self.adds_line_ends:
             return b""
-        is_wiped = self.is_terminal and self.holder.is_live
-        self.holder = None
-        return WIPE_LINE if is_wiped else b"\n"
+        return WIPE_LINE if self.sink.is_terminal and self.holder.is_live else b"\n"
 
 
 class RankOutput:
@@ -55,23 +85,30 @@ class RankOutput:
         self,
         sinks: tuple[ByteSink, ByteSink],
         prefix: Callable[[int], bytes],
+        taps: Sequence[OutputTaker] = (),
     ) -> None:
         """Make the output of a job.
 
         Args:
             sinks: Standard output and error; the same one where both end in the same place, so that no line is torn.
-            prefix: Returns what stands before a line of a rank.
+            prefix: Returns what stands before a line of a rank; empty for nothing.
+            taps: Get all that the ranks write as well, byte for byte, before it is put into lines.
         """
         self._sinks = sinks
-        first = _Screen(sinks[0].is_terminal)
-        self._screens = (first, first if sinks[0] is sinks[1] else _Screen(sinks[1].is_terminal))
+        has_prefix = bool(prefix(0))
+        first = _Screen(sinks[0], has_prefix or sinks[0].is_terminal)
+        second = first if sinks[0] is sinks[1] else _Screen(sinks[1], has_prefix or sinks[1].is_terminal)
+        self._screens = (first, second)
         self._prefix = prefix
+        self._taps = tuple(taps)
         self._sources: dict[tuple[int, int], _Source] = {}
+        self._was_clogged = False
 
     @property
     def is_clogged(self) -> bool:
         """Whether whoever feeds this should stop for now."""
-        return any(sink.is_clogged for sink in self._sinks)
+        queued = sum(len(source.pending) for screen in set(self._screens) for source in screen.queue)
+        return queued >= BACKLOG_BYTES or any(sink.is_clogged for sink in self._sinks)
 
     @property
     def pending_bytes(self) -> int:
@@ -79,73 +116,143 @@ class RankOutput:
         return sum(sink.pending_bytes for sink in set(self._sinks))
 
     def take(self, rank: int, stream: int, data: bytes) -> None:
-        """Take bytes that a rank wrote.
-
-        Args:
-            rank: Which.
-            stream: 0 for standard output, 1 for standard error.
-            data: Any bytes.
-        """
+        """Take bytes that a rank wrote; see `OutputTaker`."""
+        for tap in self._taps:
+            tap.take(rank, stream, data)
         source = self._sources.get((rank, stream))
         if source is None:
-            source = _Source(self._prefix(rank), self._screens[stream])
-            self._sources[rank, stream] = source
+            source = self._sources[rank, stream] = _Source(self._prefix(rank), self._screens[stream])
+        source.changed_s = time.monotonic()
+        if not source.pending:
+            source.began_s = source.changed_s
         source.pending += data
-        source.waits_since_s = time.monotonic()
-        text, start = bytes(source.pending), 0
-        for match in _END_OF_PIECE.finditer(text):
-            self._show(source, stream, text[start : match.end()])
-            start = match.end()
-        del source.pending[:start]
-        if len(source.pending) > MAX_LINE_BYTES:
-            self._show_rest(source, stream)
+        self._advance(source, source.changed_s)
+        self._serve_queue(source.screen, source.changed_s)
 
     def show_waiting(self) -> float | None:
-        """Show unfinished lines that have waited long enough; return the seconds until the next one will have."""
+        """Show unfinished lines that have waited long enough, and end claims that have lasted long enough.
+
+        Returns:
+            Seconds until this is due again, None if nothing waits.
+        """
         now_s = time.monotonic()
-        soonest_s = None
-        for (_, stream), source in self._sources.items():
-            if source.pending:
-                left_s = source.waits_since_s + PARTIAL_LINE_S - now_s
-                if left_s <= 0:
-                    self._show_rest(source, stream)
+        if any(sink.is_clogged for sink in self._sinks):  # nothing is read meanwhile: nobody can finish a line
+            self._was_clogged = True
+            return None
+        if self._was_clogged:
+            self._restart_clocks(now_s)
+        due = [self._end_claim(screen, now_s) for screen in set(self._screens)]
+        for source in self._sources.values():
+            if source.pending and source not in source.screen.queue:
+                if source.due_s() <= now_s:
+                    self._show_rest(source, now_s)
                 else:
-                    soonest_s = left_s if soonest_s is None else min(soonest_s, left_s)
-        return soonest_s
+                    due.append(source.due_s())
+        moments = [moment_s for moment_s in due if moment_s is not None]
+        return max(0.0, min(moments) - now_s) if moments else None
 
     def show_all(self) -> None:
         """Show every unfinished line: nothing more will come."""
-        for (_, stream), source in self._sources.items():
-            if source.pending:
-                self._show_rest(source, stream)
+        now_s = time.monotonic()
+        for screen in set(self._screens):
+            while screen.queue:
+                self._release(screen, now_s)
+        for source in self._sources.values():
+            self._show_upto(source, len(source.pending), now_s)
 
     def announce(self, text: str) -> None:
         """Write a line of the launcher's own to standard error."""
-        line = self._screens[1].fresh_line() + f"{text}\n".encode("utf-8", "backslashreplace")
-        self._sinks[1].write(line)
+        screen = self._screens[1]
+        end = b"\n" if screen.holder is not None and not screen.adds_line_ends else screen.fresh_line()
+        screen.sink.write(end + f"{text}\n".encode("utf-8", "backslashreplace"))
+        screen.hold(None, time.monotonic())
 
     def discard(self) -> None:
         """Drop what waits and all that comes."""
         for sink in self._sinks:
             sink.discard()
 
-    def _show_rest(self, source: _Source, stream: int) -> None:
-        piece = bytes(source.pending)
-        source.pending.clear()
-        self._show(source, stream, piece)
-
-    def _show(self, source: _Source, stream: int, piece: bytes) -> None:
-        """Write a piece of a line, its end included if it has one."""
+    def _advance(self, source: _Source, now_s: float) -> None:
+        """Show what can be shown of what a source has written."""
         screen = source.screen
-        if not piece.strip(b"\r"):  # only goes back to the start of its line, which another may have taken over
+        if screen.is_claimed_from(source):
+            screen.queue[source] = None
+            return
+        if screen.sink.is_terminal and b"\r" in source.pending:
+            self._show_versions(source, now_s)
+        else:
+            self._show_upto(source, source.pending.rfind(b"\n") + 1, now_s)
+        if screen.holder is source or len(source.pending) > MAX_LINE_BYTES:
+            self._show_upto(source, len(source.pending.rstrip(b"\r")), now_s)  # a line feed may follow a return
+
+    def _serve_queue(self, screen: _Screen, now_s: float) -> None:
+        """Let those who have waited for the end of another's line go on, until one of them claims the screen."""
+        while screen.queue and screen.claim_ends_s is None:
+            source = next(iter(screen.queue))
+            del screen.queue[source]
+            self._advance(source, now_s)
+
+    def _end_claim(self, screen: _Screen, now_s: float) -> float | None:
+        """End a claim that has lasted too long; return when one will have, if any."""
+        if screen.claim_ends_s is None or screen.claim_ends_s > now_s:
+            return screen.claim_ends_s
+        if screen.queue:
+            self._release(screen, now_s)
+        return None
+
+    def _release(self, screen: _Screen, now_s: float) -> None:
+        screen.claim_ends_s = None
+        self._serve_queue(screen, now_s)
+
+    def _restart_clocks(self, now_s: float) -> None:
+        """Count time anew, after one in which nothing was read."""
+        self._was_clogged = False
+        for screen in self._screens:
+            if screen.claim_ends_s is not None:
+                screen.claim_ends_s = now_s + CLAIM_S
+        for source in self._sources.values():
+            source.began_s = source.changed_s = now_s
+
+    def _show_rest(self, source: _Source, now_s: float) -> None:
+        """Show an unfinished line, unless it has to wait for another's."""
+        if source.screen.is_claimed_from(source):
+            source.screen.queue[source] = None
+        else:
+            self._show_upto(source, len(source.pending), now_s)
+            self._serve_queue(source.screen, now_s)
+
+    def _show_versions(self, source: _Source, now_s: float) -> None:
+        """Show lines and versions of live lines, one after the other."""
+        text, start = bytes(source.pending), 0
+        for match in _END_OF_PIECE.finditer(text):
+            self._show(source, text[start : match.end()], now_s)
+            start = match.end()
+        del source.pending[:start]
+
+    def _show_upto(self, source: _Source, length: int, now_s: float) -> None:
+        if length:
+            piece = bytes(source.pending[:length])
+            del source.pending[:length]
+            self._show(source, piece, now_s)
+
+    def _show(self, source: _Source, piece: bytes, now_s: float) -> None:
+        """Write one or more whole lines, or a piece of one, with its end if it has one."""
+        screen = source.screen
+        if screen.sink.is_terminal and not piece.strip(b"\r"):
+            # It only goes back to the start of its line, which another may have taken over.
             if screen.holder is source:
-                self._sinks[stream].write(piece)
+                screen.sink.write(piece)
             source.is_at_start = source.is_live = True
+            screen.hold(screen.holder, now_s)
             return
         is_continued = screen.holder is source and not source.is_at_start
         text = b"" if screen.holder is source else screen.fresh_line()
-        self._sinks[stream].write(text + (b"" if is_continued else source.prefix) + piece)
+        body = piece.replace(b"\n", b"\n" + source.prefix, piece.count(b"\n", 0, len(piece) - 1))
+        screen.sink.write(text + (b"" if is_continued else source.prefix) + body)
         is_whole = piece.endswith(b"\n")
-        source.is_at_start = piece.endswith((b"\r", b"\n"))
-        source.is_live = not is_whole and (source.is_live or piece.endswith(b"\r"))
-        screen.holder = None if is_whole else source
+        returns = screen.sink.is_terminal and piece.endswith(b"\r")
+        source.is_at_start = is_whole or returns
+        source.is_live = not is_whole and (source.is_live or returns)
+        screen.hold(None if is_whole else source, now_s)
+        if is_whole:
+            source.was_broken = False

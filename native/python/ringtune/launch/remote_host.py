@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from . import agent_protocol
@@ -12,8 +13,9 @@ from .agent_protocol import Message, ProtocolError, Report, ReportDecoder
 from .byte_sink import ByteSink
 from .event_loop import EventLoop
 from .hosts import HostShare
-from .local_ranks import READ_BYTES, OutputTaker
+from .local_ranks import READ_BYTES
 from .processes import RankExit
+from .rank_streams import STDERR, STDOUT, OutputTaker, RankStreams
 from .remote_shell_process import END_S, RemoteShellProcess
 
 LOST_CODE = 128 + signal.SIGKILL  # the agent, or the kernel after it, kills the ranks of a lost host
@@ -97,6 +99,10 @@ class RemoteHost:
         """Order a signal for the ranks that run."""
         self.order("signal", number=number)
 
+    def resize(self, streams: RankStreams) -> None:
+        """Order another size for the ranks' terminals."""
+        self.order("resize", streams=asdict(streams))
+
     def pid_of(self, rank: int) -> int:
         """Return the process id of a rank on its host, 0 if it is not known."""
         return self._pids.get(rank, 0)
@@ -178,7 +184,8 @@ class RemoteHost:
         if report.kind == agent_protocol.MESSAGE:
             self._note_message(report.message())
         elif report.rank in self.ranks:
-            self._output.take(report.rank, int(report.kind == agent_protocol.STDERR), report.payload)
+            stream = STDERR if report.kind == agent_protocol.STDERR else STDOUT
+            self._output.take(report.rank, stream, report.payload)
         else:
             raise ProtocolError(f"output of rank {report.rank}, which is elsewhere")
 

@@ -8,7 +8,7 @@ from typing import Any
 from . import agent_protocol
 from .event_loop import EventLoop
 from .hosts import HostShare
-from .local_ranks import OutputTaker
+from .rank_streams import OutputTaker
 from .remote_host import RemoteHost
 
 NEVER_S = float("inf")

@@ -64,7 +64,7 @@ def make_remote_shell(rsh: str | None, ssh_port: int | None, ssh_identity: Path 
     """
     if rsh is not None:
         if ssh_port is not None or ssh_identity is not None:
-            raise ConfigError("-p and --ssh-identity are for ssh; with --rsh, write them into its COMMAND")
+            raise ConfigError("-p and --ssh-identity-file are for ssh; with --rsh, write them into its COMMAND")
         return RemoteShell(_split(rsh), is_ssh=False)
     arguments = ["ssh", "-T", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={max(1, int(limit_s * 0.8))}"]
     if ssh_port is not None:
@@ -73,7 +73,9 @@ def make_remote_shell(rsh: str | None, ssh_port: int | None, ssh_identity: Path 
         arguments += ["-p", str(ssh_port)]
     if ssh_identity is not None:
         if not ssh_identity.is_file():
-            raise ConfigError(f"--ssh-identity {str(ssh_identity)!r} is not a file; give the file of a private key")
+            raise ConfigError(
+                f"--ssh-identity-file {str(ssh_identity)!r} is not a file; give the file of a private key"
+            )
         arguments += ["-i", str(ssh_identity)]
     return RemoteShell(tuple(arguments), is_ssh=True)
 

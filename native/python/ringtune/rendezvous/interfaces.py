@@ -10,8 +10,6 @@ from pathlib import Path
 
 from ringtune.errors import ConfigError
 
-from .address import LOOPBACK
-
 _SIOCGIFADDR = 0x8915
 _SIOCGIFNETMASK = 0x891B
 _NAME_BYTES = 15
@@ -44,6 +42,27 @@ def own_networks() -> list[str]:
     found = [network for _, name in socket.if_nameindex() if (network := _network_of(name))]
     first = _default_address()
     return sorted(found, key=lambda network: network.partition("/")[0] != first)
+
+
+def interface_address(names: Sequence[str]) -> str:
+    """Return this host's IPv4 address on the first of some interfaces that has one; loopback counts.
+
+    Args:
+        names: Such as `eth0`.
+
+    Raises:
+        ConfigError: If there is no interface of a name, or none of them has an address.
+    """
+    known = [name for _, name in socket.if_nameindex()]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(
+            f"{', '.join(unknown)} is no network interface of this machine; it has {', '.join(known) or 'none'}"
+        )
+    found = [interface for name in names if (interface := _interface_of(name)) is not None]
+    if not found:
+        raise ConfigError(f"{', '.join(names)} has no IPv4 address; name a network interface that has one")
+    return str(found[0].ip)
 
 
 def meeting_address(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
@@ -99,6 +118,12 @@ def _default_address() -> str:
 
 def _network_of(name: str) -> str:
     """Return an interface's IPv4 address as `ADDRESS/PREFIX`; empty for none, and for loopback."""
+    interface = _interface_of(name)
+    return "" if interface is None or interface.ip.is_loopback else str(interface)
+
+
+def _interface_of(name: str) -> ipaddress.IPv4Interface | None:
+    """Return an interface's IPv4 address and network; None where it has none."""
     request = struct.pack("256s", name.encode()[:_NAME_BYTES])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
         try:
@@ -107,6 +132,5 @@ def _network_of(name: str) -> str:
                 for code in (_SIOCGIFADDR, _SIOCGIFNETMASK)
             )
         except OSError:  # it has none
-            return ""
-    interface = ipaddress.ip_interface(f"{address}/{mask}")
-    return "" if interface.ip.is_loopback or address == LOOPBACK else str(interface)
+            return None
+    return ipaddress.IPv4Interface(f"{address}/{mask}")

@@ -2,6 +2,7 @@
 """Which variables the ranks get."""
 
 from ringtune.launch.environment import HostPlace, forwarded, rank_environment
+from ringtune.launch.rank_streams import RankStreams
 
 ENVIRON = {
     "AUTOTUNE": "1",
@@ -26,7 +27,16 @@ def test_a_chosen_few_go_to_other_hosts() -> None:
     """The job's settings and what programs need are forwarded; the login's own affairs and secrets are not."""
     kept = set(ENVIRON) - {"HOME", "SSH_AUTH_SOCK", "XRINGTUNE_Y", "RINGTUNE_JOB_KEY", "RINGTUNE_SERVICE_ADMIN_TOKEN"}
 
-    assert {name: ENVIRON[name] for name in kept} == forwarded(ENVIRON)
+    assert {name: ENVIRON[name] for name in kept} == forwarded(ENVIRON, RankStreams())
+
+
+def test_a_terminals_name_goes_where_ranks_have_one() -> None:
+    """What programs there draw on is this machine's terminal."""
+    environ = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+    told = [forwarded(environ, RankStreams(err_is_terminal=is_terminal)) for is_terminal in (True, False)]
+
+    assert [environ, {}] == told
 
 
 def test_a_rank_has_its_number_and_a_share_of_the_cores() -> None:

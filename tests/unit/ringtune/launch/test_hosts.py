@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`-H host[:slots],...`."""
+"""Hosts as `-H` and hostfiles name them."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.errors import ConfigError
-from ringtune.launch.hosts import MAX_SLOTS, HostShare, HostSlots, parse_hosts, share_out
+from ringtune.launch.hosts import MAX_SLOTS, HostShare, HostSlots, parse_hostfile, parse_hosts, share_out
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,43 @@ def test_what_is_no_list_of_hosts_is_an_error(text: str, word: str) -> None:
     assert word in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("aa slots=2\nbb slots=2\ncc slots=2\n", [("aa", 2), ("bb", 2), ("cc", 2)]),
+        ("a:2\nb:4", [("a", 2), ("b", 4)]),
+        ("# the cluster\n\n  a  slots=2  # fast\nb\r\n", [("a", 2), ("b", 3)]),
+        ("a slots=2 max_slots=4\nb max-slots=4 slots=1", [("a", 2), ("b", 1)]),
+        ("[fd00::1]:2\n[fd00::2] slots=4\nada@b", [("fd00::1", 2), ("fd00::2", 4), ("ada@b", 3)]),
+    ],
+)
+def test_a_hostfile_has_a_host_a_line(text: str, expected: list[tuple[str, int]]) -> None:
+    """Horovod's and Open MPI's `slots=N`, and MPICH's `host:N`; a host that says nothing has the default."""
+    assert expected == [(host.name, host.slots) for host in parse_hostfile(text, "hosts", 3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "names no host"),
+        ("# nothing\n", "names no host"),
+        ("a slots=2\nb slots=two", "line 2: 'slots=two' is not known"),
+        ("a\nb slot=2", "line 2: 'slot=2' is not known"),
+        ("a slots=0", "line 1: 0 slots are not possible"),
+        ("a:2 slots=2", "line 1: 'a:2 slots=2' says twice"),
+        ("a slots=2\na slots=2", "names the host 'a' twice"),
+        ("a,b slots=2", "line 1: 'a,b:2' is not a host"),
+        ("-oProxyCommand=x", "is not a host"),
+    ],
+)
+def test_what_is_no_hostfile_is_an_error(text: str, word: str) -> None:
+    """The message names file and line."""
+    with pytest.raises(ConfigError, match="--hostfile cluster.txt") as error:
+        parse_hostfile(text, "cluster.txt")
+
+    assert word in str(error.value)
+
+
 def test_ranks_fill_the_hosts_in_order() -> None:
     """The first host is full before the second gets a rank; hosts without ranks are left out."""
     hosts = [HostSlots("a", 2), HostSlots("b", 3), HostSlots("c")]
@@ -65,7 +102,7 @@ def test_ranks_fill_the_hosts_in_order() -> None:
 
 def test_more_ranks_than_slots_is_an_error_with_both() -> None:
     """The error names what was asked for and what there is."""
-    with pytest.raises(ConfigError, match=r"-np 4 is more than the 3 slots of -H \(a: 2, b: 1\)"):
+    with pytest.raises(ConfigError, match=r"-np 4 is more than the 3 slots of the hosts \(a: 2, b: 1\)"):
         share_out([HostSlots("a", 2), HostSlots("b")], 4)
 
 

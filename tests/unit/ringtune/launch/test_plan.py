@@ -8,6 +8,7 @@ import pytest
 
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
+from ringtune.launch.hosts import parse_hosts
 from ringtune.launch.plan import make_plan
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "AUTOTUNE_SEED": "3", "HOROVOD_CYCLE_TIME": "2"}
@@ -24,7 +25,8 @@ def test_each_rank_has_its_place() -> None:
 
 def test_each_rank_finds_its_place_in_horovods_names() -> None:
     """Programs that read Horovod's variables find this job's values, not those of a job around it."""
-    plan = make_plan(["true"], 3, {}, {**ENVIRON, "HOROVOD_RANK": "9", "HOROVOD_SIZE": "10"}, hosts="a:2,b:1")
+    environ = {**ENVIRON, "HOROVOD_RANK": "9", "HOROVOD_SIZE": "10"}
+    plan = make_plan(["true"], 3, {}, environ, hosts=parse_hosts("a:2,b:1"))
 
     names = ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE", "HOSTNAME")
     places = [" ".join(environment[f"HOROVOD_{name}"] for name in names) for environment in plan.environments]
@@ -67,7 +69,7 @@ def test_threads_are_shared_out_unless_chosen() -> None:
 
 def test_hosts_are_filled_and_their_cores_shared_by_their_own_ranks() -> None:
     """Who runs where is part of the plan, and threads are shared out host by host."""
-    plan = make_plan(["true"], 3, {}, ENVIRON, hosts="a:2,b")
+    plan = make_plan(["true"], 3, {}, ENVIRON, hosts=parse_hosts("a:2,b"))
 
     assert [("a", (0, 1)), ("b", (2,))] == [(share.host, share.ranks) for share in plan.shares]
     assert ["a", "a", "b"] == [plan.host_of(rank) for rank in range(3)]
@@ -75,23 +77,25 @@ def test_hosts_are_filled_and_their_cores_shared_by_their_own_ranks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "prefix_output", "is_captured", "is_prefixed"),
+    ("hosts", "prefix_output", "is_prefixed"),
     [
-        (None, None, False, False),
-        (None, True, True, True),
-        (None, False, False, False),
-        ("a:2", None, True, True),
-        ("a:2", False, True, False),
+        (None, None, False),
+        (None, True, True),
+        (None, False, False),
+        ("a:2", None, True),
+        ("a:2", False, False),
     ],
 )
 def test_lines_are_prefixed_where_hosts_are_named(
-    hosts: str | None, prefix_output: bool | None, is_captured: bool, is_prefixed: bool
+    hosts: str | None, prefix_output: bool | None, is_prefixed: bool
 ) -> None:
-    """Ranks keep the launcher's streams on one machine, unless asked for; captured Python does not hold lines back."""
-    plan = make_plan(["true"], 2, {}, ENVIRON, hosts=hosts, prefix_output=prefix_output)
+    """Lines stay as they are on one machine, unless asked for; Python does not hold back what it writes to a pipe."""
+    named = None if hosts is None else parse_hosts(hosts)
+    plan = make_plan(["true"], 2, {}, ENVIRON, hosts=named, prefix_output=prefix_output)
 
-    assert (is_captured, is_prefixed) == (plan.is_captured, plan.is_prefixed)
-    assert is_captured == ("PYTHONUNBUFFERED" in plan.environments[0])
+    assert is_prefixed == plan.is_prefixed
+    assert not plan.streams.has_terminal
+    assert "1" == plan.environments[0]["PYTHONUNBUFFERED"]
 
 
 def test_the_working_directory_keeps_the_name_that_the_shell_gives_it(
@@ -121,7 +125,7 @@ def test_the_working_directory_keeps_the_name_that_the_shell_gives_it(
 def test_hosts_that_do_not_fit_are_an_error(ranks: int, hosts: str, word: str) -> None:
     """Wrong usage of hosts is found before any is called."""
     with pytest.raises(ConfigError, match=word):
-        make_plan(["true"], ranks, {}, ENVIRON, hosts=hosts)
+        make_plan(["true"], ranks, {}, ENVIRON, hosts=parse_hosts(hosts))
 
 
 @pytest.mark.parametrize(

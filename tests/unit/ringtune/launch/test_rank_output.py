@@ -4,7 +4,7 @@
 import os
 import pty
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ringtune.launch import rank_output
 from ringtune.launch.byte_sink import ByteSink
 from ringtune.launch.event_loop import EventLoop
-from ringtune.launch.rank_output import MAX_LINE_BYTES, PARTIAL_LINE_S, RankOutput
+from ringtune.launch.rank_output import BACKLOG_BYTES, CLAIM_S, MAX_LINE_BYTES, PARTIAL_LINE_S, RankOutput
+from ringtune.launch.rank_streams import OutputTaker
 
 OUT, ERR = 0, 1
 
@@ -23,11 +24,18 @@ OUT, ERR = 0, 1
 class Shown:
     """An output on two pipes, or twice on one terminal, and what came out of it."""
 
-    def __init__(self, writes: tuple[int, int], reads: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        writes: tuple[int, int],
+        reads: tuple[int, int],
+        *,
+        has_prefix: bool = True,
+        taps: Sequence[OutputTaker] = (),
+    ) -> None:
         self._loop = EventLoop()
         first = ByteSink(self._loop, writes[0])
         sinks = (first, first if writes[0] == writes[1] else ByteSink(self._loop, writes[1]))
-        self.output = RankOutput(sinks, prefix=lambda rank: b"[%d] " % rank)
+        self.output = RankOutput(sinks, lambda rank: b"[%d] " % rank if has_prefix else b"", taps)
         self._reads = reads
 
     def text(self, stream: int = OUT) -> bytes:
@@ -43,10 +51,10 @@ class Shown:
 
 
 @contextmanager
-def on_pipes() -> Iterator[Shown]:
+def on_pipes(*, has_prefix: bool = True, taps: Sequence[OutputTaker] = ()) -> Iterator[Shown]:
     """Show on two pipes."""
     (first_read, first_write), (second_read, second_write) = os.pipe(), os.pipe()
-    yield Shown((first_write, second_write), (first_read, second_read))
+    yield Shown((first_write, second_write), (first_read, second_read), has_prefix=has_prefix, taps=taps)
     for descriptor in (first_read, first_write, second_read, second_write):
         os.close(descriptor)
 
@@ -82,10 +90,16 @@ def test_pieces_of_lines_do_not_mix() -> None:
         assert b"[0] first of 0\n[1] second of 1\n" == shown.text()
 
 
-def test_an_unfinished_line_is_shown_after_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A prompt is seen; what follows continues it; another rank's line does not run into it."""
-    now_s = [5.0]
-    monkeypatch.setattr(rank_output, "time", SimpleNamespace(monotonic=lambda: now_s[0]))
+@pytest.fixture
+def now_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the clock of the output, which the test sets."""
+    clock = [5.0]
+    monkeypatch.setattr(rank_output, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    return clock
+
+
+def test_an_unfinished_line_is_shown_after_a_moment(now_s: list[float]) -> None:
+    """A prompt is seen; what follows continues it at once."""
     with on_pipes() as shown:
         shown.output.take(0, OUT, b"loading... ")
         now_s[0] += PARTIAL_LINE_S / 4
@@ -98,11 +112,94 @@ def test_an_unfinished_line_is_shown_after_a_moment(monkeypatch: pytest.MonkeyPa
         shown.output.take(0, OUT, b"done\n")
         assert b"done\n" == shown.text()
 
-        shown.output.take(0, OUT, b"again... ")
+
+def test_lines_wait_for_the_end_of_one_that_was_shown_unfinished(now_s: list[float]) -> None:
+    """A rank that got no processor in the middle of a line finds its place kept."""
+    with on_pipes() as shown:
+        shown.output.take(0, OUT, b"a long ")
+        now_s[0] += PARTIAL_LINE_S
+        shown.output.show_waiting()
+        shown.output.take(1, OUT, b"short\n")
+        shown.output.take(2, OUT, b"too\n")
+        now_s[0] += CLAIM_S * 0.9
+        shown.output.show_waiting()
+        assert b"[0] a long " == shown.text()
+
+        shown.output.take(0, OUT, b"line\n")
+        assert b"line\n[1] short\n[2] too\n" == shown.text()
+
+
+@pytest.mark.parametrize("has_prefix", [True, False])
+def test_a_line_that_is_never_finished_keeps_nobody_waiting(has_prefix: bool, now_s: list[float]) -> None:
+    """Others go on after a while, once per line; without a prefix no byte is added."""
+    with on_pipes(has_prefix=has_prefix) as shown:
+        shown.output.take(0, OUT, b"dots.")
+        now_s[0] += PARTIAL_LINE_S
+        shown.output.show_waiting()
+        shown.output.take(1, OUT, b"first\n")
+        now_s[0] += CLAIM_S
+        shown.output.show_waiting()
+        shown.output.take(0, OUT, b".")
+        now_s[0] += PARTIAL_LINE_S
+        shown.output.show_waiting()
+        shown.output.take(1, OUT, b"second\n")
         shown.output.show_all()
-        shown.output.take(1, OUT, b"hello\n")
-        shown.output.take(0, OUT, b"done\n")
-        assert b"[0] again... \n[1] hello\n[0] done\n" == shown.text()
+
+        expected = b"[0] dots.\n[1] first\n[0] .\n[1] second\n" if has_prefix else b"dots.first\n.second\n"
+        assert expected == shown.text()
+
+
+def test_time_in_which_nobody_reads_tears_no_line(now_s: list[float]) -> None:
+    """While the reader stops, ranks are held back; the end of a line that was begun before still belongs to it."""
+    with on_pipes() as shown:
+        shown.output.take(0, OUT, b"begin ")
+        shown.output.take(1, ERR, b"x" * BACKLOG_BYTES + b"\n")
+        assert shown.output.is_clogged
+        now_s[0] += 2 * CLAIM_S
+        shown.output.show_waiting()
+        while shown.output.pending_bytes:
+            shown.text(ERR)
+        shown.output.show_waiting()
+        shown.output.take(1, OUT, b"other\n")
+        shown.output.take(0, OUT, b"end\n")
+
+        assert b"[1] other\n[0] begin end\n" == shown.text(OUT)
+
+
+def test_a_line_that_grows_all_the_time_is_shown(now_s: list[float]) -> None:
+    """A progress bar in a pipe, which never pauses and never ends a line, is seen every few seconds."""
+    with on_pipes(has_prefix=False) as shown:
+        for _ in range(40):
+            shown.output.take(0, ERR, b"\r%d" % now_s[0])
+            now_s[0] += PARTIAL_LINE_S / 2
+            shown.output.show_waiting()
+
+        assert shown.text(ERR).startswith(b"\r5\r5")
+
+
+def test_without_prefix_a_pipe_gets_what_was_written() -> None:
+    """Returns, zeros and bytes that are no text come out as they went in, although another stream is shown, too."""
+    data = bytes(range(256)) * 1024 + b"\r\r\n\r"
+    with on_pipes(has_prefix=False) as shown:
+        shown.output.take(0, OUT, data[:1000])
+        shown.output.take(1, ERR, b"a line\n")
+        found = shown.text()
+        for start in range(1000, len(data), 7777):
+            shown.output.take(0, OUT, data[start : start + 7777])
+            found += shown.text()
+        shown.output.show_all()
+
+        assert data == found + shown.text()
+
+
+def test_taps_get_every_byte_as_it_was_written() -> None:
+    """Whoever taps the output sees rank, stream and bytes, before lines are made of them."""
+    heard: list[tuple[int, int, bytes]] = []
+    tap = SimpleNamespace(take=lambda rank, stream, data: heard.append((rank, stream, data)))
+    with on_pipes(taps=[tap]) as shown:
+        shown.output.take(1, OUT, b"half")
+        shown.output.take(0, ERR, b"\xff\r")
+        assert [(1, OUT, b"half"), (0, ERR, b"\xff\r")] == heard
 
 
 def test_a_live_line_is_wiped_for_another_ranks_line() -> None:

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds what is distributed: an sdist and, from it, one manylinux wheel per architecture. `make wheels` runs it.
+
+The wheels are compiled by the clang of the `ziglang` wheel. It compiles for an architecture and a glibc that need not
+be this machine's, and links its C++ library statically. auditwheel then compares every symbol with the oldest glibc
+and writes the tag. Each wheel is built in an empty folder from the unpacked sdist: a file that the sdist lacks is an
+error.
+
+The wheel is for the Python that runs this; from 3.12 on it is for all later versions too (stable ABI). A cross-compiled
+wheel uses this Python's headers, which are the same for every 64-bit Linux.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STABLE_ABI = "cp312"  # the oldest Python whose stable ABI nanobind can use
+COMPILERS: Mapping[str, str] = {"CC": "cc", "CXX": "c++"}  # environment variable: zig's command
+
+
+def build_sdist(out: Path) -> Path:
+    """Build the sdist in a folder and return its file; an older one is removed."""
+    for old in out.glob("ringtune-*.tar.gz"):
+        old.unlink()
+    _build("--sdist", REPOSITORY, out, os.environ)
+    return next(out.glob("ringtune-*.tar.gz"))
+
+
+def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) -> Path:
+    """Build the wheel of one architecture from the sdist and return its file, which has its final name.
+
+    Args:
+        sdist: Unpacked first.
+        architecture: As in a wheel's tag: `x86_64`, `aarch64`.
+        glibc: The oldest version that the wheel has to run on: `2.28`.
+        scratch: A folder that is emptied.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(scratch, filter="data")
+    source = scratch / sdist.name.removesuffix(".tar.gz")
+    environ = {**os.environ, **_compilers(scratch, f"{architecture}-linux-gnu.{glibc}")}
+    settings = [f"wheel.py-api={STABLE_ABI}", f"build-dir={scratch / 'build'}"]
+    if architecture != platform.machine():
+        environ |= _cross_environment(architecture)
+        settings += _cross_settings(architecture, scratch / "include")
+    _build("--wheel", source, scratch / "raw", environ, settings)
+    raw = next((scratch / "raw").glob("*.whl"))
+    tag = f"manylinux_{glibc.replace('.', '_')}_{architecture}"
+    repaired = scratch / "repaired"
+    repair = ["auditwheel", "repair", "--only-plat", "--plat", tag, "--wheel-dir", str(repaired), str(raw)]
+    subprocess.run(repair, check=True)
+    return next(repaired.glob("*.whl"))
+
+
+def _build(kind: str, source: Path, out: Path, environ: Mapping[str, str], settings: list[str] | None = None) -> None:
+    """Run the PEP 517 build in this environment."""
+    options = [f"--config-setting={setting}" for setting in settings or ()]
+    command = [sys.executable, "-m", "build", kind, "--no-isolation", "--outdir", str(out), *options, str(source)]
+    subprocess.run(command, check=True, env=environ)
+
+
+def _compilers(folder: Path, target: str) -> dict[str, str]:
+    """Write programs that compile for a target, and return the variables that name them."""
+    variables = {}
+    for variable, command in COMPILERS.items():
+        path = folder / f"zig-{command}"
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ziglang {command} -target {target} "$@"\n')
+        path.chmod(0o755)
+        variables[variable] = str(path)
+    return variables
+
+
+def _cross_environment(architecture: str) -> dict[str, str]:
+    """Return the variables by which Python's build tools name another architecture."""
+    suffix = f".{sys.implementation.cache_tag}-{architecture}-linux-gnu.so"
+    return {"_PYTHON_HOST_PLATFORM": f"linux-{architecture}", "SETUPTOOLS_EXT_SUFFIX": suffix}
+
+
+def _cross_settings(architecture: str, include: Path) -> list[str]:
+    """Return CMake's settings for another architecture.
+
+    Args:
+        architecture: Not this machine's.
+        include: Gets this Python's headers. Debian's `pyconfig.h` includes one by architecture; the copy does not.
+    """
+    shutil.copytree(sysconfig.get_path("include"), include)
+    shutil.copy(sysconfig.get_config_h_filename(), include / "pyconfig.h")
+    defines = {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": architecture, "Python_INCLUDE_DIR": str(include)}
+    return [f"cmake.define.{name}={value}" for name, value in defines.items()]
+
+
+def main() -> int:
+    """Build all and print the files."""
+    parser = argparse.ArgumentParser(description="Build the sdist and, from it, manylinux wheels.")
+    parser.add_argument("architectures", nargs="+", metavar="ARCHITECTURE", help="x86_64 or aarch64")
+    parser.add_argument("--glibc", default="2.28", help="oldest glibc that the wheels run on (default: %(default)s)")
+    parser.add_argument("--out", type=Path, default=REPOSITORY / "dist", help="folder of the results (default: dist)")
+    parser.add_argument("--scratch", type=Path, default=REPOSITORY / "build" / "release", help="where to build")
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    files = [sdist := build_sdist(arguments.out)]
+    for architecture in arguments.architectures:
+        scratch = arguments.scratch.resolve() / architecture
+        built = build_wheel(sdist, architecture, glibc=arguments.glibc, scratch=scratch)
+        files.append(Path(shutil.copy(built, arguments.out)))
+    for file in files:
+        sys.stdout.write(f"{file.stat().st_size / 2**20:5.1f} MiB  {file}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune run --check-build`: frameworks, controllers and operations, in the form of Horovod's report."""
+
+import importlib.util
+from ctypes.util import find_library
+
+from ringtune import __version__
+from ringtune._engine import has_cuda
+
+from .basics import ccl_built, ddl_built, gloo_built, mpi_built
+from .nccl_wheel import find_nccl
+
+FRAMEWORKS = {"TensorFlow": "tensorflow", "PyTorch": "torch", "MXNet": "mxnet"}
+
+
+def build_report() -> str:
+    """Return what this installation has; nothing is imported but the engine."""
+    frameworks = {name: _is_installed(package) and name != "MXNet" for name, package in FRAMEWORKS.items()}
+    controllers = {"ringtune": True, "MPI": mpi_built(), "Gloo": gloo_built()}
+    operations = {
+        "ringtune": True,
+        "NCCL": has_cuda() and bool(find_nccl() or find_library("nccl")),
+        "DDL": ddl_built(),
+        "CCL": ccl_built(),
+        "MPI": mpi_built(),
+        "Gloo": gloo_built(),
+    }
+    sections = {
+        "Available Frameworks": frameworks,
+        "Available Controllers": controllers,
+        "Available Tensor Operations": operations,
+    }
+    lines = [f"ringtune v{__version__}:"]
+    for title, entries in sections.items():
+        lines += ["", f"{title}:", *(f"    [{'X' if is_here else ' '}] {name}" for name, is_here in entries.items())]
+    return "\n".join(lines)
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine and the installation: processor, memory that is shared, network, GPUs, engine, packages."""
+
+import importlib.util
+import os
+import platform
+import shutil
+from importlib import metadata
+
+from ringtune import __version__
+from ringtune.errors import ConfigError
+from ringtune.fingerprints import machine_facts
+from ringtune.gpu_facts import Gpus, find_gpus, installed_nccl
+from ringtune.nccl_wheel import find_nccl
+from ringtune.rendezvous.interfaces import own_networks
+
+from .finding import Problem, Section
+
+PACKAGES = ("torch", "tensorflow", "jax", "mpi4py")
+COMPILERS = ("c++", "g++", "clang++")
+LAUNCHERS = ("mpirun", "mpiexec", "torchrun", "srun", "ssh")
+SHARED_MEMORY_FOLDER = "/dev/shm"  # noqa: S108  (its size is a finding; nothing is written there)
+CPU_BUILD = "+cpu"
+"""End of the version of a PyTorch that has no CUDA."""
+
+
+def examine_machine() -> Section:
+    """Return what runs here: ringtune, Python, processor, memory, networks."""
+    facts = machine_facts()
+    usable = len(os.sched_getaffinity(0))
+    cores = f"{usable} usable of {facts['cores']}, {facts['numa_nodes']} NUMA node{'s' * (facts['numa_nodes'] > 1)}"
+    return Section(
+        "machine",
+        (
+            ("ringtune", __version__),
+            ("python", f"{platform.python_version()} on {platform.platform()}"),
+            ("cpu", str(facts["cpu_model"])),
+            ("cores", cores),
+            (SHARED_MEMORY_FOLDER, _shared_memory()),
+            ("networks", ", ".join(own_networks()) or "none but loopback"),
+        ),
+    )
+
+
+def examine_engine() -> Section:
+    """Return whether the engine loads, and what it can use."""
+    transports = ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)")
+    try:
+        from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
+    except ImportError as error:
+        problem = Problem(
+            f"the engine cannot be loaded: {error}",
+            "install ringtune again for this Python; in a clone, run `make setup`.",
+        )
+        return Section("engine", (("engine", f"cannot be loaded: {error}"),), (problem,))
+    try:
+        os.close(engine.create_segment(2))
+    except ConfigError as error:
+        remedy = "raise the limits of memory and descriptors (`ulimit -a`, the container's memory limit)."
+        problem = Problem(f"the engine has no shared memory: {error}", remedy)
+        return Section("engine", (("engine", f"loads, but has no shared memory: {error}"), transports), (problem,))
+    loads = f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
+    return Section("engine", (("engine", loads), transports))
+
+
+def examine_gpus() -> Section:
+    """Return the GPUs, their driver, NCCL and torch's part in it, and what keeps them from being used."""
+    gpus, nccl, torch = find_gpus(), installed_nccl(), _version("torch")
+    findings = [
+        ("GPUs", _gpu_names(gpus)),
+        ("driver", gpus.driver or "none"),
+        ("cuda", _cuda()),
+        ("nccl", _nccl(nccl)),
+    ]
+    return Section("GPUs", findings, _gpu_problems(gpus, nccl, torch) if gpus.names else ())
+
+
+def examine_packages() -> Section:
+    """Return the versions of the frameworks, and the programs that build or launch."""
+    packages = [(name, _version(name) or "not installed") for name in PACKAGES]
+    programs = [(name, shutil.which(name) or "not found") for name in (*COMPILERS, *LAUNCHERS)]
+    return Section("packages and programs", [*packages, *programs])
+
+
+def _gpu_problems(gpus: Gpus, nccl: str | None, torch: str | None) -> list[Problem]:
+    """Return what keeps the GPUs that are there from being used."""
+    count = f"{len(gpus.names)} GPU{'s' if len(gpus.names) > 1 else ''}"
+    found = []
+    if not _engine_has_cuda():
+        remedy = "check CUDA_VISIBLE_DEVICES, and that libcuda.so.1 of the driver can be loaded."
+        found.append(Problem(f"the driver shows {count}, and CUDA finds no device", remedy))
+    if torch is not None and torch.endswith(CPU_BUILD):
+        remedy = "install a build for CUDA, so that tensors can be on the GPU."
+        found.append(Problem(f"torch {torch} is a build for CPUs, and the driver shows {count}", remedy))
+    if nccl is None and not find_nccl():
+        remedy = "install torch for CUDA, or the wheel nvidia-nccl-cu12; until then tensors go through host memory."
+        found.append(Problem(f"the driver shows {count}, and there is no NCCL", remedy))
+    return found
+
+
+def _gpu_names(gpus: Gpus) -> str:
+    if not gpus.names:
+        return "none seen (neither NVML nor /proc/driver/nvidia has any)"
+    kinds = dict.fromkeys(gpus.names)
+    names = ", ".join(f"{gpus.names.count(name)} x {name}" for name in kinds)
+    return names if gpus.link is None else f"{names}, joined by {gpus.link}"
+
+
+def _engine_has_cuda() -> bool:
+    try:
+        from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
+    except ImportError:
+        return False
+    return engine.has_cuda()
+
+
+def _cuda() -> str:
+    if _engine_has_cuda():
+        return "a driver and a device; torch for CUDA makes tensors on it"
+    return "no driver (libcuda.so.1) or no device: tensors are in CPU memory"
+
+
+def _nccl(version: str | None) -> str:
+    path = find_nccl()
+    if version is None and not path:
+        return "not installed"
+    return " at ".join(filter(None, (version or "of unknown version", path)))
+
+
+def _shared_memory() -> str:
+    try:
+        usage = shutil.disk_usage(SHARED_MEMORY_FOLDER)
+    except OSError as error:
+        return f"not there ({error.strerror}); the engine does not need it"
+    return f"{usage.free / 2**20:.0f} MiB free of {usage.total / 2**20:.0f}; the engine does not need it (memfd)"
+
+
+def _version(package: str) -> str | None:
+    """Return a package's version, None where it is not installed."""
+    if importlib.util.find_spec(package) is None:
+        return None
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "found, of unknown version"

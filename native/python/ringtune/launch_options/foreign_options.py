@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options of `horovodrun` whose subject ringtune does not have, or has in another way: each says what to use."""
+
+from ringtune.parsing import IntegerReader, TextReader
+
+from .engine_options import MANY
+from .option import AlwaysSo, Effect, HasNoEffect, IsRefused, LaunchOption, OptionGroup, SetsVariable
+
+_ELASTIC = IsRefused(
+    "a job keeps the ranks that it starts with; leave the option out, save checkpoints, and start the job again when "
+    "the hosts have changed"
+)
+
+
+def _counted(names: tuple[str, ...], help_text: str, effect: Effect, key: str = "") -> LaunchOption:
+    return LaunchOption(names, help_text, effect, IntegerReader(0, MANY), "N", key=key)
+
+
+CONTROLLERS = OptionGroup(
+    "Controllers",
+    (
+        LaunchOption(
+            ("--gloo",),
+            "Start the ranks without MPI; that is how they are always started.",
+            AlwaysSo(),
+            key="controller",
+        ),
+        LaunchOption(
+            ("--mpi",),
+            "Refused: mpirun starts the ranks itself.",
+            IsRefused(
+                "the ranks are started without MPI; start them by it with: mpirun -np N COMMAND, where "
+                "RINGTUNE_TRANSPORT=mpi lets it carry the data, too"
+            ),
+            key="controller",
+        ),
+        LaunchOption(
+            ("--jsrun",),
+            "Refused: jsrun starts the ranks itself.",
+            IsRefused(
+                "the ranks are started without jsrun; start them by it with: jsrun -n N COMMAND, and with mpi4py"
+            ),
+        ),
+    ),
+)
+
+LIBRARIES = OptionGroup(
+    "Libraries",
+    (
+        LaunchOption(
+            ("--mpi-args",),
+            "Refused: arguments for mpirun.",
+            IsRefused(
+                "the ranks are started without MPI; give its arguments to mpirun itself: mpirun {value} -np N COMMAND"
+            ),
+            TextReader(),
+            "ARGS",
+        ),
+        LaunchOption(
+            ("--mpi-threads-disable",),
+            "No effect: the ranks are started without MPI.",
+            HasNoEffect("the ranks are started without MPI, so there are no threads of its to turn off"),
+            opposites=("--no-mpi-threads-disable",),
+            key="library_options.mpi_threads_disable",
+        ),
+        LaunchOption(
+            ("--tcp",),
+            "Use TCP alone between all ranks, as RINGTUNE_TRANSPORT=tcp.",
+            SetsVariable("RINGTUNE_TRANSPORT", lambda _is_on: "tcp"),
+        ),
+        LaunchOption(
+            ("--binding-args",),
+            "Refused: ranks are not bound to cores.",
+            IsRefused(
+                "ranks are not bound to cores; begin the command with a program that binds: numactl -N 0 COMMAND"
+            ),
+            TextReader(),
+            "ARGS",
+        ),
+        _counted(
+            ("--num-nccl-streams",),
+            "No effect: the engine uses one stream of each GPU.",
+            HasNoEffect("the engine uses one stream of each GPU; NCCL_MAX_CTAS bounds what NCCL takes of it"),
+            "library_options.num_nccl_streams",
+        ),
+        _counted(
+            ("--thread-affinity",),
+            "No effect: the engine's thread is not bound.",
+            HasNoEffect("the engine's thread is not bound; bind a whole rank with: taskset -c CORES COMMAND"),
+            "library_options.thread_affinity",
+        ),
+        _counted(
+            ("--gloo-timeout-seconds",),
+            "No effect: see --stall-check-shutdown-time-seconds.",
+            HasNoEffect(
+                "there is no Gloo here; --stall-check-shutdown-time-seconds limits how long an operation takes"
+            ),
+            "library_options.gloo_timeout_seconds",
+        ),
+    ),
+)
+
+ELASTIC = OptionGroup(
+    "Elastic jobs, which this version does not have",
+    (
+        _counted(("--min-np", "--min-num-proc"), "Refused: a job keeps its ranks.", _ELASTIC),
+        _counted(("--max-np", "--max-num-proc"), "Refused: a job keeps its ranks.", _ELASTIC),
+        LaunchOption(
+            ("--host-discovery-script",),
+            "Refused: a job keeps its hosts; --hostfile takes what the script prints.",
+            IsRefused(
+                "a job keeps the hosts that it starts with; give it those that the script prints now: "
+                "--hostfile <({value})"
+            ),
+            TextReader(),
+            "SCRIPT",
+        ),
+        _counted(("--elastic-timeout",), "Refused: a job keeps its ranks.", _ELASTIC),
+        _counted(("--reset-limit",), "Refused: a job keeps its ranks.", _ELASTIC),
+        LaunchOption(
+            ("--blacklist-cooldown-range",),
+            "Refused: a job keeps its hosts.",
+            _ELASTIC,
+            IntegerReader(0, MANY),
+            "MIN MAX",
+            words=2,
+        ),
+    ),
+)

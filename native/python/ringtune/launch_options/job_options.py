@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that say what to start, where, and what becomes of the ranks' output."""
+
+from ringtune.bootstrap.integers import MAX_WORLD_SIZE
+from ringtune.launch.hosts import MAX_SLOTS
+from ringtune.parsing import AnyTextReader, IntegerReader, NameListReader, SecondsReader, TextReader
+
+from .option import AlwaysSo, HasNoEffect, Launches, LaunchOption, OptionGroup
+
+MAX_INTERFACES = 16
+MAX_START_TIMEOUT_S = 86_400.0
+
+JOB = OptionGroup(
+    "Job",
+    (
+        LaunchOption(
+            ("-np", "--num-proc", "--num-ranks"),
+            "Number of ranks.",
+            Launches(),
+            IntegerReader(1, MAX_WORLD_SIZE),
+            "N",
+        ),
+        LaunchOption(
+            ("--env",),
+            "Send a variable to the ranks of all hosts; without a value, the launcher's. Repeatable.",
+            Launches(),
+            AnyTextReader(),
+            "NAME[=VALUE]",
+            is_repeatable=True,
+        ),
+        LaunchOption(
+            ("--config-file",),
+            "YAML file in Horovod's form with values of these options; the command line wins.",
+            Launches(),
+            TextReader(),
+            "FILE",
+        ),
+        LaunchOption(
+            ("-cb", "--check-build"),
+            "Print which frameworks, controllers and operations this installation has, and end.",
+            Launches(),
+        ),
+        LaunchOption(("-v", "--version"), "Print the version and end.", Launches()),
+        LaunchOption(("--verbose",), "Say who runs where and how other hosts are reached.", Launches()),
+    ),
+)
+
+HOSTS = OptionGroup(
+    "Hosts",
+    (
+        LaunchOption(
+            ("-H", "--hosts"),
+            "Hosts and ranks on each, 1 by default.",
+            Launches(),
+            TextReader(),
+            "HOST[:SLOTS],...",
+        ),
+        LaunchOption(
+            ("--hostfile", "-hostfile"),
+            "File of hosts, one a line: 'HOST slots=N', 'HOST:N' or 'HOST'; # begins a comment.",
+            Launches(),
+            TextReader(),
+            "FILE",
+        ),
+        LaunchOption(
+            ("--slots-per-host", "--slots"),
+            "Ranks on each host that does not say how many; default: 1.",
+            Launches(),
+            IntegerReader(1, MAX_SLOTS),
+            "N",
+        ),
+        LaunchOption(
+            ("--network-interfaces",),
+            "Interfaces of this machine by which other hosts reach it; default: that of the route to the first.",
+            Launches(),
+            NameListReader(MAX_INTERFACES),
+            "NAME,...",
+        ),
+        LaunchOption(
+            ("--network-interface",),
+            "The same, one or several at a time. Repeatable.",
+            Launches(),
+            NameListReader(MAX_INTERFACES),
+            "NAME",
+            is_repeatable=True,
+        ),
+        LaunchOption(
+            ("--start-timeout",),
+            "Seconds that other hosts have to answer; default: HOROVOD_START_TIMEOUT, or 30.",
+            Launches(),
+            SecondsReader(0.001, MAX_START_TIMEOUT_S),
+            "SECONDS",
+        ),
+        LaunchOption(
+            ("--disable-cache",), "Check the hosts at this start; they are checked at every start.", AlwaysSo()
+        ),
+    ),
+)
+
+SSH = OptionGroup(
+    "Remote shell",
+    (
+        LaunchOption(("-p", "--ssh-port"), "Port of the SSH servers.", Launches(), IntegerReader(1, 65_535), "PORT"),
+        LaunchOption(
+            ("--ssh-identity-file", "-i", "--ssh-identity"), "Private key for ssh.", Launches(), TextReader(), "FILE"
+        ),
+        LaunchOption(
+            ("--rsh",), "Instead of ssh; called as COMMAND HOST REMOTE_COMMAND.", Launches(), TextReader(), "COMMAND"
+        ),
+    ),
+)
+
+OUTPUT = OptionGroup(
+    "Output of the ranks",
+    (
+        LaunchOption(
+            ("--prefix-output",),
+            "Lines begin with their rank; the default with other hosts.",
+            Launches(),
+            opposites=("--no-prefix-output",),
+        ),
+        LaunchOption(
+            ("--log-with-timestamp", "--no-log-hide-timestamp"),
+            "No effect: ringtune's own lines have no time.",
+            HasNoEffect("ringtune's own lines have no time, and there is nothing to set"),
+            key="logging.with_timestamp",
+        ),
+        LaunchOption(
+            ("--log-without-timestamp", "--log-hide-timestamp"),
+            "Write ringtune's own lines without the time; they never have it.",
+            AlwaysSo(),
+            key="logging.hide_timestamp",
+        ),
+    ),
+)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All options of `ringtune run`, in the order of `--help`."""
+
+from collections.abc import Mapping
+
+from .engine_options import DIAGNOSIS, KNOBS, TUNER
+from .foreign_options import CONTROLLERS, ELASTIC, LIBRARIES
+from .job_options import HOSTS, JOB, OUTPUT, SSH
+from .option import LaunchOption, OptionGroup
+
+GROUPS: tuple[OptionGroup, ...] = (JOB, HOSTS, SSH, OUTPUT, KNOBS, TUNER, DIAGNOSIS, CONTROLLERS, LIBRARIES, ELASTIC)
+OPTIONS: Mapping[str, LaunchOption] = {option.field: option for group in GROUPS for option in group.options}
+"""By field."""

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune run`: from the options to a launch."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ringtune.errors import ConfigError
+
+from .launch_options.choices import Choices, read_choices, sent_variables
+from .launch_options.command import GroupedCommand, as_command
+
+START_TIMEOUT_S = 30.0
+START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
+MAX_HOSTFILE_BYTES = 1 << 20
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Mount the command."""
+    app.command(cls=GroupedCommand, context_settings={"allow_interspersed_args": False})(as_command(run, "run"))
+
+
+def run(command: list[str], given: Mapping[str, Any]) -> int:
+    """Start a job of several ranks, on this host or on those that -H names.
+
+    It takes the options of horovodrun, too.
+
+    Example: ringtune run -np 4 -H a:2,b:2 --autotune python train.py
+    """
+    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from .bootstrap import environment  # noqa: PLC0415
+    from .console import write_line  # noqa: PLC0415
+    from .launch import Launcher, describe, make_plan  # noqa: PLC0415
+    from .settings import Settings  # noqa: PLC0415
+
+    choices = read_choices(given)
+    if choices.value("version") or choices.value("check_build"):
+        typer.echo(_report(choices))
+        return 0
+    inherited = environment()
+    interfaces = _interfaces(choices)
+    sent = sent_variables(choices.value("env", ()), inherited)
+    if interfaces:
+        sent.setdefault("NCCL_SOCKET_IFNAME", inherited.get("NCCL_SOCKET_IFNAME", ",".join(interfaces)))
+    plan = make_plan(
+        command,
+        _number_of_ranks(choices),
+        sent,
+        choices.environment(inherited),
+        hosts=_hosts(choices),
+        prefix_output=choices.value("prefix_output"),
+    )
+    reach = _reach(choices, interfaces, inherited) if plan.names_hosts else None
+    for warning in choices.warnings():
+        write_line(f"ringtune run: warning: {warning}.")
+    Settings.from_environment(plan.environments[0], allreduce_algorithms())  # once here, not a traceback per rank
+    if choices.value("verbose"):
+        for line in describe(plan, reach):
+            write_line(f"ringtune run: {line}")
+    return Launcher(plan, reach).run()
+
+
+def _report(choices: Choices) -> str:
+    """Return what --version or --check-build print."""
+    from . import __version__  # noqa: PLC0415  (each command imports what it needs)
+    from .build_report import build_report  # noqa: PLC0415
+
+    return __version__ if choices.value("version") else build_report()
+
+
+def _number_of_ranks(choices: Choices) -> int:
+    ranks = choices.value("num_proc")
+    if ranks is None:
+        raise ConfigError(
+            "the number of ranks is missing; give it with -np, such as: ringtune run -np 2 python train.py"
+        )
+    return int(ranks)
+
+
+def _interfaces(choices: Choices) -> list[str]:
+    """Return the network interfaces that were named; raises `ConfigError` for one that this machine does not have."""
+    from .rendezvous.interfaces import interface_address  # noqa: PLC0415  (each command imports what it needs)
+
+    names = [*choices.value("network_interfaces", ())]
+    names += [name for group in choices.value("network_interface", ()) for name in group]
+    if names:
+        interface_address(names)
+    return names
+
+
+def _hosts(choices: Choices) -> Sequence[Any] | None:
+    """Return the hosts of -H or of the hostfile; None where there is neither."""
+    from .launch.hosts import parse_hostfile, parse_hosts  # noqa: PLC0415  (each command imports what it needs)
+
+    hosts, file = choices.value("hosts"), choices.value("hostfile")
+    slots = choices.value("slots_per_host", 1)
+    if hosts is not None and file is not None:
+        raise ConfigError("-H and --hostfile both name the hosts; give one of them")
+    if file is not None:
+        return parse_hostfile(_text_of(file), file, slots)
+    if hosts is not None:
+        return parse_hosts(hosts, slots)
+    useless = choices.given("ssh_port", "ssh_identity_file", "rsh", "slots_per_host")
+    if useless:
+        raise ConfigError(f"{', '.join(useless)} without -H: there is no other host to reach; name hosts with -H")
+    return None
+
+
+def _text_of(file: str) -> str:
+    try:
+        with Path(file).open(encoding="utf-8") as stream:
+            text = stream.read(MAX_HOSTFILE_BYTES + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--hostfile {file} cannot be read ({error}); give a text file with a host a line") from error
+    if len(text) > MAX_HOSTFILE_BYTES:
+        raise ConfigError(f"--hostfile {file} has more than {MAX_HOSTFILE_BYTES} characters; give a file of hosts")
+    return text
+
+
+def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> Any:
+    """Return how other hosts are reached."""
+    from .launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
+    from .launch_options.tables import OPTIONS  # noqa: PLC0415
+    from .rendezvous.interfaces import interface_address  # noqa: PLC0415
+
+    limit_s = choices.value("start_timeout")
+    if limit_s is None:
+        text = environ.get(START_TIMEOUT_NAME, "").strip() or str(START_TIMEOUT_S)
+        limit_s = OPTIONS["start_timeout"].choose(text, START_TIMEOUT_NAME).value
+    identity = choices.value("ssh_identity_file")
+    shell = make_remote_shell(
+        choices.value("rsh"), choices.value("ssh_port"), None if identity is None else Path(identity), limit_s
+    )
+    return Reach(shell, limit_s, interface_address(interfaces) if interfaces else None)

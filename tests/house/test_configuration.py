@@ -58,6 +58,17 @@ def test_the_build_tools_are_what_the_build_system_requires() -> None:
     assert set(pyproject()["build-system"]["requires"]) <= set(build)
 
 
+def test_the_version_stands_in_one_place() -> None:
+    """The package's module says it: the metadata reads it there, and the files that the documentation names have it."""
+    module = (REPOSITORY / "native/python/ringtune/__init__.py").read_text(encoding="utf-8")
+    version = re.search(r'^__version__ = "(.+)"$', module, re.MULTILINE)
+    page = (REPOSITORY / "docs/install.md").read_text(encoding="utf-8")
+
+    assert version is not None
+    assert "version" in pyproject()["project"]["dynamic"]
+    assert {version[1]} == set(re.findall(r"ringtune-(\d[\d.]*\d)", page))
+
+
 @pytest.mark.parametrize("link", LINKS)
 def test_the_links_for_static_tools_are_relative(link: str) -> None:
     """Each package folder is reachable below the package root, from any checkout."""

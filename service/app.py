@@ -28,7 +28,9 @@ from ringtune.service.api.request_ids import RequestIds
 from ringtune.service.api.v1 import ROUTERS
 from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.policy import Policy
+from ringtune.service.domain.retention import ClockDoubted
 from ringtune.service.domain.service import Service
+from ringtune.service.domain.values import Removed
 from ringtune.service.errors import ServiceError
 from ringtune.service.settings import ServiceSettings
 from ringtune.service.store.database import Database
@@ -41,6 +43,8 @@ DESCRIPTION = (
 WORKER_THREADS = 32
 """More than the database has connections: those that wait for their commit hold none."""
 DAY_S = 86_400.0
+FIRST_RETENTION_S = 600.0
+"""From the start to the first retention."""
 RETENTION_INTERVAL_S = 3600.0
 BULK_PATHS = ("/v1/runs", "/v1/import")
 OPEN_BODY_BYTES_MAX = 16 << 10
@@ -142,17 +146,41 @@ def _lifespan(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[N
 
 
 async def _keep_clean(parts: Parts) -> None:
-    """Remove what is older than it may be, now and then; what fails is tried again the next time."""
-    log = structlog.get_logger()
-    while parts.settings.retention_days is not None:
-        try:
-            removed = await run_in_threadpool(parts.service.retention.apply)
-            log.info("retention_applied", results=removed.results, trials=removed.trials)
-        except ServiceError as error:
-            log.warning("retention_failed", detail=error.detail)
-        except Exception:  # whatever it is, an hour later it may be mended
-            log.exception("retention_failed", detail="this is a bug of the service, or of its database")
+    """Remove what is older than it may be, now and then; not at once: a wrong clock is often set soon after a start."""
+    if parts.settings.retention_days is None:
+        return
+    retention = parts.service.retention
+    await _tried(retention.begin)
+    await asyncio.sleep(FIRST_RETENTION_S)
+    was_refused = False
+    while True:
+        was_refused = await _tried(retention.apply, is_repeated=was_refused)
         await asyncio.sleep(RETENTION_INTERVAL_S)
+
+
+async def _tried(work: Callable[[], Removed | None], *, is_repeated: bool = False) -> bool:
+    """Do what retention does; what fails is logged and tried again the next time.
+
+    Args:
+        work: The work, for a thread.
+        is_repeated: Whether it was refused the last time: then it is not said again.
+
+    Returns:
+        Whether it was refused.
+    """
+    log = structlog.get_logger()
+    try:
+        removed = await run_in_threadpool(work)
+        if removed is not None:
+            log.info("retention_applied", results=removed.results, trials=removed.trials)
+    except ClockDoubted as error:
+        (log.debug if is_repeated else log.warning)("retention_refused", detail=error.detail)
+        return True
+    except ServiceError as error:
+        log.warning("retention_failed", detail=error.detail)
+    except Exception:  # whatever it is, an hour later it may be mended
+        log.exception("retention_failed", detail="this is a bug of the service, or of its database")
+    return False
 
 
 def _operation_id(route: APIRoute) -> str:

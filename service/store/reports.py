@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries on the ledger: rows are added, read in their order, and removed whole."""
 
+import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -82,6 +83,38 @@ def last_beyond(connection: Connection, kept: int) -> int:
     """Return the number of the newest row beyond the `kept` newest ones, 0 if there are no more."""
     query = select(reports.c.number).order_by(reports.c.number.desc()).offset(kept).limit(1)
     return connection.execute(query).scalar_one_or_none() or 0
+
+
+def newest_time(connection: Connection, until_unix_s: float) -> float | None:
+    """Return when the newest result came that came up to a time; None if there is none."""
+    query = select(func.max(reports.c.received_unix_s)).where(reports.c.received_unix_s <= until_unix_s)
+    newest: float | None = connection.execute(query).scalar_one()
+    return newest
+
+
+def count_between(connection: Connection, from_unix_s: float, before_unix_s: float) -> int:
+    """Return how many results came from a time on and before another."""
+    came = reports.c.received_unix_s
+    query = select(func.count()).select_from(reports).where(came >= from_unix_s, came < before_unix_s)
+    return connection.execute(query).scalar_one()
+
+
+def time_of_share(connection: Connection, before_unix_s: float, share: float) -> float:
+    """Return a time up to `before_unix_s` before which no more than a share of all results came.
+
+    Results that came at one moment stay together: the oldest moment's may be more than the share.
+    """
+    came = reports.c.received_unix_s
+    total = connection.execute(select(func.count()).select_from(reports)).scalar_one()
+    query = select(came).where(came < before_unix_s).order_by(came)
+    bound = connection.execute(query.offset(math.ceil(total * share)).limit(1)).scalar_one_or_none()
+    if bound is None:
+        return before_unix_s
+    oldest = connection.execute(select(func.min(came))).scalar_one()
+    if bound > oldest:
+        return float(bound)
+    following = connection.execute(select(func.min(came)).where(came > oldest)).scalar_one_or_none()
+    return before_unix_s if following is None else min(float(following), before_unix_s)
 
 
 def delete_not_kept(connection: Connection, study_id: str, before_unix_s: float, number: int) -> int:

@@ -4,21 +4,18 @@
 import itertools
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Connection, update
 
-from ringtune.service.domain import Policy, Service, retention
+from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.archive_seal import Seal
 from ringtune.service.domain.canonical import canonical
-from ringtune.service.domain.summing import rebuild
 from ringtune.service.domain.tokens import Tokens
-from ringtune.service.domain.values import Adoption, Imported, Removed, StudyFilter
+from ringtune.service.domain.values import Adoption, Imported, StudyFilter
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultConflict, StudyNotFound, TokenNotFound
 from ringtune.service.store import Database, audit, reports, studies, summaries
-from ringtune.service.store.tables import reports as reports_table
 from ringtune.service.store.tables import tokens as tokens_table
 from ringtune.tuner import StepTimes, VoidReason
 from ringtune.tuner.records import record_to_json
@@ -267,44 +264,6 @@ def test_a_deleted_study_is_gone_with_all_that_was_in_it(service: Service, datab
         assert ("study_deleted", study_id) == tuple(audit.newest(connection, 1)[0][n] for n in ("event", "subject"))
 
 
-def test_retention_removes_the_oldest_and_what_followed_from_them(database: Database) -> None:
-    """By age, then by number; the summaries are those of what is left."""
-    service = Service(database, policy=Policy(design_workers=0, max_age_s=3600.0, max_results=8))
-    service.start()
-    study = study_of(service)
-    measure(service, study, "old", OTHER, 70.0)
-    with database.writing() as connection:
-        connection.execute(update(reports_table).values(received_unix_s=1.0))
-    for job_id in ("job-1", "job-2"):
-        measure(service, study, job_id, BETTER, 80.0)
-
-    removed = service.retention.apply()
-
-    assert Removed(6 + 4, 0) == removed
-    assert Removed(0, 0) == service.retention.apply()
-    assert (8, 2) == (service.studies.get(study.study_id).trials, service.studies.get(study.study_id).jobs)
-    assert BETTER == service.recommendations.find(QUERY).config
-    assert 0 == Service(database).retention.apply().results
-    service.close()
-
-
-def test_retention_by_age_looks_at_each_result_itself(database: Database) -> None:
-    """What was imported has old times and new numbers: its going takes nothing fresh with it."""
-    service = Service(database, policy=Policy(design_workers=0, max_age_s=3600.0))
-    service.start()
-    study = study_of(service)
-    measure(service, study, "fresh", BETTER, 80.0)
-    measure(service, study, "imported", OTHER, 70.0)
-    with database.writing() as connection:
-        connection.execute(
-            update(reports_table).where(reports_table.c.job_id == "imported").values(received_unix_s=1.0)
-        )
-
-    assert Removed(6, 0) == service.retention.apply()
-    assert (6, 1) == (service.studies.get(study.study_id).trials, service.studies.get(study.study_id).jobs)
-    service.close()
-
-
 def test_studies_are_listed_in_pages(service: Service) -> None:
     """The newest first, each once, by what they must have; the same key is the same study."""
     made = [study_of(service, replace(KEY, layout=(ranks,))).study_id for ranks in range(1, 6)]
@@ -366,34 +325,3 @@ def test_what_no_job_said_at_first_is_added_later(service: Service) -> None:
     assert (bare.study_id, "resnet50") == (named.study_id, named.model_name)
     assert (named.gradient_bytes, "resnet50") == (kept.gradient_bytes, kept.model_name)
     assert DEFAULT == service.recommendations.find(QUERY).config
-
-
-def test_retention_lets_others_report_between_two_studies(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds the ledger for one study at a time; a study that is whole is not touched."""
-    service = Service(database, policy=Policy(design_workers=0, max_age_s=3600.0))
-    service.start()
-    layouts = [(ranks,) for ranks in range(1, 5)]
-    for layout in layouts:
-        measure(service, study_of(service, replace(KEY, layout=layout)), "old", OTHER, 70.0)
-    with database.writing() as connection:
-        connection.execute(update(reports_table).values(received_unix_s=1.0))
-    fresh = study_of(service, replace(KEY, layout=(9,)))
-    measure(service, fresh, "job-1", BETTER, 80.0)
-    rebuilt: list[str] = []
-
-    def rebuild_after_a_report(connection: Connection, study_ids: Collection[str], max_speedup: float) -> None:
-        rebuild(connection, study_ids, max_speedup)
-        rebuilt.extend(study_ids)
-
-    monkeypatch.setattr(retention, "rebuild", rebuild_after_a_report)
-
-    def report(_seconds: float) -> None:
-        tell(service, fresh.study_id, new_id(), result("job-1", BETTER, 80.0))
-
-    removed = retention.Retention(database, Policy(max_age_s=3600.0), rest=report).apply()
-
-    assert Removed(4 * 6, 0) == removed
-    assert {study_of(service, replace(KEY, layout=layout)).study_id for layout in layouts} == set(rebuilt)
-    assert 4 == len(rebuilt)
-    assert 6 + 4 == service.studies.get(fresh.study_id).trials
-    service.close()

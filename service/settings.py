@@ -71,7 +71,8 @@ class ServiceSettings(BaseSettings):
         Field(ge=0, le=60, description="How old a cached recommendation, or what is known of a token, may be"),
     ] = 1.0
     retention_days: Annotated[
-        FiniteFloat | None, Field(gt=0, le=36_500, description="Results older than this are deleted; default: never")
+        FiniteFloat | None,
+        Field(gt=0, le=36_500, description="Results older than this are deleted, bit by bit; default: never"),
     ] = None
     design_workers: Annotated[
         int, Field(ge=0, le=16, description="Processes of the optimizer; 0: configs that fill the space alone")

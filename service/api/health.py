@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ringtune.service.errors import StoreUnavailable
+from ringtune.service.errors import ShuttingDown
 from ringtune.service.schemas.fields import Message
 
 from .access import needs
@@ -33,9 +33,10 @@ async def healthz() -> Health:
 
 @router.get("/readyz")
 async def readyz(parts: PartsDep) -> Health:
-    """Whether the database answers and has this program's schema; 503 while it does not."""
-    if parts.ending.is_set() or not await to_thread.run_sync(parts.service.is_ready, limiter=parts.health_threads):
-        raise StoreUnavailable("the database does not answer, or the service is ending; wait")
+    """Whether a result would be stored now, and found after a restart; 503, with the reason, while it would not."""
+    if parts.ending.is_set():
+        raise ShuttingDown("the service is ending; try again when it is back")
+    await to_thread.run_sync(parts.service.check_ready, limiter=parts.health_threads)
     return Health()
 
 

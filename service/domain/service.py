@@ -5,7 +5,7 @@ Every call opens its own transaction, may come from any thread, and returns froz
 """
 
 from ringtune.service.errors import ServiceError
-from ringtune.service.store import Database, is_current, migrate
+from ringtune.service.store import Database, Readiness, migrate
 from ringtune.tuner import SearchSpace
 from ringtune.tuner.parameters import ENGINE_PARAMETERS
 
@@ -66,6 +66,7 @@ class Service:
             on_point: Is told where the writer is (tests of crashes).
         """
         self._database = database
+        self._readiness = Readiness(database)
         self._policy = policy or Policy()
         box = box or SearchSpace(ENGINE_PARAMETERS, {})
         cache = StudyCache(database)
@@ -111,14 +112,24 @@ class Service:
         """Finish what was accepted, end threads and processes, close connections."""
         self._writer.close()
         self._designing.close()
+        self._readiness.close()
         self._database.close()
 
+    def check_ready(self) -> None:
+        """Return if a result would be stored now, and found after a restart.
+
+        Raises:
+            ServiceError: If it would not; it says why.
+        """
+        self._readiness.check()
+
     def is_ready(self) -> bool:
-        """Tell whether the database answers and has this program's schema."""
+        """Tell whether a result would be stored now, and found after a restart."""
         try:
-            return is_current(self._database)
+            self.check_ready()
         except ServiceError:
             return False
+        return True
 
     def process_ids(self) -> tuple[int, ...]:
         """Return the numbers of the processes that design."""

@@ -6,6 +6,7 @@ take an open connection, so that the caller says what is one transaction.
 """
 
 from .database import Database
+from .readiness import Readiness
 from .schema import is_current, migrate
 
-__all__ = ["Database", "is_current", "migrate"]
+__all__ = ["Database", "Readiness", "is_current", "migrate"]

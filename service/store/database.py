@@ -14,16 +14,25 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import structlog
 from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, InterfaceError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DBAPIError,
+    DisconnectionError,
+    InterfaceError,
+    OperationalError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from ringtune.service.errors import InvalidRequest, Overloaded, StoreUnavailable
 
 from .rows import Row
+from .sqlite_file import SqliteFile, path_in
 
 MAX_CONNECTIONS = 8
 """Of one process; two processes stay below twenty."""
@@ -36,6 +45,11 @@ RETRY_AFTER_S = 1.0
 IDLE_S = 1.0
 """A connection that nobody used for longer is asked whether it still holds before it is used again."""
 USED_S = "ringtune.used_s"
+DAMAGED = frozenset({"XX001", "XX002"})
+"""PostgreSQL's codes for a damaged page and a damaged index."""
+READ_ONLY = "25006"
+"""PostgreSQL's code for a write where only reads are allowed: a standby, or a disk about to be full."""
+WHAT_TO_DO = "restore its file, or import an export into a new database"
 
 POOL: Mapping[str, Any] = MappingProxyType(
     {"poolclass": QueuePool, "pool_size": MAX_CONNECTIONS, "max_overflow": 0, "pool_timeout": POOL_WAIT_S}
@@ -46,12 +60,28 @@ Found = TypeVar("Found")
 
 
 class Database:
-    """Connections to one database. Methods may be called from any thread."""
+    """Connections to one database. Methods may be called from any thread.
 
-    def __init__(self, engine: Engine) -> None:
-        """Use an engine that `open` has made."""
+    Attributes:
+        engine: SQLAlchemy's.
+        file: SQLite's file; None for PostgreSQL.
+        is_sqlite: Whether it is SQLite.
+        committed_s: When something was last committed, on the monotonic clock; minus infinity since a write failed.
+        damage: What is damaged in SQLite's file, as far as it is known; None if nothing is.
+    """
+
+    def __init__(self, engine: Engine, file: SqliteFile | None = None) -> None:
+        """Use an engine that `open` has made.
+
+        Args:
+            engine: Its connections.
+            file: SQLite's; None for PostgreSQL.
+        """
         self.engine = engine
+        self.file = file
         self.is_sqlite = engine.dialect.name == "sqlite"
+        self.committed_s = -math.inf
+        self.damage: str | None = None
         self._write_lock = threading.Lock()  # SQLite's writers take turns here instead of polling the file's lock
 
     @classmethod
@@ -66,7 +96,7 @@ class Database:
         """
         parsed = _parsed(url)
         if parsed.get_backend_name() == "sqlite":
-            return cls(_sqlite_engine(parsed))
+            return cls(*_sqlite_engine(parsed))
         return cls(_postgresql_engine(parsed))
 
     def reading(self) -> AbstractContextManager[Connection]:
@@ -92,7 +122,7 @@ class Database:
             Overloaded: If no connection became free in time.
             StoreUnavailable: If the database does not answer.
         """
-        with _said():
+        with self._said():
             try:
                 return self._looked(read)
             except DBAPIError as error:
@@ -112,10 +142,35 @@ class Database:
             StoreUnavailable: If the database does not answer; what was written may be stored, or not.
         """
         turn = self._write_lock if self.is_sqlite else nullcontext()
-        with turn, self._connection("BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN") as connection:
-            if lock is not None:
-                hold(connection, lock)
-            yield connection
+        begin = "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN"
+        try:
+            with turn:
+                with self._connection(begin) as connection:
+                    if lock is not None:
+                        hold(connection, lock)
+                    yield connection
+                    self.check_file()
+                self.check_file()  # it may have been moved during the commit: nobody is told that it was stored
+                self.committed_s = time.monotonic()
+        except StoreUnavailable:
+            self.committed_s = -math.inf
+            raise
+
+    def check_file(self) -> None:
+        """Raise StoreUnavailable if SQLite's file is not where it was opened: nothing would be found there."""
+        if self.file is not None:
+            self.file.check()
+
+    def create_file(self) -> None:
+        """Make SQLite's file, for this user alone, if there is none."""
+        if self.file is not None:
+            self.file.create()
+
+    def note_damage(self, damage: str | None) -> None:
+        """Remember what is damaged; None once the file is whole, and then nothing in memory is left of it."""
+        if damage is None and self.damage is not None:
+            self.engine.dispose()
+        self.damage = damage
 
     def connections_in_use(self) -> int:
         """Return how many connections are checked out."""
@@ -133,30 +188,50 @@ class Database:
     @contextmanager
     def _connection(self, begin: str | None) -> Iterator[Connection]:
         """Take a connection and begin a transaction with these words, or none."""
-        with _said(), self.engine.connect() as connection, connection.execution_options(begin=begin).begin():
+        with self._said(), self.engine.connect() as connection, connection.execution_options(begin=begin).begin():
             yield connection
 
-
-@contextmanager
-def _said() -> Iterator[None]:
-    """Say what the database says as a ServiceError, unless it is about what was asked of it."""
-    try:
-        yield
-    except PoolTimeout as error:
-        raise Overloaded(
-            f"none of {MAX_CONNECTIONS} database connections became free within {POOL_WAIT_S:g} s; try again later",
-            retry_after_s=RETRY_AFTER_S,
-        ) from error
-    except (OperationalError, InterfaceError) as error:
-        raise StoreUnavailable(
-            f"the database does not answer ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
-        ) from error
-    except DBAPIError as error:
-        if error.connection_invalidated:
-            raise StoreUnavailable(
-                f"the database was lost ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """Say what the database says as a ServiceError, unless it is about what was asked of it."""
+        try:
+            yield
+        except PoolTimeout as error:
+            raise Overloaded(
+                f"none of {MAX_CONNECTIONS} database connections became free within {POOL_WAIT_S:g} s; try again later",
+                retry_after_s=RETRY_AFTER_S,
             ) from error
-        raise
+        except (OperationalError, InterfaceError) as error:
+            raise StoreUnavailable(
+                f"the database does not answer ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
+            ) from error
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise StoreUnavailable(
+                    f"the database was lost ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
+                ) from error
+            if self._is_damage(error):
+                raise StoreUnavailable(
+                    f"the database is damaged ({_cause(error)}); {WHAT_TO_DO}", retry_after_s=RETRY_AFTER_S
+                ) from error
+            if getattr(error.orig, "sqlstate", None) == READ_ONLY:
+                raise StoreUnavailable(
+                    f"the database takes no writes ({_cause(error)}); try again", retry_after_s=RETRY_AFTER_S
+                ) from error
+            raise
+
+    def _is_damage(self, error: DBAPIError) -> bool:
+        """Tell whether an error is about the data's bytes; SQLite's is then remembered."""
+        if not self.is_sqlite:
+            return getattr(error.orig, "sqlstate", None) in DAMAGED
+        if type(error) is not DatabaseError:  # its kinds are about what was asked
+            return False
+        if self.damage is None:
+            structlog.get_logger().error(
+                "database_damaged", detail=_cause(error), file=str(self.file and self.file.path)
+            )
+        self.damage = _cause(error)
+        return True
 
 
 def hold(connection: Connection, lock: str) -> None:
@@ -190,14 +265,35 @@ def _parsed(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg") if parsed.drivername == "postgresql" else parsed
 
 
-def _sqlite_engine(url: URL) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False}, **POOL)
-    event.listen(engine, "connect", _prepare_sqlite)
+def _sqlite_engine(url: URL) -> tuple[Engine, SqliteFile]:
+    """Return an engine whose connections never make a file, and which knows the file that each has open.
+
+    Raises:
+        InvalidRequest: If the URL is one of SQLite's own, which need not name a file.
+    """
+    arguments, options = sqlite.dialect().create_connect_args(url)
+    path = path_in(arguments, options)
+    if path is None:
+        raise InvalidRequest("SQLite's own URIs (file:…) are not taken; give sqlite:///file")
+    file = SqliteFile(path)
+    options = {**options, "timeout": BUSY_TIMEOUT_S, "check_same_thread": False}
+    engine = create_engine(url, creator=lambda: file.connect(**options), **POOL)
+
+    def prepare(connection: Any, _record: object) -> None:
+        _prepare_sqlite(connection)
+        file.note(connection)
+
+    def forget(connection: Any, _record: object = None) -> None:
+        file.forget(connection)
+
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "close", forget)
+    event.listen(engine, "close_detached", forget)
     event.listen(engine, "begin", _begin)
-    return engine
+    return engine, file
 
 
-def _prepare_sqlite(connection: Any, _record: object) -> None:
+def _prepare_sqlite(connection: Any) -> None:
     """Make commits durable and transactions explicit (Python's driver would begin them on its own, and late)."""
     connection.isolation_level = None
     _keep_write_ahead_log(connection)

@@ -35,6 +35,7 @@ def migrate(database: Database, revision: str = "head", derive: Callable[[Connec
         SchemaError: If the database has a revision that this program does not know.
         StoreUnavailable: If the database does not answer.
     """
+    database.create_file()
     with database.writing(LOCK) as connection:
         before = _known_revision(connection)
         scripts = _scripts()

@@ -55,7 +55,7 @@ HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
         $(MPIS:%=test-%) test-tensorflow test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
-        lint format bench dashboards docs docs-pictures system-packages locks audit clean
+        lint format bench dashboards docs docs-pictures system-packages locks audit image-digests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -178,6 +178,14 @@ audit: $(AUDIT)/.created ## ask advisory databases about every locked package; t
 	  --output-reproducible --output-file build/sbom/service.cdx.json 2>build/sbom.log || { cat build/sbom.log; exit 1; }
 	@echo "build/sbom/service.cdx.json"
 	@$(AUDIT)/bin/python -m tests.audit
+
+image-digests: ## the digests of images that service/Dockerfile and docker-compose.yml pin, beside the registry's (needs docker)
+	@grep -ohE '[a-z0-9./-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}' service/Dockerfile docker-compose.yml | sort -u | \
+	  while IFS=@ read -r tag pinned; do \
+	    now=$$(docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "$$tag") || \
+	      { echo "the digest of $$tag could not be asked for: docker with buildx and a registry are needed"; exit 1; }; \
+	    [ "$$now" = "$$pinned" ] && echo "$$tag: as pinned" || echo "$$tag: pinned $$pinned, the registry has $$now"; \
+	  done
 
 # --- run ------------------------------------------------------------------------------------------------------------
 

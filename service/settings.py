@@ -13,6 +13,7 @@ from pydantic import Field, FiniteFloat, SecretStr, ValidationError, model_valid
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ringtune.errors import ConfigError
+from ringtune.service.secret_files import secret_in, with_password
 
 PREFIX = "RINGTUNE_SERVICE_"
 MIN_SECRET = 20
@@ -41,6 +42,9 @@ class ServiceSettings(BaseSettings):
         SecretStr | None,
         Field(description="`sqlite:///FILE` or `postgresql+psycopg://...`; default: a file in the user's data folder"),
     ] = None
+    database_password_file: Annotated[
+        Path | None, Field(description="File with the password of the user whom the database's URL names")
+    ] = None
     tls_certificate: Annotated[Path | None, Field(description="PEM file; with the key: HTTPS")] = None
     tls_key: Annotated[Path | None, Field(description="PEM file, the certificate's key")] = None
     admin_token: Annotated[
@@ -49,6 +53,8 @@ class ServiceSettings(BaseSettings):
     read_token: Annotated[
         SecretStr | None, Field(min_length=MIN_SECRET, description="A token that may read, such as Prometheus's")
     ] = None
+    admin_token_file: Annotated[Path | None, Field(description="File with the admin's token, in its place")] = None
+    read_token_file: Annotated[Path | None, Field(description="File with the read token, in its place")] = None
     rate_per_s: Annotated[FiniteFloat, Field(ge=0, le=1e6, description="Requests of one token; 0: any")] = 500.0
     rate_burst: Annotated[int, Field(ge=1, le=1_000_000, description="Requests of one token at once")] = 1000
     body_bytes_max: Annotated[int, Field(ge=1024, le=2**30, description="Of a request")] = 1 << 20
@@ -95,15 +101,33 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def read(cls, **flags: Any) -> "ServiceSettings":
-        """Return the settings; flags that are None were not given.
+        """Return the settings, with the secrets that files hold; flags that are None were not given.
 
         Raises:
             ConfigError: If one is malformed or out of range; it names the setting and what is allowed, not its value.
         """
+        given = {name: value for name, value in flags.items() if value is not None}
         try:
-            return cls(**{name: value for name, value in flags.items() if value is not None})
+            settings = cls(**given)
+            from_files = settings._secrets_in_files()
+            return cls(**{**given, **from_files}) if from_files else settings
         except ValidationError as error:
             raise ConfigError(_in_words(error)) from None  # the cause would show the values, of which some are secret
+
+    def _secrets_in_files(self) -> dict[str, str]:
+        """Return the settings that files hold, by their names."""
+        found = {}
+        for name, path in (("admin_token", self.admin_token_file), ("read_token", self.read_token_file)):
+            setting = PREFIX + name.upper()
+            if path is not None and getattr(self, name) is not None:
+                raise ConfigError(f"{setting} and {setting}_FILE are both set; keep one of them")
+            if path is not None:
+                found[name] = secret_in(path, f"{setting}_FILE")
+        if self.database_password_file is not None:
+            setting = f"{PREFIX}DATABASE_PASSWORD_FILE"
+            url = "" if self.database_url is None else self.database_url.get_secret_value()
+            found["database_url"] = with_password(url, secret_in(self.database_password_file, setting), setting)
+        return found
 
     @property
     def fixed_tokens(self) -> Mapping[str, SecretStr]:

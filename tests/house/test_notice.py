@@ -16,11 +16,11 @@ COPYLEFT = re.compile(r"GPL|MPL|Mozilla|GNU")
 def licence_of(name: str) -> str | None:
     """Return what an installed package says of its licence; None where it is not installed here."""
     try:
-        facts = metadata(name)
+        facts = metadata(name).json
     except PackageNotFoundError:
         return None
-    classifiers = [line for line in facts.get_all("Classifier") or () if line.startswith("License ::")]
-    return " ".join([facts.get("License-Expression") or "", (facts.get("License") or "")[:200], *classifiers])
+    classifiers = [line for line in facts.get("classifier", ()) if line.startswith("License ::")]
+    return " ".join([str(facts.get("license_expression", "")), str(facts.get("license", ""))[:200], *classifiers])
 
 
 def test_the_notice_names_what_is_not_permissive() -> None:

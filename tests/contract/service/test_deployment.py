@@ -22,7 +22,8 @@ from ringtune.service.settings import PREFIX, ServiceSettings
 REPOSITORY = Path(__file__).resolve().parents[3]
 DOCKERFILE = REPOSITORY / "service" / "Dockerfile"
 JOBS = REPOSITORY / "dashboards" / "prometheus" / "jobs"
-FROM_ENVIRONMENT = re.compile(r"\$\{(\w+):\?set \1\}")
+DIGEST = re.compile(r"[a-z0-9./-]+:v?[0-9][a-z0-9.-]*@sha256:[0-9a-f]{64}")
+SECRET_FILE = re.compile(r"/run/secrets/(\w+)")
 LOOPBACK_PORT = re.compile(r"\$\{\w+:-127\.0\.0\.1:[0-9]+\}:[0-9]+")
 SECRET_NAME = re.compile(r"PASSWORD|TOKEN|SECRET")
 INSTRUCTION = re.compile(r"^([A-Z]+) (.+)$")
@@ -31,7 +32,19 @@ NAMES = {"type": "array", "items": {"type": "string"}}
 SERVICE_SCHEMA = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["image", "healthcheck", "restart", "security_opt", "volumes"],
+    "required": [
+        "image",
+        "healthcheck",
+        "restart",
+        "user",
+        "read_only",
+        "cap_drop",
+        "security_opt",
+        "mem_limit",
+        "pids_limit",
+        "tmpfs",
+        "volumes",
+    ],
     "properties": {
         "build": {
             "type": "object",
@@ -39,7 +52,10 @@ SERVICE_SCHEMA = {
             "required": ["context", "dockerfile"],
             "properties": {"context": {"type": "string"}, "dockerfile": {"type": "string"}},
         },
-        "image": {"type": "string", "pattern": r"^[a-z0-9./-]+(:v?[0-9][a-z0-9.-]*)?$"},
+        "image": {"type": "string"},
+        "user": {"type": "string", "pattern": r"^(ringtune|[1-9][0-9]*:[0-9]+)$"},
+        "mem_limit": {"type": "string", "pattern": r"^[0-9]+[mg]$"},
+        "pids_limit": {"type": "integer", "maximum": 1024},
         "command": NAMES,
         "depends_on": {
             "type": "object",
@@ -47,9 +63,9 @@ SERVICE_SCHEMA = {
         },
         "environment": {"type": "object", "additionalProperties": {"type": "string"}},
         "ports": NAMES,
-        "read_only": {"type": "boolean"},
+        "read_only": {"const": True},
         "tmpfs": NAMES,
-        "cap_drop": NAMES,
+        "cap_drop": {"const": ["ALL"]},
         "security_opt": {"const": ["no-new-privileges:true"]},
         "restart": {"const": "unless-stopped"},
         "stop_grace_period": DURATION,
@@ -67,7 +83,7 @@ SERVICE_SCHEMA = {
             },
         },
         "extra_hosts": {"const": ["host.docker.internal:host-gateway"]},
-        "secrets": {"type": "array", "items": {"type": "object", "required": ["source", "target"]}},
+        "secrets": NAMES,
         "volumes": NAMES,
     },
 }
@@ -80,7 +96,7 @@ COMPOSE_SCHEMA = {
         "name": {"type": "string"},
         "services": {"type": "object", "additionalProperties": SERVICE_SCHEMA},
         "volumes": {"type": "object", "additionalProperties": {"type": "null"}},
-        "secrets": {"type": "object", "additionalProperties": {"type": "object", "required": ["environment"]}},
+        "secrets": {"type": "object", "additionalProperties": {"type": "object", "required": ["file"]}},
     },
 }
 
@@ -99,13 +115,32 @@ def instructions() -> list[tuple[str, str]]:
     return [(match[1], " ".join(match[2].split())) for match in matches if match is not None]
 
 
-def test_the_compose_file_is_of_the_form_that_is_expected(compose: dict[str, Any]) -> None:
-    """Every service has a health check and a restart; no key is there that compose would not know."""
+def test_every_service_is_confined(compose: dict[str, Any]) -> None:
+    """No rights, no capabilities, a read-only root, limits, a health check; and no key that compose would not know."""
     jsonschema.validate(compose, COMPOSE_SCHEMA)
 
     assert {"service", "postgres", "prometheus", "grafana"} == set(compose["services"])
-    untagged = [name for name, service in compose["services"].items() if ":" not in service["image"]]
-    assert ["service"] == untagged == [name for name, service in compose["services"].items() if "build" in service]
+
+
+@pytest.mark.parametrize("key", ["user", "read_only", "cap_drop", "security_opt", "mem_limit", "pids_limit"])
+@pytest.mark.parametrize("name", ["service", "postgres", "prometheus", "grafana"])
+def test_a_service_without_one_of_its_limits_is_noticed(compose: dict[str, Any], name: str, key: str) -> None:
+    """The form that is expected has all of them, for each service."""
+    service = {other: value for other, value in compose["services"][name].items() if other != key}
+    changed = {**compose, "services": {**compose["services"], name: service}}
+
+    with pytest.raises(jsonschema.ValidationError, match=f"'{key}' is a required property"):
+        jsonschema.validate(changed, COMPOSE_SCHEMA)
+
+
+def test_images_are_pinned_by_digest(compose: dict[str, Any]) -> None:
+    """A tag may be moved, a digest cannot; our own image is built, from a base that is pinned so."""
+    images = {name: service["image"] for name, service in compose["services"].items() if "build" not in service}
+    bases = {words.split()[0] for kind, words in instructions() if kind == "FROM"}
+
+    assert {"postgres", "prometheus", "grafana"} == set(images)
+    assert 1 == len(bases)
+    assert [] == [image for image in (*images.values(), *bases) if not DIGEST.fullmatch(image)]
 
 
 def parts_of(compose: dict[str, Any], kind: str) -> list[Any]:
@@ -120,20 +155,36 @@ def test_what_the_compose_file_names_is_there(compose: dict[str, Any]) -> None:
 
     assert set(compose["volumes"]) == mounts - files
     assert {True} == {(REPOSITORY / mount).exists() for mount in files}
-    assert set(compose["secrets"]) == {item["source"] for item in parts_of(compose, "secrets")}
+    assert set(compose["secrets"]) == set(parts_of(compose, "secrets"))
     assert set(parts_of(compose, "depends_on")) <= set(compose["services"])
     assert (REPOSITORY / compose["services"]["service"]["build"]["dockerfile"]) == DOCKERFILE
 
 
-def test_secrets_come_from_the_environment(compose: dict[str, Any]) -> None:
-    """Compose stops where one is missing; none has a default; the service's own are settings that it knows."""
-    variables = [pair for service in compose["services"].values() for pair in service.get("environment", {}).items()]
-    secrets = [(name, value) for name, value in variables if SECRET_NAME.search(name)]
-    ours = {name for name, _ in variables if name.startswith(PREFIX)}
+@pytest.mark.parametrize(("name", "count"), [("service", 3), ("postgres", 1), ("prometheus", 0), ("grafana", 1)])
+def test_secrets_are_files(compose: dict[str, Any], name: str, count: int) -> None:
+    """No variable holds one, for `docker inspect` shows them; each names the file of a secret that its service has."""
+    service = compose["services"][name]
+    variables = service.get("environment", {})
+    named = [SECRET_FILE.fullmatch(value) for variable, value in variables.items() if SECRET_NAME.search(variable)]
 
-    assert 5 == len(secrets)
-    assert [] == [name for name, value in secrets if not FROM_ENVIRONMENT.fullmatch(value)]
+    assert count == len(named)
+    assert [] == [match for match in named if match is None or match[1] not in service["secrets"]]
+    assert {f"./secrets/{secret}" for secret in service["secrets"]} == {
+        compose["secrets"][secret]["file"] for secret in service["secrets"]
+    }
+
+
+def test_the_services_variables_are_settings_that_it_knows(compose: dict[str, Any]) -> None:
+    """A misspelt one would be passed over in silence."""
+    ours = {name for name in compose["services"]["service"]["environment"] if name.startswith(PREFIX)}
+
     assert ours <= {f"{PREFIX}{name.upper()}" for name in ServiceSettings.model_fields}
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".dockerignore"])
+def test_the_secrets_stay_out_of_commits_and_images(name: str) -> None:
+    """The folder that the documentation makes is ignored by both."""
+    assert "/secrets/" in (REPOSITORY / name).read_text(encoding="utf-8").splitlines()
 
 
 def test_nothing_is_published_beyond_this_machine_by_itself(compose: dict[str, Any]) -> None:
@@ -160,8 +211,8 @@ def test_prometheus_scrapes_the_service_with_its_token(compose: dict[str, Any]) 
     job = read_yaml("dashboards/prometheus/prometheus.yml")["scrape_configs"][0]
     (secret,) = compose["services"]["prometheus"]["secrets"]
 
-    assert f"/run/secrets/{secret['target']}" == job["authorization"]["credentials_file"]
-    assert "RINGTUNE_SERVICE_READ_TOKEN" == compose["secrets"][secret["source"]]["environment"]
+    assert f"/run/secrets/{secret}" == job["authorization"]["credentials_file"]
+    assert f"/run/secrets/{secret}" == compose["services"]["service"]["environment"][f"{PREFIX}READ_TOKEN_FILE"]
     assert [{"targets": ["service:8470"]}] == job["static_configs"]
 
 
@@ -208,17 +259,12 @@ def test_the_image_has_two_stages_and_no_rights() -> None:
 
 def test_the_image_installs_by_hash_alone() -> None:
     """Every pip command has the lock's hashes, or the wheel that was built just before and no index."""
-    commands = [
-        command.strip()
-        for kind, words in instructions()
-        if kind == "RUN"
-        for command in words.split("&&")
-        if re.search(r"/pip .*\b(install|wheel)\b", command)
-    ]
+    runs = [words for kind, words in instructions() if kind == "RUN"]
+    commands = [command for words in runs for command in words.split("&&") if "/pip " in command]
+    locks = {word for command in commands for word in command.split() if word.startswith("requirements/")}
 
     assert 5 == len(commands)
     assert [] == [text for text in commands if "--require-hashes" not in text and "--no-index" not in text]
-    locks = {word for command in commands for word in command.split() if word.startswith("requirements/")}
     assert {f"requirements/{name}.txt" for name in ("pip", "build", "service")} == locks
 
 

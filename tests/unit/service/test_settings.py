@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service's settings: flags, then the environment, then .env, then defaults; the documented table is complete."""
 
+import os
 import re
 from pathlib import Path
 
@@ -94,6 +95,80 @@ def test_no_secret_is_shown() -> None:
 def test_where_the_data_is_names_the_file_that_was_given() -> None:
     """As a flag has it, and not the variable that it might have been set by."""
     assert "/srv/tuned.sqlite3" == data_place(ServiceSettings.read(database_url="sqlite:////srv/tuned.sqlite3"))
+
+
+TOKEN = "t" * 24
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_secrets_come_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """Tokens and the database's password, without the line end that editors and shells leave."""
+    for name, content in (("ADMIN_TOKEN", TOKEN), ("READ_TOKEN", TOKEN + "r"), ("DATABASE_PASSWORD", "p@ss/w:rd")):
+        (tmp_path / name).write_bytes((content + end).encode())
+        monkeypatch.setenv(f"{PREFIX}{name}_FILE", str(tmp_path / name))
+
+    settings = ServiceSettings.read(database_url="postgresql+psycopg://ringtune@db:5432/ringtune?sslmode=require")
+
+    tokens = {scope: token.get_secret_value() for scope, token in settings.fixed_tokens.items()}
+    assert {"admin": TOKEN, "read": TOKEN + "r"} == tokens
+    url = "postgresql+psycopg://ringtune:p%40ss%2Fw%3Ard@db:5432/ringtune?sslmode=require"
+    assert url == settings.effective_database_url
+    assert TOKEN not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"short\n", ": .* at least 20 "),
+        (b"", "is not one line of text"),
+        (b"one\ntwo\n", "is not one line of text"),
+        (b"\xff" * 24, "is not one line of text"),
+        (b"x" * 5000, "at most 4096 bytes"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_a_file_that_holds_no_secret_is_named_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, words: str
+) -> None:
+    """The message has the setting and the reason; the content stays out of it."""
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv(f"{PREFIX}ADMIN_TOKEN_FILE", str(path))
+
+    with pytest.raises(ConfigError, match=f"{PREFIX}ADMIN_TOKEN.*{words}") as caught:
+        ServiceSettings.read()
+
+    assert "two" not in str(caught.value)
+    assert "short" not in str(caught.value)
+
+
+def test_a_pipe_does_not_keep_the_start_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a regular file is opened."""
+    os.mkfifo(tmp_path / "token")
+    monkeypatch.setenv(f"{PREFIX}READ_TOKEN_FILE", str(tmp_path / "token"))
+
+    with pytest.raises(ConfigError, match="is no regular file"):
+        ServiceSettings.read()
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"admin_token": TOKEN, "admin_token_file": "token"}, "ADMIN_TOKEN and .*ADMIN_TOKEN_FILE are both set"),
+        ({"database_password_file": "token"}, "needs a database URL with a user"),
+        ({"database_password_file": "token", "database_url": "postgresql://host/name"}, "with a user"),
+        ({"database_password_file": "token", "database_url": "postgresql://u:old@host/name"}, "without a password"),
+    ],
+)
+def test_a_secret_has_one_source(tmp_path: Path, flags: dict[str, str], words: str) -> None:
+    """Two that might differ are an error, and so is a password that nobody would use."""
+    (tmp_path / "token").write_text(TOKEN, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=words) as caught:
+        ServiceSettings.read(**flags)
+
+    assert "old" not in str(caught.value)
 
 
 def test_every_setting_stands_in_the_documentation_with_its_default() -> None:

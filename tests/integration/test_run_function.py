@@ -50,9 +50,18 @@ def test_one_rank_is_a_job_too() -> None:
 
 
 def test_a_call_that_was_written_for_horovod_works() -> None:
-    """Its names for the number of ranks, the hosts and the controller are taken."""
+    """Its names for the function, the number of ranks, the hosts, the controller and Python are taken."""
     (result,) = ringtune.run(
-        functions.sums, (np.ones(1),), num_proc=1, hosts="localhost:1", use_gloo=True, env=QUIET, timeout_s=LIMIT_S
+        func=functions.sums,
+        args=(np.ones(1),),
+        num_proc=1,
+        hosts="localhost:1",
+        use_gloo=True,
+        use_mpi=False,
+        disable_cache=True,
+        executable=sys.executable,
+        env=QUIET,
+        timeout_s=LIMIT_S,
     )
 
     assert (0, 1) == result["place"]

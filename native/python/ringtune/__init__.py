@@ -53,17 +53,14 @@ def mark_step() -> None:
 
 
 def run(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | None = None,
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
     np: int | None = None,
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
-    num_proc: int | None = None,
-    hosts: str | None = None,
-    use_gloo: bool | None = None,
-    use_mpi: bool | None = None,
+    **horovod: Any,
 ) -> list[Any]:
     """Run a function on ranks of this machine, and return what it returned on each.
 
@@ -79,24 +76,24 @@ def run(
         np: Number of ranks.
         env: Variables of the ranks, on top of this process's.
         timeout_s: After so many seconds the ranks are ended; None waits for ever.
-        num_proc: Horovod's name of `np`; give one of them.
-        hosts: Horovod's; `host:slots,…`, of which those that get ranks must be this machine.
-        use_gloo: Horovod's; without effect.
-        use_mpi: Horovod's; without effect.
+        **horovod: The other arguments of `horovod.run`, by name: `func` and `num_proc` for `function` and `np`, and
+            those that are options of `ringtune run`, such as `hosts`, `output_filename` or `verbose`. Hosts that get
+            ranks must be this machine. What a job cannot have, such as `use_mpi` or `min_num_proc`, is refused.
 
     Returns:
         The results, by rank.
 
     Raises:
+        TypeError: If an argument is not known, or the function is missing.
         ConfigError: If function, arguments, variables or the number of ranks are not possible; nothing was started.
         ringtune.run_function.RankFailedError: If a rank raised, with its traceback, was killed, or took too long; no
             rank runs any more. Ctrl-C ends them too.
     """
-    from .run_function import check_controller, check_hosts, number_of_ranks  # noqa: PLC0415  (loads the launcher)
+    from .run_function import launch_arguments  # noqa: PLC0415  (loads the launcher)
     from .run_function import run as run_on_ranks  # noqa: PLC0415  (loads the engine)
 
-    ranks = number_of_ranks(np, num_proc)
-    check_controller(use_gloo, use_mpi)
-    if hosts is not None:
-        check_hosts(hosts, ranks)
-    return run_on_ranks(function, args, kwargs, np=ranks, env=env, timeout_s=timeout_s)
+    called = horovod.pop("func", None) if function is None else function
+    if called is None:
+        raise TypeError("ringtune.run() misses the function to run")
+    launch = launch_arguments({"np": np, **horovod})
+    return run_on_ranks(called, args, kwargs, launch=launch, env=env, timeout_s=timeout_s)

@@ -14,7 +14,6 @@ from .launch_options.command import GroupedCommand, as_command
 
 START_TIMEOUT_S = 30.0
 START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
-MAX_HOSTFILE_BYTES = 1 << 20
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -33,6 +32,7 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
     from .bootstrap import environment  # noqa: PLC0415
     from .console import write_line  # noqa: PLC0415
     from .launch import Launcher, describe, make_plan  # noqa: PLC0415
+    from .launch_options.places import named_hosts, named_interfaces  # noqa: PLC0415
     from .settings import Settings  # noqa: PLC0415
 
     choices = read_choices(given)
@@ -40,7 +40,7 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
         typer.echo(_report(choices))
         return 0
     inherited = environment()
-    interfaces = _interfaces(choices)
+    interfaces = named_interfaces(choices)
     sent = sent_variables(choices.value("env", ()), inherited)
     if interfaces:
         sent.setdefault("NCCL_SOCKET_IFNAME", inherited.get("NCCL_SOCKET_IFNAME", ",".join(interfaces)))
@@ -49,7 +49,7 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
         _number_of_ranks(choices),
         sent,
         choices.environment(inherited),
-        hosts=_hosts(choices),
+        hosts=named_hosts(choices),
         prefix_output=choices.value("prefix_output"),
     )
     reach = _reach(choices, interfaces, inherited) if plan.names_hosts else None
@@ -77,46 +77,6 @@ def _number_of_ranks(choices: Choices) -> int:
             "the number of ranks is missing; give it with -np, such as: ringtune run -np 2 python train.py"
         )
     return int(ranks)
-
-
-def _interfaces(choices: Choices) -> list[str]:
-    """Return the network interfaces that were named; raises `ConfigError` for one that this machine does not have."""
-    from .rendezvous.interfaces import interface_address  # noqa: PLC0415  (each command imports what it needs)
-
-    names = [*choices.value("network_interfaces", ())]
-    names += [name for group in choices.value("network_interface", ()) for name in group]
-    if names:
-        interface_address(names)
-    return names
-
-
-def _hosts(choices: Choices) -> Sequence[Any] | None:
-    """Return the hosts of -H or of the hostfile; None where there is neither."""
-    from .launch.hosts import parse_hostfile, parse_hosts  # noqa: PLC0415  (each command imports what it needs)
-
-    hosts, file = choices.value("hosts"), choices.value("hostfile")
-    slots = choices.value("slots_per_host", 1)
-    if hosts is not None and file is not None:
-        raise ConfigError("-H and --hostfile both name the hosts; give one of them")
-    if file is not None:
-        return parse_hostfile(_text_of(file), file, slots)
-    if hosts is not None:
-        return parse_hosts(hosts, slots)
-    useless = choices.given("ssh_port", "ssh_identity_file", "rsh", "slots_per_host")
-    if useless:
-        raise ConfigError(f"{', '.join(useless)} without -H: there is no other host to reach; name hosts with -H")
-    return None
-
-
-def _text_of(file: str) -> str:
-    try:
-        with Path(file).open(encoding="utf-8") as stream:
-            text = stream.read(MAX_HOSTFILE_BYTES + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--hostfile {file} cannot be read ({error}); give a text file with a host a line") from error
-    if len(text) > MAX_HOSTFILE_BYTES:
-        raise ConfigError(f"--hostfile {file} has more than {MAX_HOSTFILE_BYTES} characters; give a file of hosts")
-    return text
 
 
 def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> Any:

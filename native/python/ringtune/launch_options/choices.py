@@ -74,7 +74,7 @@ def read_choices(given: Mapping[str, Any]) -> Choices:
     file = typed.get("config_file")
     choices = typed if file is None else {**read_config_file(file.value), **typed}
     for choice in choices.values():
-        _refuse(choice)
+        refuse(choice)
     return Choices(choices)
 
 
@@ -101,7 +101,8 @@ def sent_variables(assignments: Sequence[str], environ: Mapping[str, str]) -> di
     return sent
 
 
-def _refuse(choice: Choice) -> None:
+def refuse(choice: Choice) -> None:
+    """Raise `ConfigError`, with what to use instead, for an option that asks for what a job cannot have."""
     effect = choice.option.effect
     if isinstance(effect, IsRefused) and choice.value is not False:
         raise ConfigError(f"{choice.origin}: {effect.reason.replace('{value}', str(choice.value))}")

@@ -6,6 +6,6 @@ a module of the job's own; arguments and results go as plain data, arrays and te
 """
 
 from .caller import RankFailedError, run
-from .horovod_options import check_controller, check_hosts, number_of_ranks
+from .horovod_options import LaunchArguments, launch_arguments
 
-__all__ = ["RankFailedError", "check_controller", "check_hosts", "number_of_ranks", "run"]
+__all__ = ["LaunchArguments", "RankFailedError", "launch_arguments", "run"]

@@ -26,6 +26,7 @@ from ringtune.launch.processes import RankCommand, RankProcess, start_rank
 from ringtune.settings import Settings
 
 from .call_folder import CallFolder, new_call_folder
+from .horovod_options import LaunchArguments
 from .packing import read_data, write_data
 from .source import describe
 
@@ -57,7 +58,7 @@ def run(
     args: Sequence[Any] = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
-    np: int,
+    launch: LaunchArguments,
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> list[Any]:
@@ -82,8 +83,8 @@ def run(
                 f"the call cannot be written into {folder.path} ({error.strerror}); make room, or set TMPDIR to "
                 "another folder"
             ) from error
-        code = _launch(folder, np, {**environment(), **(env or {})}, timeout_s)
-        return _results(folder, np, code)
+        code = _launch(folder, launch, {**environment(), **(env or {})}, timeout_s)
+        return _results(folder, launch.ranks, code)
 
 
 @contextmanager
@@ -112,7 +113,7 @@ def _terminate(number: int, frame: object) -> None:
     raise _Terminated
 
 
-def _launch(folder: CallFolder, ranks: int, environ: Mapping[str, str], timeout_s: float | None) -> int:
+def _launch(folder: CallFolder, launch: LaunchArguments, environ: Mapping[str, str], timeout_s: float | None) -> int:
     """Run the job to its end and return its exit code.
 
     Raises:
@@ -120,10 +121,11 @@ def _launch(folder: CallFolder, ranks: int, environ: Mapping[str, str], timeout_
         RankFailedError: If it takes too long.
         KeyboardInterrupt: Once the job has ended, if the user wants it to; so with SIGTERM.
     """
-    program = [sys.executable, "-m", "ringtune.run_function.rank_program", str(folder.path)]
-    plan = make_plan(program, ranks, {}, environ)
+    program = [launch.executable or sys.executable, "-m", "ringtune.run_function.rank_program", str(folder.path)]
+    plan = make_plan(program, launch.ranks, {}, environ)
     Settings.from_environment(plan.environments[0], allreduce_algorithms())  # an error here, not one in the job
-    launcher = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output", *program]
+    options = ["-np", str(launch.ranks), "--no-prefix-output", *launch.options]
+    launcher = [sys.executable, "-m", "ringtune.cli", "run", *options, *program]
     process = start_rank(RankCommand(tuple(launcher), ""), 0, environ)
     try:
         if not _ends_within(process, timeout_s):

@@ -1,9 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of `horovod.run` that have another name, or less to choose from, in `ringtune.run`."""
+"""The arguments of `horovod.run`, as options of the launcher: each acts there, or is refused with a sentence here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from ringtune.errors import ConfigError
 from ringtune.launch.addresses import is_this_machine
-from ringtune.launch.hosts import parse_hosts, share_out
+from ringtune.launch.hosts import share_out
+from ringtune.launch_options.choices import Choices, refuse
+from ringtune.launch_options.places import named_hosts, named_interfaces
+from ringtune.launch_options.tables import OPTIONS
+
+FIELDS = {
+    "min_num_proc": "min_np",
+    "min_np": "min_np",
+    "max_num_proc": "max_np",
+    "max_np": "max_np",
+    "slots": "slots_per_host",
+    "reset_limit": "reset_limit",
+    "cooldown_range": "blacklist_cooldown_range",
+    "hosts": "hosts",
+    "hostfile": "hostfile",
+    "start_timeout": "start_timeout",
+    "ssh_port": "ssh_port",
+    "ssh_identity_file": "ssh_identity_file",
+    "disable_cache": "disable_cache",
+    "output_filename": "output_filename",
+    "verbose": "verbose",
+    "use_gloo": "gloo",
+    "use_mpi": "mpi",
+    "mpi_args": "mpi_args",
+    "network_interface": "network_interfaces",
+}
+"""The option behind each argument that is one."""
+
+
+@dataclass(frozen=True)
+class LaunchArguments:
+    """What `ringtune.run` starts besides the function.
+
+    Attributes:
+        ranks: Number of ranks.
+        options: Command-line options of the launcher.
+        executable: The ranks' Python; None for this process's.
+    """
+
+    ranks: int
+    options: tuple[str, ...] = ()
+    executable: str | None = None
+
+
+def launch_arguments(arguments: Mapping[str, Any]) -> LaunchArguments:
+    """Return what the arguments of a call ask for; None, False and an empty text stand for "not given".
+
+    Args:
+        arguments: By Horovod's names, and `np`.
+
+    Raises:
+        ConfigError: If a value is not allowed, asks for what a job cannot have, or names another machine.
+        TypeError: If there is no such argument.
+    """
+    unknown = [name for name in arguments if name not in {*FIELDS, "np", "num_proc", "executable"}]
+    if unknown:
+        raise TypeError(f"ringtune.run() got an unexpected keyword argument {unknown[0]!r}")
+    ranks = number_of_ranks(arguments.get("np"), arguments.get("num_proc"))
+    given = {name: value for name, value in arguments.items() if name in FIELDS and value}
+    choices = [
+        OPTIONS[FIELDS[name]].choose(_raw(name, value), f"ringtune.run({name}={value!r})")
+        for name, value in given.items()
+    ]
+    for choice in choices:
+        refuse(choice)
+    _check_places(Choices({choice.option.field: choice for choice in choices}), ranks)
+    words = tuple(word for name, value in given.items() for word in _words(name, value))
+    return LaunchArguments(ranks, words, arguments.get("executable"))
 
 
 def number_of_ranks(np: int | None, num_proc: int | None) -> int:
@@ -22,25 +93,28 @@ def number_of_ranks(np: int | None, num_proc: int | None) -> int:
     return given.pop()
 
 
-def check_controller(use_gloo: bool | None, use_mpi: bool | None) -> None:
-    """Refuse two controllers; either alone is without effect, for the ranks of one machine share memory."""
-    if use_gloo and use_mpi:
-        raise ConfigError("ringtune.run(use_gloo=True, use_mpi=True) is not possible; leave both out")
+def _raw(name: str, value: Any) -> Any:
+    """Return an argument as its option reads it: True, a text, or texts."""
+    option = OPTIONS[FIELDS[name]]
+    if option.reader is None:
+        return True
+    return tuple(map(str, value)) if option.words > 1 else str(value)
 
 
-def check_hosts(hosts: str, ranks: int) -> None:
-    """Refuse hosts on which `ringtune.run` starts no ranks.
+def _words(name: str, value: Any) -> tuple[str, ...]:
+    """Return an argument as the launcher's command line has it."""
+    option = OPTIONS[FIELDS[name]]
+    return (option.names[0],) if option.reader is None else (option.names[0], str(value))
 
-    Args:
-        hosts: As `ringtune run -H` takes them: `host:slots,…`.
-        ranks: How many are to be started.
 
-    Raises:
-        ConfigError: If a host that would get ranks is another machine, or there are not enough slots.
-    """
-    elsewhere = [share.host for share in share_out(parse_hosts(hosts), ranks) if not is_this_machine(share.host)]
+def _check_places(choices: Choices, ranks: int) -> None:
+    """Refuse hosts on which `ringtune.run` starts no ranks: the function is handed over in a folder of this machine."""
+    hosts = named_hosts(choices)
+    named_interfaces(choices)
+    elsewhere = [] if hosts is None else [s.host for s in share_out(hosts, ranks) if not is_this_machine(s.host)]
     if elsewhere:
+        (origin,) = choices.given("hosts", "hostfile")
         raise ConfigError(
-            f"ringtune.run(hosts={hosts!r}) is not possible, for it starts ranks on this machine alone and "
-            f"{elsewhere[0]} is another; start the program with: ringtune run -np {ranks} -H {hosts} python PROGRAM"
+            f"{origin} is not possible, for it starts ranks on this machine alone and {elsewhere[0]} is another; start "
+            f"the program with: ringtune run -np {ranks} -H HOST:SLOTS,... python PROGRAM"
         )

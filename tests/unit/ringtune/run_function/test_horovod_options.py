@@ -1,9 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that call `horovod.run` need no other arguments."""
+"""Programs that call `horovod.run` need no other arguments: each acts, or is refused with a sentence."""
+
+from typing import Any
 
 import pytest
 
-from ringtune.run_function import check_controller, check_hosts, number_of_ranks
+import ringtune
+from ringtune.errors import ConfigError
+from ringtune.run_function import launch_arguments
+from ringtune.run_function.horovod_options import FIELDS, number_of_ranks
+
+# The parameters of horovod.run 0.28 besides the function and its arguments.
+HOROVOD_RUN = (
+    *("num_proc", "min_num_proc", "max_num_proc", "slots", "reset_limit", "cooldown_range", "hosts", "hostfile"),
+    *("start_timeout", "ssh_port", "ssh_identity_file", "disable_cache", "output_filename", "verbose", "use_gloo"),
+    *("use_mpi", "mpi_args", "network_interface", "executable", "np", "min_np", "max_np"),
+)
+
+
+def test_every_argument_of_horovods_is_known_and_may_be_none() -> None:
+    """None stands for "not given", as there; `func` is the function."""
+    nothing: dict[str, Any] = dict.fromkeys(HOROVOD_RUN)
+
+    arguments = launch_arguments({**nothing, "num_proc": 2})
+
+    assert set(HOROVOD_RUN) == {*FIELDS, "num_proc", "np", "executable"}
+    assert (2, (), None) == (arguments.ranks, arguments.options, arguments.executable)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({"hosts": "localhost:2"}, ("-H", "localhost:2")),
+        ({"hosts": "localhost", "slots": 2}, ("-H", "localhost", "--slots-per-host", "2")),
+        ({"hosts": "localhost:2", "ssh_port": 2222}, ("-H", "localhost:2", "-p", "2222")),
+        ({"start_timeout": 5}, ("--start-timeout", "5")),
+        ({"verbose": 2}, ("--verbose",)),
+        ({"use_gloo": True, "use_mpi": False}, ("--gloo",)),
+        ({"disable_cache": True}, ("--disable-cache",)),
+        ({"network_interface": "lo"}, ("--network-interfaces", "lo")),
+    ],
+)
+def test_an_argument_is_an_option_of_the_launcher(given: dict[str, Any], options: tuple[str, ...]) -> None:
+    """It does there what it does on the command line."""
+    assert options == launch_arguments({"np": 2, **given}).options
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"use_mpi": True}, "ringtune.run(use_mpi=True): the ranks are started without MPI"),
+        ({"use_gloo": True, "use_mpi": True}, "ringtune.run(use_mpi=True): "),
+        ({"mpi_args": "-x A"}, "mpirun -x A -np N COMMAND"),
+        ({"min_num_proc": 1}, "ringtune.run(min_num_proc=1): a job keeps the ranks"),
+        ({"max_np": 4}, "ringtune.run(max_np=4): a job keeps the ranks"),
+        ({"reset_limit": 3}, "ringtune.run(reset_limit=3): a job keeps the ranks"),
+        ({"cooldown_range": (1, 2)}, "ringtune.run(cooldown_range=(1, 2)): a job keeps the ranks"),
+        ({"ssh_port": 22}, "ringtune.run(ssh_port=22) without -H: there is no other host"),
+        ({"ssh_port": 0.5}, "ringtune.run(ssh_port=0.5) 0.5 is not possible; allowed: an integer"),
+        ({"network_interface": "none0"}, "none0 is no network interface of this machine"),
+        ({"hosts": "localhost:2", "hostfile": "hosts"}, "both name the hosts"),
+        ({"hostfile": "no-such-file"}, "--hostfile no-such-file cannot be read"),
+        ({"hosts": "localhost:1"}, "-np 2 is more than the 1 slots"),
+        ({"hosts": "elsewhere.invalid:2"}, "elsewhere.invalid is another; start the program with: ringtune run -np 2"),
+    ],
+)
+def test_what_a_call_cannot_have_is_a_sentence(given: dict[str, Any], text: str) -> None:
+    """Raised before anything is started; it names the argument and what to use."""
+    with pytest.raises(ConfigError) as error:
+        launch_arguments({"np": 2, **given})
+
+    assert text in str(error.value)
+
+
+def test_a_host_that_would_get_no_rank_does_not_matter() -> None:
+    """Hosts are filled in their order."""
+    assert 2 == launch_arguments({"np": 2, "hosts": "localhost:2,elsewhere.invalid:2"}).ranks
 
 
 @pytest.mark.parametrize(("np", "num_proc"), [(3, None), (None, 3), (3, 3)])
@@ -19,24 +91,9 @@ def test_no_number_of_ranks_or_two_are_refused(np: int | None, num_proc: int | N
         number_of_ranks(np, num_proc)
 
 
-def test_one_controller_is_without_effect_and_two_are_refused() -> None:
-    """As in Horovod, where at most one may be chosen."""
-    check_controller(use_gloo=True, use_mpi=None)
-    check_controller(use_gloo=False, use_mpi=True)
-
-    with pytest.raises(ValueError, match="use_gloo=True, use_mpi=True"):
-        check_controller(use_gloo=True, use_mpi=True)
-
-
-def test_this_machine_may_be_named_as_a_host() -> None:
-    """A host that would get no rank does not matter."""
-    check_hosts("localhost:2", 2)
-    check_hosts("localhost:2,elsewhere.invalid:2", 2)
-
-
-def test_other_hosts_are_refused_with_the_command_that_takes_them() -> None:
-    """`ringtune run -H` starts ranks there."""
-    with pytest.raises(ValueError, match=r"elsewhere.invalid is another; .* ringtune run -np 3 -H localhost:2,elsew"):
-        check_hosts("localhost:2,elsewhere.invalid:2", 3)
-    with pytest.raises(ValueError, match="more than the 2 slots"):
-        check_hosts("localhost:2", 3)
+def test_an_argument_that_nobody_knows_is_pythons_own_error() -> None:
+    """As for any function; so is a call without a function."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'processes'"):
+        ringtune.run(len, processes=2)
+    with pytest.raises(TypeError, match="misses the function"):
+        ringtune.run(np=2)

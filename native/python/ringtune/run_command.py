@@ -31,7 +31,7 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
     from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
     from .bootstrap import environment  # noqa: PLC0415
     from .console import write_line  # noqa: PLC0415
-    from .launch import Launcher, describe, make_plan  # noqa: PLC0415
+    from .launch import Launcher, OutputFolder, describe, make_plan  # noqa: PLC0415
     from .launch_options.places import named_hosts, named_interfaces  # noqa: PLC0415
     from .settings import Settings  # noqa: PLC0415
 
@@ -51,6 +51,7 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
         choices.environment(inherited),
         hosts=named_hosts(choices),
         prefix_output=choices.value("prefix_output"),
+        stamp_output=choices.value("prefix_output_with_timestamp", False),
     )
     reach = _reach(choices, interfaces, inherited) if plan.names_hosts else None
     for warning in choices.warnings():
@@ -59,7 +60,12 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
     if choices.value("verbose"):
         for line in describe(plan, reach):
             write_line(f"ringtune run: {line}")
-    return Launcher(plan, reach).run()
+    folder = choices.value("output_filename")
+    if folder is None:
+        return Launcher(plan, reach).run()
+    files = OutputFolder(Path(folder), plan.world_size)
+    code = Launcher(plan, reach, [files]).run()
+    return code or int(files.loss is not None)
 
 
 def _report(choices: Choices) -> str:

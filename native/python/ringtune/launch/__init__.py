@@ -3,6 +3,7 @@
 
 from .description import describe
 from .launcher import Launcher, Reach
+from .output_folder import OutputFolder
 from .plan import LaunchPlan, make_plan
 from .rank_streams import STDERR, STDOUT, OutputTaker
 from .remote_shell import make_remote_shell
@@ -12,6 +13,7 @@ __all__ = [
     "STDOUT",
     "LaunchPlan",
     "Launcher",
+    "OutputFolder",
     "OutputTaker",
     "Reach",
     "describe",

@@ -25,6 +25,7 @@ from .ending import NEVER_S, Ending
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
 from .hosts import HostShare
+from .line_prefix import line_prefix
 from .local_ranks import MESSAGE_SIGNALS, LocalRanks
 from .plan import LaunchPlan
 from .processes import RankCommand
@@ -313,8 +314,8 @@ class Launcher:
         err = out
         if not is_same_file(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR):
             err = ByteSink(self._loop, STDERR_DESCRIPTOR, clogged_bytes=BACKLOG_BYTES)
-        is_prefixed = self._plan.is_prefixed
-        return RankOutput((out, err), lambda rank: f"[{rank}] ".encode() if is_prefixed else b"", taps)
+        prefix = line_prefix(has_rank=self._plan.is_prefixed, has_time=self._plan.is_stamped)
+        return RankOutput((out, err), prefix, taps)
 
 
 def _write_live(text: str) -> None:

@@ -34,6 +34,7 @@ class LaunchPlan:
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
         names_hosts: Whether the user has named hosts; otherwise all ranks are on this machine.
         streams: What the ranks have for standard output and error; all of it passes through the launcher.
+        is_stamped: Whether each line begins with the time.
         is_prefixed: Whether each line begins with its rank.
     """
 
@@ -46,6 +47,7 @@ class LaunchPlan:
     names_hosts: bool = False
     streams: RankStreams = field(default_factory=RankStreams)
     is_prefixed: bool = False
+    is_stamped: bool = False
 
     @property
     def world_size(self) -> int:
@@ -88,6 +90,7 @@ def make_plan(
     *,
     hosts: Sequence[HostSlots] | None = None,
     prefix_output: bool | None = None,
+    stamp_output: bool = False,
 ) -> LaunchPlan:
     """Return the plan for a job.
 
@@ -97,7 +100,9 @@ def make_plan(
         extra: Variables that the user sends to the ranks of all hosts.
         environ: The environment that the ranks inherit: the launcher's, as its options have changed it.
         hosts: The hosts of the job; None runs all ranks on this machine.
-        prefix_output: Whether lines begin with their rank; None does so where the user has named hosts.
+        prefix_output: Whether lines begin with their rank; None does so where the user has named hosts, and where
+            lines begin with the time.
+        stamp_output: Whether lines begin with the time.
 
     Raises:
         ConfigError: If there is no such program or host, or the number of ranks is not possible.
@@ -122,7 +127,8 @@ def make_plan(
         sent=frozenset(extra),
         names_hosts=hosts is not None,
         streams=streams,
-        is_prefixed=hosts is not None if prefix_output is None else prefix_output,
+        is_prefixed=(hosts is not None or stamp_output) if prefix_output is None else prefix_output,
+        is_stamped=stamp_output,
     )
 
 

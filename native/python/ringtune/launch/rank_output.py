@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from .byte_sink import ByteSink
 from .rank_streams import OutputTaker
@@ -33,7 +34,7 @@ _END_OF_PIECE = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\r\n])")
 class _Source:
     """One stream of one rank: what it wrote that was not shown yet."""
 
-    prefix: bytes
+    prefix: Callable[[], bytes]
     screen: "_Screen"
     pending: bytearray = field(default_factory=bytearray)
     began_s: float = 0.0  # when the first byte of `pending` came
@@ -91,7 +92,8 @@ class RankOutput:
 
         Args:
             sinks: Standard output and error; the same one where both end in the same place, so that no line is torn.
-            prefix: Returns what stands before a line of a rank; empty for nothing.
+            prefix: Returns what stands before a line of a rank; empty for nothing. Asked again for each piece that is
+                shown.
             taps: Get all that the ranks write as well, byte for byte, before it is put into lines.
         """
         self._sinks = sinks
@@ -121,7 +123,7 @@ class RankOutput:
             tap.take(rank, stream, data)
         source = self._sources.get((rank, stream))
         if source is None:
-            source = self._sources[rank, stream] = _Source(self._prefix(rank), self._screens[stream])
+            source = self._sources[rank, stream] = _Source(partial(self._prefix, rank), self._screens[stream])
         source.changed_s = time.monotonic()
         if not source.pending:
             source.began_s = source.changed_s
@@ -247,8 +249,9 @@ class RankOutput:
             return
         is_continued = screen.holder is source and not source.is_at_start
         text = b"" if screen.holder is source else screen.fresh_line()
-        body = piece.replace(b"\n", b"\n" + source.prefix, piece.count(b"\n", 0, len(piece) - 1))
-        screen.sink.write(text + (b"" if is_continued else source.prefix) + body)
+        prefix = source.prefix()
+        body = piece.replace(b"\n", b"\n" + prefix, piece.count(b"\n", 0, len(piece) - 1))
+        screen.sink.write(text + (b"" if is_continued else prefix) + body)
         is_whole = piece.endswith(b"\n")
         returns = screen.sink.is_terminal and piece.endswith(b"\r")
         source.is_at_start = is_whole or returns

@@ -120,9 +120,21 @@ OUTPUT = OptionGroup(
             opposites=("--no-prefix-output",),
         ),
         LaunchOption(
+            ("--prefix-output-with-timestamp", "-prefix-timestamp"),
+            "Lines begin with the time and their rank.",
+            Launches(),
+        ),
+        LaunchOption(
+            ("--output-filename",),
+            "Folder for what each rank writes, besides showing it: FOLDER/rank.N/stdout and stderr.",
+            Launches(),
+            TextReader(),
+            "FOLDER",
+        ),
+        LaunchOption(
             ("--log-with-timestamp", "--no-log-hide-timestamp"),
-            "No effect: ringtune's own lines have no time.",
-            HasNoEffect("ringtune's own lines have no time, and there is nothing to set"),
+            "No effect: see --prefix-output-with-timestamp.",
+            HasNoEffect("ringtune's own lines have no time; --prefix-output-with-timestamp puts it before every line"),
             key="logging.with_timestamp",
         ),
         LaunchOption(

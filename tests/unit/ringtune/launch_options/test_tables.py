@@ -13,7 +13,7 @@ from ringtune.launch_options.tables import GROUPS, OPTIONS
 # All spellings that `horovodrun --help` of Horovod 0.28 lists, and those that it takes without listing them.
 HOROVODRUN = (
     *("-v", "--version", "-np", "--num-proc", "-cb", "--check-build", "--disable-cache", "--start-timeout"),
-    *("--network-interfaces", "--network-interface", "--verbose", "--config-file"),
+    *("--network-interfaces", "--network-interface", "--output-filename", "--verbose", "--config-file"),
     *("-p", "--ssh-port", "-i", "--ssh-identity-file"),
     *("--fusion-threshold-mb", "--cycle-time-ms", "--cache-capacity"),
     *("--hierarchical-allreduce", "--no-hierarchical-allreduce"),
@@ -28,7 +28,7 @@ HOROVODRUN = (
     *("--mpi-threads-disable", "--no-mpi-threads-disable", "--mpi-args", "--tcp", "--binding-args"),
     *("--num-nccl-streams", "--thread-affinity", "--gloo-timeout-seconds"),
     *("--log-level", "--log-with-timestamp", "--log-without-timestamp", "--log-hide-timestamp"),
-    "--no-log-hide-timestamp",
+    *("--no-log-hide-timestamp", "-prefix-timestamp", "--prefix-output-with-timestamp"),
     *("-H", "--hosts", "-hostfile", "--hostfile", "--gloo", "--mpi", "--jsrun"),
 )
 # What the launcher takes of its own, under the names that it had before.

@@ -61,18 +61,12 @@ def launch_arguments(arguments: Mapping[str, Any]) -> LaunchArguments:
         ConfigError: If a value is not allowed, asks for what a job cannot have, or names another machine.
         TypeError: If there is no such argument.
     """
-    unknown = [name for name in arguments if name not in {*FIELDS, "np", "num_proc", "executable"}]
-    if unknown:
-        raise TypeError(f"ringtune.run() got an unexpected keyword argument {unknown[0]!r}")
+    for name in arguments:
+        if name not in {*FIELDS, "np", "num_proc", "executable"}:
+            raise TypeError(f"ringtune.run() got an unexpected keyword argument {name!r}")
     ranks = number_of_ranks(arguments.get("np"), arguments.get("num_proc"))
     given = {name: value for name, value in arguments.items() if name in FIELDS and value}
-    choices = [
-        OPTIONS[FIELDS[name]].choose(_raw(name, value), f"ringtune.run({name}={value!r})")
-        for name, value in given.items()
-    ]
-    for choice in choices:
-        refuse(choice)
-    _check_places(Choices({choice.option.field: choice for choice in choices}), ranks)
+    _check_places(_choices(given), ranks)
     words = tuple(word for name, value in given.items() for word in _words(name, value))
     return LaunchArguments(ranks, words, arguments.get("executable"))
 
@@ -91,6 +85,16 @@ def number_of_ranks(np: int | None, num_proc: int | None) -> int:
     if len(given) != 1:
         raise ConfigError(f"ringtune.run(np={np}, num_proc={num_proc}) is not possible; give the number of ranks as np")
     return given.pop()
+
+
+def _choices(given: Mapping[str, Any]) -> Choices:
+    """Return the options behind arguments; raise `ConfigError` for one that is refused, or has a wrong value."""
+    by_field = {}
+    for name, value in given.items():
+        choice = OPTIONS[FIELDS[name]].choose(_raw(name, value), f"ringtune.run({name}={value!r})")
+        refuse(choice)
+        by_field[choice.option.field] = choice
+    return Choices(by_field)
 
 
 def _raw(name: str, value: Any) -> Any:

@@ -292,7 +292,7 @@ def _run_app(arguments: list[str]) -> int:
     except Exception as error:
         if not is_usage_error(error):
             raise
-        return _fail(usage_advice(error), EXIT_USAGE)
+        return _fail(usage_advice(error, typer.main.get_command(app), arguments), EXIT_USAGE)
     return code if isinstance(code, int) else 0
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `--version` option of the `ringtune` command."""
 
-from importlib.metadata import version
 from typing import Annotated, TypeAlias
 
 import typer
+
+from ringtune import __version__
 
 
 def print_version(is_wanted: bool) -> None:
@@ -14,7 +15,7 @@ def print_version(is_wanted: bool) -> None:
         Exit: After the version was printed.
     """
     if is_wanted:
-        typer.echo(version("ringtune"))
+        typer.echo(__version__)
         raise typer.Exit
 
 

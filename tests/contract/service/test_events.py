@@ -63,7 +63,7 @@ def test_a_listener_knows_where_it_is_before_anything_happens(
 
     text = heard(client, address, headers, lambda: client.portal.call(parts.ending.set))  # type: ignore[union-attr]
 
-    assert ["retry: 3000", expected, ""] == text.splitlines()[:3]
+    assert [expected, "retry: 3000", ""] == text.splitlines()[:3]
 
 
 def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,4 +93,4 @@ def test_who_is_no_longer_known_hears_no_more(client: TestClient) -> None:
 
     text = heard(client, EVENTS, bearer(created["secret"]), lambda: client.delete(f"/v1/tokens/{created['id']}"))
 
-    assert text.startswith("retry: 3000")
+    assert text.startswith("id: 3\nretry: 3000\n\n")

@@ -15,7 +15,8 @@ from starlette.concurrency import run_in_threadpool
 
 from ringtune.service.api import health
 from ringtune.service.api.access import OPEN_PATHS, Access, Callers, authorize
-from ringtune.service.api.admission import Admission, Arrivals, Gate
+from ringtune.service.api.admission import STREAMS, Admission, Arrivals, Gate
+from ringtune.service.api.browser_sessions import BrowserSessions
 from ringtune.service.api.limits import BodyLimit, RateLimit
 from ringtune.service.api.listeners import Listeners
 from ringtune.service.api.metrics import Measured, Metrics
@@ -42,10 +43,11 @@ DESCRIPTION = (
 )
 WORKER_THREADS = 32
 """More than the database has connections: those that wait for their commit hold none."""
-DAY_S = 86_400.0
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
 FIRST_RETENTION_S = 600.0
 """From the start to the first retention."""
-RETENTION_INTERVAL_S = 3600.0
+RETENTION_INTERVAL_S = HOUR_S
 BULK_PATHS = ("/v1/runs", "/v1/import")
 OPEN_BODY_BYTES_MAX = 16 << 10
 """Of a request that anybody may send: the form of a sign-in has room, with the longest token and address quoted."""
@@ -89,11 +91,12 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
     callers = Callers(service, settings, time.monotonic)
     app.state.parts = parts
     app.state.pages = pages
-    app.state.page_parts = PageParts(callers, Overview(database))
+    page_parts = PageParts(callers, BrowserSessions(service.page_sessions, callers), Overview(database))
+    app.state.page_parts = page_parts
     for router in (health.router, *ROUTERS, *(pages.routers if pages else ())):
         app.include_router(router)
     install_handlers(app)
-    _install_middleware(app, parts, callers, pages)
+    _install_middleware(app, parts, page_parts, pages)
     app.openapi = _describe_once(app)  # type: ignore[method-assign]
     return app
 
@@ -101,10 +104,16 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
 def policy_of(settings: ServiceSettings) -> Policy:
     """Return the domain's limits, as far as they are settings."""
     max_age_s = None if settings.retention_days is None else settings.retention_days * DAY_S
-    return Policy(design_workers=settings.design_workers, max_age_s=max_age_s)
+    return Policy(
+        design_workers=settings.design_workers,
+        max_age_s=max_age_s,
+        max_session_s=settings.session_hours * HOUR_S,
+        max_session_idle_s=settings.session_idle_hours * HOUR_S,
+        max_sessions_per_token=settings.sessions_per_token_max,
+    )
 
 
-def _install_middleware(app: FastAPI, parts: Parts, callers: Callers, pages: Pages | None) -> None:
+def _install_middleware(app: FastAPI, parts: Parts, page_parts: PageParts, pages: Pages | None) -> None:
     """Put everything before the routes; what is added last is met first."""
     settings = parts.settings
     open_paths = OPEN_PATHS | (pages.open_paths if pages else frozenset())
@@ -112,15 +121,17 @@ def _install_middleware(app: FastAPI, parts: Parts, callers: Callers, pages: Pag
         **dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max),
         **dict.fromkeys(open_paths, min(OPEN_BODY_BYTES_MAX, settings.body_bytes_max)),
     }
-    app.add_middleware(Gate, admission=parts.admission)
+    app.add_middleware(
+        Gate, admission=parts.admission, streams=STREAMS | (pages.stream_paths if pages else frozenset())
+    )
     app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, by_path=by_path, timeout_s=settings.body_timeout_s)
     app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
     app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
-    app.add_middleware(Access, callers=callers, open_paths=open_paths)
+    app.add_middleware(Access, callers=page_parts.callers, open_paths=open_paths)
     app.add_middleware(Failures)
     app.add_middleware(Measured, metrics=parts.metrics)
     if pages is not None:
-        app.add_middleware(pages.wrap)
+        app.add_middleware(pages.wrap, sessions=page_parts.sessions)
     app.add_middleware(RequestIds, ids=parts.ids)
     app.add_middleware(Arrivals)
 
@@ -134,11 +145,12 @@ def _lifespan(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[N
         await run_in_threadpool(parts.service.migrate)
         await run_in_threadpool(parts.service.start)
         log.info("service_started")
-        cleaning = asyncio.create_task(_keep_clean(parts))
+        cleaning = [asyncio.create_task(work(parts)) for work in (_keep_clean, _remove_ended_sessions)]
         try:
             yield
         finally:
-            cleaning.cancel()
+            for task in cleaning:
+                task.cancel()
             await run_in_threadpool(parts.service.close)
             log.info("service_stopped")
 
@@ -181,6 +193,18 @@ async def _tried(work: Callable[[], Removed | None], *, is_repeated: bool = Fals
     except Exception:  # whatever it is, an hour later it may be mended
         log.exception("retention_failed", detail="this is a bug of the service, or of its database")
     return False
+
+
+async def _remove_ended_sessions(parts: Parts) -> None:
+    """Remove the sessions of browsers that are over, at the start and every hour; a sign-in does it, too."""
+    log = structlog.get_logger()
+    while True:
+        try:
+            removed = await run_in_threadpool(parts.service.page_sessions.remove_ended)
+            log.debug("ended_sessions_removed", sessions=removed)
+        except ServiceError as error:
+            log.warning("ended_sessions_not_removed", detail=error.detail)
+        await asyncio.sleep(HOUR_S)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -69,13 +69,24 @@ class ServiceSettings(BaseSettings):
     head_timeout_s: Annotated[
         FiniteFloat, Field(gt=0, le=600, description="For agreeing on TLS, and for sending a request's head")
     ] = 10.0
-    events_clients_max: Annotated[int, Field(ge=0, le=10_000, description="Listeners to `/v1/events`")] = 32
+    events_clients_max: Annotated[
+        int, Field(ge=0, le=10_000, description="Listeners to `/v1/events`, and live pages")
+    ] = 32
     events_heartbeat_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Between signs of life")] = 15.0
     cache_entries_max: Annotated[int, Field(ge=0, le=1_000_000, description="Recommendations kept encoded")] = 4096
     cache_ttl_s: Annotated[
         FiniteFloat,
         Field(ge=0, le=60, description="How old a cached recommendation, or what is known of a token, may be"),
     ] = 1.0
+    session_hours: Annotated[
+        FiniteFloat, Field(gt=0, le=8760, description="Until a browser has to sign in again, whatever it does")
+    ] = 12.0
+    session_idle_hours: Annotated[
+        FiniteFloat, Field(gt=0, le=8760, description="Until a browser that asks for no page has to sign in again")
+    ] = 2.0
+    sessions_per_token_max: Annotated[
+        int, Field(ge=1, le=10_000, description="Browsers signed in with one token; more end those unused for longest")
+    ] = 100
     retention_days: Annotated[
         FiniteFloat | None,
         Field(gt=0, le=36_500, description="Results older than this are deleted, bit by bit; default: never"),

@@ -9,9 +9,16 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
+from ringtune.service.api.browser_sessions import BrowserSessions
+
 from .assets import Assets
-from .browsers import SIGN_IN, Browsers
+from .browser_headers import BrowserHeaders
+from .confirming import context_of
+from .own_forms import OwnForms
+from .paths import EVENTS, SIGN_IN, PagePaths
+from .problem_pages import ProblemPages
 from .rendering import Templates
+from .sessions import Sessions
 from .study_review import StudyReviews
 from .views import ROUTERS
 
@@ -42,13 +49,23 @@ class WebPages:
         return self.assets.urls | {SIGN_IN}
 
     @property
+    def stream_paths(self) -> frozenset[str]:
+        """The pages' events."""
+        return frozenset({EVENTS})
+
+    @property
     def routers(self) -> Sequence[APIRouter]:
         """One per view."""
         return ROUTERS
 
-    def wrap(self, app: ASGIApp) -> ASGIApp:
-        """Return what makes browsers' requests the service's, and its errors pages."""
-        return Browsers(app, self._problem_page)
+    def wrap(self, app: ASGIApp, sessions: BrowserSessions) -> ASGIApp:
+        """Return what stands before the pages; the first one is met first. Other paths go straight to `app`."""
+        signed_in = Sessions(app, sessions, self.open_paths)
+        pages = BrowserHeaders(ProblemPages(OwnForms(signed_in), self._problem_page))
+        return PagePaths(app, pages)
 
     def _problem_page(self, request: Request, problem: Mapping[str, Any]) -> str:
+        unconfirmed = context_of(request)
+        if unconfirmed is not None:
+            return self.templates.text("confirm.html.j2", request, {"problem": problem, **unconfirmed})
         return self.templates.text("problem.html.j2", request, {"problem": problem})

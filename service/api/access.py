@@ -21,6 +21,7 @@ from fastapi import Depends
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ringtune.service.domain.page_sessions import SETTING
 from ringtune.service.domain.service import Service
 from ringtune.service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated, UnknownHost
 from ringtune.service.settings import ServiceSettings, is_loopback_host
@@ -33,7 +34,10 @@ OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 CALLER_KEY = "ringtune.caller"
 SCOPES_KEY = "ringtune.scopes"
 OPEN_KEY = "ringtune.is_open"
+SESSION_KEY = "ringtune.session"
+"""Where pages put who signed in, before `Access`; such a request came with a cookie, and opens pages alone."""
 SCOPE_EXTENSION = "x-ringtune-scope"
+PAGE_EXTENSION = "x-ringtune-page"
 ADMIN = "admin"
 SCHEME = "bearer"
 MAX_SECRET_BYTES = 256
@@ -50,6 +54,11 @@ def needs(scope: str) -> dict[str, Any]:
     return {SCOPE_EXTENSION: scope}
 
 
+def page_needs(scope: str) -> dict[str, Any]:
+    """Return the same of a page: it opens to sessions of browsers, too, which open nothing else."""
+    return {**needs(scope), PAGE_EXTENSION: True}
+
+
 async def _token_of(request: Request) -> str | None:
     token_id: str | None = request.scope.get(CALLER_KEY)
     return token_id
@@ -63,9 +72,12 @@ async def authorize(request: Request) -> None:
     """Check the scope of the route that was found; the application's dependency, before every route.
 
     Raises:
-        Forbidden: If the token does not have it.
+        Forbidden: If the token does not have it, or a browser's session asks for something else than a page.
     """
-    needed = (getattr(request.scope.get("route"), "openapi_extra", None) or {}).get(SCOPE_EXTENSION, ADMIN)
+    declared = getattr(request.scope.get("route"), "openapi_extra", None) or {}
+    needed = declared.get(SCOPE_EXTENSION, ADMIN)
+    if request.scope.get(SESSION_KEY) is not None and not declared.get(PAGE_EXTENSION, False):
+        raise Forbidden("a browser's session opens pages alone; send a token: Authorization: Bearer ...")
     if not request.scope.get(OPEN_KEY, False):
         check_scope(request.scope, needed)
 
@@ -95,15 +107,19 @@ class _Known:
 
 
 class Callers:
-    """Finds who calls; remembers it for a moment, so that a revoked token works that long at most."""
+    """Finds who calls; remembers it for a moment, so that a revoked token works that long at most.
+
+    Attributes:
+        of_settings: The tokens that are settings, and who calls with them.
+    """
 
     def __init__(self, service: Service, settings: ServiceSettings, clock: Callable[[], float]) -> None:
         """Ask `service`, in its thread pool."""
         self._service = service
-        self._fixed = [
-            (token.get_secret_value().encode(), Caller(f"setting:{scope}", frozenset({scope})))
+        self.of_settings = tuple(
+            (token.get_secret_value().encode(), Caller(f"{SETTING}{scope}", frozenset({scope})))
             for scope, token in settings.fixed_tokens.items()
-        ]
+        )
         self._is_loopback = settings.is_loopback
         self._ttl_s = settings.cache_ttl_s
         self._clock = clock
@@ -123,12 +139,12 @@ class Callers:
         """
         authorization = headers.get(b"authorization")
         if authorization is None:
-            if not self._is_loopback or self._fixed or await self._remembered(b"", self._stranger):
+            if not self._is_loopback or self.of_settings or await self._remembered(b"", self._stranger):
                 raise Unauthenticated("send a token: Authorization: Bearer ...; an operator creates it: ringtune token")
             check_names(headers)
             return Caller(None, EVERYTHING)
         secret = _secret_of(authorization)
-        for known, fixed_caller in self._fixed:
+        for known, fixed_caller in self.of_settings:
             if hmac.compare_digest(known, secret):
                 return fixed_caller
         caller = await self._remembered(hashlib.sha256(secret).digest(), lambda: self._authenticated(secret))
@@ -186,22 +202,28 @@ class Access:
             return
         if scope["type"] != "http":
             return  # a WebSocket is closed: there is none here
+        if scope.get(SESSION_KEY) is not None:
+            await self._app(scope, receive, send)
+            return
         try:
-            caller = await self._callers.find(dict(scope["headers"]))
-            _keep_place(scope, caller)
+            let_in(scope, await self._callers.find(dict(scope["headers"])))
         except ServiceError as error:
             await send_problem(error, scope, receive, send)
             return
-        scope[CALLER_KEY] = caller.token_id
-        scope[SCOPES_KEY] = caller.scopes
         await self._app(scope, receive, send)
 
 
-def _keep_place(scope: Scope, caller: Caller) -> None:
-    """Count the request's connection with those that have a token; raises Overloaded where no place is left."""
+def let_in(scope: Scope, caller: Caller) -> None:
+    """Note in a request's scope who sent it, and count its connection with those of known callers.
+
+    Raises:
+        Overloaded: If no place is left among these.
+    """
     peer = peer_of(scope)
     if caller.token_id is not None and peer is not None and not peer.recognise():
         raise Overloaded("too many connections are at work; nothing was done with this request; try again")
+    scope[CALLER_KEY] = caller.token_id
+    scope[SCOPES_KEY] = caller.scopes
 
 
 def check_names(headers: Mapping[bytes, bytes]) -> None:

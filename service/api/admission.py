@@ -18,7 +18,7 @@ from .peers import peer_of
 from .problems import send_problem
 
 STREAMS = frozenset({"/v1/events"})
-"""Replies that last: they have a bound of their own and take no place."""
+"""Replies that last: they have a bound of their own and take no place. Pages have one more."""
 
 
 @dataclass
@@ -75,14 +75,15 @@ class Arrivals:
 class Gate:
     """ASGI middleware, the last one: gives each request a place."""
 
-    def __init__(self, app: ASGIApp, *, admission: Admission) -> None:
-        """Let in as many as there are places."""
+    def __init__(self, app: ASGIApp, *, admission: Admission, streams: frozenset[str] = STREAMS) -> None:
+        """Let in as many as there are places; `streams` are the paths that need none."""
         self._app = app
         self._admission = admission
+        self._free = OPEN_PATHS | streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 503 at once; health is always answered."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or scope["path"] in STREAMS:
+        if scope["type"] != "http" or scope["path"] in self._free:
             await self._app(scope, receive, send)
             return
         if self._admission.is_full:

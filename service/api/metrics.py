@@ -46,7 +46,7 @@ class Metrics:
             registry=self.registry,
         )
         self.cache_hits = Counter("ringtune_cache_hits", "Recommendations out of the cache.", registry=self.registry)
-        listening = Gauge("ringtune_events_listeners", "Clients of /v1/events.", registry=self.registry)
+        listening = Gauge("ringtune_events_listeners", "Clients of /v1/events, and live pages.", registry=self.registry)
         listening.set_function(lambda: listeners.count)
         self.connections_accepted = Counter(
             "ringtune_connections_accepted", "Connections accepted.", registry=self.registry

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 from ringtune.service.domain.overview import Overview
 
 from .access import Callers
+from .browser_sessions import BrowserSessions
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,12 @@ class PageParts:
 
     Attributes:
         callers: Finds who holds a token.
+        sessions: Browsers that signed in.
         overview: What people look through.
     """
 
     callers: Callers
+    sessions: BrowserSessions
     overview: Overview
 
 
@@ -35,10 +38,20 @@ class Pages(Protocol):
         ...
 
     @property
+    def stream_paths(self) -> frozenset[str]:
+        """Whole paths of replies that last; they count among the listeners to the events."""
+        ...
+
+    @property
     def routers(self) -> Sequence[APIRouter]:
         """The routes; each declares the scope that it needs."""
         ...
 
-    def wrap(self, app: ASGIApp) -> ASGIApp:
-        """Return what stands before everything else, the checks of who may included."""
+    def wrap(self, app: ASGIApp, sessions: BrowserSessions) -> ASGIApp:
+        """Return what stands before everything else, the checks of who may included.
+
+        Args:
+            app: What the requests go to.
+            sessions: Says whose a cookie is; the answer goes into the scope, under `SESSION_KEY`.
+        """
         ...

@@ -118,10 +118,10 @@ class PageSessions:
         with self._database.writing() as connection:
             table.touch(connection, _hashed(session_id))
 
-    def end(self, session_id: str) -> None:
-        """End a session: no process knows it from the moment when this returns."""
+    def end(self, session_id: str) -> bool:
+        """End a session: no process knows it from the moment when this returns. Tells whether there was one."""
         with self._database.writing() as connection:
-            table.delete_one(connection, _hashed(session_id))
+            return bool(table.delete_one(connection, _hashed(session_id)))
 
     def end_named(self, handle: str) -> None:
         """End the session that an operator names.
@@ -151,6 +151,11 @@ class PageSessions:
             return table.delete_over(connection, *self._limits)
 
     @property
+    def max_age_s(self) -> float:
+        """Until a session is over, whatever it does."""
+        return self._policy.max_session_s
+
+    @property
     def _limits(self) -> tuple[float, float]:
         return self._policy.max_session_s, self._policy.max_session_idle_s
 
@@ -165,6 +170,11 @@ class PageSessions:
 def new_secret() -> str:
     """Return 32 random bytes as text: a session's id, or a form key."""
     return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def handle_of(session_id: str) -> str:
+    """Return the name of a session for operators and the log; it opens nothing."""
+    return _hashed(session_id)[:HANDLE_DIGITS]
 
 
 def _session_of(row: Row) -> PageSession:

@@ -109,7 +109,7 @@ def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebServic
     refused: list[str] = []
 
     def refuse_once(route: Any) -> None:
-        kind = "events" if "/v1/events" in route.request.url else "page"
+        kind = "events" if "/events" in route.request.url else "page"
         if kind in refused or (kind == "page" and not seen.page.locator("#live").count()):
             route.continue_()
         else:
@@ -120,7 +120,7 @@ def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebServic
         page = seen.go(f"{service.url}/studies/{study_id}").page
         page.wait_for_selector(AT_REST, timeout=LIMIT_MS)
         page.route(f"**/studies/{study_id}", refuse_once)
-        page.route("**/v1/events**", refuse_once)
+        page.route("**/events**", refuse_once)
         page.evaluate("window.isKept = true")
         page.evaluate("dispatchEvent(new Event('pagehide'))")
         page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")

@@ -77,6 +77,15 @@ def test_what_a_service_with_tokens_shows_is_sound(look: str, browser: Any, tmp_
         check(seen, "tokens, one created")
         press(page, "Revoke nobody")
         check(seen, "tokens, one revoked")
+        page.evaluate("localStorage.clear()")
+        press(page, "Sign out")
+        check(seen, "a form that is not confirmed")
+        page.get_by_label("Your token").fill("wrong")
+        press(page, "Go on")
+        check(seen, "a form that is not confirmed, a wrong token")
+        page.get_by_label("Your token").fill(ADMIN_SECRET)
+        press(page, "Go on")
+        assert page.url.endswith("/sign-in")
 
 
 def sign_in(page: Any, secret: str) -> None:
@@ -92,10 +101,10 @@ def press(page: Any, button: str) -> None:
 
 
 def served_pages() -> list[str]:
-    """Return the paths that the routers serve, without the sign-in, the static files and the tables as CSV."""
+    """Return the paths of pages that the routers serve: no sign-in, events, static files or tables as CSV."""
     routes = [route for router in ROUTERS for route in router.routes]
     paths = {route.path for route in routes if "GET" in route.methods}  # type: ignore[attr-defined]
-    return sorted(path for path in paths - {"/", "/sign-in", "/static/{name}"} if not path.endswith(".csv"))
+    return sorted(path for path in paths - {"/", "/sign-in", "/events", "/static/{name}"} if not path.endswith(".csv"))
 
 
 def test_no_view_is_forgotten(service: WebService) -> None:

@@ -112,10 +112,10 @@ def web_service(folder: Path, variables: Mapping[str, str] | None = None, token:
     try:
         assert process.stdout is not None
         greeting = process.stdout.readline()
-        found = re.search(r"(http://[^,]+),", greeting)
+        found = re.search(r"(https?://[^,]+),", greeting)
         assert found is not None, f"{greeting!r}\n{(folder / 'service.log').read_text(encoding='utf-8')}"
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        with httpx.Client(base_url=found[1], headers=headers, timeout=START_LIMIT_S) as client:
+        with httpx.Client(base_url=found[1], headers=headers, timeout=START_LIMIT_S, verify=False) as client:
             yield WebService(found[1], client, folder)
     finally:
         process.send_signal(signal.SIGKILL)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws figures in the page's colours, follows a study while its jobs tune, and copies settings.
-// The pages can be read without it. It makes no markup of its own: what is new comes from the server, as a page.
+// Draws figures in the page's colours, follows a study while its jobs tune, copies settings, and adds its key to forms.
+// The pages can be read without it, and forms then ask for the token. It makes no markup of its own: what is new comes from the server, as a page.
 
 const LOOK_MS = 20000; // while a job runs: its state changes without a result, too, when it ends or falls silent
 const REST_MS = 1500; // between two looks at the server, however many results come
 const NEW_MS = 4000; // how long a result is called new
 const AGAIN_MS = 5000; // after the service refused to be listened to
+const FORM_KEY = "ringtune.form_key";
 const CONFIG = { displayModeBar: false, responsive: true };
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -141,7 +142,7 @@ class Follower {
   }
 
   begin() {
-    this.source = new EventSource(`/v1/events?after=${this.after}`);
+    this.source = new EventSource(`/events?after=${this.after}`);
     this.source.addEventListener("open", () => this.rest());
     this.source.addEventListener("error", () => this.lost());
     this.source.addEventListener("result", (event) => {
@@ -223,6 +224,31 @@ class Follower {
   }
 }
 
+// A form needs the key of the session besides the cookie. Every port of this host can receive the cookie; the storage is
+// this port's alone. The sign-in page has a new key: it holds once the sign-in has led to a page.
+function addFormKey(form) {
+  const field = form.elements.namedItem("form_key") ?? document.createElement("input");
+  if (form.id === "sign-in") {
+    sessionStorage.setItem(FORM_KEY, field.value);
+    return;
+  }
+  Object.assign(field, { type: "hidden", name: "form_key", value: localStorage.getItem(FORM_KEY) ?? "" });
+  form.append(field);
+}
+
+function keepFormKey() {
+  const made = sessionStorage.getItem(FORM_KEY);
+  if (made && "signedIn" in document.body.dataset) {
+    localStorage.setItem(FORM_KEY, made);
+    sessionStorage.removeItem(FORM_KEY);
+  }
+}
+
+document.addEventListener("submit", (event) => {
+  if (event.target.method === "post") {
+    addFormKey(event.target);
+  }
+});
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("[data-copy]");
   if (button) {
@@ -235,6 +261,7 @@ document.addEventListener("toggle", (event) => {
   }
 }, true);
 dark.addEventListener("change", () => drawAll());
+keepFormKey();
 installCopying();
 if (document.querySelector("[data-figure]")) {
   await drawAll();

@@ -3,10 +3,11 @@
 
 from fastapi import APIRouter
 
-from . import compare, downloads, files, hardware, recommendations, sign_in, studies, study, tokens
+from . import compare, downloads, events, files, hardware, recommendations, sign_in, studies, study, tokens
 
 ROUTERS: tuple[APIRouter, ...] = tuple(
-    view.router for view in (downloads, studies, study, compare, hardware, recommendations, tokens, sign_in, files)
+    view.router
+    for view in (downloads, studies, study, compare, hardware, recommendations, tokens, sign_in, files, events)
 )
 
 __all__ = ["ROUTERS"]

@@ -14,7 +14,7 @@ from ringtune.dashboards.web.study_jobs import leading_job
 from ringtune.dashboards.web.study_review import StudyReviews
 from ringtune.dashboards.web.tables import csv_reply
 from ringtune.dashboards.web.wording import change_of, finding_of, hardware_of, layout, name_of
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import ListedStudy, Overview
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.review import comparison
@@ -32,7 +32,7 @@ Row: TypeAlias = tuple[str, tuple[str, ...], bool]
 router = new_router()
 
 
-@router.get("/compare", openapi_extra=needs("read"))
+@router.get("/compare", openapi_extra=page_needs("read"))
 @on_page_threads
 def compare(
     request: Request,
@@ -53,7 +53,7 @@ def compare(
     return respond(request, "compare.html.j2", context)
 
 
-@router.get("/compare.csv", openapi_extra=needs("read"))
+@router.get("/compare.csv", openapi_extra=page_needs("read"))
 @on_page_threads
 def compare_csv(
     *,

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What views share: the service behind them, the routes' manner, and the forms that they take."""
+"""What views share: the service behind them, and the manner of their routes."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Annotated, Any, TypeAlias
-from urllib.parse import parse_qsl
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Query
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from ringtune.dashboards.web.confirming import confirmed
+from ringtune.dashboards.web.forms import Fields, form_of
 from ringtune.dashboards.web.study_review import StudyReviews
 from ringtune.service.api.access import Callers
+from ringtune.service.api.browser_sessions import BrowserSessions
 from ringtune.service.domain.overview import Overview, Wanted
 from ringtune.service.errors import InvalidRequest
 
 DEFAULT_SORT = "created"
-MAX_FIELDS = 20
 MAX_TEXT = 200
 
 Text: TypeAlias = Annotated[str, Query(max_length=MAX_TEXT)]
@@ -70,8 +71,8 @@ class AskedStudies:
 
 
 def new_router() -> APIRouter:
-    """Return a router for pages: they are no part of the API's description."""
-    return APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+    """Return a router for pages: no part of the API's description, and what changes something is confirmed."""
+    return APIRouter(include_in_schema=False, default_response_class=HTMLResponse, dependencies=[Depends(confirmed)])
 
 
 async def _overview_of(request: Request) -> Overview:
@@ -87,6 +88,11 @@ async def _reviews_of(request: Request) -> StudyReviews:
 async def _callers_of(request: Request) -> Callers:
     callers: Callers = request.app.state.page_parts.callers
     return callers
+
+
+async def _sessions_of(request: Request) -> BrowserSessions:
+    sessions: BrowserSessions = request.app.state.page_parts.sessions
+    return sessions
 
 
 async def _asked_studies_of(
@@ -105,31 +111,8 @@ AskedStudiesDep = Annotated[AskedStudies, Depends(_asked_studies_of)]
 OverviewDep = Annotated[Overview, Depends(_overview_of)]
 ReviewsDep = Annotated[StudyReviews, Depends(_reviews_of)]
 CallersDep = Annotated[Callers, Depends(_callers_of)]
-
-
-async def form_of(request: Request) -> dict[str, list[str]]:
-    """Return the fields of a form that a page of ours sent.
-
-    Raises:
-        InvalidRequest: If it is none.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/x-www-form-urlencoded":
-        raise InvalidRequest(f"the body is {kind[:100]!r}, not a form; send the form of the page")
-    try:
-        pairs = parse_qsl(
-            (await request.body()).decode(),
-            keep_blank_values=True,
-            max_num_fields=MAX_FIELDS,
-            encoding="utf-8",
-            errors="strict",
-        )
-    except ValueError as error:
-        raise InvalidRequest(f"the form cannot be read ({str(error)[:100]}); send the form of the page") from error
-    fields: dict[str, list[str]] = {}
-    for name, value in pairs:
-        fields.setdefault(name, []).append(value)
-    return fields
+SessionsDep = Annotated[BrowserSessions, Depends(_sessions_of)]
+FormDep = Annotated[Fields, Depends(form_of)]
 
 
 def pages_of(total: int, page: int, limit: int) -> dict[str, Any]:

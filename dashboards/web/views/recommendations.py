@@ -10,7 +10,7 @@ from starlette.responses import Response
 from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import page_needs
 from ringtune.service.api.parts import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
@@ -33,7 +33,7 @@ HEADLINES = {
 router = new_router()
 
 
-@router.get("/recommendations", openapi_extra=needs("read"))
+@router.get("/recommendations", openapi_extra=page_needs("read"))
 @on_page_threads
 def recommendations(request: Request, overview: OverviewDep, service: ServiceDep) -> Response:
     """Ask for a start, and show the answer."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signing in with a token, and out."""
 
-import time
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -10,13 +9,18 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ringtune.dashboards.web.browsers import MAX_ADDRESS, SIGN_IN, is_secure
+from ringtune.dashboards.web.confirming import FORM_KEY
+from ringtune.dashboards.web.forms import field_of
+from ringtune.dashboards.web.paths import SIGN_IN, SIGN_OUT
+from ringtune.dashboards.web.problem_pages import MAX_ADDRESS
 from ringtune.dashboards.web.rendering import respond
-from ringtune.dashboards.web.sign_ins import sealed, set_cookie
-from ringtune.service.api.access import ADMIN, Caller, Callers, needs
+from ringtune.dashboards.web.session_cookie import forget_session, keep_session, session_id_of
+from ringtune.service.api.access import ADMIN, Caller, Callers, page_needs
+from ringtune.service.api.parts import PartsDep
+from ringtune.service.domain.page_sessions import new_secret
 from ringtune.service.errors import Unauthenticated, UnknownHost
 
-from .parts import CallersDep, Text, form_of, new_router
+from .parts import CallersDep, FormDep, SessionsDep, Text, new_router
 
 START = "/studies"
 READ = "read"
@@ -34,36 +38,42 @@ async def sign_in(
     """Ask for a token; where none is needed, lead on."""
     if await _is_open(request, callers):
         return RedirectResponse(own_path(next), 303)
-    context = {"wanted": own_path(next), "is_ended": bool(ended), "error": ""}
-    return respond(request, "sign_in.html.j2", context)
+    return _form(request, own_path(next), is_ended=bool(ended))
 
 
 @router.post(SIGN_IN)
-async def sign_in_with(request: Request, callers: CallersDep) -> Response:
-    """Take a token and, if it may read, keep it in the browser."""
-    fields = await form_of(request)
-    secret = "".join(fields.get("token", [])).strip()
-    wanted = own_path("".join(fields.get("next", [])))
+async def sign_in_with(
+    request: Request, parts: PartsDep, callers: CallersDep, sessions: SessionsDep, fields: FormDep
+) -> Response:
+    """Take a token and, if it may read, begin a session; one that the browser had ends."""
+    secret, wanted = field_of(fields, "token"), own_path("".join(fields.get("next", [])))
     try:
         caller = await _caller(secret, callers)
     except Unauthenticated:
         error = (
             "This token is not known, or was revoked. Check that all of it was copied, or ask an operator for another."
         )
-        return respond(request, "sign_in.html.j2", {"wanted": wanted, "is_ended": False, "error": error}, 401)
+        return _form(request, wanted, error=error, status=401)
     if not caller.scopes & {READ, ADMIN}:
         error = "This token may report, but not read. Ask an operator for one with the scope read."
-        return respond(request, "sign_in.html.j2", {"wanted": wanted, "is_ended": False, "error": error}, 403)
+        return _form(request, wanted, error=error, status=403)
+    before = session_id_of(request)
+    if before is not None:
+        await sessions.end(before)
+    session_id = await sessions.begin(caller, secret, field_of(fields, FORM_KEY))
     reply = RedirectResponse(wanted, 303)
-    reply.headers.append("set-cookie", set_cookie(sealed(secret, time.time()), is_secure=is_secure(request)))
+    keep_session(reply, request, session_id, parts.service.page_sessions.max_age_s)
     return reply
 
 
-@router.post("/sign-out", openapi_extra=needs(READ))
-async def sign_out(request: Request) -> Response:
-    """Forget the token in this browser."""
+@router.post(SIGN_OUT, openapi_extra=page_needs(READ))
+async def sign_out(request: Request, sessions: SessionsDep) -> Response:
+    """End the session, here and for whoever else has its id."""
+    session_id = session_id_of(request)
+    if session_id is not None:
+        await sessions.end(session_id)
     reply = RedirectResponse(SIGN_IN, 303)
-    reply.headers.append("set-cookie", set_cookie("", is_secure=is_secure(request)))
+    forget_session(reply, request)
     return reply
 
 
@@ -92,3 +102,9 @@ async def _caller(secret: str, callers: Callers) -> Caller:
     if not secret.isascii() or not secret.isprintable():
         raise Unauthenticated("a token has printable ASCII characters alone")
     return await callers.find({b"authorization": f"Bearer {secret}".encode()})
+
+
+def _form(request: Request, wanted: str, *, is_ended: bool = False, error: str = "", status: int = 200) -> Response:
+    """Return the page that asks for a token, with a new form key that becomes the session's."""
+    context = {"wanted": wanted, "is_ended": is_ended, "error": error, "form_key": new_secret()}
+    return respond(request, "sign_in.html.j2", context, status)

@@ -14,7 +14,7 @@ from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job, step_times
 from ringtune.dashboards.web.study_review import StudyReview
 from ringtune.dashboards.web.wording import NO_PROMISE, finding_of, live_words, name_of, trust, with_bounds
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import BestConfig, ListedStudy, StoredResult
 from ringtune.tuner import Config, Value
 from ringtune.tuner.readable import readable_value
@@ -34,7 +34,7 @@ FIRST_FIGURES = ("convergence", "distribution")
 router = new_router()
 
 
-@router.get("/studies/{study_id}", openapi_extra=needs("read"))
+@router.get("/studies/{study_id}", openapi_extra=page_needs("read"))
 @on_page_threads
 def study(
     request: Request,

@@ -71,8 +71,10 @@ PAGES = {
     ("POST", "/tokens/{token_id}/counting"): "admin",
     ("POST", "/tokens/{token_id}/delete-results"): "admin",
     ("POST", "/tokens/{token_id}/revoke"): "admin",
+    ("POST", "/tokens/sessions/{handle}/end"): "admin",
+    ("GET", "/events"): "read",
 }
-ENDLESS = "/v1/events"
+ENDLESS = frozenset({"/v1/events", "/events"})
 TOKEN_ID = "0" * 16
 
 
@@ -102,6 +104,7 @@ def path_of(template: str) -> str:
         "token_id": TOKEN_ID,
         "name": "ringtune.js",
         "table": "jobs",
+        "handle": "0" * 16,
     }
     return re.sub(r"{(\w+)}", lambda match: known[match[1]], template)
 
@@ -146,6 +149,8 @@ def test_a_token_opens_the_pages_that_its_scope_says(tmp_path: Path) -> None:
         secrets = {"read": READ_SECRET, "report": created.json()["secret"], "admin": ADMIN_SECRET}
 
         for (method, template), needed in sorted(PAGES.items()):
+            if template in ENDLESS:
+                continue
             for granted, secret in secrets.items():
                 reply = client.request(method, path_of(template), headers={**own, **bearer(secret)})
                 is_refused = granted not in {needed, "admin"}
@@ -175,7 +180,7 @@ def test_a_token_opens_what_its_scope_says(client: TestClient) -> None:
     secrets = {"read": READ_SECRET, "report": created.json()["secret"], "admin": ADMIN_SECRET}
 
     for (method, template), needed in sorted(SCOPES.items()):
-        if template == ENDLESS:
+        if template in ENDLESS:
             continue
         for granted, secret in secrets.items():
             body: dict[str, Any] = {"json": {}} if method in {"PATCH", "POST", "PUT"} else {}

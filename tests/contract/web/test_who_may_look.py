@@ -2,19 +2,15 @@
 """Signing in, and what a browser may do then: deny by default holds for pages, and no other site can send our forms."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from ringtune.dashboards.web.sign_ins import COOKIE, MAX_AGE_S, sealed
 from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, bearer
-from tests.contract.web.applications import BROWSER, FORM, HERE, application_with_pages
+from tests.contract.web.applications import BROWSER, FORM, FORM_KEY, HERE, application_with_pages, send, sign_in
 from tests.unit.dashboards.pages import Page
-
-TLS = "https://service.example"
 
 
 @pytest.fixture
@@ -22,12 +18,6 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     """A browser before an application with tokens; it follows no redirect by itself."""
     with TestClient(application_with_pages(tmp_path), base_url=HERE, headers=BROWSER, follow_redirects=False) as made:
         yield made
-
-
-def sign_in(client: TestClient, secret: str, wanted: str = "/studies") -> int:
-    """Send the sign-in form and return the status."""
-    answer = client.post("/sign-in", data={"token": secret, "next": wanted}, headers=FORM)
-    return int(answer.status_code)
 
 
 def test_who_is_not_signed_in_is_led_to_the_sign_in_and_back(client: TestClient) -> None:
@@ -72,26 +62,6 @@ def test_what_anybody_may_send_is_small(client: TestClient) -> None:
     assert "16384 bytes" in refused.text
 
 
-def test_the_cookie_is_for_the_browser_alone_and_ends(client: TestClient) -> None:
-    """No script reads it, no other site sends it, and it has an age."""
-    reply = client.post("/sign-in", data={"token": READ_SECRET}, headers=FORM)
-    attributes = {part.strip() for part in reply.headers["set-cookie"].split(";")[1:]}
-
-    assert {"Path=/", "HttpOnly", "SameSite=Strict", f"Max-Age={MAX_AGE_S}"} == attributes
-    assert reply.headers["set-cookie"].startswith(f"{COOKIE}=")
-
-
-@pytest.mark.parametrize("forwarded", [True, False])
-def test_over_tls_the_cookie_is_secure(forwarded: bool, tmp_path: Path) -> None:
-    """Our own, or a proxy's that says so."""
-    base, headers = (HERE, {"x-forwarded-proto": "https"}) if forwarded else (TLS, {})
-    app = application_with_pages(tmp_path)
-    with TestClient(app, base_url=base, headers={**BROWSER, **headers}, follow_redirects=False) as client:
-        reply = client.post("/sign-in", data={"token": READ_SECRET}, headers={"origin": base})
-
-    assert "Secure" in reply.headers["set-cookie"].split("; ")
-
-
 @pytest.mark.parametrize("secret", ["", "wrong", "rt_0123456789abcdef_" + "x" * 43, "é" * 20, "a b", READ_SECRET[:-1]])
 def test_a_wrong_token_is_answered_with_what_to_do(secret: str, client: TestClient) -> None:
     """It is not repeated on the page, and nothing is kept."""
@@ -119,15 +89,15 @@ def test_tokens_are_for_admins(client: TestClient) -> None:
     """A reader finds neither the page nor a link to it; an admin creates and revokes."""
     assert 303 == sign_in(client, READ_SECRET)
     assert 403 == client.get("/tokens").status_code
-    assert 403 == client.post("/tokens", data={"name": "x", "scope": "read"}, headers=FORM).status_code
+    assert 403 == send(client, "/tokens", name="x", scope="read").status_code
     assert "/tokens" not in client.get("/studies").text
 
     assert 303 == sign_in(client, ADMIN_SECRET)
-    created = client.post("/tokens", data={"name": "jobs", "scope": ["read", "report"]}, headers=FORM)
+    created = send(client, "/tokens", name="jobs", scope=["read", "report"])
     (secret,) = re.findall(r"rt_[0-9a-f]{16}_[\w-]{43}", created.text)
     token_id = secret.split("_")[1]
     before = client.get("/v1/studies", headers=bearer(secret)).status_code
-    revoked = client.post(f"/tokens/{token_id}/revoke", headers=FORM)
+    revoked = send(client, f"/tokens/{token_id}/revoke")
 
     assert (201, 200, 303) == (created.status_code, before, revoked.status_code)
     assert secret not in client.get("/tokens").text
@@ -137,12 +107,11 @@ def test_tokens_are_for_admins(client: TestClient) -> None:
 def test_an_admin_says_how_a_token_counts_and_deletes_its_results(client: TestClient) -> None:
     """The page shows each token's way of counting, and how many results were deleted."""
     sign_in(client, ADMIN_SECRET)
-    form = {"name": "team", "scope": ["read", "report"], "many_jobs": "yes"}
-    created = client.post("/tokens", data=form, headers=FORM).text
+    created = send(client, "/tokens", name="team", scope=["read", "report"], many_jobs="yes").text
     token_id = re.findall(r"rt_([0-9a-f]{16})_", created)[0]
 
-    changed = client.post(f"/tokens/{token_id}/counting", data={"many_jobs": ""}, headers=FORM)
-    deleted = client.post(f"/tokens/{token_id}/delete-results", headers=FORM)
+    changed = send(client, f"/tokens/{token_id}/counting", many_jobs="")
+    deleted = send(client, f"/tokens/{token_id}/delete-results")
 
     assert "each job" in created
     assert (303, 200) == (changed.status_code, deleted.status_code)
@@ -154,8 +123,8 @@ def test_a_token_without_a_name_or_scope_is_not_created(client: TestClient) -> N
     """The form comes back with what was given, and says what is allowed."""
     sign_in(client, ADMIN_SECRET)
 
-    nameless = client.post("/tokens", data={"name": "", "scope": "read"}, headers=FORM)
-    scopeless = client.post("/tokens", data={"name": "kept name"}, headers=FORM)
+    nameless = send(client, "/tokens", name="", scope="read")
+    scopeless = send(client, "/tokens", name="kept name")
 
     assert (422, 422) == (nameless.status_code, scopeless.status_code)
     assert 'value="kept name"' in scopeless.text
@@ -186,58 +155,11 @@ def test_no_other_site_sends_our_forms(headers: dict[str, str], client: TestClie
         "/tokens/0123456789abcdef/revoke",
         "/tokens/0123456789abcdef/delete-results",
     ):
-        reply = client.post(path, data={"name": "x", "scope": "admin", "token": ADMIN_SECRET}, headers=headers)
+        form = {"name": "x", "scope": "admin", "token": ADMIN_SECRET, "form_key": FORM_KEY}
+        reply = client.post(path, data=form, headers=headers)
         assert 403 == reply.status_code, path
         assert "set-cookie" not in reply.headers
     assert [] == client.get("/v1/tokens", headers=bearer(ADMIN_SECRET)).json()["items"]
-
-
-def test_a_cookie_is_no_token_for_the_api(client: TestClient) -> None:
-    """But for the events, which pages follow and which nobody can change."""
-    sign_in(client, ADMIN_SECRET)
-
-    for method, path in (("GET", "/v1/studies"), ("GET", "/metrics"), ("GET", "/openapi.json"), ("POST", "/v1/tokens")):
-        assert 401 == client.request(method, path, headers=FORM).status_code, path
-    assert 401 == client.post("/v1/events", headers=FORM).status_code
-
-
-def test_signing_out_forgets_the_token(client: TestClient) -> None:
-    """In this browser."""
-    sign_in(client, READ_SECRET)
-
-    reply = client.post("/sign-out", headers=FORM)
-
-    assert (303, "/sign-in") == (reply.status_code, reply.headers["location"])
-    assert "Max-Age=0" in reply.headers["set-cookie"]
-    assert 303 == client.get("/studies").status_code
-
-
-def test_a_sign_in_ends_after_its_age_whatever_the_browser_keeps(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The cookie is taken away, and the page says why."""
-    now = time.time()
-    client.cookies.set(COOKIE, sealed(READ_SECRET, now - MAX_AGE_S - 1))
-    asked = client.get("/studies")
-    page = client.get(asked.headers["location"])
-
-    assert (303, "/sign-in?next=%2Fstudies&ended=1") == (asked.status_code, asked.headers["location"])
-    assert "Max-Age=0" in asked.headers["set-cookie"]
-    assert "has ended" in page.text
-
-
-def test_a_revoked_token_ends_its_sign_ins(client: TestClient) -> None:
-    """At the next page."""
-    body = {"name": "reader", "scopes": ["read"]}
-    created = client.post("/v1/tokens", json=body, headers=bearer(ADMIN_SECRET)).json()
-    assert 303 == sign_in(client, created["secret"])
-    client.delete(f"/v1/tokens/{created['id']}", headers=bearer(ADMIN_SECRET))
-
-    deadline = time.monotonic() + 60
-    while client.get("/studies").status_code == 200:
-        assert time.monotonic() < deadline, "it still works"
-
-    assert 303 == client.get("/studies").status_code
 
 
 @pytest.mark.parametrize(

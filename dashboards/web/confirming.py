@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever changes something needs more than a cookie: the form key of the session, or its token.
+
+The key is made for the sign-in page, kept by the browser where scripts of this origin alone can read it, port included,
+and added to forms when they are sent (`static/ringtune.js`). The service has its hash, and puts it into no later page:
+who has the cookie, as every port of the host may, reads pages and finds no key in them. A browser without the key, or
+without JavaScript, is asked for the token instead.
+"""
+
+from typing import Any, ClassVar
+
+from starlette.requests import Request
+
+from ringtune.service.api.access import SESSION_KEY, Callers
+from ringtune.service.api.browser_sessions import SignedIn
+from ringtune.service.errors import Forbidden, Unauthenticated
+
+from .forms import Fields, field_of, form_of
+from .paths import SAFE_METHODS
+
+FORM_KEY = "form_key"
+OWN_TOKEN = "own_token"  # noqa: S105  (the name of a field)
+FIELDS_KEY = "ringtune.unconfirmed_fields"
+"""Where a request's scope has the fields of a form that was not confirmed, so that it can be sent again."""
+
+
+class FormNotConfirmedError(Forbidden):
+    """A form came with neither the session's key nor its token; nothing was changed."""
+
+    code: ClassVar[str] = "form_not_confirmed"
+    title: ClassVar[str] = "Confirm with your token"
+
+
+async def confirmed(request: Request) -> None:
+    """Check that a form was sent by who signed in; the pages' dependency, before every route.
+
+    A request with a token in its header is confirmed by that: no browser sends it by itself.
+
+    Raises:
+        FormNotConfirmedError: If it was not.
+    """
+    signed_in: SignedIn | None = request.scope.get(SESSION_KEY)
+    if request.method in SAFE_METHODS or signed_in is None:
+        return
+    fields = await form_of(request)
+    if signed_in.session.has_form_key(field_of(fields, FORM_KEY)):
+        return
+    given = field_of(fields, OWN_TOKEN)
+    if given and await _is_token_of(request, signed_in, given):
+        return
+    request.scope[FIELDS_KEY] = fields
+    detail = (
+        "this is not the token that you signed in with; nothing was changed"
+        if given
+        else "the form came without the key of your session; nothing was changed. Enter the token, or sign in again"
+    )
+    raise FormNotConfirmedError(detail)
+
+
+def context_of(request: Request) -> dict[str, Any] | None:
+    """Return what the page needs that asks for the token, and sends the form again; None if there was no such form."""
+    fields: Fields | None = request.scope.get(FIELDS_KEY)
+    if fields is None:
+        return None
+    kept = [(name, value) for name, values in fields.items() for value in values if name not in {FORM_KEY, OWN_TOKEN}]
+    return {"fields": kept, "token_field": OWN_TOKEN, "is_wrong": bool(field_of(fields, OWN_TOKEN))}
+
+
+async def _is_token_of(request: Request, signed_in: SignedIn, given: str) -> bool:
+    callers: Callers = request.app.state.page_parts.callers
+    if not given.isascii() or not given.isprintable():
+        return False
+    try:
+        caller = await callers.find({b"authorization": f"Bearer {given}".encode()})
+    except Unauthenticated:
+        return False
+    return caller.token_id == signed_in.caller.token_id

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages' stream of events: what `/v1/events` says, for browsers that are signed in."""
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from ringtune.dashboards.web.paths import EVENTS
+from ringtune.service.api.access import SESSION_KEY, page_needs
+from ringtune.service.api.browser_sessions import SignedIn
+from ringtune.service.api.event_stream import After, EventStream, LastEventId, event_stream
+from ringtune.service.api.parts import PartsDep
+from ringtune.service.errors import Unauthenticated
+
+from .parts import CallersDep, SessionsDep, new_router
+
+router = new_router()
+
+
+@router.get(EVENTS, openapi_extra=page_needs("read"), response_class=StreamingResponse)
+async def events(
+    *,
+    request: Request,
+    parts: PartsDep,
+    callers: CallersDep,
+    sessions: SessionsDep,
+    last_event_id: LastEventId = None,
+    after: After = None,
+) -> EventStream:
+    """Follow the results that are stored, until the session ends."""
+    signed_in: SignedIn | None = request.scope.get(SESSION_KEY)
+
+    async def may_listen() -> bool:
+        if signed_in is not None:
+            return await sessions.find(signed_in.session_id, is_use=False) is not None
+        try:
+            await callers.find(dict(request.scope["headers"]))
+        except Unauthenticated:
+            return False
+        return True
+
+    return await event_stream(parts, last_event_id or after, may_listen)

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a browser's session opens, for how long, and what its cookie alone does not: change anything."""
+
+import html
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+from starlette.testclient import TestClient
+
+from ringtune.dashboards.web.paths import SAFE_METHODS
+from ringtune.dashboards.web.session_cookie import NAME, SECURE_NAME
+from ringtune.service.domain.page_sessions import new_secret
+from ringtune.service.errors import StoreUnavailable
+from ringtune.service.store import Database
+from ringtune.service.store.tables import page_sessions
+from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, bearer
+from tests.contract.service.test_who_may import PAGES, PAGES_OPEN, SCOPES, path_of
+from tests.contract.web.applications import BROWSER, FORM, FORM_KEY, HERE, application_with_pages, send, sign_in
+from tests.unit.dashboards.pages import Page
+
+TLS = "https://service.example"
+LIMIT_S = 60.0
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[TestClient]:
+    """A browser before an application with tokens; it follows no redirect by itself."""
+    with TestClient(application_with_pages(tmp_path), base_url=HERE, headers=BROWSER, follow_redirects=False) as made:
+        yield made
+
+
+def another(client: TestClient) -> TestClient:
+    """Return another browser before the same application, in the same event loop."""
+    made = TestClient(client.app, base_url=HERE, headers=BROWSER, follow_redirects=False)
+    made.portal = client.portal
+    return made
+
+
+@pytest.fixture
+def thief(client: TestClient) -> TestClient:
+    """Somebody else: what other ports of the host are."""
+    return another(client)
+
+
+def steal(client: TestClient, thief: TestClient) -> str:
+    """Give the thief what every port of the host receives: the Cookie header. Returns its value."""
+    thief.cookies.clear()
+    value = str(client.cookies[NAME])
+    thief.headers["cookie"] = f"{NAME}={value}"
+    return value
+
+
+def tokens_of(client: TestClient) -> list[str]:
+    """Return the names of all tokens that were created."""
+    return [item["name"] for item in client.get("/v1/tokens", headers=bearer(ADMIN_SECRET)).json()["items"]]
+
+
+def test_the_cookie_is_no_token(client: TestClient) -> None:
+    """It is random, other at each sign-in, and has nothing of the token in it."""
+    values = []
+    for _ in range(3):
+        assert 303 == sign_in(client, ADMIN_SECRET)
+        values.append(client.cookies[NAME])
+
+    assert 3 == len(set(values))
+    assert all(re.fullmatch(r"[\w-]{43}", value) for value in values)
+    assert [] == [value for value in values if ADMIN_SECRET in value]
+
+
+def test_a_stolen_cookie_opens_no_call_of_the_api(client: TestClient, thief: TestClient) -> None:
+    """Neither as a cookie nor as a token, on any path, with any method; /v1/events included."""
+    sign_in(client, ADMIN_SECRET)
+    value = steal(client, thief)
+
+    assert 200 == thief.get("/studies").status_code
+    for method, template in sorted(SCOPES):
+        body: dict[str, Any] = {"json": {}} if method in {"PATCH", "POST", "PUT"} else {}
+        for headers in ({}, bearer(value), {"origin": HERE}):
+            reply = thief.request(method, path_of(template), headers=headers, **body)
+            assert 401 == reply.status_code, (method, template, headers)
+
+
+def test_a_stolen_cookie_changes_nothing(client: TestClient, thief: TestClient) -> None:
+    """No page that it reads has the key in it, and without the key every form is refused, a sign-out included."""
+    sign_in(client, ADMIN_SECRET)
+    created = send(client, "/tokens", name="victim", scope="admin")
+    token_id = re.findall(r"rt_([0-9a-f]{16})_", created.text)[0]
+    steal(client, thief)
+    pages = [thief.get(path_of(path)).text for method, path in PAGES if method == "GET" and path != "/events"]
+    handle = re.findall(r"/tokens/sessions/(\w+)/end", "".join(pages))[0]
+    hidden = {
+        field.attributes["value"]
+        for page in pages
+        for field in Page.of(page).all("input")
+        if field.attributes.get("type") == "hidden"
+    }
+
+    assert [] == [page for page in pages if FORM_KEY in page]
+    changing = [path for method, path in PAGES if method not in SAFE_METHODS]
+    assert {"/sign-out", "/tokens"} <= set(changing)
+    for template in changing:
+        path = path_of(template).replace("0" * 16, handle if "sessions" in template else token_id)
+        keys: list[str | None] = [None, "", handle, new_secret(), FORM_KEY[:-1], FORM_KEY + "-", *hidden]
+        for key in keys:
+            form = {"name": "evil", "scope": "admin", **({} if key is None else {"form_key": key})}
+            reply = thief.post(path, data=form, headers=FORM)
+            assert (403, True) == (reply.status_code, "Confirm with your token" in reply.text), (path, key)
+    assert ["victim"] == tokens_of(client)
+    assert [False] == [
+        item["is_revoked"] for item in client.get("/v1/tokens", headers=bearer(ADMIN_SECRET)).json()["items"]
+    ]
+    assert 200 == client.get("/studies").status_code
+
+
+def test_the_key_of_another_session_changes_nothing(client: TestClient, thief: TestClient) -> None:
+    """Whoever may sign in has one, and it is good for their own session."""
+    sign_in(client, ADMIN_SECRET)
+    steal(client, thief)
+    other_key = new_secret()
+    other = another(client)
+    assert 303 == sign_in(other, READ_SECRET, form_key=other_key)
+
+    assert 403 == send(thief, "/tokens", name="evil", scope="admin", form_key=other_key).status_code
+    assert 403 == send(other, "/sign-out").status_code
+    assert 303 == send(other, "/sign-out", form_key=other_key).status_code
+
+
+def test_signing_out_ends_the_session_for_whoever_has_its_cookie(client: TestClient, thief: TestClient) -> None:
+    """At once, the events that it listens to included; another session with the same token goes on."""
+    sign_in(client, READ_SECRET)
+    steal(client, thief)
+    other = another(client)
+    sign_in(other, READ_SECRET)
+    parts, heard = client.app.state.parts, []  # type: ignore[attr-defined]
+    listener = threading.Thread(target=lambda: heard.append(thief.get("/events", headers={"accept": "*/*"})))
+    listener.start()
+    rest = threading.Event()
+    while not parts.listeners.count and listener.is_alive():
+        rest.wait(0.01)
+
+    reply = send(client, "/sign-out")
+    at_once = thief.get("/studies")
+    listener.join(LIMIT_S)
+
+    assert (303, "/sign-in") == (reply.status_code, reply.headers["location"])
+    assert "Max-Age=0" in reply.headers["set-cookie"]
+    assert (303, "/sign-in?next=%2Fstudies&ended=1") == (at_once.status_code, at_once.headers["location"])
+    assert "Max-Age=0" in at_once.headers["set-cookie"]
+    assert "has ended" in thief.get(at_once.headers["location"]).text
+    assert not listener.is_alive()
+    assert heard[0].text.startswith("id: ")
+    assert 401 == thief.get("/events", headers={"accept": "*/*"}).status_code
+    assert 200 == other.get("/studies").status_code
+
+
+def test_a_session_is_over_by_its_age_and_when_it_is_idle(client: TestClient, tmp_path: Path) -> None:
+    """Whatever the browser keeps; one in use goes on."""
+    database = Database.open(f"sqlite:///{tmp_path / 'service.sqlite3'}")
+    for column, age_s in ((page_sessions.c.created_unix_s, 12 * 3600 + 1), (page_sessions.c.seen_unix_s, 2 * 3600 + 1)):
+        assert 303 == sign_in(client, READ_SECRET)
+        assert 200 == client.get("/studies").status_code
+        with database.writing() as connection:
+            connection.execute(update(page_sessions).values({column.name: column - age_s}))
+
+        assert (303, True) == ((reply := client.get("/studies")).status_code, "ended=1" in reply.headers["location"])
+    database.close()
+
+
+def test_a_revoked_token_ends_its_sessions(client: TestClient) -> None:
+    """At once."""
+    body = {"name": "reader", "scopes": ["read"]}
+    created = client.post("/v1/tokens", json=body, headers=bearer(ADMIN_SECRET)).json()
+    assert 303 == sign_in(client, created["secret"])
+    assert 200 == client.get("/studies").status_code
+
+    client.delete(f"/v1/tokens/{created['id']}", headers=bearer(ADMIN_SECRET))
+
+    assert 303 == client.get("/studies").status_code
+
+
+def test_a_changed_setting_ends_the_sessions_of_its_token(client: TestClient, tmp_path: Path) -> None:
+    """And the same setting keeps them over a restart."""
+    assert 303 == sign_in(client, READ_SECRET)
+    cookie = {"cookie": f"{NAME}={client.cookies[NAME]}"}
+
+    for secret, expected in ((READ_SECRET, 200), ("another-read-secret-of-these", 303)):
+        app = application_with_pages(tmp_path, read_token=secret)
+        with TestClient(app, base_url=HERE, headers={**BROWSER, **cookie}, follow_redirects=False) as later:
+            assert expected == later.get("/studies").status_code
+
+
+def test_a_new_sign_in_ends_the_session_before(client: TestClient, thief: TestClient) -> None:
+    """So that a cookie that was there before is worth nothing after it."""
+    sign_in(client, READ_SECRET)
+    steal(client, thief)
+
+    assert 303 == sign_in(client, ADMIN_SECRET)
+
+    assert [200, 303] == [someone.get("/studies").status_code for someone in (client, thief)]
+
+
+def test_a_cookie_that_somebody_planted_is_not_kept(client: TestClient, thief: TestClient) -> None:
+    """Another port can set our cookie: what it set is over after the sign-in, and never becomes the session's id."""
+    planted = new_secret()
+    thief.headers["cookie"] = f"{NAME}={planted}"
+
+    assert 303 == thief.get("/studies").status_code
+    reply = thief.post("/sign-in", data={"token": READ_SECRET, "form_key": FORM_KEY}, headers=FORM)
+
+    assert planted not in reply.headers["set-cookie"]
+    assert 303 == thief.get("/studies").status_code
+
+
+@pytest.mark.parametrize("form_key", ["", "short", FORM_KEY + "x"])
+def test_a_browser_without_a_key_is_asked_for_its_token(form_key: str, client: TestClient) -> None:
+    """The form is sent again as it was, with the token that signed in; another one does not do."""
+    assert 303 == sign_in(client, ADMIN_SECRET, form_key=form_key)
+    form = {"name": 'a "name" <b>', "scope": ["read", "report"], "form_key": form_key}
+
+    asked = client.post("/tokens", data=form, headers=FORM)
+    fields = Page.of(asked.text).all("input")
+    again = {"name": html.unescape(str(fields[0].attributes["value"])), "scope": ["read", "report"]}
+    wrong = [
+        client.post("/tokens", data={**again, "own_token": token}, headers=FORM)
+        for token in (READ_SECRET, "x" * 30, "é" * 30)
+    ]
+    before = tokens_of(client)
+    done = client.post("/tokens", data={**again, "own_token": ADMIN_SECRET}, headers=FORM)
+
+    assert (403, "/tokens") == (asked.status_code, Page.of(asked.text).all("form")[1].attributes["action"])
+    names = ["name", "scope", "scope", "own_token"]
+    assert names == [field.attributes["name"] for field in fields]
+    assert "<b>" not in asked.text
+    assert [(403, True)] * 3 == [(reply.status_code, "not the token" in reply.text) for reply in wrong]
+    assert ([], 201, ['a "name" <b>']) == (before, done.status_code, tokens_of(client))
+    assert ADMIN_SECRET not in done.text
+
+
+def test_a_form_with_a_token_in_its_header_needs_no_key(client: TestClient) -> None:
+    """A browser sends none by itself; who sends one holds before a cookie."""
+    sign_in(client, READ_SECRET)
+
+    reply = client.post("/tokens", data={"name": "x", "scope": "read"}, headers={**FORM, **bearer(ADMIN_SECRET)})
+
+    assert 201 == reply.status_code
+
+
+def test_an_admin_sees_who_is_signed_in_and_ends_a_session(client: TestClient, thief: TestClient) -> None:
+    """By name and age; neither ids nor hashes are shown, and one's own is marked."""
+    reader = another(client)
+    sign_in(reader, READ_SECRET)
+    sign_in(client, ADMIN_SECRET)
+    page = client.get("/tokens").text
+    handles = dict(re.findall(r"<bdi>setting:(\w+)</bdi></th><td><code>(\w{16})</code>", page))
+    metrics = client.get("/metrics", headers=bearer(ADMIN_SECRET)).text
+
+    ended = send(client, f"/tokens/sessions/{handles['read']}/end")
+    again = send(client, f"/tokens/sessions/{handles['read']}/end")
+
+    assert {"read", "admin"} == set(handles)
+    assert "ringtune_page_sessions 2.0" in metrics
+    assert 1 == page.count("this browser")
+    assert [] == [each for each in (client.cookies[NAME], reader.cookies[NAME]) if each in page]
+    assert [303, 404] == [ended.status_code, again.status_code]
+    assert [303, 200] == [someone.get("/studies").status_code for someone in (reader, client)]
+
+
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_over_tls_the_cookie_is_bound_to_this_host(forwarded: bool, tmp_path: Path) -> None:
+    """Our own TLS, or a proxy's that says so; then the cookie without the prefix is nobody's."""
+    base, headers = (HERE, {"x-forwarded-proto": "https"}) if forwarded else (TLS, {})
+    app = application_with_pages(tmp_path)
+    with TestClient(app, base_url=base, headers={**BROWSER, **headers}, follow_redirects=False) as client:
+        form = {"token": READ_SECRET, "form_key": FORM_KEY}
+        cookie = client.post("/sign-in", data=form, headers={"origin": base}).headers["set-cookie"]
+        name, value = cookie.partition(";")[0].split("=")
+        client.cookies.clear()
+        replies = [client.get("/studies", headers={"cookie": f"{each}={value}"}) for each in (SECURE_NAME, NAME)]
+
+    assert SECURE_NAME == name
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=strict"} <= set(cookie.split("; "))
+    assert [200, 303] == [reply.status_code for reply in replies]
+
+
+def test_a_session_whose_use_cannot_be_noted_opens_pages(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk keeps nobody from looking."""
+    sessions, tried = client.app.state.parts.service.page_sessions, threading.Event()  # type: ignore[attr-defined]
+
+    def full(_session_id: str) -> None:
+        tried.set()
+        raise StoreUnavailable("the disk is full")
+
+    monkeypatch.setattr(sessions, "touch", full)
+    monkeypatch.setattr("ringtune.service.domain.page_sessions.TOUCHED_S", -1.0)
+    sign_in(client, READ_SECRET)
+
+    assert 200 == client.get("/studies").status_code
+    assert tried.wait(LIMIT_S)
+
+
+def test_who_signs_in_is_known_and_who_guesses_is_not(client: TestClient, thief: TestClient) -> None:
+    """Nothing that is not a session opens a page, however it is written."""
+    sign_in(client, READ_SECRET)
+    value = client.cookies[NAME]
+    guesses = (
+        new_secret(),
+        value[:-1],
+        f"{value}x",
+        value.swapcase(),
+        READ_SECRET,
+        ADMIN_SECRET,
+        "x" * 9000,
+        "%00",
+        "é",
+    )
+
+    for guess in guesses:
+        reply = thief.get("/studies", headers={"cookie": f"{NAME}={guess}".encode()})
+        assert 303 == reply.status_code, guess
+    assert PAGES_OPEN == {("GET", "/sign-in"), ("POST", "/sign-in")}
+    assert 200 == client.get("/studies").status_code

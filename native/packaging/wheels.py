@@ -3,8 +3,10 @@
 
 The wheels are compiled by the clang of the `ziglang` wheel. It compiles for an architecture and a glibc that need not
 be this machine's, and links its C++ library statically. auditwheel then compares every symbol with the oldest glibc
-and writes the tag. Each wheel is built in an empty folder from the unpacked sdist: a file that the sdist lacks is an
-error.
+and writes the tag.
+
+Each wheel is built in a folder that has the sdist's files and nothing else: what the sdist lacks is an error. The
+folder is kept between calls, so that a change compiles what depends on it, and no more.
 
 The wheel is for the Python that runs this; from 3.12 on it is for all later versions too (stable ABI). A cross-compiled
 wheel uses this Python's headers, which are the same for every 64-bit Linux.
@@ -38,15 +40,15 @@ def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) ->
     """Build the wheel of one architecture from the sdist and return its file, which has its final name.
 
     Args:
-        sdist: Unpacked first.
+        sdist: Unpacked first; what its files have left unchanged is not compiled again.
         architecture: As in a wheel's tag: `x86_64`, `aarch64`.
         glibc: The oldest version that the wheel has to run on: `2.28`.
-        scratch: A folder that is emptied.
+        scratch: A folder for this architecture alone.
     """
-    shutil.rmtree(scratch, ignore_errors=True)
-    with tarfile.open(sdist) as archive:
-        archive.extractall(scratch, filter="data")
     source = scratch / sdist.name.removesuffix(".tar.gz")
+    unpack(sdist, source)
+    for results in ("raw", "repaired", "include"):
+        shutil.rmtree(scratch / results, ignore_errors=True)
     environ = {**os.environ, **_compilers(scratch, f"{architecture}-linux-gnu.{glibc}")}
     settings = [f"wheel.py-api={STABLE_ABI}", f"build-dir={scratch / 'build'}"]
     if architecture != platform.machine():
@@ -59,6 +61,22 @@ def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) ->
     repair = ["auditwheel", "repair", "--only-plat", "--plat", tag, "--wheel-dir", str(repaired), str(raw)]
     subprocess.run(repair, check=True)
     return next(repaired.glob("*.whl"))
+
+
+def unpack(sdist: Path, folder: Path) -> None:
+    """Bring a folder to the sdist's files, all of them and no others; those that it has already keep their times."""
+    with tarfile.open(sdist) as archive:
+        members = {Path(*Path(member.name).parts[1:]): member for member in archive.getmembers() if member.isfile()}
+        for path in [path for path in folder.rglob("*") if path.is_file() or path.is_symlink()]:
+            if path.relative_to(folder) not in members:
+                path.unlink()
+        for name, member in members.items():
+            content = archive.extractfile(member)
+            assert content is not None  # a file
+            data, path = content.read(), folder / name
+            if not path.is_file() or path.read_bytes() != data:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
 
 
 def _build(kind: str, source: Path, out: Path, environ: Mapping[str, str], settings: list[str] | None = None) -> None:

@@ -7,11 +7,13 @@ import subprocess
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from native.packaging.wheels import unpack
 from tests.package.distributions import ARCHITECTURES, GLIBC, REPOSITORY, package_files, sdist, wheel
 
 SOURCES_BUILT_BY_USERS = {
@@ -66,6 +68,21 @@ def test_the_sdist_has_what_git_has() -> None:
 
     assert set() == set(tracked()) - links - names
     assert not {name for name in names if name.startswith(("build/", "dist/", ".venv"))}
+
+
+def test_unpacking_again_touches_what_differs_alone(tmp_path: Path) -> None:
+    """So that a build goes on: changed files are replaced, strange ones removed, the others as old as they were."""
+    unpack(sdist(), tmp_path)
+    same, changed, strange = tmp_path / "native/CMakeLists.txt", tmp_path / "README.md", tmp_path / "native/strange.cpp"
+    text, written_ns = changed.read_text(encoding="utf-8"), same.stat().st_mtime_ns
+    changed.write_text("", encoding="utf-8")
+    strange.write_text("", encoding="utf-8")
+
+    unpack(sdist(), tmp_path)
+
+    assert text == changed.read_text(encoding="utf-8")
+    assert written_ns == same.stat().st_mtime_ns
+    assert not strange.exists()
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

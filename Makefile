@@ -102,7 +102,7 @@ $(VENV)/.wheel-tools: | $(VENV)/.created
 	$(BIN)/pip install -qq $(WHEEL_TOOLS)
 	@touch $@
 
-dist/.built: pyproject.toml README.md LICENSE native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
+dist/.built: pyproject.toml README.md LICENSE NOTICE $(wildcard native/licenses/*) native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
 	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) $(BIN)/python native/packaging/wheels.py --glibc $(GLIBC) $(ARCHITECTURES)
 	@touch $@
 

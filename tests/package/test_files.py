@@ -23,6 +23,7 @@ SOURCES_BUILT_BY_USERS = {
     "ringtune/graph_operations/bindings/submission_abi.h",
     "ringtune/bench/programs/limit.cpp",
 }
+LICENCES = {"LICENSE", "NOTICE", "native/licenses/nanobind.txt", "native/licenses/robin-map.txt"}
 NCCL_PLUGIN = "ringtune/nccl/libringtune_nccl_tuner.so"
 MACHINES = {"x86_64": "EM_X86_64", "aarch64": "EM_AARCH64"}
 SYSTEM_LIBRARIES = re.compile(r"lib(c|m|dl|pthread|rt)\.so\.\d|ld-linux.*\.so\.\d")
@@ -51,12 +52,13 @@ def dynamic_symbols(elf: Any) -> Iterator[tuple[str, bool]]:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_wheel_has_every_file_of_the_package(architecture: str) -> None:
-    """Modules, templates, pages' files, migrations, and the sources that are compiled where they are needed."""
+    """Modules, templates, pages' files, migrations, sources that are compiled where they are needed, licences."""
     with zipfile.ZipFile(wheel(architecture)) as archive:
         names = set(archive.namelist())
 
     assert set() == package_files(tracked()) - names
     assert SOURCES_BUILT_BY_USERS | {NCCL_PLUGIN} <= names
+    assert LICENCES <= {name.partition("/licenses/")[2] for name in names}
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"ringtune"}
 
 

@@ -2,6 +2,7 @@
 """The wheel in an empty environment: jobs, service and plugins run from another folder, without a compiler."""
 
 import ctypes
+import platform
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from ringtune import __version__
 from tests.integration.test_foreign_cxx_library import JOIN
 from tests.mpi.launching import BY_MPI, OPEN_MPI
+from tests.package.distributions import GLIBC
 from tests.package.environments import PROGRAMS, Environment
 
 START_LIMIT_S = 120.0
@@ -108,7 +110,8 @@ def test_a_foreign_cxx_library_does_not_reach_the_engine(installed: Environment,
     gnu, llvm = tmp_path / "libgnu.so", tmp_path / "libllvm.so"
     options = ["-std=c++20", "-O1", "-shared", "-fPIC"]
     subprocess.run([str(COMPILER), *options, str(source), "-o", str(gnu)], check=True)
-    zig = [sys.executable, "-m", "ziglang", "c++"]
+    target = f"{platform.machine()}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"  # as the wheel's
+    zig = [sys.executable, "-m", "ziglang", "c++", "-target", target]
     subprocess.run([*zig, *options, str(PROGRAMS / "foreign_llvm_library.cpp"), "-o", str(llvm)], check=True)
 
     for library in (gnu, llvm):

@@ -16,7 +16,7 @@ from ringtune.tuner.parameters import default_config, pinned_by_layout
 from ringtune.tuner.settings import Limits, job_limits
 
 from . import horovod_names
-from .variables import BOOTSTRAP_NAMES, SERVICE_PREFIX, job_variables, knob_variable
+from .variables import BOOTSTRAP_NAMES, PLUGIN_NAMES, SERVICE_PREFIX, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 
@@ -174,8 +174,18 @@ def find_notes(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
         environ: The environment, valid for `Settings.from_environment`.
         algorithms: Names in the engine's allreduce registry, without `auto`.
     """
-    known = [*job_variables(algorithms), *BOOTSTRAP_NAMES]
-    notes = list(horovod_names.translate(environ).notes)
+    return (*horovod_names.translate(environ).notes, *find_slips(environ, algorithms))
+
+
+def find_slips(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> tuple[str, ...]:
+    """Return a sentence for each variable whose name is probably misspelt, with the nearest name that there is.
+
+    Args:
+        environ: The environment.
+        algorithms: Names in the engine's allreduce registry, without `auto`.
+    """
+    known = [*job_variables(algorithms), *BOOTSTRAP_NAMES, *PLUGIN_NAMES]
+    notes = []
     for name in sorted(environ):
         if _is_ours(name, known) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)

@@ -35,6 +35,8 @@ BOOTSTRAP_NAMES = (
     "RINGTUNE_TERMINAL_COLUMNS",
 )
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""
+PLUGIN_NAMES = ("RINGTUNE_NCCL_TABLE",)
+"""Read by NCCL's tuner plugin, in C."""
 SERVICE_PREFIX = "RINGTUNE_SERVICE_"
 """Of variables that set `ringtune serve`; no job reads them."""
 

@@ -145,7 +145,8 @@ def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) ->
             raise
         if settings is not None:
             failure = _prepare(prepare, settings, place)
-            for note in find_notes(environ, algorithms) if place.rank == 0 else ():
+            is_first = place.rank == 0 and generation == 0  # what was said once need not be said again
+            for note in find_notes(environ, algorithms) if is_first else ():
                 Console(place.rank, settings.log_level).warning(note)
         offer = Offer({}, {}, failure=failure) if settings is None else replace(public_offer(settings), failure=failure)
         return _meet(place, offer, limit_s, TableStore.of_user(environ))

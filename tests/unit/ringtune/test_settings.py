@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings out of the environment."""
 
+import re
+
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.settings import Settings, find_notes
+from ringtune.settings import Settings, find_notes, find_slips
 from ringtune.world import public_offer
+from tests.house.source_tree import REPOSITORY
 
 
 def test_an_empty_environment_gives_the_contracts_defaults() -> None:
@@ -146,6 +149,15 @@ def test_an_unknown_variable_is_noted_with_the_nearest_name() -> None:
 
     assert "RINGTUNE_FUSION_BITES" in note
     assert "RINGTUNE_FUSION_BYTES" in note
+
+
+def test_no_documented_variable_is_taken_for_a_slip() -> None:
+    """Every name that the reference explains is known, whoever reads it."""
+    page = (REPOSITORY / "docs" / "reference" / "environment.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`((?:RINGTUNE|AUTOTUNE|HOROVOD)[A-Z0-9_]*)`", page))
+
+    assert len(names) > 40
+    assert () == find_slips(dict.fromkeys(names, "1"))
 
 
 def test_the_services_variables_are_no_mistake() -> None:

@@ -9,6 +9,7 @@ import atexit
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import TracebackType
 from typing import final
 
@@ -24,7 +25,7 @@ from ringtune.fingerprints import model_fingerprint
 from ringtune.gpu_facts import find_gpus
 from ringtune.job_labels import job_labels
 from ringtune.memory import Memory
-from ringtune.settings import Settings
+from ringtune.settings import Settings, find_slips
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Config,
@@ -120,7 +121,10 @@ def autotune(
         "AUTOTUNE_MODEL": model_name,
     }
     settings = _read_settings(arguments)
-    job = _Job(model, settings, Console(dist.get_rank(), settings.log_level), accept_hook=accept_hook)
+    console = Console(dist.get_rank(), settings.log_level)
+    if console.rank == 0:
+        _warn_of_slips(console)
+    job = _Job(model, settings, console, accept_hook=accept_hook)
     return job.start()
 
 
@@ -314,6 +318,13 @@ def _read_settings(arguments: Mapping[str, object]) -> Settings:
     given = {name: value for name, value in environment().items() if name in SETTINGS}
     given |= {name: str(value) for name, value in arguments.items() if value is not None}
     return Settings.from_environment(given)
+
+
+@cache
+def _warn_of_slips(console: Console) -> None:
+    """Warn of variables that are probably misspelt, once for all models."""
+    for slip in find_slips(environment()):
+        console.warning(slip)
 
 
 def _nothing_to_tune(model: DistributedDataParallel, world_size: int) -> str | None:

@@ -5,9 +5,11 @@ Several jobs may write at the same time: each appends its whole run under a lock
 replaces it by its newest runs.
 """
 
+import errno
 import fcntl
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -71,6 +73,7 @@ class StudyStore:
             OSError: If the file is there and cannot be read.
         """
         try:
+            _check_regular(self.path.stat())
             contents = read_log(self.path)
         except FileNotFoundError:
             return LogContents((), (), 0)
@@ -101,6 +104,7 @@ class StudyStore:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
+                _check_regular(os.fstat(descriptor))
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if _is_same_file(descriptor, self.path):
                     yield descriptor
@@ -143,6 +147,12 @@ def _is_worth_keeping(record: Record) -> bool:
 def _lines(records: Sequence[Record]) -> bytes:
     texts = (json.dumps(record_to_json(record), allow_nan=False, separators=(",", ":")) for record in records)
     return "".join(f"{text}\n" for text in texts).encode()
+
+
+def _check_regular(status: os.stat_result) -> None:
+    """Raise where the file is a named pipe or a device: reading it may never end."""
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "no regular file")
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:

@@ -58,6 +58,19 @@ def test_a_job_on_several_hosts_is_right(tmp_path: Path) -> None:
     assert [f"[{rank}] rank {rank} of 4 has 6" for rank in range(4)] == sorted(finished.stdout.splitlines())
 
 
+def test_hosts_that_see_each_others_processes_are_two(tmp_path: Path) -> None:
+    """One namespace of process ids and two of networks, as containers with --pid=host have, share no memory."""
+    with hosts(2) as (first, second):
+        script = tmp_path / "rsh"
+        script.write_text(f'#!/bin/sh\nexec ip netns exec {second.name} sh -c "$2"\n', encoding="utf-8")
+        script.chmod(0o755)
+        options = ["-np", "4", "-H", f"{first.address}:2,{second.address}:2", "--rsh", str(script)]
+        finished = run_job(from_host(first, *ringtune("run", *options, *program("adds_up"))))
+
+    assert 0 == finished.code, finished.text
+    assert [f"[{rank}] rank {rank} of 4 has 6" for rank in range(4)] == sorted(finished.stdout.splitlines())
+
+
 def test_a_host_whose_link_is_cut_ends_the_job(tmp_path: Path) -> None:
     """The launcher's own connection lives; the ranks beyond the cut link are ended like all others."""
     environ = {"RINGTUNE_TIMEOUT_S": "4"}

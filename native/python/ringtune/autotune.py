@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ringtune import __version__, _engine
@@ -46,6 +47,7 @@ from .observers import Observers
 from .progress import TuningDisplay
 from .service_link import Job, NoService, ServiceLink, service_link
 from .settings import Settings
+from .timely_files import START_LIMIT_S, within
 from .tuning_callbacks import CallbackObserver, Moment, RegisteredCallbacks
 from .tuning_trace import TracedTuning
 from .world import World
@@ -89,7 +91,7 @@ class Autotune:
         console = Console(0, settings.log_level)
         self._link = service_link(settings.service_url, settings.service_token, self._cache_folder, console)
         try:
-            self._log = KeepingLog(open_log(settings.autotune_log))
+            self._log = KeepingLog(within(START_LIMIT_S, partial(open_log, settings.autotune_log)))
         except OSError as error:
             raise ConfigError(
                 f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; choose a file "

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `ringtune` command: the composition root, which alone may import everything; each command imports what it needs.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration; `run` returns the first failing rank's. Errors are one
-paragraph on stderr.
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 130 ended by Ctrl-C; `run` returns the first failing
+rank's. Errors are one paragraph on stderr.
 """
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,12 +20,14 @@ from ringtune.errors import ConfigError, RingtuneError
 from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
+from .standard_streams import occupy_standard_streams
 from .tune_commands import add_commands as add_tune_commands
 from .usage_errors import is_usage_error, usage_advice
 from .version_option import Version
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 BENCH_SIZES = "1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB"
 
 app = typer.Typer(
@@ -283,12 +286,15 @@ def horovodrun() -> None:
 
 def _run_app(arguments: list[str]) -> int:
     """Return the exit code; print an error as one paragraph."""
+    occupy_standard_streams()  # before anything is opened that a command would print into
     try:
         code: Any = app(args=arguments, prog_name="ringtune", standalone_mode=False)
     except ConfigError as error:
         return _fail(str(error), EXIT_USAGE)
     except RingtuneError as error:
         return _fail(str(error), EXIT_FAILED)
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
     except Exception as error:
         if not is_usage_error(error):
             raise

@@ -3,15 +3,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ringtune.console import Console
+from ringtune.timely_files import within
 from ringtune.tuner import Prior, SearchSpace, StudyStore, earlier_studies
 from ringtune.tuner.records import Record
 
 FILE_NAME = "studies.jsonl"
 OFF = "0"
+LIMIT_S = 10.0  # for the file; nobody but the tuner waits, and a large one takes a busy machine seconds
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class Memory:
         if self.store is None:
             return ()
         try:
-            contents = self.store.contents()
+            contents = within(LIMIT_S, self.store.contents)
         except OSError as error:
             self.console.warning(
                 f"what was learned before cannot be read from {self.store.path} ({error.strerror or error}); the "
@@ -70,7 +73,7 @@ class Memory:
         if self.store is None or not records:
             return
         try:
-            self.store.keep(records)
+            within(LIMIT_S, partial(self.store.keep, records))
         except OSError as error:
             self.console.warning(
                 f"what was learned cannot be kept in {self.store.path} ({error.strerror or error}); set AUTOTUNE_CACHE "

@@ -16,6 +16,7 @@ from .bootstrap.ownership import Ownership
 from .metrics.server import MetricsServer
 from .metrics.tuner_facts import TunerFacts
 from .set_registry import ProcessSet, SetRegistry
+from .standard_streams import occupy_standard_streams
 from .tuning_callbacks import RegisteredCallbacks
 from .user_cache import user_cache_folder
 from .world import World, join_world
@@ -86,6 +87,7 @@ class Session:
                     "cannot join the world"
                 )
             return
+        occupy_standard_streams()
         environ = self._ownership.claim(environment())
         generation, self._generation = self._generation, self._generation + 1
         self._pid = os.getpid()
@@ -95,6 +97,7 @@ class Session:
         except BaseException:
             autotune.stop()
             raise
+        self._ownership.withhold_key(environment())
         self._world, self._autotune = world, autotune
         self._sets = SetRegistry(world, self.global_process_set)
         try:

@@ -32,6 +32,7 @@ BOOTSTRAP_NAMES = (
     "RINGTUNE_WORLD_SIZE",
     "RINGTUNE_RENDEZVOUS",
     "RINGTUNE_JOB_KEY",
+    "RINGTUNE_JOB_DIGEST",
     "RINGTUNE_TERMINAL_COLUMNS",
 )
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""

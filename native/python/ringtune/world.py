@@ -27,6 +27,7 @@ from .mpi_transport import find_plugin, open_communicator
 from .nccl_wheel import find_nccl
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .settings import SECRET_NAMES, Settings, find_notes
+from .standard_streams import occupy_standard_streams
 
 INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is shorter
 _FALLBACK_LIMIT_S = 10.0  # for a rank whose settings cannot be read, so that it can still tell the others
@@ -208,6 +209,7 @@ def _prepare(prepare: Prepare, settings: Settings, place: Place) -> RingtuneErro
 
 
 def _meet(place: Place, offer: Offer, limit_s: float, tables: TableStore, part: _Part | None = None) -> World:
+    occupy_standard_streams()
     meeting = open_meeting(place, offer, limit_s, _engine.create_segment)
     try:
         return _join_meeting(meeting, place, tables, part)

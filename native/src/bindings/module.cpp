@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/descriptors.h"
 #include "bindings/algorithm_table_binding.h"
 #include "bindings/collective_layer_binding.h"
 #include "bindings/engine_handle.h"
@@ -55,7 +56,20 @@ GpuOperations parse_gpu_operations(const std::string& name) {
 // What the engine takes over is closed if it cannot be made.
 class TakenDescriptors {
  public:
-  void add(const std::vector<int>& fds) { fds_.insert(fds_.end(), fds.begin(), fds.end()); }
+  void add(int& fd) {
+    const bool is_given = fd >= 0;
+    fd = above_standard_streams(fd);
+    if (is_given && fd < 0) {
+      throw StatusException({StatusCode::kConfigError,
+                             "no file descriptor is left for the engine; raise the limit of open files (ulimit -n)"});
+    }
+    fds_.push_back(fd);
+  }
+  void add(std::vector<int>& fds) {
+    for (int& fd : fds) {
+      add(fd);
+    }
+  }
   ~TakenDescriptors() {
     for (const int fd : fds_) {
       if (fd >= 0) {
@@ -79,7 +93,7 @@ void construct(EngineHandle* self, int rank, int world_size, std::vector<int> ho
                double timeout_s, const std::string& log_level, const std::string& gpu_operations,
                const std::string& nccl_library) {
   TakenDescriptors segment_descriptor;
-  segment_descriptor.add({segment_fd});
+  segment_descriptor.add(segment_fd);
   TakenDescriptors taken;
   taken.add(pidfds);
   taken.add(control_fds);

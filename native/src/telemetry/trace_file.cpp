@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 namespace ringtune {
 
 std::string trace_path_of(const std::string& path, int rank) {
@@ -26,7 +28,7 @@ TraceFile::~TraceFile() { close(); }
 
 Status TraceFile::open(const std::string& path) {
   constexpr mode_t kReadableByAll = 0644;
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll);
+  const int fd = above_standard_streams(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
   if (fd < 0) {
     return {StatusCode::kConfigError, "the timeline cannot be written to '" + path +
                                           "': " + std::generic_category().message(errno) +

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what its streams are, how large the window is, and, given an argument, again after each change of its size."""
+"""Says what its streams are and how large the window is, and again after as many changes of its size as it is told."""
 
 import os
 import signal
 import sys
+from queue import SimpleQueue
 
 STDOUT = 1
-
-sizes: list[str] = []
 
 
 def streams() -> str:
@@ -18,11 +17,18 @@ def streams() -> str:
     return f"terminals {kinds}, size {'none' if size is None else f'{size.columns}x{size.lines}'}"
 
 
-signal.signal(signal.SIGWINCH, lambda _number, _frame: sizes.append(streams()))
-os.write(
-    STDOUT, f"{streams()}, TERM {os.environ.get('TERM')}, unbuffered {os.environ.get('PYTHONUNBUFFERED')}\n".encode()
-)
-for _ in range(int(sys.argv[1])):
-    while not sizes:
-        signal.sigtimedwait([], 0.05)
-    os.write(STDOUT, f"now {sizes.pop()}\n".encode())
+def write(line: str) -> None:
+    """Write a line with one call."""
+    os.write(STDOUT, f"{line}\n".encode())
+
+
+def main(changes: int) -> None:
+    """Say it."""
+    sizes: SimpleQueue[str] = SimpleQueue()
+    signal.signal(signal.SIGWINCH, lambda _number, _frame: sizes.put(streams()))
+    write(f"{streams()}, TERM {os.environ.get('TERM')}, unbuffered {os.environ.get('PYTHONUNBUFFERED')}")
+    for _ in range(changes):
+        write(f"now {sizes.get()}")
+
+
+main(int(sys.argv[1]))

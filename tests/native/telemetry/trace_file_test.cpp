@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include "closed_streams.h"
 #include "trace_reader.h"
 
 namespace ringtune {
@@ -21,6 +22,16 @@ TEST(TracePath, EveryRankButTheFirstHasItsNumberBeforeTheSuffix) {
   EXPECT_EQ("logs/trace.rank3.json", trace_path_of("logs/trace.json", 3));
   EXPECT_EQ("logs.d/trace.rank12", trace_path_of("logs.d/trace", 12));
   EXPECT_EQ("trace.of.job.rank1.json", trace_path_of("trace.of.job.json", 1));
+}
+
+TEST(TraceFile, AProcessWithoutStandardStreamsDoesNotPrintIntoIt) {
+  const ScratchFolder folder;
+  const testing::ClosedStreams closed;
+  TraceFile file;
+
+  ASSERT_TRUE(file.open(folder.file("trace.json")).ok());
+
+  EXPECT_TRUE(closed.are_still_closed());
 }
 
 TEST(TraceFile, AFileThatCannotBeOpenedIsAConfigErrorThatNamesIt) {

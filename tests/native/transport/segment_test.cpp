@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "closed_streams.h"
 #include "transport/cluster.h"
+#include "transport/shm/arenas.h"
 #include "transport/shm/failure_record.h"
 
 namespace ringtune {
@@ -31,6 +33,19 @@ TEST(Segment, AnotherNumberOfRanksIsRefused) {
   const Status status = Segment::map(fd, 3, segment);
 
   EXPECT_EQ(StatusCode::kConfigError, status.code());
+  close(fd);
+}
+
+TEST(Segment, MemoryOfAProcessWithoutStandardStreamsIsNoneOfThem) {
+  const testing::ClosedStreams closed;
+  int fd = -1;
+
+  ASSERT_TRUE(Segment::create(2, fd).ok());
+  const std::shared_ptr<Arenas> arenas =
+      Arenas::map(fd, Segment::total_bytes(2), Arenas::largest_bytes(Segment::total_bytes(2), 2), 2);
+
+  EXPECT_GE(fd, 3);
+  EXPECT_TRUE(closed.are_still_closed());
   close(fd);
 }
 

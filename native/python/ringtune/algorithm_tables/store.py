@@ -6,11 +6,11 @@ Files are replaced as a whole: who reads one meets the old table or the new one.
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from ringtune.timely_files import START_LIMIT_S, read_regular_file, within
 from ringtune.user_cache import user_cache_folder
 
 from .table import AlgorithmTable, TableKey
@@ -20,6 +20,10 @@ _MAX_FILE_BYTES = 2**20  # far above any table; a foreign file may be as large a
 
 class TableFileError(Exception):
     """A file that has no table for the job in it; says which file, and why."""
+
+
+class NoTableFileError(TableFileError):
+    """There is no such file."""
 
 
 class TableStore:
@@ -46,15 +50,19 @@ class TableStore:
             TableFileError: If something else is in its file.
         """
         path = self.path(key)
-        if not os.path.lexists(path):
+        try:
+            table = read_table(path)
+        except NoTableFileError:
             return None
-        table = read_table(path)
         if table.key != key.to_json():
             raise TableFileError(f"{path} holds a table for something else")
         return table
 
     def save(self, key: TableKey, table: AlgorithmTable) -> Path:
-        """Keep a table and return its file; OSError where that is not possible, which leaves nothing behind."""
+        """Keep a table and return its file; OSError where that is not possible, or not in time."""
+        return within(START_LIMIT_S, lambda: self._save(key, table))
+
+    def _save(self, key: TableKey, table: AlgorithmTable) -> Path:
         path = self.path(key)
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self._folder, prefix=path.stem, delete=False) as scratch:
@@ -73,15 +81,17 @@ class TableStore:
 
 
 def read_table(path: Path) -> AlgorithmTable:
-    """Return the table in a file.
+    """Return the table in a file, which is read within a time limit: the other ranks wait.
 
     Raises:
+        NoTableFileError: If there is no file; a link to nowhere is none.
         TableFileError: If the file cannot be read or has none.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_FILE_BYTES)
+        content = within(START_LIMIT_S, lambda: read_regular_file(path, _MAX_FILE_BYTES))
         return AlgorithmTable.from_json(json.loads(content))
+    except FileNotFoundError as error:
+        raise NoTableFileError(f"{path} cannot be read ({error.strerror})") from error
     except OSError as error:
         raise TableFileError(f"{path} cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:

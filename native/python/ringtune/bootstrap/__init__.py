@@ -6,7 +6,7 @@ needs neither here.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.place import Place
@@ -58,6 +58,6 @@ def _refuse_unknown_launchers(environ: Mapping[str, str]) -> None:
         )
 
 
-def environment() -> Mapping[str, str]:
-    """Return the process's environment, for the callers that may read it."""
+def environment() -> MutableMapping[str, str]:
+    """Return the process's environment, for the callers that may read it, and the one that takes the job key out."""
     return os.environ

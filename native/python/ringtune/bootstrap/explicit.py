@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.address import ALLOWED, Address, bound_address, listen
@@ -16,6 +17,8 @@ from .integers import MAX_WORLD_SIZE, read_integer
 
 NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS")
 JOB_KEY_NAME = "RINGTUNE_JOB_KEY"
+JOB_DIGEST_NAME = "RINGTUNE_JOB_DIGEST"
+"""Takes the key's place in the environment after `init()`: children can be told apart by it, and cannot join."""
 _ADVICE = ", set together with RINGTUNE_RANK, RINGTUNE_WORLD_SIZE, RINGTUNE_RENDEZVOUS and RINGTUNE_JOB_KEY"
 
 
@@ -29,6 +32,12 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
     if world_size == 1:
         return place
     address = _read_address(environ)
+    if JOB_KEY_NAME not in environ and JOB_DIGEST_NAME in environ:
+        raise ConfigError(
+            f"this process has inherited the place of rank {rank} of {world_size}, but not its job key, which a rank's "
+            f"children do not get; to let it work alone, start it without {', '.join(NAMES)}; for a job of its own, "
+            "start it with `ringtune run -np N COMMAND`"
+        )
     place = replace(place, job_key=read_job_key(environ.get(JOB_KEY_NAME, "")), address=address)
     if address.scheme == "unix":  # an init after another one cannot run into the sockets of the one before
         return replace(place, address=Address("unix", f"{address.host}.{generation}"))
@@ -37,12 +46,17 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
     """Return the identity of the place that our variables tell; None where one is missing."""
-    names = (*NAMES, JOB_KEY_NAME)
-    if not all(environ.get(name) for name in names):
+    digest = job_digest(environ[JOB_KEY_NAME]) if environ.get(JOB_KEY_NAME) else environ.get(JOB_DIGEST_NAME)
+    if not digest or not all(environ.get(name) for name in NAMES):
         return None
     rank, world_size = environ["RINGTUNE_RANK"], environ["RINGTUNE_WORLD_SIZE"]
-    text = "\n".join(("ringtune", environ[JOB_KEY_NAME], environ["RINGTUNE_RENDEZVOUS"], rank))
-    return Identity(text, rank, world_size, names, NAMES)
+    text = "\n".join(("ringtune", digest, environ["RINGTUNE_RENDEZVOUS"], rank))
+    return Identity(text, rank, world_size, (*NAMES, JOB_KEY_NAME), NAMES)
+
+
+def job_digest(key: str) -> str:
+    """Return what tells a job key from others and does not tell the key."""
+    return sha256(f"ringtune job\n{key}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def read_job_key(text: str) -> bytes:

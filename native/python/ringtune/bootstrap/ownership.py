@@ -11,7 +11,7 @@ import errno
 import os
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -56,12 +56,14 @@ class Ownership:
         """Own nothing."""
         self._sockets: dict[str, socket.socket] = {}  # by name
         self._told: dict[str, str] = {}
+        self._job_key = ""
 
     def claim(self, environ: Mapping[str, str]) -> Mapping[str, str]:
         """Own the place that the environment tells, from now until this process ends.
 
         Args:
-            environ: The environment. Where it tells no place any more, the one that this process owns holds.
+            environ: The environment. Where it tells no place any more, the one that this process owns holds; where it
+                has no job key any more, the one that `withhold_key` took out of it.
 
         Returns:
             The environment, completed with the variables of the owned place where it lacks them all.
@@ -70,9 +72,10 @@ class Ownership:
             ConfigError: If another process owns the place; not in a world of one, where every process is alone, and not
                 where a process group of torch's tells this one its place.
         """
+        environ = self._completed(environ)
         identity = identify(environ)
         if identity is None:
-            return environ if any(name in environ for name in self._told) else {**environ, **self._told}
+            return environ
         name = _socket_name(identity)
         if name not in self._sockets:
             held = _take(name)
@@ -85,12 +88,31 @@ class Ownership:
         self._told = identity.variables(environ)
         return environ
 
+    def _completed(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the environment with the key that was taken out, and with the owned place where it tells nothing."""
+        tells_some = any(name in environ for name in self._told)
+        if self._job_key and explicit.JOB_KEY_NAME not in environ:
+            environ = {**environ, explicit.JOB_KEY_NAME: self._job_key}
+        return environ if tells_some or identify(environ) is not None else {**environ, **self._told}
+
+    def withhold_key(self, environ: MutableMapping[str, str]) -> None:
+        """Take the job key out of this process's environment, which children, loggers and reports get; keep it here.
+
+        Args:
+            environ: The process's own environment.
+        """
+        key = environ.pop(explicit.JOB_KEY_NAME, "")
+        if key:
+            self._job_key = key
+            environ[explicit.JOB_DIGEST_NAME] = explicit.job_digest(key)
+
     def abandon_after_fork(self) -> None:
         """Leave the places to the parent, in a forked child."""
         for held in self._sockets.values():
             held.close()
         self._sockets.clear()
         self._told = {}
+        self._job_key = ""
 
 
 @dataclass(frozen=True)

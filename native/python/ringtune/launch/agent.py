@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from ringtune.console import STDERR_DESCRIPTOR
 from ringtune.errors import ConfigError
+from ringtune.standard_streams import occupy_standard_streams
 
 from . import agent_protocol
 from .agent_protocol import Message, OrderDecoder, ProtocolError
@@ -194,6 +195,7 @@ def _objection(check: Message) -> str:
 
 def main() -> int:
     """Take the two streams for the launcher alone and serve it."""
+    occupy_standard_streams()
     orders, reports = os.dup(0), os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes a rank: ties itself to the launcher's life, takes the job key, and turns into the user's command.
 
-Started as `python -I -S child.py LAUNCHER_PID COMMAND...` in a session of its own, with a pipe as standard input that
-carries the job key as one line. The key is on no command line. Uses the standard library alone.
+Started as `python -I -S child.py LAUNCHER_PID COMMAND...` in a session of its own, with SIGINT blocked, and with a pipe
+as standard input that carries the job key as one line. The key is on no command line. Uses the standard library alone.
 """
 
 import ctypes
@@ -42,6 +42,13 @@ def read_line(descriptor: int) -> str:
     return line.decode("ascii", "replace")
 
 
+def heed_interrupt() -> None:
+    """Let Ctrl-C, blocked since the start, end this process without a word, and the command as it wishes."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as under nohup
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def main(arguments: list[str]) -> int:
     """Become the command; return an exit code only if that is not possible."""
     parent_pid, command = int(arguments[0]), arguments[1:]
@@ -51,6 +58,7 @@ def main(arguments: list[str]) -> int:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
+    heed_interrupt()
     try:
         os.execvp(command[0], command)  # noqa: S606  (that is what was asked for; no shell is meant)
     except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtune.bootstrap import terminal
+from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
 from ringtune.variables import SERVICE_PREFIX
 
 from .hosts import HostShare
@@ -23,8 +24,7 @@ FORWARDED_NAMES = (
 )
 TERMINAL_NAMES = ("TERM", "COLORTERM", "NO_COLOR")
 """Go to other hosts where the ranks there have a terminal: it is this one that they draw on."""
-JOB_KEY_NAME = "RINGTUNE_JOB_KEY"
-KEPT_PREFIXES = (JOB_KEY_NAME, SERVICE_PREFIX)
+KEPT_PREFIXES = (JOB_KEY_NAME, JOB_DIGEST_NAME, SERVICE_PREFIX)
 """No rank needs the settings of a service that runs here, and its admin token and database are nobody else's."""
 
 
@@ -104,7 +104,8 @@ def rank_environment(
         "HOROVOD_CROSS_RANK": str(cross_rank),
         "HOROVOD_CROSS_SIZE": str(cross_size),
     }
-    environment.pop(JOB_KEY_NAME, None)
+    for name in (JOB_KEY_NAME, JOB_DIGEST_NAME):
+        environment.pop(name, None)
     environment.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // len(ranks_on_host))))
     return environment
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
+from ringtune.bootstrap.explicit import JOB_KEY_NAME
 from ringtune.bootstrap.ownership import find_owner
 
-from .environment import JOB_KEY_NAME
 from .event_loop import EventLoop
 from .processes import RankCommand, RankExit, RankProcess, start_rank
 from .rank_streams import OutputTaker, RankStreams, readable_bytes, set_size

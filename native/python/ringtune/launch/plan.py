@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.errors import ConfigError
 
-from .environment import JOB_KEY_NAME, HostPlace, forwarded, host_environment, rank_environment, with_streams
+from .environment import HostPlace, forwarded, host_environment, rank_environment, with_streams
 from .hosts import MAX_SLOTS, HostShare, HostSlots, share_out
 from .rank_streams import RankStreams
 
@@ -116,7 +117,8 @@ def make_plan(
         )
     name = f"ringtune-{secrets.token_hex(16)}"
     environment = {**environ, **extra, "RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
-    environment.pop(JOB_KEY_NAME, None)
+    for told in (JOB_KEY_NAME, JOB_DIGEST_NAME):
+        environment.pop(told, None)
     streams = RankStreams.like(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR)
     return LaunchPlan(
         command=tuple(command),

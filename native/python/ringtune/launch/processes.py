@@ -138,15 +138,19 @@ def _open_child(
     command: RankCommand, environment: Mapping[str, str], key: int, ends: StreamEnds | None
 ) -> subprocess.Popen[bytes]:
     out, err = (None, None) if ends is None else ends.writers
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command.arguments],
-        stdin=key,
-        stdout=out,
-        stderr=err,
-        env=environment,
-        start_new_session=True,
-        bufsize=0,
-    )
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # `child` unblocks it when it can end quietly
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command.arguments],
+            stdin=key,
+            stdout=out,
+            stderr=err,
+            env=environment,
+            start_new_session=True,
+            bufsize=0,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _signal_name(number: int) -> str:

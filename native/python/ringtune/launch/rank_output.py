@@ -43,6 +43,11 @@ class _Source:
     is_live: bool = False
     was_broken: bool = False  # its line was shown in pieces, with others between them
 
+    @property
+    def waits(self) -> bool:
+        """Whether it has an unfinished line, and nobody else's keeps it from being shown."""
+        return bool(self.pending) and self not in self.screen.queue
+
     def due_s(self) -> float:
         """Return when its unfinished line is to be shown."""
         return min(self.changed_s + PARTIAL_LINE_S, self.began_s + LONGEST_PARTIAL_S)
@@ -143,14 +148,13 @@ class RankOutput:
             return None
         if self._was_clogged:
             self._restart_clocks(now_s)
-        due = [self._end_claim(screen, now_s) for screen in set(self._screens)]
-        for source in self._sources.values():
-            if source.pending and source not in source.screen.queue:
-                if source.due_s() <= now_s:
-                    self._show_rest(source, now_s)
-                else:
-                    due.append(source.due_s())
-        moments = [moment_s for moment_s in due if moment_s is not None]
+        ends = (self._end_claim(screen, now_s) for screen in set(self._screens))
+        moments = [moment_s for moment_s in ends if moment_s is not None]
+        for source in [source for source in self._sources.values() if source.waits]:
+            if source.due_s() <= now_s:
+                self._show_rest(source, now_s)
+            else:
+                moments.append(source.due_s())
         return max(0.0, min(moments) - now_s) if moments else None
 
     def show_all(self) -> None:
@@ -237,15 +241,18 @@ class RankOutput:
             del source.pending[:length]
             self._show(source, piece, now_s)
 
+    def _go_back(self, source: _Source, returns: bytes, now_s: float) -> None:
+        """Go to the start of a source's line, which another may have taken over."""
+        if source.screen.holder is source:
+            source.screen.sink.write(returns)
+        source.is_at_start = source.is_live = True
+        source.screen.hold(source.screen.holder, now_s)
+
     def _show(self, source: _Source, piece: bytes, now_s: float) -> None:
         """Write one or more whole lines, or a piece of one, with its end if it has one."""
         screen = source.screen
         if screen.sink.is_terminal and not piece.strip(b"\r"):
-            # It only goes back to the start of its line, which another may have taken over.
-            if screen.holder is source:
-                screen.sink.write(piece)
-            source.is_at_start = source.is_live = True
-            screen.hold(screen.holder, now_s)
+            self._go_back(source, piece, now_s)
             return
         is_continued = screen.holder is source and not source.is_at_start
         text = b"" if screen.holder is source else screen.fresh_line()

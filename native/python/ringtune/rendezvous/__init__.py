@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ringtune.errors import RingtuneError
+from ringtune.standard_streams import above_standard_streams
 
 from .coordinator import Coordinator
 from .layout import Layout
@@ -48,7 +49,8 @@ class _Alone:
             raise self._failure
         pid = os.getpid()
         facts = ({**self._facts, "link_bits_per_s": None},)
-        return Agreement(self._given, (0,), self._create_segment(1), (os.pidfd_open(pid),), (pid,), host_facts=facts)
+        pidfd = above_standard_streams(os.pidfd_open(pid))
+        return Agreement(self._given, (0,), self._create_segment(1), (pidfd,), (pid,), host_facts=facts)
 
     def conclude(self, failure: RingtuneError | None) -> None:
         if failure is not None:

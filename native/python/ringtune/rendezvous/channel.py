@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ringtune.standard_streams import above_standard_streams
+
 Message = dict[str, Any]
 
 MAX_FRAME_BYTES = 1 << 20  # the largest honest message, the plan of a world of 1,000 ranks, is under 256 KiB
@@ -238,7 +240,7 @@ class Channel:
 
     def detach(self) -> int:
         """Hand the socket's descriptor to the caller, between two messages; the channel is closed."""
-        descriptor = self._socket.detach()
+        descriptor = above_standard_streams(self._socket.detach())
         self.close()
         return descriptor
 
@@ -257,7 +259,7 @@ class Channel:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 received = array.array("i")
                 received.frombytes(payload[: len(payload) - len(payload) % received.itemsize])
-                self._descriptors.extend(received)
+                self._descriptors.extend(above_standard_streams(descriptor) for descriptor in received)
         return data
 
     def _wait_writable(self, deadline: Deadline) -> None:

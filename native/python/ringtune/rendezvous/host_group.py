@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
+from ringtune.standard_streams import above_standard_streams
 
 from .address import Address, listen
 from .caller import Call, place_call
@@ -170,7 +171,7 @@ class HostGroup:
 def _open_pidfds(ranks: tuple[int, ...], pids: tuple[int, ...]) -> tuple[int, ...]:
     opened: list[int] = []
     try:
-        opened.extend(os.pidfd_open(pid) for pid in pids)
+        opened.extend(above_standard_streams(os.pidfd_open(pid)) for pid in pids)
     except ProcessLookupError as error:
         close_descriptors(opened)
         rank, pid = ranks[len(opened)], pids[len(opened)]

@@ -109,12 +109,15 @@ def close_descriptors(descriptors: Iterable[int]) -> None:
 
 
 def host_identity() -> str:
-    """Return what two processes share exactly if they run on one booted host and see each other's process ids.
+    """Return what two processes share exactly if they can share memory.
+
+    That takes one booted host, process ids that both see, and one network namespace: to it belongs the abstract socket
+    that the ranks of a host meet on.
 
     Raises:
         ConfigError: If `/proc` is not mounted.
     """
-    return f"{_boot_id()}/{_namespace('pid')}"
+    return f"{_boot_id()}/{_namespace('pid')}/{_namespace('net')}"
 
 
 def network_identity() -> str:

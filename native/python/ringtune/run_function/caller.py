@@ -125,7 +125,7 @@ def _launch(folder: CallFolder, launch: LaunchArguments, environ: Mapping[str, s
     plan = make_plan(program, launch.ranks, {}, environ)
     Settings.from_environment(plan.environments[0], allreduce_algorithms())  # an error here, not one in the job
     options = ["-np", str(launch.ranks), "--no-prefix-output", *launch.options]
-    launcher = [sys.executable, "-m", "ringtune.cli", "run", *options, *program]
+    launcher = [sys.executable, "-m", "ringtune", "run", *options, *program]
     process = start_rank(RankCommand(tuple(launcher), ""), 0, environ)
     try:
         if not _ends_within(process, timeout_s):

@@ -7,8 +7,10 @@ was: the file is emptied when all of it is.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -38,7 +40,7 @@ class SpoolFile:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(descriptor).st_nlink:  # else its last owner removed it meanwhile
+            if _regular_status(descriptor).st_nlink:  # else its last owner removed it meanwhile
                 return cls(path, descriptor)
         except BlockingIOError:
             pass
@@ -103,3 +105,11 @@ class SpoolFile:
 
     def _payloads(self) -> list[bytes]:
         return payloads(os.pread(self._descriptor, MAX_FILE_BYTES, 0))
+
+
+def _regular_status(descriptor: int) -> os.stat_result:
+    """Return the status of a file; raises OSError for a named pipe or a device, which may never end."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "no regular file")
+    return status

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "transport/shm/atomics.h"
 
 namespace ringtune {
@@ -71,7 +72,7 @@ std::shared_ptr<Arenas> Arenas::map(int fd, size_t segment_bytes, size_t arena_b
   if (bytes == 0 || arena_bytes > largest_bytes(segment_bytes, local_size)) {
     return nullptr;
   }
-  const int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  const int own_fd = fcntl(fd, F_DUPFD_CLOEXEC, kFirstOwnDescriptor);
   if (own_fd < 0) {
     return nullptr;
   }

@@ -8,6 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
+
 namespace ringtune {
 
 namespace {
@@ -20,7 +22,7 @@ constexpr int kLookMs = 100;
 PeerWatch::PeerWatch(std::vector<int> pidfds, std::function<void(int)> on_death)
     : pidfds_(std::move(pidfds)),
       on_death_(std::move(on_death)),
-      stop_fd_(eventfd(0, EFD_CLOEXEC)),
+      stop_fd_(above_standard_streams(eventfd(0, EFD_CLOEXEC))),
       thread_([this] { run(); }) {}
 
 PeerWatch::~PeerWatch() {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "transport/shm/memory_budget.h"
 
 namespace ringtune {
@@ -67,7 +68,7 @@ Status Segment::create(int local_size, int& fd) {
   if (available_bytes < bytes) {
     return memory_error(local_size, bytes, available_bytes, "too little is available");
   }
-  fd = memfd_create("ringtune", MFD_CLOEXEC);
+  fd = above_standard_streams(memfd_create("ringtune", MFD_CLOEXEC));
   if (fd < 0) {
     return system_error("cannot create shared memory (memfd_create)", errno);
   }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "transport/peer_name.h"
 
 namespace ringtune {
@@ -33,7 +34,7 @@ ControlLinks::ControlLinks(Transport& transport, const Layout& layout, std::vect
       pids_(std::move(pids)),
       by_rank_(static_cast<size_t>(layout.world_size()), nullptr),
       scratch_(kScratchBytes),
-      wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_fd_(above_standard_streams(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {
   for (size_t rank = 0; rank < fds.size(); ++rank) {
     if (fds[rank] >= 0) {
       links_.push_back(std::make_unique<ControlLink>(static_cast<int>(rank), fds[rank], timeout_ns));

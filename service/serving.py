@@ -232,4 +232,5 @@ def data_place(settings: ServiceSettings) -> str:
 def _greeting(settings: ServiceSettings, port: int) -> str:
     kind = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return f"ringtune service: listening on {kind}://{host}:{port}, data in {data_place(settings)}"
+    listening = f"ringtune service: listening on {kind}://{host}:{port}, data in {data_place(settings)}"
+    return f"{listening}\nringtune service: settings: {settings.origins or 'all are defaults'}"

@@ -5,19 +5,23 @@
 """
 
 import ipaddress
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, FiniteFloat, SecretStr, ValidationError, model_validator
+from pydantic import Field, FiniteFloat, PrivateAttr, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ringtune.errors import ConfigError
+from ringtune.service.env_file import env_file_values
 from ringtune.service.secret_files import secret_in, with_password
 
 PREFIX = "RINGTUNE_SERVICE_"
 MIN_SECRET = 20
 """Characters of a token that is set, not made here."""
+ENV_FILE = ".env"
+FLAGS, ENVIRONMENT = "flags", "the environment"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -26,7 +30,6 @@ class ServiceSettings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
-        env_file=".env",
         env_ignore_empty=True,
         extra="ignore",
         frozen=True,
@@ -110,20 +113,55 @@ class ServiceSettings(BaseSettings):
             raise ValueError("tls_certificate and tls_key go together; give both or neither")
         return self
 
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
     @classmethod
     def read(cls, **flags: Any) -> "ServiceSettings":
         """Return the settings, with the secrets that files hold; flags that are None were not given.
 
         Raises:
             ConfigError: If one is malformed or out of range; it names the setting and what is allowed, not its value.
+                Or if others could have written the file `.env`.
         """
+        file = Path(ENV_FILE).absolute()
         given = {name: value for name, value in flags.items() if value is not None}
+        in_file = {
+            name: value
+            for variable, value in env_file_values(file).items()
+            if (name := _VARIABLES.get(variable.upper())) is not None
+        }
+        in_environment = {
+            name
+            for variable, value in os.environ.items()
+            if value and (name := _VARIABLES.get(variable.upper())) is not None
+        }
+        from_file: dict[str, Any] = {name: in_file[name] for name in in_file.keys() - given.keys() - in_environment}
         try:
-            settings = cls(**given)
-            from_files = settings._secrets_in_files()
-            return cls(**{**given, **from_files}) if from_files else settings
+            settings = cls(**from_file, **given)
+            if secrets := settings._secrets_in_files():
+                settings = cls(**{**from_file, **given, **secrets})
         except ValidationError as error:
             raise ConfigError(_in_words(error)) from None  # the cause would show the values, of which some are secret
+        settings._sources = {
+            **dict.fromkeys(from_file, str(file)),
+            **dict.fromkeys(in_environment, ENVIRONMENT),
+            **dict.fromkeys(given, FLAGS),
+        }
+        return settings
+
+    @property
+    def has_file(self) -> bool:
+        """Whether any setting came from a file."""
+        return not set(self._sources.values()) <= {FLAGS, ENVIRONMENT}
+
+    @property
+    def origins(self) -> str:
+        """Where settings came from that are not defaults, for people and without values; empty if all are defaults."""
+        places = sorted(set(self._sources.values()), key=lambda place: (place != FLAGS, place != ENVIRONMENT))
+        named = (
+            (place, [name for name in type(self).model_fields if self._sources.get(name) == place]) for place in places
+        )
+        return "; ".join(f"{', '.join(names)} from {place}" for place, names in named)
 
     def _secrets_in_files(self) -> dict[str, str]:
         """Return the settings that files hold, by their names."""
@@ -161,6 +199,12 @@ class ServiceSettings(BaseSettings):
     def effective_database_url(self) -> str:
         """The database's URL, with its password."""
         return f"sqlite:///{self.data_file}" if self.database_url is None else self.database_url.get_secret_value()
+
+
+_VARIABLES = {f"{PREFIX}{name}".upper(): name for name in ServiceSettings.model_fields if name != "data_home"} | {
+    "XDG_DATA_HOME": "data_home"
+}
+"""The settings by the variables that set them."""
 
 
 def is_loopback_host(name: str) -> bool:

@@ -124,6 +124,32 @@ def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path, command: 
     assert 2 == command.run("serve", "--host", "0.0.0.0", "--port", "0").returncode
 
 
+def test_a_file_of_settings_is_named_or_refused(tmp_path: Path, command: CommandLine) -> None:
+    """The start says what `.env` decided, without the values; one that others may write stops every command."""
+    file = tmp_path / ".env"
+    file.write_text(f"RINGTUNE_SERVICE_ADMIN_TOKEN={SECRET}\nRINGTUNE_SERVICE_LOG_LEVEL=debug\n", encoding="utf-8")
+    with serving(tmp_path) as server:
+        assert server.process.stdout is not None
+        line = server.process.stdout.readline()
+    created = command.run("token", "create", "--name", "ci")
+    file.chmod(0o666)
+    arguments = (
+        ["serve", "--port", "0"],
+        ["token", "list"],
+        ["token", "create", "--name", "x"],
+        ["export"],
+        ["import", "x"],
+    )
+    refused = [command.run(*each) for each in arguments]
+
+    assert line.startswith("ringtune service: settings: port from flags; ")
+    assert line.endswith(f"; admin_token, log_level from {file}\n")
+    assert SECRET not in line
+    assert 1 == len(created.stdout.split())
+    assert f"admin_token, log_level from {file}" in created.stderr
+    assert [(2, "", True)] * 5 == [(e.returncode, e.stdout, "can be written by others" in e.stderr) for e in refused]
+
+
 def test_what_cannot_be_used_is_said_in_one_paragraph(tmp_path: Path, command: CommandLine) -> None:
     """A taken port, a wrong setting, a missing certificate, a database that is none: what, and what to do."""
     (tmp_path / "no.sqlite3").write_bytes(b"this is no database" * 100)

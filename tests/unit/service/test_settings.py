@@ -33,6 +33,76 @@ def test_flags_come_before_the_environment_and_that_before_the_file(monkeypatch:
     assert (3, 2.0, 1, "127.0.0.1") == (settings.port, settings.rate_per_s, settings.requests_max, settings.host)
 
 
+def test_each_setting_says_where_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By flags, the environment or the file with its path; neither defaults nor values are in it."""
+    Path(".env").write_text(f"{PREFIX}HOST=0.0.0.0\n{PREFIX}PORT=1\n{PREFIX}ADMIN_TOKEN={'s' * 20}\n", encoding="utf-8")
+    monkeypatch.setenv(f"{PREFIX}RATE_PER_S", "2")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+
+    settings = ServiceSettings.read(port=3)
+
+    assert settings.has_file
+    assert (
+        f"port from flags; rate_per_s from the environment; host, admin_token from {tmp_path}/.env" == settings.origins
+    )
+    Path(".env").unlink()
+    monkeypatch.delenv(f"{PREFIX}RATE_PER_S")
+    assert ("", False) == (ServiceSettings.read().origins, ServiceSettings.read().has_file)
+
+
+def stranger(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Make a file somebody else's, as far as its reader can tell; returns who that is."""
+    if os.geteuid() == 0:
+        os.chown(path, 12345, 12345, follow_symlinks=False)
+        return 12345
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    return own
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_file_that_others_may_write_is_refused(mode: int) -> None:
+    """It could name a token that its writer knows; the sentence has the path and what to do."""
+    Path(".env").write_text(f"{PREFIX}ADMIN_TOKEN={'s' * 20}\n", encoding="utf-8")
+    Path(".env").chmod(mode)
+
+    with pytest.raises(ConfigError, match=r"/\.env, which can be written by others \(mode 06..\).*chmod go-w"):
+        ServiceSettings.read()
+    Path(".env").chmod(0o644)
+    assert ServiceSettings.read().fixed_tokens
+
+
+def test_a_file_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner, and that of a link to it, is this user or root."""
+    (tmp_path / "elsewhere").write_text(f"{PREFIX}PORT=1\n", encoding="utf-8")
+    Path(".env").symlink_to(tmp_path / "elsewhere")
+    assert 1 == ServiceSettings.read().port
+
+    for path in (Path(".env"), tmp_path / "elsewhere"):
+        with monkeypatch.context() as patch:
+            owner = stranger(path, patch)
+            with pytest.raises(ConfigError, match=f"belongs to user {owner}, not to you"):
+                ServiceSettings.read()
+        if os.geteuid() == 0:
+            os.chown(path, 0, 0, follow_symlinks=False)
+    assert 1 == ServiceSettings.read().port
+
+
+def test_what_is_no_file_of_settings_is_refused(tmp_path: Path) -> None:
+    """A pipe that nobody writes, a folder, bytes that are no text."""
+    os.mkfifo(".env", 0o600)
+    with pytest.raises(ConfigError, match="is no regular file"):
+        ServiceSettings.read()
+    Path(".env").unlink()
+    Path(".env").mkdir()
+    with pytest.raises(ConfigError, match="is no regular file"):
+        ServiceSettings.read()
+    Path(".env").rmdir()
+    Path(".env").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="is not UTF-8"):
+        ServiceSettings.read()
+
+
 @pytest.mark.parametrize(
     ("name", "value", "part"),
     [

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Protocol
 
 from .config import Value
+from .log_file import open_for_appending, refuse_other_content
 from .parameters import MIB
 from .records import Record, ResultRecord, SampleRecord, record_to_json
 from .sample import Phase
 
+MODE = 0o644
+"""Permissions of a new log, less the umask: it is made to be shown to others, and has no secrets."""
 CSV_HEADER = (
     "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
     "cycle_time_ms,tensor_fusion_threshold,score"
@@ -43,14 +46,19 @@ class NullLog:
 class AppendFile:
     """An append-only text file that is whole lines, whatever happened to its earlier writers."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_csv: bool = False) -> None:
         """Open or create the file and close its torn tail with a newline.
 
+        Args:
+            path: The file.
+            is_csv: Whether it has Horovod's columns.
+
         Raises:
-            OSError: If it cannot be opened or written.
+            OSError: If it cannot be opened or written, or has something else than a tuning log in it.
         """
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._descriptor = open_for_appending(path, MODE)
         try:
+            refuse_other_content(self._descriptor, is_csv=is_csv)
             status = os.fstat(self._descriptor)
             self.is_empty = not stat.S_ISREG(status.st_mode) or status.st_size == 0
             self._is_torn = not self.is_empty and os.pread(self._descriptor, 1, status.st_size - 1) != b"\n"
@@ -109,7 +117,7 @@ class HorovodCsvLog:
 
     def __init__(self, path: Path) -> None:
         """Open the file for appending; raises OSError."""
-        self._file = AppendFile(path)
+        self._file = AppendFile(path, is_csv=True)
         if self._file.is_empty:
             self._file.append(CSV_HEADER)
         self._scores: dict[str, float] = {}

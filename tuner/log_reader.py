@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from .config import Config
+from .log_file import reading
 from .records import (
     AdoptionRecord,
     EndRecord,
@@ -85,7 +86,7 @@ def read_log(path: str | os.PathLike[str]) -> LogContents:
     runs: dict[str, RunLog] = {}
     bad_lines: list[BadLine] = []
     bad_line_count = 0
-    with pathlib.Path(path).open("rb") as stream:
+    with reading(path) as stream:
         for number, line in enumerate(bounded_lines(stream), start=1):
             try:
                 record = parse_line(line)

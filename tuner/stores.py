@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .log import TuningLog
+from .log_file import open_for_appending, refuse_other_content
 from .log_reader import LogContents, RunLog, read_log
 from .records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleRecord, record_to_json
 from .sample import Phase
@@ -73,7 +74,6 @@ class StudyStore:
             OSError: If the file is there and cannot be read.
         """
         try:
-            _check_regular(self.path.stat())
             contents = read_log(self.path)
         except FileNotFoundError:
             return LogContents((), (), 0)
@@ -102,9 +102,10 @@ class StudyStore:
     def _locked(self) -> Iterator[int]:
         """Open the file for appending, alone; not one that was replaced meanwhile."""
         while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            descriptor = open_for_appending(self.path, 0o600)
             try:
                 _check_regular(os.fstat(descriptor))
+                refuse_other_content(descriptor)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if _is_same_file(descriptor, self.path):
                     yield descriptor

@@ -40,8 +40,15 @@ UNSEALED_SCHEMA = 1
 """Schema of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
 UNNAMED_SCHEMA = 2
 """Schema of exports whose rows did not name the token that they came with."""
-SCHEMA = 3
-SCHEMAS = (UNSEALED_SCHEMA, UNNAMED_SCHEMA, SCHEMA)
+UNDIGESTED_SCHEMA = 3
+"""Schema of exports whose rows had a digest of what was reported alone."""
+SCHEMA = 4
+SCHEMAS = (UNSEALED_SCHEMA, UNNAMED_SCHEMA, UNDIGESTED_SCHEMA, SCHEMA)
+ROW_DIGEST = "row_digest"
+DIGESTED = ("study_id", "trial_id", "body_digest", "status", "status_reason", "received_unix_s", "token_id")
+"""Columns in a row's digest: what was reported has one of its own."""
+TRIAL_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_.:-]{1,64}")
+"""A UUID, as the service's clients make them, or what looks like an id: nothing to quote anywhere."""
 TOKEN_ID = re.compile(r"[0-9a-f]{16,32}|setting:(admin|read)|unrecorded")
 CHUNK = 500
 """Lines per transaction: others write meanwhile."""
@@ -87,16 +94,17 @@ class Archive:
             ResultConflict: If a trial has another result here; the lines before it may be stored.
         """
         with rereadable(lines) as read:
-            if _schema(next(read(), "")) != UNSEALED_SCHEMA:
+            schema = _schema(next(read(), ""))
+            if schema != UNSEALED_SCHEMA:
                 check_whole(read())
-            return Imported(**vars(self._take_all(read())))
+            return Imported(**vars(self._take_all(read(), schema)))
 
-    def _take_all(self, lines: Iterable[str]) -> _Counts:
+    def _take_all(self, lines: Iterable[str], schema: int) -> _Counts:
         numbered = islice(enumerate(lines, start=1), 1, None)
         counts, ids = _Counts(), dict[str, str]()
         while chunk := list(islice(numbered, CHUNK)):
             with self._database.writing(reports.LOCK) as connection:
-                _Chunk(connection, self._box, self._policy, ids, counts).take(chunk)
+                _Chunk(connection, self._box, self._policy, ids, counts, schema=schema).take(chunk)
         with self._database.writing() as connection:
             audit.record(connection, "archive_taken", "ledger", vars(counts))
         for study_id in ids.values():
@@ -108,9 +116,17 @@ class _Chunk:
     """The lines of one transaction."""
 
     def __init__(
-        self, connection: Connection, box: SearchSpace, policy: Policy, ids: dict[str, str], counts: _Counts
+        self,
+        connection: Connection,
+        box: SearchSpace,
+        policy: Policy,
+        ids: dict[str, str],
+        counts: _Counts,
+        *,
+        schema: int,
     ) -> None:
-        """Begin; `ids` maps the archive's study ids to those here, `counts` adds up."""
+        """Begin; `ids` maps the archive's study ids to those here, `counts` adds up, `schema` is the archive's."""
+        self._schema = schema
         self._connection = connection
         self._box = box
         self._policy = policy
@@ -181,6 +197,9 @@ class _Chunk:
         if study is None:
             raise InvalidRequest(f"study {study_id} was deleted meanwhile")
         known = self._known.setdefault(study_id, known_study(study))
+        row_digest = data.pop(ROW_DIGEST, None)
+        if TRIAL_ID.fullmatch(data["trial_id"]) is None:
+            raise InvalidRequest(f"trial_id={data['trial_id'][:100]!r} is no id of a trial")
         prepared = prepare(known, data["trial_id"], _result(data), max_speedup=self._policy.max_speedup)
         row = dict(prepared.row)
         if row["body_digest"] != data["body_digest"] or data["status"] not in STATUSES:
@@ -188,6 +207,10 @@ class _Chunk:
         row.update({"status": data["status"], "status_reason": _checked_reason(data["status_reason"])})
         row["token_id"] = self._token(data)
         row["received_unix_s"] = self._past(data["received_unix_s"])
+        if self._schema > UNDIGESTED_SCHEMA and row_digest != _row_digest(data):
+            raise InvalidRequest(
+                "the result's status, time or token was changed after it was exported: its digest differs"
+            )
         self._results.setdefault(study_id, []).append(row)
 
     def _take_run(self, data: dict[str, Any]) -> None:
@@ -227,8 +250,8 @@ class _Chunk:
 
     def _past(self, unix_s: float) -> float:
         """Return a time, now if it is later; raises InvalidRequest for what is none."""
-        if not 0.0 <= float(unix_s) < math.inf:
-            raise InvalidRequest(f"{unix_s!r} is no time: seconds since 1970")
+        if isinstance(unix_s, bool) or not isinstance(unix_s, int | float) or not 0.0 <= unix_s < math.inf:
+            raise InvalidRequest(f"{unix_s!r:.100} is no time: seconds since 1970, a number")
         return min(float(unix_s), self._now)
 
     def _store(self, study_id: str, rows: list[dict[str, Any]]) -> None:
@@ -265,11 +288,16 @@ def _lines(connection: Connection) -> Iterator[str]:
         if study is not None:
             yield _line("study", study)
         for row in reports.of_study(connection, study_id):
-            yield _line("result", row, without=("number",))
+            yield _line("result", {**row, ROW_DIGEST: _row_digest(row)}, without=("number",))
         for row in reports.all_runs(connection, study_id):
             yield _line("run", row)
         for row in job_facts.all_of_study(connection, study_id):
             yield _line("job", row)
+
+
+def _row_digest(row: Row) -> str:
+    """Return the digest of what the service added to a result; without a key, it tells mistakes, not forgers."""
+    return digest(canonical([row.get(name) for name in DIGESTED]))
 
 
 def _schema(first: str) -> int:

@@ -4,8 +4,8 @@
 import itertools
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
+from ringtune.tuner.log_file import reading
 from ringtune.tuner.log_reader import bounded_lines
 
 from .foreign_rows import find_header, read_rows
@@ -23,10 +23,10 @@ def review_log(path: str | os.PathLike[str]) -> Review:
     """Read a tuning log and sum it up, in bounded memory.
 
     Raises:
-        OSError: If the file cannot be read; its contents never raise.
+        OSError: If the file cannot be read, or has no end; its contents never raise.
     """
     bad = BadLines()
-    with Path(path).open("rb") as stream:
+    with reading(path, takes_pipes=True) as stream:
         numbered = enumerate(bounded_lines(stream), start=1)
         first = list(itertools.islice(numbered, HEADER_LINES))
         header = find_header(first)

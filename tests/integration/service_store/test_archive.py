@@ -134,6 +134,13 @@ def test_what_is_derived_is_restored_too(service: Service, database: Database, e
             lambda lines: [*lines[:2], lines[2].replace('status_reason":null', f'status_reason":"{"x" * 2001}"')],
             "line 3.*reason",
         ),
+        (lambda lines: [*lines[:2], re.sub('(trial_id":")[^"]+', r"\1'; drop", lines[2])], "line 3.*no id of a trial"),
+        (lambda lines: [*lines[:2], re.sub('(received_unix_s":)[^,]+', r'\1"1"', lines[2])], "line 3.*no time"),
+        (lambda lines: [*lines[:2], re.sub('(received_unix_s":)[^,]+', r"\1true", lines[2])], "line 3.*no time"),
+        (lambda lines: [*lines[:2], re.sub('(received_unix_s":)[^,]+', r"\1NaN", lines[2])], "line 3.*no time"),
+        (lambda lines: [*lines[:2], re.sub('(received_unix_s":)[^,]+', r"\g<1>1", lines[2])], "line 3.*digest"),
+        (lambda lines: [*lines[:2], lines[2].replace('"status":"new"', '"status":"late"')], "line 3.*digest"),
+        (lambda lines: [*lines[:2], re.sub('"row_digest":"[^"]+",', "", lines[2])], "line 3.*digest"),
         (lambda lines: [*lines[:2], lines[1].replace(KEY.model, "e" * 64)], "line 3.*another key"),
     ],
     ids=itertools.count(),
@@ -218,7 +225,7 @@ def test_a_run_that_cannot_be_shown_is_refused(service: Service, header: str, re
         service.archive.take(sealed([head, *lines, canonical({"type": "run", "study_id": study.study_id, **run})]))
 
 
-@pytest.mark.parametrize("schema", ["[]", "{}", "4", "null"])
+@pytest.mark.parametrize("schema", ["[]", "{}", "5", "null"])
 def test_an_archive_of_an_unknown_schema_is_refused(service: Service, schema: str) -> None:
     """Whatever stands in its place."""
     with pytest.raises(InvalidRequest, match="first line"):

@@ -78,9 +78,8 @@ def test_foreign_lines_are_reported_by_number_and_the_rest_is_read(tmp_path: Pat
 def test_a_line_without_end_takes_no_memory(tmp_path: Path) -> None:
     """A huge line is one bad line, and what follows is read."""
     path = tmp_path / "tuning.jsonl"
-    with path.open("wb") as stream:
-        stream.write(b"x" * (3 * MAX_LINE_BYTES + 5) + b"\n")
     write_run(path)
+    path.write_bytes(b"x" * (3 * MAX_LINE_BYTES + 5) + b"\n" + path.read_bytes())
 
     contents = read_log(path)
 

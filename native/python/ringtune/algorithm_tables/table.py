@@ -5,6 +5,7 @@ Whether an engine can serve every message by the rows is for the engine to say (
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ RING, HIERARCHICAL = "ring", "hierarchical"
 BUSY_LOAD = 4.0
 CALM_LOAD = 1.5
 """Per core, far enough apart that a machine is not taken for either by turns."""
+_MAX_NUMBER = 1e9  # seconds or programs, far above any
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # of an algorithm
 _KIB = 2**10
 _MIB = 2**20
 
@@ -120,6 +123,7 @@ class AlgorithmTable:
         key, rows, calls = data.get("key"), data.get("rows"), data.get("calls", [])
         if not isinstance(key, dict) or not isinstance(rows, list) or not isinstance(calls, list):
             raise ValueError("'key' or 'rows' is missing, or 'calls' is no list")  # noqa: TRY004  (a file's content)
+        _check_key(key)
         numbers = _number(data, "measured_s"), _number(data, "load")
         return cls(key, tuple(map(_row, rows)), *numbers, tuple(map(_call, calls)))
 
@@ -144,19 +148,27 @@ def _by_size(rows: Sequence[TableRow]) -> str:
 
 def _number(data: Mapping[str, object], name: str) -> float:
     value = data.get(name)
-    if not isinstance(value, int | float):
-        raise ValueError(f"'{name}' is missing")  # noqa: TRY004  (a file's content, not a caller's type)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < _MAX_NUMBER:
+        raise ValueError(f"'{name}' is missing, or no number of seconds or programs")
     return float(value)
+
+
+def _check_key(key: Mapping[str, object]) -> None:
+    """Raise ValueError for texts that would do something to a terminal: they are shown to people."""
+    for name, value in key.items():
+        if isinstance(value, str) and not value.isprintable():
+            raise ValueError(f"the key's {name!r} is no printable text")
 
 
 def _row(data: object) -> TableRow:
     if not isinstance(data, dict):
-        raise ValueError(f"the row {data!r} is none")  # noqa: TRY004  (a file's content, not a caller's type)
+        raise ValueError(f"the row {data!r:.200} is none")  # noqa: TRY004  (a file's content, not a caller's type)
     max_bytes, algorithm, chunk_bytes = (data.get(name) for name in TableRow._fields)
     is_bounded = max_bytes is None or _is_size(max_bytes)
-    if not is_bounded or not isinstance(algorithm, str) or not _is_size(chunk_bytes):
-        raise ValueError(f"the row {data!r} is none")
-    return TableRow(max_bytes, algorithm, int(chunk_bytes or 0))
+    is_named = isinstance(algorithm, str) and _NAME.fullmatch(algorithm) is not None
+    if not is_bounded or not is_named or not _is_size(chunk_bytes):
+        raise ValueError(f"the row {data!r:.200} is none")
+    return TableRow(max_bytes, str(algorithm), int(chunk_bytes or 0))
 
 
 def _call(data: object) -> CallTime:
@@ -164,7 +176,7 @@ def _call(data: object) -> CallTime:
         size_bytes, call_s = data.get("size_bytes"), data.get("call_s")
         if _is_size(size_bytes) and isinstance(call_s, float) and 0.0 < call_s < math.inf:
             return CallTime(int(size_bytes or 0), call_s)
-    raise ValueError(f"the call {data!r} is none")
+    raise ValueError(f"the call {data!r:.200} is none")
 
 
 def _is_size(value: object) -> bool:

@@ -2,6 +2,7 @@
 """Tables are kept by key; whatever else is in the folder, or becomes of it, is said and never used."""
 
 import json
+import random
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -101,6 +102,19 @@ BROKEN = {
     "a call of no time": json.dumps({**TABLE.to_json(), "calls": [{"size_bytes": 1024, "call_s": 0.0}]}),
     "a call of no size": json.dumps({**TABLE.to_json(), "calls": [{"call_s": 1e-6}]}),
     "no time": json.dumps({**TABLE.to_json(), "measured_s": None}),
+    "a time that is none": json.dumps({**TABLE.to_json(), "measured_s": float("nan")}),
+    "a load without end": json.dumps({**TABLE.to_json(), "load": float("inf")}),
+    "a load of true": json.dumps({**TABLE.to_json(), "load": True}),
+    "a load past all": json.dumps({**TABLE.to_json(), "load": 10**400}),
+    "a negative time": json.dumps({**TABLE.to_json(), "measured_s": -1.0}),
+    "a call that is no number": json.dumps({**TABLE.to_json(), "calls": [{"size_bytes": 1, "call_s": float("nan")}]}),
+    "a name that clears the screen": json.dumps(
+        {**TABLE.to_json(), "rows": [{"max_bytes": None, "algorithm": "\x1b[2J", "chunk_bytes": 65536}]}
+    ),
+    "a name without end": json.dumps(
+        {**TABLE.to_json(), "rows": [{"max_bytes": None, "algorithm": "a" * 100_000, "chunk_bytes": 65536}]}
+    ),
+    "a key that clears the screen": json.dumps({**TABLE.to_json(), "key": {**KEY.to_json(), "carrier": "\x1b[2J"}}),
     "no load": json.dumps({**TABLE.to_json(), "load": "high"}),
 }
 
@@ -210,3 +224,31 @@ def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
 def test_what_was_measured_on_a_busy_machine_is_not_for_a_calm_one(then: float, now: float, is_outdated: bool) -> None:
     """Between busy and calm it is left alone, so that no table comes and goes."""
     assert is_outdated == replace(TABLE, load=then).is_of_busier_times(now)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_flipped_bits_give_a_table_or_an_error_that_shows_nothing(store: TableStore, seed: int) -> None:
+    """Whatever became of the file: another error than its own never comes, and no control character is shown."""
+    path = store.save(KEY, TABLE)
+    dice = random.Random(seed)
+    content = bytearray(path.read_bytes())
+    for _ in range(dice.randrange(1, 20)):
+        content[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
+    path.write_bytes(content[: dice.randrange(len(content) // 2, len(content) + 1)])
+
+    try:
+        shown = read_table(path).summary()
+    except TableFileError as error:
+        shown = str(error)
+
+    assert shown.isprintable()
+
+
+def test_a_device_is_no_table(store: TableStore) -> None:
+    """/dev/zero has no end, and is read as far as a table can go."""
+    path = store.save(KEY, TABLE)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+    with pytest.raises(TableFileError, match=path.name):
+        store.load(KEY)

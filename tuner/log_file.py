@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of tuning logs: opened so that reading ends, and that nothing is appended to a file that is something else."""
+
+import errno
+import os
+import select
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+MAX_BYTES = 4 << 30
+"""A file with more is no tuning log: a run writes a few hundred kilobytes."""
+PIPE_IDLE_S = 30.0
+"""How long a pipe may give nothing before it counts as one that nobody writes to."""
+BUFFER_BYTES = 1 << 20
+HEAD_BYTES = 64 << 10
+"""Bytes from the beginning of a file in which a line of a tuning log must begin."""
+RECORD_STARTS = (b'{"type":', b'{"type" :')
+CSV_START = b"hierarchical_allreduce,"
+"""The beginning of Horovod's header, of every version."""
+
+
+class _Bounded(RawIOBase):
+    """The bytes of a descriptor, up to a number and as long as they come; closes it."""
+
+    def __init__(self, descriptor: int, max_bytes: int, idle_s: float) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+        self._left = max_bytes
+        self._idle_s = idle_s
+
+    def readable(self) -> bool:
+        """It is for reading."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what is there; OSError where nothing comes, or too much."""
+        view = memoryview(buffer).cast("B")
+        if not select.select([self._descriptor], [], [], self._idle_s)[0]:
+            raise OSError(errno.ETIMEDOUT, f"nothing came for {self._idle_s:g} s")
+        data = os.read(self._descriptor, len(view))
+        self._left -= len(data)
+        if self._left < 0:
+            raise OSError(errno.EFBIG, f"more than {MAX_BYTES >> 30} GiB, which no tuning log has")
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Close the descriptor; idempotent."""
+        if not self.closed:
+            os.close(self._descriptor)
+        super().close()
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], *, takes_pipes: bool = False) -> Iterator[BinaryIO]:
+    """Open a file whose reading ends: neither a device nor, without `takes_pipes`, a pipe, and of a log's size.
+
+    Raises:
+        OSError: If it cannot be opened or read, within the block too; it always names the file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with BufferedReader(_Bounded(descriptor, MAX_BYTES, PIPE_IDLE_S), BUFFER_BYTES) as stream:
+            _check_kind(os.fstat(descriptor), takes_pipes=takes_pipes)
+            yield cast("BinaryIO", stream)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), os.fspath(path)) from error
+
+
+def _check_kind(status: os.stat_result, *, takes_pipes: bool) -> None:
+    if stat.S_ISFIFO(status.st_mode) and takes_pipes:
+        return
+    if stat.S_ISDIR(status.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    if status.st_size > MAX_BYTES:
+        raise OSError(errno.EFBIG, f"more than {MAX_BYTES >> 30} GiB, which no tuning log has")
+
+
+def open_for_appending(path: Path, mode: int) -> int:
+    """Return a descriptor of a file that is made if there is none; in a shared folder no link is followed.
+
+    A folder where everybody may make files, such as `/tmp`, may have somebody else's link to a file of this user's.
+
+    Args:
+        path: The file.
+        mode: Permissions of a new one, less the umask.
+
+    Raises:
+        OSError: If it cannot be opened.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+    is_shared = _is_shared(path.parent)
+    try:
+        return os.open(path, flags | (os.O_NOFOLLOW if is_shared else 0), mode)
+    except OSError as error:
+        if error.errno != errno.ELOOP or not is_shared:
+            raise
+        words = "it is a link in a folder that everybody may write to, and these are not followed"
+        raise OSError(errno.ELOOP, words, os.fspath(path)) from error
+
+
+def refuse_other_content(descriptor: int, *, is_csv: bool = False) -> None:
+    """Refuse to append to a file that has something and no line of a tuning log.
+
+    Args:
+        descriptor: Open for reading; a device or a pipe has no content that could be spoiled.
+        is_csv: Whether the log has Horovod's columns.
+
+    Raises:
+        OSError: If it is something else.
+    """
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
+        return
+    starts = (CSV_START,) if is_csv else RECORD_STARTS
+    lines = os.pread(descriptor, HEAD_BYTES, 0).split(b"\n")
+    if any(line.startswith(starts) for line in lines):
+        return
+    if len(lines) == 1 and any(start.startswith(lines[0]) for start in starts):
+        return  # its first line was torn by a kill
+    raise OSError(errno.EINVAL, "the file has something else than a tuning log in it, and nothing was written to it")
+
+
+def _is_shared(folder: Path) -> bool:
+    try:
+        return bool(folder.stat().st_mode & stat.S_ISVTX)
+    except OSError:
+        return False  # opening the file says what is wrong

@@ -17,6 +17,7 @@ import typer
 
 from ringtune.errors import ConfigError, RingtuneError
 
+from .compare_commands import add_commands as add_compare_commands
 from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
@@ -269,6 +270,7 @@ def _web_pages() -> Any:
     return WebPages()
 
 
+add_compare_commands(app)
 add_tune_commands(app)
 add_client_commands(app)
 add_server_commands(app, _web_pages)

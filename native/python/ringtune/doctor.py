@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .errors import ConfigError
+from .findings.comparisons import examine_comparisons
 from .findings.finding import Problem, Section
 from .findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
 from .findings.service import examine_service
@@ -64,6 +65,7 @@ def examine(environ: Mapping[str, str]) -> Report:
     Args:
         environ: The environment: settings, the service's place, `XDG_CACHE_HOME`.
     """
+    hardware = hardware_fingerprint(hardware_facts([machine_facts()], "shm"), environ.get("RINGTUNE_HARDWARE"))
     return Report(
         (
             examine_machine(),
@@ -72,6 +74,7 @@ def examine(environ: Mapping[str, str]) -> Report:
             _examine_settings(environ),
             examine_service(environ),
             examine_storage(environ),
+            examine_comparisons(environ, hardware),
             examine_packages(),
         )
     )

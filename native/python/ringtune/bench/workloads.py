@@ -84,8 +84,12 @@ def read_workloads(paths: Sequence[Path]) -> tuple[Workload, ...]:
     return tuple(workloads)
 
 
-def read_workload(path: Path) -> Workload:
+def read_workload(path: Path, option: str = "--workload") -> Workload:
     """Read a file.
+
+    Args:
+        path: The file.
+        option: The option that names it, for messages.
 
     Raises:
         ConfigError: If it cannot be read, is no workload, or is one that cannot be measured; says which tensor.
@@ -93,15 +97,15 @@ def read_workload(path: Path) -> Workload:
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"--workload {path} cannot be read ({error.strerror}); give a file of gradients") from error
+        raise ConfigError(f"{option} {path} cannot be read ({error.strerror}); give a file of gradients") from error
     except ValueError as error:
-        raise ConfigError(f"--workload {path} is no JSON ({error}); give a file of gradients") from error
+        raise ConfigError(f"{option} {path} is no JSON ({error}); give a file of gradients") from error
     try:
         return _workload_of(contents)
     except (ValueError, KeyError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise ConfigError(
-            f"--workload {path}: {reason}; it takes an object with name, dtype float32, and tensors, a list of objects "
+            f"{option} {path}: {reason}; it takes an object with name, dtype float32, and tensors, a list of objects "
             "with name and shape"
         ) from error
 

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variables of `torchrun`, for a rank that `ringtune run` has started: torch's `env://` and launchers' readers."""
+
+import os
+from collections.abc import Mapping
+
+RUN_ID = "ringtune"
+
+
+def torch_variables(environ: Mapping[str, str], address: str, port: int) -> dict[str, str]:
+    """Return what `torchrun` would set for a rank; its agent's store is not among it, rank 0 serves one.
+
+    Args:
+        environ: Of a rank, as the launcher made it.
+        address: Where rank 0 is to serve torch's store.
+        port: Its port there.
+    """
+    local_size, hosts = environ["HOROVOD_LOCAL_SIZE"], environ["HOROVOD_CROSS_SIZE"]
+    return {
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+        "RANK": environ["RINGTUNE_RANK"],
+        "WORLD_SIZE": environ["RINGTUNE_WORLD_SIZE"],
+        "LOCAL_RANK": environ["HOROVOD_LOCAL_RANK"],
+        "LOCAL_WORLD_SIZE": local_size,
+        "GROUP_RANK": environ["HOROVOD_CROSS_RANK"],
+        "GROUP_WORLD_SIZE": hosts,
+        "ROLE_RANK": environ["RINGTUNE_RANK"],
+        "ROLE_WORLD_SIZE": environ["RINGTUNE_WORLD_SIZE"],
+        "TORCHELASTIC_RUN_ID": RUN_ID,
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+    }
+
+
+def tell_torch(address: str, port: int) -> None:
+    """Set these variables in this process."""
+    os.environ.update(torch_variables(os.environ, address, port))

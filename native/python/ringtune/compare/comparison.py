@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole comparison: a rehearsal of each arm, then pairs of runs in alternating order, and the verdict.
+
+The rehearsal shows that both arms run, and how long a step takes. The two runs of a pair make the same number of steps,
+which the pair before decides.
+"""
+
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .keeping import ComparisonStore, KeptComparison
+from .launching import ARM_NAMES, ComparisonError, Place, Run, Runs
+from .messages import ARMS, Arm
+from .request import MAX_STEPS, CompareRequest, arm_environment, left_out
+from .verdict import Verdict
+
+REHEARSAL_STEPS = 10
+MIN_STEPS = 10
+"""Fewer steps than these say little, however long they take."""
+MIN_SCRIPT_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A finished comparison.
+
+    Attributes:
+        request: What was asked for.
+        pairs: Runs of DDP and of ringtune.
+        verdict: What they say.
+        not_in_arms: Variables that were set and that no run got.
+    """
+
+    request: CompareRequest
+    pairs: Sequence[tuple[Run, Run]]
+    verdict: Verdict
+    not_in_arms: Sequence[str]
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """The script's facts, as its first run under DDP showed them."""
+        return self.pairs[0][0].facts
+
+
+def run_comparison(request: CompareRequest, environ: Mapping[str, str], place: Place, console: Console) -> Comparison:
+    """Run both arms and return what came of it.
+
+    Args:
+        request: What to compare, checked.
+        environ: This process's environment.
+        place: Of torch's rank 0.
+        console: Where progress is shown.
+
+    Raises:
+        ComparisonError: If the arms cannot be compared.
+    """
+    runs = Runs(request, arm_environment(environ), place)
+    with _signals_end_runs(), _progress(console) as progress:
+        display = _Display(progress, request)
+        steps = _rehearse(runs, request, display)
+        pairs: list[tuple[Run, Run]] = []
+        for number in range(request.pairs):
+            order: tuple[Arm, ...] = ARMS if number % 2 == 0 else ARMS[::-1]
+            found = {arm: display.show(runs, arm, steps, f"pair {number + 1} of {request.pairs}") for arm in order}
+            _check_same_steps(found["ddp"], found["ringtune"])
+            pairs.append((found["ddp"], found["ringtune"]))
+            steps = _planned_steps(request, list(found.values()))
+    return Comparison(request, pairs, Verdict.of(pairs), left_out(environ))
+
+
+def keep(comparison: Comparison, environ: Mapping[str, str], hardware: str, version: str) -> None:
+    """Keep a comparison for `ringtune doctor`; OSError where it cannot be written.
+
+    Args:
+        comparison: Finished.
+        environ: For the user's cache folder.
+        hardware: Fingerprint of this machine.
+        version: Of ringtune.
+    """
+    request, verdict = comparison.request, comparison.verdict
+    entry = KeptComparison(
+        unix_time_s=time.time(),
+        hardware=hardware,
+        title=request.title[:100],
+        ranks=request.ranks,
+        hosts=request.hosts or "",
+        pairs=len(comparison.pairs),
+        ddp_steps_per_s=verdict.ddp_steps_per_s,
+        ringtune_steps_per_s=verdict.ringtune_steps_per_s,
+        ratio=verdict.ratio,
+        low=verdict.low,
+        high=verdict.high,
+        version=version,
+    )
+    ComparisonStore(environ).keep(entry)
+
+
+def _rehearse(runs: Runs, request: CompareRequest, display: "_Display") -> int:
+    """Run each arm for a few steps and return the steps of the first pair's runs.
+
+    Raises:
+        ComparisonError: If the script makes too few steps, or an arm is not what it should be.
+    """
+    found = [display.show(runs, arm, request.steps or REHEARSAL_STEPS, "rehearsal") for arm in ARMS]
+    for run in found:
+        if run.steps < MIN_SCRIPT_STEPS:
+            raise ComparisonError(
+                f"the script makes one step after {request.warmup_steps} of warm-up, which is too few to compare; "
+                "give it more to do (epochs, data), or lower --warmup-steps"
+            )
+    if not found[1].facts.get("engine_bytes"):
+        raise ComparisonError(
+            "ringtune's engine reduced nothing in its arm, so that there is nothing to compare; check that the script "
+            "trains with gradient synchronization (no_sync() is left at each optimizer step)"
+        )
+    return _planned_steps(request, found)
+
+
+def _planned_steps(request: CompareRequest, measured: Sequence[Run]) -> int:
+    """Return how many steps the next runs make, by the slower of those that were measured."""
+    if request.steps is not None:
+        return request.steps
+    step_s = max(run.seconds / run.steps for run in measured)
+    return round(min(max(request.seconds / step_s, MIN_STEPS), MAX_STEPS))
+
+
+def _check_same_steps(ddp: Run, ringtune: Run) -> None:
+    if ddp.steps != ringtune.steps:
+        raise ComparisonError(
+            f"the script made {ddp.steps} steps under DDP and {ringtune.steps} under ringtune: it ends by the clock or "
+            "by chance; let it run for longer than --seconds, or give --steps"
+        )
+
+
+@contextmanager
+def _signals_end_runs() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into an exit that ends the run in progress first."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+
+class _Display:
+    """Progress for people: a bar on a terminal, and a line for every run."""
+
+    def __init__(self, progress: Progress, request: CompareRequest) -> None:
+        self._progress = progress
+        self._request = request
+        self._task = progress.add_task("", total=2 * (request.pairs + 1), note="")
+
+    def show(self, runs: Runs, arm: Arm, steps: int, what: str) -> Run:
+        """Run an arm and show how it goes."""
+        all_steps = steps + self._request.warmup_steps
+        title = f"{what}, {ARM_NAMES[arm]}"
+        self._progress.update(self._task, description=title, note="starting")
+
+        def progressed(count: int) -> None:
+            self._progress.update(self._task, note=f"step {count} of {all_steps}")
+
+        run = runs.run(arm, steps, progressed)
+        self._progress.advance(self._task)
+        text = f"{title}: {run.steps_per_s:.4g} steps/s ({run.steps} steps in {run.seconds:.3g} s)"
+        self._progress.console.print(text, soft_wrap=True, highlight=False, markup=False)
+        return run

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of one arm: a job of `ringtune run`, watched by the records among its output, then ended."""
+
+import math
+import os
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringtune.errors import RingtuneError
+
+from .messages import Arm, Order, record_in
+from .request import CompareRequest
+
+END_S = 60.0  # from the last step to the end of the job, which may save a model on its way
+KILL_S = 30.0  # from SIGTERM to SIGKILL; the launcher itself kills its ranks after 10 s
+TAIL_LINES = 30
+LINE_BYTES = 2000
+READ_BYTES = 1 << 16
+NO_PREFIX = "--no-prefix-output"
+RANK_MODULE = "ringtune.compare.rank_program"
+ARM_NAMES: Mapping[Arm, str] = {"ddp": "DDP", "ringtune": "ringtune"}
+
+
+class ComparisonError(RingtuneError):
+    """The two arms cannot be compared; says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run measured.
+
+    Attributes:
+        arm: Who reduced the gradients.
+        steps: Steps that count.
+        seconds: How long they took together.
+        did_script_end: Whether the script came to its own end before enough steps.
+        facts: Of the script.
+    """
+
+    arm: Arm
+    steps: int
+    seconds: float
+    did_script_end: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps_per_s(self) -> float:
+        """Steps per second."""
+        return self.steps / self.seconds
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where rank 0 serves torch's store.
+
+    Attributes:
+        address: Its host, as all hosts reach it.
+        find_port: Returns a port there.
+    """
+
+    address: str
+    find_port: Callable[[], int]
+
+
+def free_port() -> int:
+    """Return a port of this machine that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+class Runs:
+    """Starts runs of a request, one at a time."""
+
+    def __init__(self, request: CompareRequest, environ: Mapping[str, str], place: Place) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            request: What is compared.
+            environ: Of the jobs.
+            place: Of torch's rank 0.
+        """
+        self._request = request
+        self._environ = environ
+        self._place = place
+
+    def run(self, arm: Arm, steps: int, on_progress: Callable[[int], None]) -> Run:
+        """Run an arm once, in fresh processes.
+
+        Args:
+            arm: Who reduces the gradients.
+            steps: Steps that count.
+            on_progress: Is told how many steps have been made, warm-up included.
+
+        Raises:
+            ComparisonError: If the script cannot be compared, fails, or makes too few steps.
+        """
+        request = self._request
+        order = Order(
+            token=secrets.token_hex(8),
+            arm=arm,
+            warmup_steps=request.warmup_steps,
+            steps=steps,
+            master_address=self._place.address,
+            master_port=self._place.find_port(),
+            is_module=request.program_of(arm).is_module,
+        )
+        with _started(self._command(order), self._environ) as process:
+            watch = _Watch(process, order, request.silence_s, on_progress)
+            measured = watch.to_end()
+        return checked_run(measured, order, watch.tail)
+
+    def _command(self, order: Order) -> list[str]:
+        request = self._request
+        program = request.program_of(order.arm)
+        launch = ["-m", "ringtune.cli", "run", "-np", str(request.ranks), *request.launch_options, NO_PREFIX]
+        rank = [*program.interpreter, "-m", RANK_MODULE, order.to_argument(), program.name, *program.arguments]
+        return [sys.executable, *launch, *rank]
+
+
+class _Watch:
+    """Reads what a job writes until it has measured, failed, or been silent for too long."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        order: Order,
+        silence_s: float,
+        on_progress: Callable[[int], None],
+    ) -> None:
+        self._process = process
+        self._order = order
+        self._silence_s = silence_s
+        self._on_progress = on_progress
+        self._lines: deque[str] = deque(maxlen=TAIL_LINES)
+        self._pending = b""
+        self._measured: Mapping[str, Any] | None = None
+        self._deadline_s = time.monotonic() + silence_s
+
+    @property
+    def tail(self) -> str:
+        """The last lines that the script wrote."""
+        return "\n".join(self._lines)
+
+    def to_end(self) -> Mapping[str, Any]:
+        """Return the record of what was measured, once the job has ended.
+
+        Raises:
+            ComparisonError: If it measured nothing.
+        """
+        for data in self._output():
+            *lines, rest = (self._pending + data).split(b"\n")
+            self._pending = rest[-READ_BYTES:]
+            for line in lines:
+                self._take(line)
+        if self._pending:
+            self._take(self._pending)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        if self._measured is None:
+            code = self._process.poll()
+            name = ARM_NAMES[self._order.arm]
+            how = f"exit code {code}" if code else "without a word of rank 0"
+            raise ComparisonError(
+                f"the script failed under {name} ({how}); run it by itself first. Its last lines:\n{self.tail}"
+            )
+        return self._measured
+
+    def _output(self) -> Iterator[bytes]:
+        """Yield what the job writes until its end; a job that has measured need not end by itself."""
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while True:
+            left_s = self._deadline_s - time.monotonic()
+            ready = left_s > 0 and select.select([descriptor], [], [], left_s)[0]
+            if not ready:
+                if self._measured is not None:
+                    return
+                raise ComparisonError(
+                    f"no optimizer step under {ARM_NAMES[self._order.arm]} within {self._silence_s:g} s; raise "
+                    f"--timeout if the script needs longer to begin. Its last lines:\n{self.tail}"
+                )
+            data = os.read(descriptor, READ_BYTES)
+            if not data:
+                return
+            yield data
+
+    def _take(self, line: bytes) -> None:
+        record = record_in(line, self._order.token)
+        if record is None:
+            text = line[:LINE_BYTES].decode("utf-8", "replace").rstrip("\r")
+            if text.strip():
+                self._lines.append("".join(c if c.isprintable() else " " for c in text))
+            return
+        kind = record.get("kind")
+        if kind == "refusal":
+            raise ComparisonError(f"this cannot be run both ways: {record.get('reason')}")
+        self._deadline_s = time.monotonic() + (END_S if kind == "measured" else self._silence_s)
+        if kind == "measured":
+            self._measured = record
+        elif kind == "progress":
+            self._on_progress(int(record.get("steps", 0)))
+
+
+def checked_run(measured: Mapping[str, Any], order: Order, tail: str) -> Run:
+    """Return what was measured, if it is a number of steps and a time.
+
+    Raises:
+        ComparisonError: If the script made too few steps, or the time is none.
+    """
+    steps, seconds = measured.get("steps"), measured.get("seconds")
+    name = ARM_NAMES[order.arm]
+    if not isinstance(steps, int) or steps < 1:
+        raise ComparisonError(
+            f"the script ended under {name} before {order.warmup_steps + 1} steps of a torch optimizer; give it more "
+            f"to do (epochs, data), or lower --warmup-steps. Scripts without a torch optimizer, such as those of "
+            f"TensorFlow, cannot be compared: use --gradients FILE. Its last lines:\n{tail}"
+        )
+    if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds <= 0:
+        raise ComparisonError(
+            f"{steps} step{'s' if steps > 1 else ''} under {name} took {seconds!r} s by the clock, which is no time "
+            "to compare; give the script more to do, or lower --warmup-steps"
+        )
+    return Run(order.arm, steps, float(seconds), bool(measured.get("did_script_end")), measured.get("facts") or {})
+
+
+@contextmanager
+def _started(command: list[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a job; at the end of the block nothing of it is left."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environ)
+    )
+    try:
+        yield process
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a job that may run still, and drop what it writes meanwhile."""
+    assert process.stdout is not None
+    process.stdout.close()
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(KILL_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

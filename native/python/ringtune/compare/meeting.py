@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where rank 0 of a run serves torch's store, as all hosts of the job reach it."""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from ringtune.errors import ConfigError
+from ringtune.launch import make_remote_shell
+from ringtune.launch.addresses import is_this_machine
+from ringtune.launch.hosts import parse_hosts, share_out
+from ringtune.rendezvous.interfaces import route_address
+
+from .launching import Place, free_port
+
+LOOPBACK = "127.0.0.1"
+ANSWER_LIMIT_S = 30.0
+FIRST_PORT, PORTS = 20_000, 10_000
+"""Ports for torch's store on a host that cannot be asked for a free one."""
+
+
+def meeting_place(hosts: str | None, ranks: int, reach: Mapping[str, Any]) -> Place:
+    """Return the place of rank 0.
+
+    Args:
+        hosts: The `-H` option; None: all ranks on this machine.
+        ranks: Number of ranks.
+        reach: How other hosts are reached: values of `-p`, `-i` and `--rsh`, None where they are not given.
+
+    Raises:
+        ConfigError: If the hosts are wrong, or there are none to reach.
+    """
+    if hosts is None:
+        given = [option for option, value in reach.items() if value is not None]
+        if given:
+            raise ConfigError(f"{', '.join(given)} without -H: there is no other host to reach; name hosts with -H")
+        return Place(LOOPBACK, free_port)
+    shell = make_remote_shell(reach.get("--rsh"), reach.get("-p"), reach.get("-i"), ANSWER_LIMIT_S)
+    names = [share.host for share in share_out(parse_hosts(hosts), ranks)]
+    remote = [name for name in names if not is_this_machine(name)]
+    if names[0] in remote:
+        return Place(shell.address_of(names[0]), lambda: FIRST_PORT + secrets.randbelow(PORTS))
+    return Place(route_address(shell.address_of(remote[0])) if remote else LOOPBACK, free_port)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A comparison for people and for machines: the figures, the verdict, and how each arm was made."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .comparison import Comparison
+from .launching import Run
+from .script_facts import FOR_DDP, FOR_HOOK, FOR_OPTIMIZER
+
+JSON_SCHEMA = 1
+HOW = {
+    FOR_DDP: (
+        "The script is written for DDP and runs as it is there; in the other arm ringtune's engine reduces DDP's "
+        "buckets (hvd.ddp_hook)."
+    ),
+    FOR_HOOK: (
+        "The script is written for ringtune's hook of DDP and runs as it is there; in the other arm DDP reduces its "
+        "buckets itself."
+    ),
+    FOR_OPTIMIZER: (
+        "The script is written for ringtune's DistributedOptimizer and runs as it is there; in the other arm DDP's own "
+        "reducer averages the same gradients in the backward pass, and hvd's other calls go through ringtune."
+    ),
+}
+"""How each arm was made, by what the script was written for."""
+
+
+def text_report(comparison: Comparison) -> str:
+    """Return the lines that a person reads."""
+    request, verdict, facts = comparison.request, comparison.verdict, comparison.facts
+    first = comparison.pairs[0][0]
+    hosts = f", hosts {request.hosts}" if request.hosts else ""
+    runs = f"{len(comparison.pairs)} pairs of runs of {_steps_text(comparison)} steps"
+    lines = [
+        f"{request.title}: {request.ranks} ranks{hosts}, {runs}",
+        f"  DDP         {verdict.ddp_steps_per_s:.4g} steps/s{_backend(facts)}",
+        f"  ringtune    {verdict.ringtune_steps_per_s:.4g} steps/s",
+        f"  ringtune / DDP  {verdict.ratio_text}",
+        verdict.sentence,
+        "",
+        how_arms_were_made(comparison),
+        f"Each run is a fresh job; {request.warmup_steps} warm-up steps are left out, and runs alternate in order.",
+    ]
+    if first.did_script_end:
+        lines.append("The script came to its own end in every run; more steps would make the interval narrower.")
+    if comparison.not_in_arms:
+        lines.append(
+            f"{', '.join(comparison.not_in_arms)} was left out of both arms: a comparison measures fixed settings."
+        )
+    return "\n".join(lines)
+
+
+def how_arms_were_made(comparison: Comparison) -> str:
+    """Return for whom the script was written, and how the other arm was made."""
+    if comparison.request.gradients is not None:
+        return (
+            "Gradients alone, made in the file's order: under DDP by DistributedDataParallel, under ringtune by "
+            "DistributedOptimizer. There is no computing to hide communication behind, so a whole step gains less."
+        )
+    return HOW[str(comparison.facts["written_for"])]
+
+
+def json_report(comparison: Comparison) -> dict[str, Any]:
+    """Return everything for machines; rates are steps per second."""
+    request, verdict = comparison.request, comparison.verdict
+    return {
+        "schema": JSON_SCHEMA,
+        "title": request.title,
+        "ranks": request.ranks,
+        "hosts": request.hosts,
+        "warmup_steps": request.warmup_steps,
+        "script": dict(comparison.facts),
+        "arms": how_arms_were_made(comparison),
+        "not_in_arms": list(comparison.not_in_arms),
+        "ddp_steps_per_s": verdict.ddp_steps_per_s,
+        "ringtune_steps_per_s": verdict.ringtune_steps_per_s,
+        "ratio": verdict.ratio,
+        "ci_low": verdict.low,
+        "ci_high": verdict.high,
+        "ci_level": verdict.level,
+        "winner": verdict.winner,
+        "pairs": [{"ddp": _run(ddp), "ringtune": _run(ringtune)} for ddp, ringtune in comparison.pairs],
+    }
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "steps": run.steps,
+        "seconds": run.seconds,
+        "steps_per_s": run.steps_per_s,
+        "did_script_end": run.did_script_end,
+    }
+
+
+def _steps_text(comparison: Comparison) -> str:
+    """Return the steps of a run, as one number or as a range."""
+    steps = sorted({run.steps for pair in comparison.pairs for run in pair})
+    return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+
+
+def _backend(facts: Mapping[str, object]) -> str:
+    return f" ({facts['backend']})" if facts.get("backend") else ""

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts of a script, as its run shows them: for whom it was written, and how its gradients are reduced."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+from .messages import Reporter
+
+FOR_DDP, FOR_HOOK, FOR_OPTIMIZER = "ddp", "ringtune_hook", "ringtune_optimizer"
+
+
+class NotComparable(SystemExit):
+    """The script cannot be run both ways; the reason was reported."""
+
+
+@dataclass
+class ScriptFacts:
+    """What is known of the script on this rank.
+
+    Attributes:
+        ddp_models: Models that it wrapped in DistributedDataParallel.
+        hooks: Models for which it registered ringtune's communication hook.
+        optimizers: Optimizers that it gave to ringtune's DistributedOptimizer.
+        gradients: Parameters whose gradients are reduced in a step.
+        gradient_bytes: Their bytes.
+        backend: Backend of torch's process group that DDP uses; empty where there is none.
+        device: Type of the device that the gradients are on.
+        torch: Version of PyTorch.
+    """
+
+    ddp_models: int = 0
+    hooks: int = 0
+    optimizers: int = 0
+    gradients: int = 0
+    gradient_bytes: int = 0
+    backend: str = ""
+    device: str = ""
+    torch: str = ""
+
+    def note_parameters(self, parameters: Any) -> None:
+        """Add parameters whose gradients are reduced."""
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        self.gradients += len(trained)
+        self.gradient_bytes += sum(parameter.numel() * parameter.element_size() for parameter in trained)
+        self.device = trained[0].device.type if trained else self.device
+
+    def written_for(self) -> str:
+        """Return for whom the script was written."""
+        if self.optimizers:
+            return FOR_OPTIMIZER
+        return FOR_HOOK if self.hooks else FOR_DDP
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the facts for a record."""
+        return {**asdict(self), "written_for": self.written_for()}
+
+
+class Refusal:
+    """Ends a script that cannot be compared, and says why."""
+
+    def __init__(self, reporter: Reporter) -> None:
+        """Report through `reporter`."""
+        self._reporter = reporter
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Report a reason, a sentence with what to do, and end the script.
+
+        Raises:
+            NotComparable: Always.
+        """
+        self._reporter.write("refusal", reason=reason)
+        raise NotComparable(1)
+
+    def check(self, facts: ScriptFacts) -> None:
+        """Refuse a script that steps an optimizer and leaves open how its gradients are averaged, or does so twice."""
+        if facts.ddp_models and facts.optimizers:
+            self.refuse(
+                "the script wraps a model in DistributedDataParallel and an optimizer in ringtune's "
+                "DistributedOptimizer, which reduces gradients twice; keep one of the two"
+            )
+        if not facts.ddp_models and not facts.optimizers:
+            self.refuse(
+                "the script's optimizer steps, but neither is a model wrapped in torch.nn.parallel."
+                "DistributedDataParallel nor the optimizer in ringtune.torch.DistributedOptimizer; add one of them. "
+                "FSDP, DeepSpeed, Horovod itself (change its import to `import ringtune.torch as hvd`) and loops that "
+                "average gradients by hand cannot be run both ways; `ringtune compare --gradients FILE` compares the "
+                "gradients alone"
+            )

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts the steps of a script's first optimizer, times those after the warm-up, and ends the script after enough.
+
+All ranks of a data-parallel job step alike, so that all end at the same step without a word to each other. Rank 0
+measures: from the end of the last warm-up step to the end of the last step that counts, evaluation and checkpoints
+between them included.
+"""
+
+import sys
+import time
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from .messages import ENGINE_SESSION, Order, Reporter
+from .script_facts import Refusal, ScriptFacts
+
+PROGRESS_S = 0.5
+
+
+class EnoughSteps(SystemExit):
+    """The run has made its steps; unwinds the script, whose `finally` blocks run."""
+
+
+class StepCounter:
+    """The steps of one rank."""
+
+    def __init__(self, order: Order, facts: ScriptFacts, reporter: Reporter, *, is_measuring: bool) -> None:
+        """Begin without a step.
+
+        Args:
+            order: How many steps.
+            facts: Of the script; checked at the first step.
+            reporter: Takes records.
+            is_measuring: Whether this rank reports: rank 0 does.
+        """
+        self._order = order
+        self._facts = facts
+        self._reporter = reporter
+        self._is_measuring = is_measuring
+        self._optimizer: Any = None
+        self._count = 0
+        self._begin_s = self._last_s = self._told_s = 0.0
+        self._is_reported = False
+
+    def install(self) -> None:
+        """Have torch call this counter after each step of any optimizer."""
+        register_optimizer_step_post_hook(self.after_step)
+
+    def after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """Count a step of the first optimizer.
+
+        Raises:
+            EnoughSteps: After the last.
+            NotComparable: At the first, where the script cannot be compared.
+        """
+        del args, kwargs
+        if self._optimizer is None:
+            Refusal(self._reporter).check(self._facts)
+            self._optimizer = optimizer
+        if optimizer is not self._optimizer:
+            return
+        self._count += 1
+        is_last = self._count >= self._order.warmup_steps + self._order.steps
+        if is_last or self._count == self._order.warmup_steps:
+            _finish_device()
+        self._last_s = time.monotonic()
+        if self._count == self._order.warmup_steps:
+            self._begin_s = self._last_s
+        if self._is_measuring and self._last_s >= self._told_s + PROGRESS_S:
+            self._told_s = self._last_s
+            self._reporter.write("progress", steps=self._count)
+        if is_last:
+            self.report(did_script_end=False)
+            raise EnoughSteps(0)
+
+    def report(self, *, did_script_end: bool) -> None:
+        """Report what was measured, once.
+
+        Args:
+            did_script_end: Whether the script came to its own end before enough steps.
+        """
+        if not self._is_measuring or self._is_reported:
+            return
+        self._is_reported = True
+        steps = max(self._count - self._order.warmup_steps, 0)
+        seconds = self._last_s - self._begin_s if steps else 0.0
+        facts = {**self._facts.to_json(), "engine_bytes": _engine_bytes()}
+        self._reporter.write("measured", steps=steps, seconds=seconds, did_script_end=did_script_end, facts=facts)
+
+
+def _engine_bytes() -> int:
+    """Return the bytes that ringtune's engine has reduced on this rank, 0 where it was never started."""
+    session = sys.modules.get(ENGINE_SESSION)
+    if session is None or not session.SESSION.is_initialized:
+        return 0
+    return int(session.SESSION.require().engine.counters()["bytes_reduced"])
+
+
+def _finish_device() -> None:
+    """Wait for the GPU, which may have steps still to do that the host is through with."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune compare`: whether the engine beats DDP on the user's own script, or on a file of gradients."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from .compare.comparison import Comparison
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Mount the command."""
+    app.command(context_settings={"allow_interspersed_args": False})(compare)
+
+
+def compare(
+    *,
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SCRIPT ARGS...]", help="A training script, or `python -m MODULE`, and its arguments."),
+    ] = None,
+    ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")],
+    gradients: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="In place of a script: gradients of a step (JSON).")
+    ] = None,
+    hosts: Annotated[
+        str | None, typer.Option("-H", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default.")
+    ] = None,
+    ssh_port: Annotated[int | None, typer.Option("-p", metavar="PORT", help="Port of the SSH servers.")] = None,
+    ssh_identity: Annotated[
+        Path | None, typer.Option("-i", "--ssh-identity-file", metavar="FILE", help="Private key for ssh.")
+    ] = None,
+    rsh: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Instead of ssh; called as COMMAND HOST REMOTE_COMMAND.")
+    ] = None,
+    pairs: Annotated[int, typer.Option(help="Runs of each arm, in alternating order.")] = 6,
+    seconds: Annotated[float, typer.Option(help="About how long the steps of a run take.")] = 5.0,
+    steps: Annotated[int | None, typer.Option(help="Steps of each run, in place of --seconds.")] = None,
+    warmup_steps: Annotated[int, typer.Option(help="Steps at the start of each run that do not count.")] = 5,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long a run may go without a step.")] = 300.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+) -> int:
+    """Compare DDP with ringtune's engine: steps per second of your own script under both, with an interval.
+
+    Each run is a fresh job; the runs of the two arms alternate. Exit codes: 0 measured, 1 not comparable, 2 usage.
+
+    Example: ringtune compare -np 2 train.py --epochs 1
+    """
+    from rich.console import Console  # noqa: PLC0415  (each command imports what it needs)
+
+    from .bootstrap import environment  # noqa: PLC0415
+    from .compare.comparison import run_comparison  # noqa: PLC0415
+    from .compare.meeting import meeting_place  # noqa: PLC0415
+    from .compare.report import json_report, text_report  # noqa: PLC0415
+    from .compare.request import CompareRequest, Program  # noqa: PLC0415
+
+    reach = {"-p": ssh_port, "-i": ssh_identity, "--rsh": rsh}
+    request = CompareRequest(
+        ranks=ranks,
+        program=Program.parse(command or ()) if command or gradients is None else None,
+        gradients=gradients,
+        pairs=pairs,
+        seconds=seconds,
+        steps=steps,
+        warmup_steps=warmup_steps,
+        silence_s=timeout,
+        reach=reach,
+        hosts=hosts,
+    )
+    request.check()
+    place = meeting_place(hosts, ranks, reach)
+    comparison = run_comparison(request, environment(), place, Console(stderr=True))
+    _keep(comparison, environment())
+    typer.echo(json.dumps(json_report(comparison), indent=2) if as_json else text_report(comparison))
+    return 0
+
+
+def _keep(comparison: "Comparison", environ: Mapping[str, str]) -> None:
+    """Keep the comparison for `ringtune doctor`; a cache that cannot be written is a line on stderr."""
+    from . import __version__  # noqa: PLC0415  (each command imports what it needs)
+    from .compare.comparison import keep  # noqa: PLC0415
+    from .console import write_line  # noqa: PLC0415
+    from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415
+
+    hardware = hardware_fingerprint(hardware_facts([machine_facts()], "shm"), environ.get("RINGTUNE_HARDWARE"))
+    try:
+        keep(comparison, environ, hardware, __version__)
+    except OSError as error:
+        write_line(f"ringtune compare: the result is not kept for `ringtune doctor` ({error.strerror or error})")

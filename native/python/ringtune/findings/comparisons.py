@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine against DDP on this machine, as earlier runs of `ringtune compare` found; or how to find out."""
+
+import time
+from collections.abc import Mapping
+
+from ringtune.compare.keeping import ComparisonStore, KeptComparison
+
+from .finding import Section
+
+SHOWN = 3
+"""The newest of this machine; older ones stay in the file."""
+DAY_S = 86_400.0
+ADVICE = "`ringtune compare -np N SCRIPT` runs your script under both, `--gradients FILE` gradients alone"
+
+
+def examine_comparisons(environ: Mapping[str, str], hardware: str) -> Section:
+    """Return what was compared on this machine.
+
+    Args:
+        environ: For `XDG_CACHE_HOME`.
+        hardware: Fingerprint of this machine.
+    """
+    entries = [entry for entry in ComparisonStore(environ).entries() if entry.hardware == hardware]
+    if not entries:
+        return Section("engine against DDP", (("not compared yet", ADVICE),))
+    return Section("engine against DDP", [(entry.title, _text(entry)) for entry in entries[:SHOWN]])
+
+
+def _text(entry: KeptComparison) -> str:
+    hosts = f" on {entry.hosts}" if entry.hosts else ""
+    ratio = f"ringtune / DDP {entry.ratio:.2f} (90% interval {entry.low:.2f} to {entry.high:.2f})"
+    rates = f"{entry.ringtune_steps_per_s:.4g} and {entry.ddp_steps_per_s:.4g} steps/s"
+    days = max(time.time() - entry.unix_time_s, 0.0) / DAY_S
+    age = "today" if days < 1 else f"{days:.0f} days ago"
+    return f"{ratio}, {rates}, {entry.ranks} ranks{hosts}, {entry.pairs} pairs, {age}, ringtune {entry.version}"

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ringtune compare` for real: scripts of each kind under both arms, in jobs of their own. No speed is asserted."""
+
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringtune import cli
+from ringtune.compare.launching import ComparisonError, Run, Runs
+from ringtune.compare.meeting import meeting_place
+from ringtune.compare.messages import ARMS, Arm
+from ringtune.compare.request import CompareRequest, Program, arm_environment
+from tests.integration.jobs import PROGRAMS, clean_environment, program, ringtune, run_job, started, wait_for_line
+from tests.integration.remote_shells import ONE, TWO, write_rsh
+
+RANKS = 2
+WARMUP_STEPS = 2
+SCRIPT_STEPS = 9
+GRADIENTS: dict[str, Any] = {
+    "name": "small",
+    "dtype": "float32",
+    "tensors": [{"name": f"layer.{n}", "shape": [1 + n % 3, 1 + 1009 * (n % 5)]} for n in range(12)],
+}
+RunArm = Callable[..., Run]
+
+
+@pytest.fixture
+def run_arm(tmp_path: Path) -> RunArm:
+    """Return what runs one of the programs once in an arm, with its findings in a folder of the arm's."""
+
+    def run(arm: Arm, name: str, *arguments: str, steps: int = 1000, hosts: str | None = None, **reach: str) -> Run:
+        folder = tmp_path / arm
+        folder.mkdir(exist_ok=True)
+        words = (str(PROGRAMS / f"{name}.py"), str(folder), *arguments)
+        options = {f"--{name}": value for name, value in reach.items()}
+        request = CompareRequest(RANKS, Program.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options)
+        environ = arm_environment(clean_environment({}, "0"))
+        place = meeting_place(hosts, RANKS, options)
+        return Runs(request, environ, place).run(arm, steps, lambda _: None)
+
+    return run
+
+
+def findings(folder: Path) -> list[Any]:
+    """Return what each rank has left."""
+    return [json.loads((folder / f"rank.{rank}").read_text(encoding="utf-8")) for rank in range(RANKS)]
+
+
+def test_a_script_for_ddp_trains_alike_in_both_arms(tmp_path: Path, run_arm: RunArm) -> None:
+    """Same weights, on all ranks; only in the engine's arm does it reduce. Rank and arguments are as under torchrun."""
+    runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), "plain") for arm in ARMS}
+
+    left = {arm: findings(tmp_path / arm) for arm in ARMS}
+    expect_same_weights([*left["ddp"], *left["ringtune"]])
+    for arm, run in runs.items():
+        assert (SCRIPT_STEPS - WARMUP_STEPS, True) == (run.steps, run.did_script_end)
+        assert ("ddp", "gloo", 4) == tuple(run.facts[name] for name in ("written_for", "backend", "gradients"))
+        for rank, found in enumerate(left[arm]):
+            assert [rank, RANKS, rank] == found["place"]
+            assert "compared_ddp.py" == found["main"]
+            assert [str(tmp_path / arm), str(SCRIPT_STEPS), "plain"] == found["arguments"]
+            assert "nothing" == found["set_before_torch"], "the script imports torch first"
+    assert 0 == runs["ddp"].facts["engine_bytes"]
+    assert runs["ringtune"].facts["engine_bytes"] >= SCRIPT_STEPS * runs["ringtune"].facts["gradient_bytes"]
+
+
+def expect_same_weights(found: list[Any]) -> None:
+    """Expect that all ranks ended with the same weights."""
+    for other in found[1:]:
+        assert found[0]["weights"] == pytest.approx(other["weights"], abs=1e-4)
+
+
+def test_a_run_ends_after_its_steps(tmp_path: Path, run_arm: RunArm) -> None:
+    """The script is left as by sys.exit(): its `finally` has run on every rank, and nothing after the loop."""
+    run = run_arm("ringtune", "compared_ddp", "1000000", "plain", steps=4)
+
+    assert (4, False) == (run.steps, run.did_script_end)
+    assert [[0, 2, 0], [1, 2, 1]] == [found["place"] for found in findings(tmp_path / "ringtune")]
+
+
+def test_a_script_with_the_hook_loses_it_under_ddp(tmp_path: Path, run_arm: RunArm) -> None:
+    """It is written for ringtune, and the other arm is DDP alone."""
+    runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), "hook") for arm in ARMS}
+
+    expect_same_weights([found for arm in ARMS for found in findings(tmp_path / arm)])
+    assert {"ringtune_hook"} == {run.facts["written_for"] for run in runs.values()}
+    assert 0 == runs["ddp"].facts["engine_bytes"] < runs["ringtune"].facts["engine_bytes"]
+
+
+def test_a_script_with_horovods_names_trains_alike_in_both_arms(tmp_path: Path, run_arm: RunArm) -> None:
+    """By every option that DDP has, too; under DDP the engine reduces the metric alone."""
+    runs = {arm: run_arm(arm, "compared_horovod", str(SCRIPT_STEPS)) for arm in ARMS}
+
+    left = {arm: findings(tmp_path / arm) for arm in ARMS}
+    for kind, weights in left["ringtune"][0]["weights"].items():
+        for found in (*left["ddp"], *left["ringtune"]):
+            assert weights == pytest.approx(found["weights"][kind], abs=0.01), kind
+    assert {0.5} == {found["metric"] for arm in ARMS for found in left[arm]}
+    assert {("ringtune_optimizer", SCRIPT_STEPS - WARMUP_STEPS)} == {
+        (run.facts["written_for"], run.steps) for run in runs.values()
+    }
+    assert "gloo" == runs["ddp"].facts["backend"]
+    assert 100 > left["ddp"][0]["bytes"]
+    assert left["ringtune"][0]["bytes"] > SCRIPT_STEPS * 4 * 200
+
+
+def test_gradients_of_a_file_are_compared(tmp_path: Path) -> None:
+    """The whole command: pairs in alternating order, JSON, exit code 0, and doctor shows the result."""
+    file = tmp_path / "small.json"
+    file.write_text(json.dumps(GRADIENTS), encoding="utf-8")
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "AUTOTUNE": "1"}
+    options = ["-np", "2", "--gradients", str(file), "--pairs", "2", "--steps", "20", "--json"]
+
+    finished = run_job(ringtune("compare", *options), environ)
+    shown = run_job(ringtune("doctor"), environ)
+
+    assert 0 == finished.code, finished.text
+    written = json.loads(finished.stdout)
+    assert [20] * 4 == [pair[arm]["steps"] for pair in written["pairs"] for arm in ARMS]
+    assert written["ci_low"] <= written["ratio"] <= written["ci_high"]
+    assert 0.9 == pytest.approx(written["ci_level"])
+    assert (12, ["AUTOTUNE"]) == (written["script"]["gradients"], written["not_in_arms"])
+    order = re.findall(r"(rehearsal|pair \d of 2), (DDP|ringtune):", finished.stderr)
+    assert ["DDP", "ringtune", "DDP", "ringtune", "ringtune", "DDP"] == [arm for _, arm in order], finished.stderr
+    assert f"gradients of small.json  ringtune / DDP {written['ratio']:.2f} (90% interval" in re.sub(
+        " {2,}", "  ", shown.stdout
+    )
+
+
+def test_ranks_on_several_hosts_are_compared(tmp_path: Path, run_arm: RunArm) -> None:
+    """Torch's store is on rank 0's host; the records arrive through the launcher."""
+    hosts = f"{ONE},{TWO}"
+    run = run_arm("ddp", "compared_ddp", str(SCRIPT_STEPS), "plain", hosts=hosts, rsh=write_rsh(tmp_path))
+
+    assert SCRIPT_STEPS - WARMUP_STEPS == run.steps
+    assert [[0, 2, 0], [1, 2, 0]] == [found["place"] for found in findings(tmp_path / "ddp")]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "reason"),
+    [
+        ("compared_ddp", ("9", "unwrapped"), "neither is a model wrapped in"),
+        ("compared_ddp", ("9", "foreign_hook"), "registers the communication hook fp16_compress_hook"),
+        ("compared_horovod", ("adasum",), "by Adasum, which DDP does not have"),
+    ],
+)
+def test_a_script_that_cannot_run_both_ways_is_told_why(
+    run_arm: RunArm, name: str, arguments: tuple[str, ...], reason: str
+) -> None:
+    """A sentence with what to do; the job is ended."""
+    with pytest.raises(ComparisonError, match="cannot be run both ways") as refused:
+        run_arm("ddp", name, *arguments)
+
+    assert reason in str(refused.value)
+
+
+def test_a_model_over_a_part_of_the_ranks_is_refused(run_arm: RunArm) -> None:
+    """Its buckets are not the world's."""
+    with pytest.raises(ComparisonError, match="a process group of 1 of the 2 ranks"):
+        run_arm("ringtune", "compared_ddp", "9", "half")
+
+
+def test_a_script_of_too_few_steps_is_told_so(run_arm: RunArm) -> None:
+    """It says how many are wanted, and shows what the script wrote."""
+    with pytest.raises(ComparisonError, match="before 3 steps of a torch optimizer") as refused:
+        run_arm("ddp", "compared_ddp", str(WARMUP_STEPS), "plain")
+
+    assert "trained to the end" in str(refused.value)
+
+
+def compared(*words: str) -> list[str]:
+    """Return the command line that compares a script."""
+    return ringtune("compare", "-np", "2", "--pairs", "2", "--warmup-steps", "2", *words)
+
+
+def test_one_step_is_too_few(tmp_path: Path) -> None:
+    """A single step after the warm-up says nothing; exit code 1."""
+    finished = run_job(compared(*program("compared_ddp", str(tmp_path), "3", "plain")))
+
+    assert 1 == finished.code, finished.text
+    assert "makes one step after 2 of warm-up" in finished.stderr
+
+
+def test_an_arm_that_dies_is_named(tmp_path: Path) -> None:
+    """The one in which it died, with the exit code and the last lines; exit code 1, and nothing is left."""
+    finished = run_job(compared(*program("compared_horovod", str(tmp_path), "dies")))
+
+    assert 1 == finished.code, finished.text
+    assert "the script failed under ringtune (exit code 137)" in finished.stderr
+    assert "was killed by SIGKILL" in finished.stderr
+    assert "" == finished.stdout
+
+
+def test_a_script_that_fails_shows_its_own_words(tmp_path: Path) -> None:
+    """Also one that needs no torch, and one that steps no optimizer at all."""
+    fails, idle = tmp_path / "fails.py", tmp_path / "idle.py"
+    fails.write_text("print('before')\nraise ValueError('no data in /data')\n", encoding="utf-8")
+    idle.write_text("print('no training here')\n", encoding="utf-8")
+
+    failed = run_job(compared(str(fails)))
+    ended = run_job(compared(str(idle)))
+
+    assert 1 == failed.code, failed.text
+    assert "the script failed under DDP (exit code 1)" in failed.stderr
+    assert "ValueError: no data in /data" in failed.stderr
+    assert 1 == ended.code, ended.text
+    assert "steps of a torch optimizer" in ended.stderr
+    assert "no training here" in ended.stderr
+
+
+def test_a_run_without_a_step_is_ended(tmp_path: Path) -> None:
+    """It is told which option gives it more time; nothing is left of the job."""
+    script = tmp_path / "waits.py"
+    script.write_text("import time\nprint('loading', flush=True)\ntime.sleep(600)\n", encoding="utf-8")
+
+    finished = run_job(compared("--timeout", "5", str(script)))
+
+    assert 1 == finished.code, finished.text
+    assert "no optimizer step under DDP within 5 s; raise --timeout" in finished.stderr
+
+
+def test_a_signal_ends_the_run_in_progress(tmp_path: Path) -> None:
+    """The comparison ends with 128 + the signal, and no rank goes on."""
+    script = tmp_path / "waits.py"
+    script.write_text(
+        f"import time\nopen({str(tmp_path / 'begun')!r}, 'w').write('begun\\n')\ntime.sleep(600)\n", encoding="utf-8"
+    )
+    with started(compared(str(script))) as job:
+        wait_for_line(tmp_path / "begun")
+        job.process.send_signal(signal.SIGTERM)
+        finished = job.wait()
+
+    assert 128 + signal.SIGTERM == finished.code, finished.text
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["-np", "2"], "no script was given"),
+        (["-np", "1", "SCRIPT"], "one rank reduces nothing"),
+        (["-np", "2", "missing.py"], "there is no script 'missing.py'"),
+        (["-np", "2", "torchrun", "SCRIPT"], "torchrun starts ranks itself"),
+        (["-np", "2", "--seconds", "nan", "SCRIPT"], "--seconds nan is not possible"),
+        (["-np", "2", "--pairs", "1", "SCRIPT"], "--pairs 1 is not possible; allowed: 2 to 1000"),
+        (["-np", "2", "--steps", "1", "SCRIPT"], "--steps 1 is not possible"),
+        (["-np", "2", "--gradients", "none.json"], "--gradients none.json cannot be read"),
+        (["-np", "2", "--gradients", "SCRIPT", "SCRIPT"], "give a script or --gradients FILE, one of the two"),
+        (["-np", "2", "--rsh", "sh", "SCRIPT"], "--rsh without -H"),
+        (["-np", "2", "-H", "a,a", "SCRIPT"], "names the host 'a' twice"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One paragraph, with what to do; nothing is started."""
+    script = tmp_path / "script.py"
+    script.touch()
+
+    code = cli._run_app(["compare", *(str(script) if word == "SCRIPT" else word for word in words)])
+
+    assert (2, True) == (code, reason in capsys.readouterr().err)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From runs to a ratio with an interval, and from a record to a run."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from ringtune.compare.comparison import Comparison
+from ringtune.compare.launching import ComparisonError, Run, checked_run
+from ringtune.compare.messages import MARK, Order, record_in
+from ringtune.compare.report import json_report, text_report
+from ringtune.compare.request import CompareRequest, Program
+from ringtune.compare.verdict import Verdict
+
+ORDER = Order("token", "ddp", 5, 100, "127.0.0.1", 29500)
+
+
+def pairs(*seconds: tuple[float, float]) -> list[tuple[Run, Run]]:
+    """Return pairs of runs of 100 steps that took so long under DDP and under ringtune."""
+    facts = {"written_for": "ddp", "backend": "gloo"}
+    return [(Run("ddp", 100, a, False, facts), Run("ringtune", 100, b, False, facts)) for a, b in seconds]
+
+
+def test_the_ratio_is_the_geometric_mean_over_pairs() -> None:
+    """Each pair counts alike; the interval is Student's t of the logarithms, two-sided at 90 %."""
+    verdict = Verdict.of(pairs((2.0, 1.0), (3.0, 1.0), (8.0, 3.0)))
+
+    logs = [math.log(2), math.log(3), math.log(8 / 3)]
+    mean = sum(logs) / 3
+    error = math.sqrt(sum((log - mean) ** 2 for log in logs) / 2 / 3)
+    assert math.exp(mean) == pytest.approx(verdict.ratio)
+    assert math.exp(mean - 2.91999 * error) == pytest.approx(verdict.low, rel=1e-4)
+    assert math.exp(mean + 2.91999 * error) == pytest.approx(verdict.high, rel=1e-4)
+    assert (100 / 3, 100.0) == pytest.approx((verdict.ddp_steps_per_s, verdict.ringtune_steps_per_s))
+    assert "ringtune" == verdict.winner
+
+
+@pytest.mark.parametrize(
+    ("seconds", "winner", "words"),
+    [
+        (((1.0, 2.0), (1.0, 2.1)), "ddp", "DDP is faster here."),
+        (((1.0, 2.0), (2.0, 1.0)), "none", "No difference is shown"),
+        (((2.0, 1.0), (2.1, 1.0)), "ringtune", "ringtune's engine is faster here."),
+    ],
+)
+def test_only_an_interval_on_one_side_names_a_winner(
+    seconds: tuple[tuple[float, float], ...], winner: str, words: str
+) -> None:
+    """Whichever it is; the report says so in a sentence and in JSON."""
+    found = pairs(*seconds)
+    request = CompareRequest(2, Program(("python",), "train.py", ()))
+    comparison = Comparison(request, found, Verdict.of(found), ())
+
+    assert winner == json_report(comparison)["winner"]
+    assert words in text_report(comparison)
+    assert "in the other arm ringtune's engine reduces DDP's buckets" in text_report(comparison)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, 0.0, -1.0])
+def test_a_rate_that_is_none_has_no_verdict(seconds: float) -> None:
+    """Neither NaN nor a time of zero becomes a ratio."""
+    found = pairs((1.0, 1.0), (1.0, 1.0))
+    bad = Run("ringtune", 100, seconds, did_script_end=False) if seconds else Run("ringtune", 0, 1.0, False)
+
+    with pytest.raises(ComparisonError, match="no rate to compare"):
+        Verdict.of([*found, (found[0][0], bad)])
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"steps": 0, "seconds": 0.0}, "before 6 steps of a torch optimizer"),
+        ({"steps": "many", "seconds": 1.0}, "before 6 steps of a torch optimizer"),
+        ({"steps": 10, "seconds": math.nan}, "10 steps under DDP took nan s"),
+        ({"steps": 1, "seconds": 0.0}, "1 step under DDP took 0.0 s"),
+        ({"steps": 10, "seconds": None}, "which is no time"),
+    ],
+)
+def test_a_record_of_no_time_is_refused(fields: dict[str, Any], reason: str) -> None:
+    """The message names the arm and what to do."""
+    with pytest.raises(ComparisonError, match=reason):
+        checked_run(fields, ORDER, "last words")
+
+
+def test_records_are_told_from_what_scripts_write() -> None:
+    """By the run's token; a record may have lost its place at the start of a line, and may be cut."""
+    line = MARK + b'token {"kind": "progress", "steps": 3}'
+
+    assert {"kind": "progress", "steps": 3} == record_in(line, "token")
+    assert {"kind": "progress", "steps": 3} == record_in(b"[0] " + line, "token")
+    assert record_in(line, "other") is None
+    assert record_in(line[:-4], "token") is None
+    assert record_in(MARK + b"token [1]", "token") is None
+    assert record_in(b"epoch 1", "token") is None
+
+
+def test_an_order_survives_its_argument() -> None:
+    """All fields, on the other side of a command line."""
+    assert ORDER == Order.from_argument(ORDER.to_argument())
+    assert json.loads(ORDER.to_argument())["arm"] == "ddp"

@@ -152,6 +152,13 @@ def test_a_gate_names_the_file_that_breaks_its_rule(tmp_path: Path, gate: Gate, 
     assert name in NAMED_WRONGLY or [] == on_good
 
 
+def test_texts_of_other_licences_need_no_line_of_ours(tmp_path: Path) -> None:
+    """They are kept as their authors wrote them."""
+    tree = tree_with(tmp_path, {"native/licenses/nanobind.txt": "Redistribution and use\n", "native/b.txt": "x\n"})
+
+    assert [Path("native/b.txt")] == [violation.path for violation in forbidden.missing_licences(tree)]
+
+
 def test_a_missing_layer_table_is_an_error(tmp_path: Path) -> None:
     """A renamed heading in the architecture does not switch the layer gate off."""
     tree = tree_with(tmp_path, {"docs/architecture.md": "# Architecture\n"})

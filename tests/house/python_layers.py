@@ -9,7 +9,8 @@ from tests.house.layer_tables import Row, layer_table
 from tests.house.source_tree import SourceTree, Violation
 
 HEADING = "module"
-ENVIRONMENT_READERS = ("ringtune.settings", "ringtune.launch", "ringtune.bootstrap", "ringtune.cli")
+SETTINGS = ("ringtune.settings", "ringtune.service.settings")
+ENVIRONMENT_READERS = (*SETTINGS, "ringtune.launch", "ringtune.bootstrap", "ringtune.cli")
 
 
 def import_violations(tree: SourceTree) -> list[Violation]:

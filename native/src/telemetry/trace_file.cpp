@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/descriptors.h"
@@ -24,11 +25,28 @@ std::string trace_path_of(const std::string& path, int rank) {
   return own.string();
 }
 
+namespace {
+
+// In a folder where everybody may make files, such as /tmp, a link may be somebody else's and lead to a file of ours.
+bool is_shared_folder(const std::filesystem::path& folder) {
+  struct stat info {};
+  return ::stat(folder.empty() ? "." : folder.c_str(), &info) == 0 && (info.st_mode & S_ISVTX) != 0;
+}
+
+}  // namespace
+
 TraceFile::~TraceFile() { close(); }
 
 Status TraceFile::open(const std::string& path) {
-  constexpr mode_t kReadableByAll = 0644;
-  const int fd = above_standard_streams(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kReadableByAll));
+  constexpr mode_t kReadableByAll = 0644;  // less the umask: a trace is made to be shown to others
+  const bool is_shared = is_shared_folder(std::filesystem::path(path).parent_path());
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (is_shared ? O_NOFOLLOW : 0);
+  const int fd = above_standard_streams(::open(path.c_str(), flags, kReadableByAll));
+  if (fd < 0 && errno == ELOOP && is_shared) {
+    return {StatusCode::kConfigError, "the timeline cannot be written to '" + path +
+                                          "': it is a link in a folder that everybody may write to, and these are not "
+                                          "followed; name a file in a folder of your own"};
+  }
   if (fd < 0) {
     return {StatusCode::kConfigError, "the timeline cannot be written to '" + path +
                                           "': " + std::generic_category().message(errno) +

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -42,6 +43,26 @@ TEST(TraceFile, AFileThatCannotBeOpenedIsAConfigErrorThatNamesIt) {
 
   EXPECT_EQ(StatusCode::kConfigError, status.code());
   EXPECT_NE(std::string::npos, status.message().find("missing/trace.json': No such file")) << status.message();
+}
+
+TEST(TraceFile, ALinkInASharedFolderIsNotFollowed) {
+  const ScratchFolder folder;
+  TraceFile file;
+  ASSERT_TRUE(file.open(folder.file("precious")).ok());
+  ASSERT_EQ(0, file.append("as it was\n"));
+  ASSERT_EQ(0, file.close());
+  std::filesystem::create_symlink(folder.file("precious"), folder.file("trace.json"));
+  const std::filesystem::path path = std::filesystem::path(folder.file("trace.json")).parent_path();
+  const auto sticky = std::filesystem::perms::sticky_bit;
+  std::filesystem::permissions(path, sticky, std::filesystem::perm_options::add);
+
+  const Status status = file.open(folder.file("trace.json"));
+
+  EXPECT_EQ(StatusCode::kConfigError, status.code());
+  EXPECT_NE(std::string::npos, status.message().find("trace.json': it is a link in a folder")) << status.message();
+  EXPECT_EQ("as it was\n", read_file(folder.file("precious")));
+  std::filesystem::permissions(path, sticky, std::filesystem::perm_options::remove);
+  EXPECT_TRUE(file.open(folder.file("trace.json")).ok());
 }
 
 TEST(TraceFile, AnOldFileIsOverwritten) {

@@ -59,7 +59,7 @@ TEST(Segment, MemoryThatCannotBeHadIsAnErrorNotASignal) {
     const Status status = Segment::create(2, fd);
     const std::string needed = std::to_string(Segment::total_bytes(2)) + " bytes";
     const bool is_told = status.message().find(needed) != std::string::npos &&
-                         status.message().find("bytes are available") != std::string::npos;
+                         status.message().find("raise it with ulimit -f") != std::string::npos;
     _exit(status.code() == StatusCode::kConfigError && is_told && fd == -1 ? 0 : 1);
   }
   int outcome = 0;

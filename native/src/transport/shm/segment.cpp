@@ -51,6 +51,18 @@ Status memory_error(int local_size, uint64_t needed_bytes, uint64_t available_by
           "raise the container's memory limit, or start fewer ranks on this host"};
 }
 
+Status allocation_error(int local_size, uint64_t needed_bytes, uint64_t available_bytes, int error) {
+  if (error == EFBIG) {  // the limit of files counts for memory that is a file
+    return {
+        StatusCode::kConfigError,
+        "cannot allocate the shared memory of this host's " + std::to_string(local_size) + " ranks: it is a memfd of " +
+            std::to_string(needed_bytes) +
+            " bytes, and the limit of a file's size does not allow that (File too large): raise it with ulimit -f, " +
+            "in blocks of 1,024 bytes, or with ulimit -f unlimited"};
+  }
+  return memory_error(local_size, needed_bytes, available_bytes, std::strerror(error));
+}
+
 }  // namespace
 
 size_t Segment::total_bytes(int local_size) {
@@ -81,7 +93,7 @@ Status Segment::create(int local_size, int& fd) {
   if (error != 0) {
     close(fd);
     fd = -1;
-    return memory_error(local_size, bytes, available_bytes, std::strerror(error));
+    return allocation_error(local_size, bytes, available_bytes, error);
   }
   SegmentHeader header{};
   header.magic = kMagic;

@@ -25,12 +25,9 @@ PROBE_S = 5.0
 ROOM_BYTES = 1 << 20
 """Room that must be there: a group of results takes less."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})
-SPILL = text(
-    "SELECT count(*) FROM (SELECT repeat(md5(n::text), 32) AS filler FROM generate_series(1, :rows) AS n "
-    "ORDER BY filler OFFSET 0) AS sorted"
-)
-"""Sorts more than `work_mem`: PostgreSQL writes that into a temporary file, on the disk of its data."""
-SPILL_ROWS = ROOM_BYTES // 1024
+SPILL = text("SELECT count(*) FROM generate_series(1, CAST(:rows AS integer))")
+"""Keeps more rows than `work_mem` holds: PostgreSQL writes them into a temporary file, on the disk of its data."""
+SPILL_ROWS = ROOM_BYTES // 16
 
 
 class Readiness:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.house.source_tree import REPOSITORY
-from tests.integration.jobs import Finished, run_job
+from tests.integration.jobs import Finished, program, run_job
 from tests.integration.remote_shells import write_rsh
 
 COMPAT = REPOSITORY / "native" / "horovodrun"
@@ -233,6 +233,21 @@ def test_output_goes_to_files_and_to_the_terminal(folder: Path, tmp_path: Path) 
     assert ["out 0\n", "err 0\n", "out 1\n", "err 1\n"] == [file.read_text(encoding="utf-8") for file in files]
     assert ["[0] out 0", "[1] out 1"] == sorted(line.split(" ", 1)[1] for line in finished.stdout.splitlines())
     assert ["[0] err 0", "[1] err 1"] == sorted(line.split(" ", 1)[1] for line in finished.stderr.splitlines())
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_timeline_shows_the_engines_cycles_where_it_is_asked_to(
+    folder: Path, tmp_path: Path, is_marked: bool
+) -> None:
+    """The option reaches the engine, and an option that says no is no."""
+    option = "--timeline-mark-cycles" if is_marked else "--no-timeline-mark-cycles"
+    command = " ".join(map(shlex.quote, program("adds_up")))
+
+    finished = run_line(folder, f"horovodrun -np 2 --timeline-filename {tmp_path}/t.json {option} {command}")
+
+    assert 0 == finished.code, finished.text
+    events = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert is_marked == any(event.get("name") == "cycle" for event in events)
 
 
 def test_verbose_says_who_runs_where(folder: Path) -> None:

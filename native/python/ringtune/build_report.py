@@ -2,12 +2,12 @@
 """`ringtune run --check-build`: frameworks, controllers and operations, in the form of Horovod's report."""
 
 import importlib.util
-from ctypes.util import find_library
 
 from ringtune import __version__
 from ringtune._engine import has_cuda
 
 from .basics import ccl_built, ddl_built, gloo_built, mpi_built
+from .gpu_facts import installed_nccl
 from .nccl_wheel import find_nccl
 
 FRAMEWORKS = {"TensorFlow": "tensorflow", "PyTorch": "torch", "MXNet": "mxnet"}
@@ -19,7 +19,7 @@ def build_report() -> str:
     controllers = {"ringtune": True, "MPI": mpi_built(), "Gloo": gloo_built()}
     operations = {
         "ringtune": True,
-        "NCCL": has_cuda() and bool(find_nccl() or find_library("nccl")),
+        "NCCL": has_cuda() and bool(installed_nccl() or find_nccl()),
         "DDL": ddl_built(),
         "CCL": ccl_built(),
         "MPI": mpi_built(),

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds what is distributed: an sdist and, from it, one manylinux wheel per architecture. `make wheels` runs it.
 
+The command `horovodrun` is a small wheel of its own.
+
 The wheels are compiled by the clang of the `ziglang` wheel. It compiles for an architecture and a glibc that need not
 be this machine's, and links its C++ library statically. auditwheel then compares every symbol with the oldest glibc
 and writes the tag.
@@ -34,6 +36,14 @@ def build_sdist(out: Path) -> Path:
         old.unlink()
     _build("--sdist", REPOSITORY, out, os.environ)
     return next(out.glob("ringtune-*.tar.gz"))
+
+
+def build_horovodrun(out: Path) -> Path:
+    """Build the wheel that has the command `horovodrun` alone, in a folder, and return its file."""
+    for old in out.glob("ringtune_horovodrun-*.whl"):
+        old.unlink()
+    _build("--wheel", REPOSITORY / "native" / "horovodrun", out, os.environ)
+    return next(out.glob("ringtune_horovodrun-*.whl"))
 
 
 def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) -> Path:
@@ -125,7 +135,7 @@ def main() -> int:
     parser.add_argument("--scratch", type=Path, default=REPOSITORY / "build" / "release", help="where to build")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    files = [sdist := build_sdist(arguments.out)]
+    files = [sdist := build_sdist(arguments.out), build_horovodrun(arguments.out)]
     for architecture in arguments.architectures:
         scratch = arguments.scratch.resolve() / architecture
         built = build_wheel(sdist, architecture, glibc=arguments.glibc, scratch=scratch)

@@ -67,6 +67,8 @@ def test_the_version_stands_in_one_place() -> None:
     assert version is not None
     assert "version" in pyproject()["project"]["dynamic"]
     assert {version[1]} == set(re.findall(r"ringtune-(\d[\d.]*\d)", page))
+    second = (REPOSITORY / "native/horovodrun/pyproject.toml").read_text(encoding="utf-8")
+    assert f'version = "{version[1]}"' in second
 
 
 @pytest.mark.parametrize("link", LINKS)

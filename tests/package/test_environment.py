@@ -16,7 +16,7 @@ import pytest
 from ringtune import __version__
 from tests.integration.test_foreign_cxx_library import JOIN
 from tests.mpi.launching import BY_MPI, OPEN_MPI
-from tests.package.distributions import GLIBC
+from tests.package.distributions import DIST, GLIBC
 from tests.package.environments import PROGRAMS, Environment
 
 START_LIMIT_S = 120.0
@@ -118,6 +118,19 @@ def test_a_foreign_cxx_library_does_not_reach_the_engine(installed: Environment,
         joined = installed.run(installed.python, "-c", JOIN, str(library))
 
         assert (0, "[1.0, 1.0, 1.0]\n") == (joined.code, joined.stdout), joined.text
+
+
+def test_the_command_horovodrun_comes_with_its_extra_alone(installed: Environment) -> None:
+    """From the second wheel in `dist`; it starts a job as `ringtune run` does."""
+    command = installed.root / "bin" / "horovodrun"
+    was_there = command.exists()
+
+    installed.install("ringtune[horovod-compat]", options=("--no-index", "--find-links", str(DIST)))
+    started = installed.run(str(command), "-np", "2", installed.python, "-c", "print('a rank')")
+
+    assert not was_there
+    assert 0 == started.code, started.text
+    assert 2 == started.stdout.count("a rank"), started.text
 
 
 @needs_compiler

@@ -111,7 +111,7 @@ def make_plan(
     if not command:
         raise ConfigError("no command was given; say for example: ringtune run -np 2 python train.py")
     shares = _shares(ranks, hosts)
-    if shutil.which(command[0], path=environ.get("PATH")) is None:
+    if shutil.which(command[0], path={**environ, **extra}.get("PATH")) is None:
         raise ConfigError(
             f"the command {command[0]!r} was not found, or cannot be executed; check its spelling and PATH"
         )

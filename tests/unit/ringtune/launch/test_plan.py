@@ -57,6 +57,16 @@ def test_settings_are_forwarded_and_options_added() -> None:
     assert ("1", "3", "2") == tuple(environment[n] for n in ("AUTOTUNE", "AUTOTUNE_SEED", "HOROVOD_CYCLE_TIME"))
 
 
+def test_a_command_is_looked_for_where_the_ranks_will(tmp_path: Path) -> None:
+    """A PATH that is sent to them holds for the check, too."""
+    (tmp_path / "mine").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "mine").chmod(0o755)
+
+    plan = make_plan(["mine"], 1, {"PATH": str(tmp_path)}, ENVIRON)
+
+    assert str(tmp_path) == plan.environments[0]["PATH"]
+
+
 def test_threads_are_shared_out_unless_chosen() -> None:
     """Ranks do not each take all cores; the user's own choice holds."""
     (shared,) = make_plan(["true"], 1, {}, ENVIRON).environments

@@ -38,6 +38,7 @@ def test_every_argument_of_horovods_is_known_and_may_be_none() -> None:
         ({"verbose": 2}, ("--verbose",)),
         ({"use_gloo": True, "use_mpi": False}, ("--gloo",)),
         ({"disable_cache": True}, ("--disable-cache",)),
+        ({"output_filename": "out"}, ("--output-filename", "out")),
         ({"network_interface": "lo"}, ("--network-interfaces", "lo")),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ringtune import _engine
 from ringtune.errors import ConfigError
+from ringtune.gpu_facts import installed_nccl
 from ringtune.mpi_transport import load_mpi
 from ringtune.process_sets import ProcessSet
 from ringtune.session import SESSION
@@ -141,8 +142,12 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """Return 0, Horovod's number for "no NCCL": CUDA tensors go through host memory."""
-    return 0
+    """Return the installed NCCL's version as a number, such as 22705 for 2.27.5; 0 without GPU or NCCL."""
+    version = installed_nccl() if _engine.has_cuda() else None
+    if version is None:
+        return 0
+    major, minor, patch = (int(part) for part in version.split(".")[:3])
+    return major * 10_000 + minor * 100 + patch
 
 
 def ddl_built() -> bool:

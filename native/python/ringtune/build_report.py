@@ -4,11 +4,8 @@
 import importlib.util
 
 from ringtune import __version__
-from ringtune._engine import has_cuda
 
-from .basics import ccl_built, ddl_built, gloo_built, mpi_built
-from .gpu_facts import installed_nccl
-from .nccl_wheel import find_nccl
+from .basics import ccl_built, ddl_built, gloo_built, mpi_built, nccl_built
 
 FRAMEWORKS = {"TensorFlow": "tensorflow", "PyTorch": "torch", "MXNet": "mxnet"}
 
@@ -19,7 +16,7 @@ def build_report() -> str:
     controllers = {"ringtune": True, "MPI": mpi_built(), "Gloo": gloo_built()}
     operations = {
         "ringtune": True,
-        "NCCL": has_cuda() and bool(installed_nccl() or find_nccl()),
+        "NCCL": bool(nccl_built()),
         "DDL": ddl_built(),
         "CCL": ccl_built(),
         "MPI": mpi_built(),

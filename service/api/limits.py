@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds on what a client may cost: requests per token, bytes and seconds of a body.
+"""Bounds on what a client may cost: requests per token; bytes, JSON values and seconds of a body.
 
 What is over a bound is refused at once, with `Retry-After` where waiting helps; nothing queues without end.
 """
@@ -17,11 +17,12 @@ from ringtune.service.errors import BodyTooLarge, Overloaded, RateLimited, Servi
 from .access import CALLER_KEY
 from .problems import send_problem
 from .refusals import BodyTimeoutError, UnsupportedMediaTypeError
+from .strict_json import count_values, values_max
 
 MAX_CALLERS = 10_000
 READ_FACTOR = 4
 """How much of a body that is too large is read before the connection is cut."""
-HELD_FACTOR = 4
+HELD_FACTOR = 2
 """Of the largest body: what all bodies together may have in memory, until their requests are answered."""
 
 
@@ -70,6 +71,7 @@ class RateLimit:
 class BodyLimit:
     """ASGI middleware: reads the body, counting it, before anything works on it; compressed bodies are refused.
 
+    JSON values are counted, too: as objects of Python each takes a hundred bytes, however short it is as text.
     All bodies that are in memory are counted together, too: there is room for a few of the largest.
     """
 
@@ -145,6 +147,11 @@ class _Share:
         self._room.held += count
         self.held += count
 
+    def give_back(self) -> None:
+        """Count nothing any more: the bytes were dropped."""
+        self._room.held -= self.held
+        self.held = 0
+
 
 async def _gather(receive: Receive, bytes_max: int, share: _Share) -> bytes | None:
     """Return the body, or None if the client went away; raises Overloaded where all bodies together are too large.
@@ -152,21 +159,27 @@ async def _gather(receive: Receive, bytes_max: int, share: _Share) -> bytes | No
     A little too much is read to its end and dropped: a connection that is closed on a client that still sends resets,
     and the client would never read why.
     """
-    parts = []
-    size = 0
-    has_more = True
+    parts: list[bytes] = []
+    size = values = 0
+    has_more, most_values = True, values_max(bytes_max)
     while has_more and size <= READ_FACTOR * bytes_max:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         part = message.get("body", b"")
         size += len(part)
-        if size <= bytes_max:
+        values += count_values(part) if values <= most_values else 0
+        if size > bytes_max or values > most_values:
+            parts.clear()
+            share.give_back()
+        else:
             share.take(len(part))
             parts.append(part)
         has_more = message.get("more_body", False)
     if size > bytes_max:
         raise BodyTooLarge(f"the body has more than the {bytes_max} bytes that are allowed; send it in parts")
+    if values > most_values:
+        raise BodyTooLarge(f"the body has more than the {most_values} JSON values that are allowed; send it in parts")
     return b"".join(parts)
 
 

@@ -6,13 +6,16 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode
 
-from ringtune.service.schemas import Problem
+from ringtune.service.schemas import Problem, TuningLog
 
 from .access import OPEN_PATHS
 from .problems import MEDIA_TYPE
 
-REFERENCE = {"$ref": "#/components/schemas/Problem"}
+SCHEMAS = "#/components/schemas/"
+REFERENCE = {"$ref": f"{SCHEMAS}Problem"}
 CONTENT: Mapping[str, Any] = {MEDIA_TYPE: {"schema": REFERENCE}}
 EVERYWHERE: Mapping[str, str] = {
     "401": "There is no valid token.",
@@ -38,14 +41,20 @@ def describe(app: FastAPI) -> dict[str, Any]:
     components = document.setdefault("components", {})
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     schemas = components.setdefault("schemas", {})
-    problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
-    schemas.update(problem.pop("$defs", {}))
-    schemas["Problem"] = problem
+    _add_schema(schemas, Problem, "serialization")
+    _add_schema(schemas, TuningLog, "validation")
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for path, operation in _operations(document):
         _add_problems(operation, is_open=path in OPEN_PATHS)
     return document
+
+
+def _add_schema(schemas: dict[str, Any], model: type[BaseModel], mode: JsonSchemaMode) -> None:
+    """Add a model that no route declares: the middleware answers it, or the route reads it piece by piece."""
+    schema = model.model_json_schema(ref_template=f"{SCHEMAS}{{model}}", mode=mode)
+    schemas.update(schema.pop("$defs", {}))
+    schemas[model.__name__] = schema
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends
 from fastapi.routing import APIRoute
-from pydantic_core import from_json
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,8 +21,8 @@ from .admission import Admission
 from .listeners import Listeners
 from .metrics import Metrics
 from .recommendation_cache import RecommendationCache
-from .refusals import UnreadableBodyError
 from .request_ids import IdSource
+from .strict_json import strict_value
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 """What a route may answer besides, for OpenAPI."""
@@ -32,6 +31,14 @@ LOOKING_THREADS = 6
 EXPORTS = 2
 HEALTH_THREADS = 2
 """Of their own, so that health is answered while all others are busy."""
+READING_THREADS = 1
+"""For bodies whose reading takes a while: it holds the interpreter's lock, so that more threads would gain nothing."""
+SMALL_BODY_BYTES = 16 << 10
+"""Bodies up to this size are read at once: that takes less than a switch of threads."""
+
+
+LARGE_BODY_BYTES = 1 << 20
+"""Whole logs and imports above this size are worked on one at a time, for their memory; others do not wait for them."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,8 @@ class Parts:
         ids: The requests' names.
         ending: Set when the process is asked to end: replies that last end then.
         health_threads: Bounds the threads of health checks.
+        reading_threads: Bounds the threads that read large bodies.
+        bulk_threads: Bounds the threads that work on large logs and imports.
         looking: The threads that look for recommendations: of their own, so that they wait for no commit.
     """
 
@@ -62,7 +71,13 @@ class Parts:
     ids: IdSource = field(default_factory=IdSource)
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     health_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(HEALTH_THREADS))
+    reading_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(READING_THREADS))
+    bulk_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
     looking: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(LOOKING_THREADS, "ringtune-look"))
+
+    def threads_for(self, body: bytes) -> CapacityLimiter | None:
+        """Return what bounds the threads that work on a log or an import; None: as for every other request."""
+        return self.bulk_threads if len(body) > LARGE_BODY_BYTES else None
 
 
 async def parts_of(request: Request) -> Parts:
@@ -85,7 +100,7 @@ MetricsDep = Annotated[Metrics, Depends(_metrics_of)]
 
 
 class _StrictRequest(Request):
-    """A request whose JSON is JSON: no NaN, no Infinity, no nesting without end."""
+    """A request whose JSON is read strictly, and a large one in a thread: others are answered meanwhile."""
 
     async def json(self) -> Any:
         """Return the body's value.
@@ -93,10 +108,11 @@ class _StrictRequest(Request):
         Raises:
             UnreadableBodyError: If it is no JSON.
         """
-        try:
-            return from_json(await self.body(), allow_inf_nan=False)
-        except ValueError as error:
-            raise UnreadableBodyError(f"the body is not JSON: {str(error)[:200]}") from error
+        body = await self.body()
+        if len(body) <= SMALL_BODY_BYTES:
+            return strict_value(body)
+        parts = await parts_of(self)
+        return await to_thread.run_sync(strict_value, body, limiter=parts.reading_threads)
 
 
 class JsonRoute(APIRoute):

@@ -5,7 +5,7 @@ It has the number of the lines before it and their SHA-256, each with its newlin
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 
@@ -48,7 +48,7 @@ def rereadable(lines: Iterable[str]) -> Iterator[Callable[[], Iterator[str]]]:
     Args:
         lines: Each with its newline or without.
     """
-    if isinstance(lines, Sequence):
+    if not isinstance(lines, Iterator):
         yield lambda: iter(lines)
         return
     with SpooledTemporaryFile(MEMORY_BYTES, "w+", encoding="utf-8", prefix="ringtune-import-") as copy:

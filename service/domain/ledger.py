@@ -2,14 +2,15 @@
 """Telling: results into the ledger, one by one, in batches, or as whole tuning logs."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ringtune.service.errors import Conflict, ServiceError
 from ringtune.service.store import Database
+from ringtune.tuner.log_reader import RunLog
 
 from .policy import Policy
-from .run_logs import RunLogs
+from .run_logs import RunLogs, collect_runs
 from .studies import Studies
 from .study_cache import KnownStudy, StudyCache
 from .submission import LegalConfigs, Submission, prepare
@@ -77,12 +78,18 @@ class Ledger:
         )
 
     def take_run(
-        self, records: Sequence[Mapping[str, Any]], job_id: str | None = None, token_id: str | None = None
+        self, records: Iterable[Mapping[str, Any]], job_id: str | None = None, token_id: str | None = None
+    ) -> tuple[StoredRun, ...]:
+        """Store the runs of a tuning log, whose records are its lines as objects, schema 1; see `take_runs`."""
+        return self.take_runs(collect_runs(records), job_id, token_id)
+
+    def take_runs(
+        self, runs: Sequence[RunLog], job_id: str | None = None, token_id: str | None = None
     ) -> tuple[StoredRun, ...]:
         """Store the runs of a tuning log; the same log again changes nothing.
 
         Args:
-            records: Its lines as objects, schema 1.
+            runs: As `collect_runs` found them.
             job_id: Whose runs they are; None: each run counts as a job.
             token_id: The token that they came with; None where the service is open.
 
@@ -92,7 +99,7 @@ class Ledger:
             JobConflict: If a job belongs to another token.
             OutsideSearchSpace: If a run's search space is not legal.
         """
-        return self._logs.take(records, job_id, token_id)
+        return self._logs.take(runs, job_id, token_id)
 
     def _tried(
         self, study: KnownStudy, configs: LegalConfigs, trial_id: str, result: ReportedResult

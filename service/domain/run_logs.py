@@ -7,7 +7,7 @@ the baseline, in whatever phase.
 
 import json
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -68,12 +68,8 @@ class RunLogs:
         self._jobs = Jobs(database)
         self._tell_batch = tell_batch
 
-    def take(
-        self, records: Sequence[Mapping[str, Any]], job_id: str | None, token_id: str | None
-    ) -> tuple[StoredRun, ...]:
-        """Store the runs of a log; see `Ledger.take_run`."""
-        _check_schema(records)
-        runs = _runs(records)
+    def take(self, runs: Sequence[RunLog], job_id: str | None, token_id: str | None) -> tuple[StoredRun, ...]:
+        """Store the runs of a log; see `Ledger.take_runs`."""
         if not any(log.run for log in runs):
             raise InvalidRequest("there is no run in the log: no valid record of type 'run'")
         baselines: dict[str, Config] = {}
@@ -170,27 +166,30 @@ def as_job_id(run_id: str) -> str:
         return run_id
 
 
-def _check_schema(records: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a log of another schema as a whole: read as one of ours, its records could mean something else."""
-    for data in records:
-        schema = data.get("schema", SCHEMA)
-        if data.get("type") == "run" and isinstance(schema, int) and schema != SCHEMA:
-            raise InvalidRequest(
-                f"run {str(data.get('run_id'))[:MAX_ID]!r} is in a log of schema {str(schema)[:20]}, and this service "
-                f"reads schema {SCHEMA}: it is not of the version that wrote the log; push it to one that is"
-            )
+def collect_runs(records: Iterable[Mapping[str, Any]]) -> tuple[RunLog, ...]:
+    """Return the runs of a log in the order in which they begin; what is no record is left out.
 
-
-def _runs(records: Sequence[Mapping[str, Any]]) -> tuple[RunLog, ...]:
-    """Return the runs in the order in which they begin; what is no record is left out."""
+    Raises:
+        InvalidRequest: If the log is of another schema: read as one of ours, its records could mean something else.
+    """
     runs: dict[str, RunLog] = {}
     for data in records:
+        _check_schema(data)
         try:
             record = record_from_json(dict(data))
         except RecordError:
             continue
         runs.setdefault(record.run_id, RunLog(record.run_id)).add(record)
     return tuple(runs.values())
+
+
+def _check_schema(data: Mapping[str, Any]) -> None:
+    schema = data.get("schema", SCHEMA)
+    if data.get("type") == "run" and isinstance(schema, int) and schema != SCHEMA:
+        raise InvalidRequest(
+            f"run {str(data.get('run_id'))[:MAX_ID]!r} is in a log of schema {str(schema)[:20]}, and this service "
+            f"reads schema {SCHEMA}: it is not of the version that wrote the log; push it to one that is"
+        )
 
 
 def _results(log: RunLog, run: RunRecord, by: Reporting) -> list[Named]:

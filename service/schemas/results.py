@@ -3,7 +3,7 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import ConfigDict, Field, StrictBool, StrictInt
+from pydantic import ConfigDict, FailFast, Field, StrictBool, StrictInt
 from pydantic.config import JsonDict
 
 from .fields import MAX_BATCH, WHOLE, Config, Count, Message, Name, Number, Positive, Text, Uuid
@@ -75,7 +75,7 @@ class TrialResult(Result):
 class ResultBatch(Message):
     """Results of one study."""
 
-    results: Annotated[list[TrialResult], Field(min_length=1, max_length=MAX_BATCH)]
+    results: Annotated[list[TrialResult], Field(min_length=1, max_length=MAX_BATCH), FailFast()]
 
 
 class StoredResult(Message):

@@ -3,7 +3,7 @@
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, StrictBool, StrictInt, StringConstraints
+from pydantic import FailFast, Field, StrictBool, StrictInt, StringConstraints
 
 from .fields import (
     MAX_HOSTS,
@@ -34,6 +34,7 @@ class StudyKey(Message):
     layout: Annotated[
         list[Annotated[StrictInt, Field(ge=1, le=MAX_RANKS_PER_HOST), WHOLE]],
         Field(min_length=1, max_length=MAX_HOSTS, description="Ranks per host, sorted.", examples=[[8, 8]]),
+        FailFast(),
     ]
     target: TargetName = "ringtune"
     surface_version: Annotated[
@@ -77,6 +78,7 @@ class SearchSpace(Message):
     parameters: Annotated[
         list[Annotated[NumberParameter | BooleanParameter | CategoryParameter, Field(discriminator="kind")]],
         Field(min_length=1, max_length=64),
+        FailFast(),
     ]
     fixed: Annotated[
         dict[ParameterName, ParameterValue],
@@ -122,6 +124,7 @@ class NewStudy(Message):
             max_length=MAX_TENSORS,
             description="Of each gradient of a step, in any order, where known: finds similar models.",
         ),
+        FailFast(),
     ]
 
 

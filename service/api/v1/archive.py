@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`GET /v1/export` and `POST /v1/import`: everything, as JSON Lines."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from io import BytesIO
 
 import structlog
-from anyio import CancelScope, fail_after
+from anyio import CancelScope, fail_after, to_thread
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -19,10 +20,14 @@ from ringtune.service.api.admission import Admission
 from ringtune.service.api.parts import PartsDep, ServiceDep
 from ringtune.service.api.problems import send_problem
 from ringtune.service.api.refusals import UnreadableBodyError, UnsupportedMediaTypeError
+from ringtune.service.api.strict_json import values_max
+from ringtune.service.errors import BodyTooLarge
 
 MEDIA_TYPE = "application/x-ndjson"
 LINES = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 LINES_PER_PART = 500
+LINE_BYTES_MAX = 1 << 20
+"""Bytes of a line of an import: each is read at once; the longest have a study's gradients, below 300 kB."""
 READER_S = 30.0
 """How long the reader of an export may take nothing."""
 
@@ -44,17 +49,35 @@ def export_everything(service: ServiceDep, parts: PartsDep) -> StreamingResponse
     "/v1/import",
     openapi_extra={**needs("admin"), "requestBody": {"required": True, "content": LINES}},
 )
-async def import_everything(request: Request, service: ServiceDep) -> schemas.Imported:
+async def import_everything(request: Request, parts: PartsDep, service: ServiceDep) -> schemas.Imported:
     """Take what an export gave. What is here already stays as it is; the same lines again change nothing."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != MEDIA_TYPE:
         raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON Lines as {MEDIA_TYPE}")
-    try:
-        lines = (await request.body()).decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise UnreadableBodyError(f"byte {error.start} of the body is not UTF-8") from error
-    taken = await run_in_threadpool(service.archive.take, [line for line in lines if line.strip()])
+    body = await request.body()
+    if body.count(b"\n") > values_max(len(body)):
+        raise BodyTooLarge(f"the body has more than {values_max(len(body))} lines; an export has none that are empty")
+    taken = await to_thread.run_sync(service.archive.take, _Lines(body), limiter=parts.threads_for(body))
     return schemas.Imported(**asdict(taken))
+
+
+class _Lines:
+    """The lines of a body, one at a time; they can be read again."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield lines that are not empty; raises a ServiceError at one that cannot be read."""
+        for number, line in enumerate(BytesIO(self._body), start=1):
+            if len(line) > LINE_BYTES_MAX:
+                raise BodyTooLarge(f"line {number} has more than {LINE_BYTES_MAX} bytes; an export has none so long")
+            try:
+                text = line.decode()
+            except UnicodeDecodeError as error:
+                raise UnreadableBodyError(f"byte {error.start} of line {number} is not UTF-8") from error
+            if text.strip():
+                yield text
 
 
 class _Export(StreamingResponse):

@@ -1,23 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
 """`POST /v1/runs`: a whole tuning log."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from typing import Any
 
+from anyio import to_thread
 from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
 
 from ringtune.service import schemas
 from ringtune.service.api.access import TokenDep, needs
-from ringtune.service.api.parts import JsonRoute, ServiceDep
+from ringtune.service.api.parts import PartsDep
+from ringtune.service.api.refusals import UnsupportedMediaTypeError
+from ringtune.service.api.strict_json import JsonStream
+from ringtune.service.domain.run_logs import collect_runs
+from ringtune.service.domain.service import Service
+from ringtune.service.domain.values import StoredRun
+from ringtune.service.schemas.fields import MAX_RECORDS
+from ringtune.service.schemas.runs import LogRecord
 
-router = APIRouter(tags=["runs"], route_class=JsonRoute)
+router = APIRouter(tags=["runs"])
+MEDIA_TYPE = "application/json"
+LOG = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/TuningLog"}}}
+RECORD: TypeAdapter[dict[str, Any]] = TypeAdapter(LogRecord, config={"strict": True})
+RECORDS = "records"
 
 
 @router.post(
     "/v1/runs",
-    openapi_extra=needs("report"),
+    openapi_extra={**needs("report"), "requestBody": {"required": True, "content": LOG}},
     responses={409: {"description": "Another log was stored under this run, or the job is another token's."}},
 )
-def take_log(log: schemas.TuningLog, service: ServiceDep, token_id: TokenDep) -> schemas.StoredRuns:
+async def take_log(request: Request, parts: PartsDep, token_id: TokenDep) -> schemas.StoredRuns:
     """Store the runs of a tuning log. The same log again, or one that has grown, stores only what is new."""
-    stored = service.ledger.take_run(log.records, log.job_id, token_id)
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != MEDIA_TYPE:
+        raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON as {MEDIA_TYPE}")
+    body = await request.body()
+    threads = parts.threads_for(body)
+    stored = await to_thread.run_sync(read_and_store, body, parts.service, token_id, limiter=threads)
     return schemas.StoredRuns(runs=[schemas.StoredRun(**asdict(run)) for run in stored])
+
+
+def read_and_store(body: bytes, service: Service, token_id: str | None) -> tuple[StoredRun, ...]:
+    """Read a log record by record and store its runs; nothing is stored before all of it was read.
+
+    Raises:
+        RequestValidationError: If the body is not as the OpenAPI description says.
+        ServiceError: If it is no JSON, or the log cannot be stored.
+    """
+    stream = JsonStream(body, RECORDS)
+    reading = _Records(stream)
+    runs = collect_runs(reading)
+    members: Mapping[str, Any] = {RECORDS: reading.first, **stream.members} if reading.first else stream.members
+    try:
+        log = schemas.TuningLog.model_validate(members)
+    except ValidationError as error:
+        raise _refusal(error) from error
+    return service.ledger.take_runs(runs, log.job_id, token_id)
+
+
+class _Records:
+    """The records of a log, each checked as it comes; the first one is kept."""
+
+    def __init__(self, stream: JsonStream) -> None:
+        self.first: list[dict[str, Any]] = []
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield records; raises RequestValidationError at the first that is none, or is one too many."""
+        for number, item in enumerate(self._stream.items()):
+            if number >= MAX_RECORDS:
+                words = f"List should have at most {MAX_RECORDS} items; send the log in parts"
+                raise RequestValidationError([{"type": "too_long", "loc": ("body", RECORDS), "msg": words}])
+            try:
+                record = RECORD.validate_python(item)
+            except ValidationError as error:
+                raise _refusal(error, RECORDS, number) from error
+            self.first = self.first or [record]
+            yield record
+
+
+def _refusal(error: ValidationError, *place: str | int) -> RequestValidationError:
+    """Return what the framework would say of a body, or of something in it."""
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return RequestValidationError([{**item, "loc": ("body", *place, *item["loc"])} for item in errors])

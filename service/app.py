@@ -25,6 +25,7 @@ from ringtune.service.api.pages import PageParts, Pages
 from ringtune.service.api.parts import Parts
 from ringtune.service.api.problems import Failures, install_handlers
 from ringtune.service.api.recommendation_cache import CachedRecommendations, RecommendationCache
+from ringtune.service.api.reply_headers import Heads, ReplyHeaders
 from ringtune.service.api.request_ids import RequestIds
 from ringtune.service.api.v1 import ROUTERS
 from ringtune.service.domain.overview import Overview
@@ -49,6 +50,7 @@ FIRST_RETENTION_S = 600.0
 """From the start to the first retention."""
 RETENTION_INTERVAL_S = HOUR_S
 BULK_PATHS = ("/v1/runs", "/v1/import")
+EXPORT_PATH = "/v1/export"
 OPEN_BODY_BYTES_MAX = 16 << 10
 """Of a request that anybody may send: the form of a sign-in has room, with the longest token and address quoted."""
 
@@ -121,9 +123,9 @@ def _install_middleware(app: FastAPI, parts: Parts, page_parts: PageParts, pages
         **dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max),
         **dict.fromkeys(open_paths, min(OPEN_BODY_BYTES_MAX, settings.body_bytes_max)),
     }
-    app.add_middleware(
-        Gate, admission=parts.admission, streams=STREAMS | (pages.stream_paths if pages else frozenset())
-    )
+    streams = STREAMS | (pages.stream_paths if pages else frozenset())
+    app.add_middleware(Heads, lasting=streams | {EXPORT_PATH})
+    app.add_middleware(Gate, admission=parts.admission, streams=streams)
     app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, by_path=by_path, timeout_s=settings.body_timeout_s)
     app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
     app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
@@ -133,6 +135,7 @@ def _install_middleware(app: FastAPI, parts: Parts, page_parts: PageParts, pages
     if pages is not None:
         app.add_middleware(pages.wrap, sessions=page_parts.sessions)
     app.add_middleware(RequestIds, ids=parts.ids)
+    app.add_middleware(ReplyHeaders)
     app.add_middleware(Arrivals)
 
 

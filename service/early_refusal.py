@@ -16,6 +16,7 @@ from .api.admission import Admission
 from .api.metrics import UNKNOWN_ROUTE, Metrics
 from .api.problems import problem_response
 from .api.refusals import HeadRefusedError
+from .api.reply_headers import HEADERS
 from .api.request_ids import HEADER, IdSource
 from .errors import ServiceError
 from .heads import HEAD_BYTES_MAX, Head
@@ -70,6 +71,8 @@ class _Reply:
         self.status = error.status
         self._before_id, self._after_id = bytes(response.body).split(place.encode())
         phrase = HTTPStatus(error.status).phrase
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
         same = _lines((name, value) for name, value in response.raw_headers if name != LENGTH)
         self._head = f"HTTP/1.1 {error.status} {phrase}\r\n".encode() + same
 

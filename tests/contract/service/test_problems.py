@@ -76,8 +76,9 @@ def test_an_error_is_a_problem(
 
 
 def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
-    """It may be large, or secret; the fields that are wrong are named, twenty at most."""
-    results = [{"trial_id": UUIDS[0], "steps": "hunter2"}] * 1000
+    """It may be large, or secret; wrong fields are named, twenty at most, and of a list those of one item."""
+    unknown = {f"unknown_{number}": "hunter2" for number in range(30)}
+    results = [{"trial_id": UUIDS[0], "steps": "hunter2", **unknown}] * 1000
 
     reply = client.post(f"/v1/studies/{'0' * 32}/results", json={"results": results})
 

@@ -2,6 +2,8 @@
 """The static files, under URLs that have their content's hash: a browser keeps them for ever, and never an old one.
 
 They are ours, and plotly.js as it lies in the installed wheel. Each is compressed once, when it is first asked for.
+Starlette's `StaticFiles` knows neither such URLs nor compressed files: behind `GZipMiddleware` it would compress
+plotly.js again for every browser, 0.15 s of CPU each time, and a mount is no route whose scope a test can walk.
 """
 
 import gzip

@@ -19,6 +19,7 @@ from .access import Caller, Callers
 
 MAX_KNOWN = 4096
 LOOKUPS = 4
+WRITES = 2
 MAX_WAITING = 64
 """Ids that were not valid lately and wait for their look-up."""
 
@@ -47,6 +48,8 @@ class BrowserSessions:
         self._callers = callers
         self._known: OrderedDict[str, None] = OrderedDict()
         self._threads, self._threads_of_strangers = CapacityLimiter(LOOKUPS), CapacityLimiter(LOOKUPS)
+        # Apart: a database that takes no writes, or not soon, keeps nobody from looking.
+        self._threads_that_write, self._thread_that_notes = CapacityLimiter(WRITES), CapacityLimiter(1)
         self._touching: dict[str, asyncio.Task[None]] = {}
 
     async def begin(self, caller: Caller, token_secret: str, form_key: str) -> str:
@@ -59,7 +62,7 @@ class BrowserSessions:
         """
         assert caller.token_id is not None, "whoever has a token has its id"
         session_id = await to_thread.run_sync(
-            self._sessions.begin, caller.token_id, token_secret, form_key, limiter=self._threads
+            self._sessions.begin, caller.token_id, token_secret, form_key, limiter=self._threads_that_write
         )
         self._remember(session_id)
         structlog.get_logger().info("signed_in", token=caller.token_id, session=handle_of(session_id))
@@ -93,7 +96,7 @@ class BrowserSessions:
     async def end(self, session_id: str) -> None:
         """End a session; it is over when this returns."""
         self._known.pop(session_id, None)
-        if await to_thread.run_sync(self._sessions.end, session_id, limiter=self._threads):
+        if await to_thread.run_sync(self._sessions.end, session_id, limiter=self._threads_that_write):
             structlog.get_logger().info("signed_out", session=handle_of(session_id))
 
     def _caller_of(self, session_id: str, session: PageSession) -> Caller | None:
@@ -120,6 +123,6 @@ class BrowserSessions:
 
     async def _touched(self, session_id: str) -> None:
         try:
-            await to_thread.run_sync(self._sessions.touch, session_id, limiter=self._threads)
+            await to_thread.run_sync(self._sessions.touch, session_id, limiter=self._thread_that_notes)
         except ServiceError as error:
             structlog.get_logger().info("session_use_not_noted", detail=error.detail)

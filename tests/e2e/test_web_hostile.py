@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
+from tests.contract.service.applications import ADMIN_SECRET
 from tests.e2e.browsing import LIMIT_MS, Visit, visiting
 from tests.e2e.hostile_studies import VALUES, HostileStudies, all_hostile_names, write_hostile_database
 from tests.e2e.web_service import WebService, web_service
@@ -227,6 +228,28 @@ def wait_for_the_lock(service: WebService) -> None:
     end_s = time.monotonic() + 30.0
     while service.client.get("/v1/studies").status_code != 401:
         assert time.monotonic() < end_s, "it is still open"
+
+
+def test_hostile_fields_of_a_form_that_is_not_confirmed_run_nothing(browser: Any, tmp_path: Path) -> None:
+    """They come back on the page that asks for the token, and arrive as they were."""
+    variables = {"RINGTUNE_SERVICE_ADMIN_TOKEN": ADMIN_SECRET}
+    names = [name for name in NAMES[:60] if name.isprintable() and len(name.strip()) == len(name) <= 200][:12]
+    with web_service(tmp_path, variables, ADMIN_SECRET) as service, visiting(browser) as seen:
+        page = seen.go(f"{service.url}/sign-in?next=/tokens").page
+        page.get_by_role("textbox", name="Token").fill(ADMIN_SECRET)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/tokens")
+        for name in names:
+            page.evaluate("localStorage.clear()")
+            page.get_by_label("Who or what uses it").fill(name)
+            page.get_by_role("button", name="Create").click()
+            page.get_by_label("Your token").fill(ADMIN_SECRET)
+            assert [] == seen.violations, name
+            page.get_by_role("button", name="Go on").click()
+            page.locator("#secret").wait_for()
+
+        assert [] == seen.complaints
+        assert sorted(names) == sorted(item["name"] for item in service.client.get("/v1/tokens").json()["items"])
 
 
 def test_hostile_names_of_tokens_run_nothing(browser: Any, tmp_path: Path) -> None:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions as the API finds them: guesses keep nobody out, and a session opens no call that is not a page."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+from starlette.requests import Request
+
+from ringtune.service.api.access import SESSION_KEY, Caller, authorize, let_in, needs, page_needs
+from ringtune.service.api.browser_sessions import LOOKUPS, MAX_WAITING, BrowserSessions
+from ringtune.service.domain.page_sessions import PageSession, new_secret
+from ringtune.service.errors import Forbidden, Overloaded
+from tests.unit.service.api.asgi import scope_of
+
+KNOWN = new_secret()
+SESSION = PageSession("0" * 16, "0" * 16, "reader", frozenset({"read"}), 0.0, 0.0, "", None)
+LIMIT_S = 60.0
+
+
+class SlowForStrangers:
+    """Sessions of which one is valid; all others are looked up until somebody says so."""
+
+    def __init__(self) -> None:
+        """Begin to be slow."""
+        self.go_on = threading.Event()
+
+    def find(self, session_id: str) -> PageSession | None:
+        """Return the session, or none after a while."""
+        if session_id == KNOWN:
+            return SESSION
+        self.go_on.wait(LIMIT_S)
+        return None
+
+
+def test_guesses_do_not_keep_out_who_is_signed_in() -> None:
+    """While made-up ids wait for their look-up a valid one is found; beyond a bound they are refused."""
+    slow = SlowForStrangers()
+
+    async def find() -> tuple[str, list[object]]:
+        sessions = BrowserSessions(slow, SimpleNamespace(of_settings=()))  # type: ignore[arg-type]
+        assert await sessions.find(KNOWN) is not None
+        guesses = [asyncio.ensure_future(sessions.find(new_secret())) for _ in range(LOOKUPS + MAX_WAITING)]
+        await asyncio.sleep(0)  # each of them has come to its look-up
+        try:
+            with pytest.raises(Overloaded):
+                await asyncio.wait_for(sessions.find(new_secret()), LIMIT_S)
+            found = await asyncio.wait_for(sessions.find(KNOWN), LIMIT_S)
+        finally:
+            slow.go_on.set()
+        assert found is not None
+        return str(found.caller.token_id), list(await asyncio.gather(*guesses))
+
+    assert ("0" * 16, [None] * (LOOKUPS + MAX_WAITING)) == asyncio.run(find())
+
+
+@pytest.mark.parametrize(("declared", "is_page"), [(needs("read"), False), ({}, False), (page_needs("read"), True)])
+def test_a_session_opens_routes_that_say_they_are_pages(declared: dict[str, object], is_page: bool) -> None:
+    """Whatever path led to another one, and whatever the token may."""
+    scope = {**scope_of("/studies"), "route": SimpleNamespace(openapi_extra=declared), SESSION_KEY: SESSION}
+    let_in(scope, Caller("0" * 16, frozenset({"admin"})))
+
+    if is_page:
+        asyncio.run(authorize(Request(scope)))
+    else:
+        with pytest.raises(Forbidden, match="pages alone"):
+            asyncio.run(authorize(Request(scope)))

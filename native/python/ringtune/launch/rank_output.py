@@ -24,6 +24,7 @@ PARTIAL_LINE_S = 0.2  # longer than the pieces of one print() are apart, short f
 LONGEST_PARTIAL_S = 2.0  # for a line that grows all the time, as a progress bar in a pipe does
 CLAIM_S = 5.0  # for the rest of a line that was shown unfinished: a rank may get no processor for a second
 MAX_LINE_BYTES = 1 << 16
+NEVER_S = float("inf")
 BACKLOG_BYTES = 8 << 20  # output that waits for its reader before the ranks are held back
 WIPE_LINE = b"\r\x1b[K"
 # Where a line, or one version of a live line, is over. A return at the very end waits: a line feed may follow.
@@ -77,11 +78,14 @@ class _Screen:
             self.claim_ends_s = now_s + CLAIM_S
         self.holder = source
 
-    def fresh_line(self) -> bytes:
-        """Return what ends another's unfinished line."""
-        if self.holder is None or not self.adds_line_ends:
-            return b""
-        return WIPE_LINE if self.sink.is_terminal and self.holder.is_live else b"\n"
+    def fresh_line(self, source: _Source) -> bytes:
+        """Return what is to stand before a source's text, so that it does not run into another's unfinished line."""
+        return self.line_end() if self.adds_line_ends and self.holder not in (None, source) else b""
+
+    def line_end(self) -> bytes:
+        """Return what ends the unfinished line that stands there."""
+        is_live = self.holder is not None and self.holder.is_live
+        return WIPE_LINE if self.sink.is_terminal and is_live else b"\n"
 
 
 class RankOutput:
@@ -148,14 +152,13 @@ class RankOutput:
             return None
         if self._was_clogged:
             self._restart_clocks(now_s)
-        ends = (self._end_claim(screen, now_s) for screen in set(self._screens))
-        moments = [moment_s for moment_s in ends if moment_s is not None]
-        for source in [source for source in self._sources.values() if source.waits]:
-            if source.due_s() <= now_s:
+        soonest_s = min(self._end_claim(screen, now_s) for screen in self._screens)
+        for source in self._sources.values():
+            if source.waits and source.due_s() <= now_s:
                 self._show_rest(source, now_s)
-            else:
-                moments.append(source.due_s())
-        return max(0.0, min(moments) - now_s) if moments else None
+            elif source.waits:
+                soonest_s = min(soonest_s, source.due_s())
+        return None if soonest_s == NEVER_S else max(0.0, soonest_s - now_s)
 
     def show_all(self) -> None:
         """Show every unfinished line: nothing more will come."""
@@ -169,7 +172,7 @@ class RankOutput:
     def announce(self, text: str) -> None:
         """Write a line of the launcher's own to standard error."""
         screen = self._screens[1]
-        end = b"\n" if screen.holder is not None and not screen.adds_line_ends else screen.fresh_line()
+        end = b"" if screen.holder is None else screen.line_end()
         screen.sink.write(end + f"{text}\n".encode("utf-8", "backslashreplace"))
         screen.hold(None, time.monotonic())
 
@@ -198,13 +201,13 @@ class RankOutput:
             del screen.queue[source]
             self._advance(source, now_s)
 
-    def _end_claim(self, screen: _Screen, now_s: float) -> float | None:
-        """End a claim that has lasted too long; return when one will have, if any."""
-        if screen.claim_ends_s is None or screen.claim_ends_s > now_s:
+    def _end_claim(self, screen: _Screen, now_s: float) -> float:
+        """End a claim that has lasted too long; return when one will have."""
+        if screen.claim_ends_s is not None and screen.claim_ends_s > now_s:
             return screen.claim_ends_s
         if screen.queue:
             self._release(screen, now_s)
-        return None
+        return NEVER_S
 
     def _release(self, screen: _Screen, now_s: float) -> None:
         screen.claim_ends_s = None
@@ -255,14 +258,13 @@ class RankOutput:
             self._go_back(source, piece, now_s)
             return
         is_continued = screen.holder is source and not source.is_at_start
-        text = b"" if screen.holder is source else screen.fresh_line()
         prefix = source.prefix()
         body = piece.replace(b"\n", b"\n" + prefix, piece.count(b"\n", 0, len(piece) - 1))
-        screen.sink.write(text + (b"" if is_continued else prefix) + body)
-        is_whole = piece.endswith(b"\n")
-        returns = screen.sink.is_terminal and piece.endswith(b"\r")
-        source.is_at_start = is_whole or returns
-        source.is_live = not is_whole and (source.is_live or returns)
-        screen.hold(None if is_whole else source, now_s)
-        if is_whole:
-            source.was_broken = False
+        screen.sink.write(screen.fresh_line(source) + (b"" if is_continued else prefix) + body)
+        if piece.endswith(b"\n"):
+            screen.hold(None, now_s)
+            source.is_at_start, source.is_live, source.was_broken = True, False, False
+        else:
+            source.is_at_start = screen.sink.is_terminal and piece.endswith(b"\r")
+            source.is_live = source.is_live or source.is_at_start
+            screen.hold(source, now_s)

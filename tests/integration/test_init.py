@@ -180,9 +180,9 @@ def test_a_rank_without_rank_0_ends_at_the_deadline(tmp_path: Path) -> None:
     [
         (["run", "-np", "0", "true"], "-np 0 is not possible"),
         (["run", "-np", "2", "no-such-program"], "was not found"),
-        (["run", "-np", "two", "true"], "valid integer"),
+        (["run", "-np", "two", "true"], "allowed: an integer"),
         (["run", "true"], "-np"),
-        (["run", "-np", "2"], "COMMAND"),
+        (["run", "-np", "2"], "no command was given"),
         (["review", "/nonexistent.jsonl"], "cannot be read"),
         (["no-such-command"], "no-such-command"),
     ],

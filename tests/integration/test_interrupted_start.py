@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tomllib
@@ -41,16 +42,28 @@ def test_the_installed_command_is_entered_there() -> None:
     assert {"ringtune": "ringtune.__main__:main"} == project["scripts"]
 
 
-def test_ctrl_c_while_a_rank_is_started_is_quiet(capfd: pytest.CaptureFixture[str]) -> None:
-    """What becomes the rank ends by the signal, before it is the user's program."""
+def test_ctrl_c_while_a_rank_is_started_is_quiet(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What becomes the rank is born with the signal blocked, and ends by it before it is the user's program."""
+    real, born_with = subprocess.Popen, []
+
+    def interrupted(*arguments: Any, **options: Any) -> "subprocess.Popen[bytes]":
+        born_with.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        process = real(*arguments, **options)
+        process.send_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
     command = RankCommand((sys.executable, "-c", "import time; time.sleep(600)"), "ab" * 32)
 
     rank = start_rank(command, 0, {**os.environ})
-    rank.signal_group(signal.SIGINT)
     rank.process.wait(timeout=300)
     rank.reap()
 
     assert (-signal.SIGINT, "") == (rank.process.returncode, capfd.readouterr().err)
+    assert [True] == [signal.SIGINT in mask for mask in born_with]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_a_rank_heeds_ctrl_c_as_usual() -> None:

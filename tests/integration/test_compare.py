@@ -224,18 +224,19 @@ def test_a_run_without_a_step_is_ended(tmp_path: Path) -> None:
     assert "no optimizer step under DDP within 5 s; raise --timeout" in finished.stderr
 
 
-def test_a_signal_ends_the_run_in_progress(tmp_path: Path) -> None:
-    """The comparison ends with 128 + the signal, and no rank goes on."""
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGKILL, -9)])
+def test_a_signal_ends_the_run_in_progress(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """No rank goes on, even where the comparison could not end it any more."""
     script = tmp_path / "waits.py"
     script.write_text(
         f"import time\nopen({str(tmp_path / 'begun')!r}, 'w').write('begun\\n')\ntime.sleep(600)\n", encoding="utf-8"
     )
     with started(compared(str(script))) as job:
         wait_for_line(tmp_path / "begun")
-        job.process.send_signal(signal.SIGTERM)
+        job.process.send_signal(number)
         finished = job.wait()
 
-    assert 128 + signal.SIGTERM == finished.code, finished.text
+    assert code == finished.code, finished.text
 
 
 @pytest.mark.parametrize(

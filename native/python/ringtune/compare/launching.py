@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringtune.errors import RingtuneError
+from ringtune.launch.processes import CHILD_PROGRAM
 
 from .messages import Arm, Order, record_in
 from .request import CompareRequest
@@ -27,6 +28,7 @@ TAIL_LINES = 30
 LINE_BYTES = 2000
 READ_BYTES = 1 << 16
 NO_PREFIX = "--no-prefix-output"
+NO_JOB_KEY = b"\n"  # the launcher makes one
 RANK_MODULE = "ringtune.compare.rank_program"
 ARM_NAMES: Mapping[Arm, str] = {"ddp": "DDP", "ringtune": "ringtune"}
 
@@ -236,11 +238,15 @@ def checked_run(measured: Mapping[str, Any], order: Order, tail: str) -> Run:
 
 @contextmanager
 def _started(command: list[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a job; at the end of the block nothing of it is left."""
+    """Start a job, whose launcher the kernel kills with this process; at the end of the block nothing of it is left."""
+    tied = [sys.executable, "-I", "-S", CHILD_PROGRAM, str(os.getpid()), *command]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environ)
+        tied, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=dict(environ), bufsize=0
     )
     try:
+        assert process.stdin is not None
+        process.stdin.write(NO_JOB_KEY)
+        process.stdin.close()
         yield process
     finally:
         _end(process)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import ringtune, run_job, started, wait_for_line
+from tests.integration.jobs import program, ringtune, run_job, started, wait_for_line
 from tests.integration.remote_shells import SshServer, needs_ssh, ssh_server
+from tests.integration.terminals import on_terminal
+from tests.integration.test_output_relay import ALL, COUNT, LONGEST, RANKS, numbers, torn_lines
 
 pytestmark = needs_ssh
 
@@ -47,6 +49,30 @@ def test_ranks_run_by_ssh(server: SshServer, tmp_path: Path) -> None:
     remote = [f"[{rank}] {rank} 5 by ssh" for rank in range(1, 5)]
     assert ["[0] 0 5", *remote] == sorted(line.rstrip() for line in finished.stdout.splitlines())
     assert f"rank 4 of 5 (host {server.login}@127.0.0.2, pid " in finished.stderr
+
+
+def test_lines_arrive_whole_by_ssh(server: SshServer) -> None:
+    """Ten thousand lines of eight ranks behind two connections, up to 64 KiB long, none torn, lost or out of order."""
+    hosts = ",".join(f"{server.login}@{address}:4" for address in ADDRESSES)
+    command = ringtune("run", "-np", str(RANKS), "-H", hosts, *server.options())
+
+    finished = run_job([*command, *program("prints_lines", str(COUNT), str(LONGEST))], server.environ())
+
+    assert 0 == finished.code, finished.text[-2000:]
+    for stream, text in (("out", finished.stdout), ("err", finished.stderr)):
+        assert [] == torn_lines(text.encode(), "[N] ")
+        assert ALL == numbers(text.encode(), stream)
+
+
+def test_ranks_behind_ssh_see_the_launchers_terminal(server: SshServer) -> None:
+    """Its size and its name reach them, and so does a change of the size."""
+    command = ringtune("run", "-np", "1", "-H", f"{server.login}@{ADDRESSES[0]}", *server.options())
+
+    with on_terminal([*command, *program("shows_streams", "1")], server.environ()) as job:
+        job.read_until(rb"\[0\] terminals out\+err, size 100x24, TERM xterm,.*\n")
+        job.resize(77, 33)
+        job.read_until(rb"\[0\] now terminals out\+err, size 77x33\r\n")
+        assert 0 == job.wait()
 
 
 def test_a_cut_connection_is_a_lost_host(server: SshServer, tmp_path: Path) -> None:

@@ -257,6 +257,10 @@ void Progress::run_collective(const Response& response) {
   std::vector<Submission> tensors;
   std::vector<Bytes> zeros;  // what this rank gives once it has joined
   if (!take_tensors(response, tensors, zeros)) {
+    // Those that were taken are in no list any more: whoever waits for them hears of the failure here or never.
+    std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });
+    const std::optional<Failure> failure = transport_.failure();
+    finish(tensors, failure ? failure->status() : Status(StatusCode::kPeerLostError, "the job has failed"));
     return;
   }
   trace_begin(response, tensors);

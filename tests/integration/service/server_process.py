@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,12 +79,16 @@ class CommandLine:
 
 @contextmanager
 def serving(
-    folder: Path, *flags: str, variables: Mapping[str, str] | None = None, **client: Any
+    folder: Path,
+    *flags: str,
+    variables: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+    **client: Any,
 ) -> Iterator[ServerProcess]:
-    """Start a service on a free port; it is killed at the end, if it still runs."""
+    """Start a service on a free port, by a command line before its own if there is one; it is killed at the end."""
     with (folder / "stderr.txt").open("a", encoding="utf-8") as log:
         process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", "0", *flags],
+            [*prefix, *COMMAND, "serve", "--port", "0", *flags],
             env=environment(folder, RINGTUNE_SERVICE_DESIGN_WORKERS="0", **(variables or {})),
             cwd=folder,
             stdout=subprocess.PIPE,

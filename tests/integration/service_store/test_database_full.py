@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def fill_and_heal(disk: SmallDisk, record: Record) -> None:
     disk.start()
     until(record.service.is_ready)
     for trial_id in record.sent - record.acknowledged:
-        until(lambda trial_id=trial_id: record.report(trial_id))
+        until(partial(record.report, trial_id))
 
 
 def check(disk: SmallDisk, times: int) -> None:

@@ -39,6 +39,8 @@ CXX_SOURCES    := $(shell find native benchmarks tests -name '*.cpp' -o -name '*
 
 export PATH := $(BIN):$(PATH)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where a machine forbids it, each of the thousand processes of `make test` would compile the package and its tests anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The system's compiler, or the ziglang wheel's where the system has none for C++20.
 HAS_CXX20 := $(shell echo 'int main() {}' | $(CXX) -std=c++20 -x c++ - -o /dev/null 2>/dev/null && echo yes)

@@ -14,6 +14,7 @@
          |- UnknownHost           421  the Host header names another machine
          |- BodyTooLarge          413  counted on the stream
          |- RateLimited           429  has `retry_after_s`
+         |- QuotaExceeded         429  has `retry_after_s`; nothing was stored
          |- NotFound              404
          |   |- StudyNotFound
          |   |- TrialNotFound
@@ -107,6 +108,12 @@ class RateLimited(ServiceError):
     """Too many requests with this token."""
 
     code, status, title = "rate_limited", 429, "Too many requests"
+
+
+class QuotaExceeded(ServiceError):
+    """The token holds as much as one may; nothing was stored."""
+
+    code, status, title = "quota_exceeded", 429, "The token's quota is used up"
 
 
 class NotFound(ServiceError):

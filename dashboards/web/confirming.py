@@ -71,7 +71,7 @@ async def _is_token_of(request: Request, signed_in: SignedIn, given: str) -> boo
     if not given.isascii() or not given.isprintable():
         return False
     try:
-        caller = await callers.find({b"authorization": f"Bearer {given}".encode()})
+        caller = await callers.find_from(request.scope, {b"authorization": f"Bearer {given}".encode()})
     except Unauthenticated:
         return False
     return caller.token_id == signed_in.caller.token_id

@@ -26,6 +26,7 @@ from ringtune.service.domain.service import Service
 from ringtune.service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated, UnknownHost
 from ringtune.service.settings import ServiceSettings, is_loopback_host
 
+from .guesses import Guesses
 from .peers import peer_of
 from .problems import send_problem
 
@@ -123,11 +124,33 @@ class Callers:
         self._is_loopback = settings.is_loopback
         self._ttl_s = settings.cache_ttl_s
         self._clock = clock
+        self._guesses = Guesses(clock)
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._strangers: OrderedDict[bytes, _Known] = OrderedDict()  # apart: guesses must not make callers forgotten
         self._pending: dict[bytes, asyncio.Future[Caller | None]] = {}
         # Of their own: who is known must not wait for work to end, nor for guesses.
         self._threads, self._threads_of_known = CapacityLimiter(MAX_LOOKUPS), CapacityLimiter(MAX_LOOKUPS)
+
+    async def find_from(self, scope: Scope, headers: Mapping[bytes, bytes]) -> Caller:
+        """Return who sent these headers with a request; an address that sends many invalid tokens has to wait.
+
+        Raises:
+            Unauthenticated: As `find`, and so for all that it raises.
+            RateLimited: If too many tokens from the request's address were not valid.
+        """
+        authorization = headers.get(b"authorization")
+        if authorization is None:
+            return await self.find(headers)
+        _secret_of(authorization)  # what can be no token is no guess
+        address = str((scope.get("client") or ("unknown", 0))[0])
+        self._guesses.check(address, authorization)
+        try:
+            caller = await self.find(headers)
+        except Unauthenticated:
+            self._guesses.failed(address, authorization)
+            raise
+        self._guesses.succeeded(address, authorization)
+        return caller
 
     async def find(self, headers: Mapping[bytes, bytes]) -> Caller:
         """Return who sent these headers.
@@ -195,7 +218,7 @@ class Access:
         self._open_paths = open_paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its caller, or answer 401 or 421."""
+        """Pass the request on with its caller, or answer 401, 421, 429 or 503."""
         if scope["type"] == "lifespan" or scope["path"] in self._open_paths:
             scope[OPEN_KEY] = True
             await self._app(scope, receive, send)
@@ -206,7 +229,7 @@ class Access:
             await self._app(scope, receive, send)
             return
         try:
-            let_in(scope, await self._callers.find(dict(scope["headers"])))
+            let_in(scope, await self._callers.find_from(scope, dict(scope["headers"])))
         except ServiceError as error:
             await send_problem(error, scope, receive, send)
             return

@@ -18,6 +18,8 @@ class Policy:
         max_results_per_commit: Of one transaction.
         commit_timeout_s: Until a caller is told that the database does not answer.
         max_lease_s: The longest lease.
+        max_leases_per_token: Live leases of one token in one study; a job has one at a time.
+        max_new_studies_per_token: Studies that one token creates in a day.
         designer: Which of the tuner's designers suggests.
         design_workers: Processes that run it; 0 leaves the space-filling configs alone.
         design_timeout_s: Until a worker that does not answer is replaced.
@@ -36,6 +38,8 @@ class Policy:
     max_results_per_commit: int = 1_000
     commit_timeout_s: float = 15.0
     max_lease_s: float = 86_400.0
+    max_leases_per_token: int = 256
+    max_new_studies_per_token: int = 1_000
     designer: str = DEFAULT_DESIGNER
     design_workers: int = 1
     design_timeout_s: float = 60.0

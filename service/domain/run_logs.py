@@ -86,7 +86,7 @@ class RunLogs:
         header = canonical(record_to_json(log.run))
         self._claim({by.job_id, as_job_id(log.run_id)}, by.token_id)
         known = self._known(log.run_id, header)
-        study = self._study(log.run)
+        study = self._study(log.run, by.token_id)
         results = _results(log, log.run, by)
         if by.is_named and self._is_beside_another(log.run, study.study_id, by.job_id, baselines):
             results = [named for named in results if named[1].adoption is None]
@@ -137,7 +137,7 @@ class RunLogs:
             rows = summaries.of_jobs(connection, {(study_id, job_id, summaries.BASELINE)})
         return Config(json.loads(rows[0]["baseline"])) if rows else None
 
-    def _study(self, run: RunRecord) -> Study:
+    def _study(self, run: RunRecord, token_id: str | None) -> Study:
         try:
             key = StudyKey(
                 hardware=str(run.key["hardware"]),
@@ -149,7 +149,7 @@ class RunLogs:
         except (KeyError, TypeError) as error:
             raise InvalidRequest(f"run {run.run_id} has no key of a study: {str(run.key)[:200]}") from error
         name = run.model_name[:200] if run.model_name else None
-        return self._studies.find_or_create(key, space_json=run.search_space, model_name=name)
+        return self._studies.find_or_create(key, space_json=run.search_space, model_name=name, token_id=token_id)
 
     def _remember(self, row: Row) -> None:
         with self._database.writing(reports.LOCK) as connection:

@@ -82,7 +82,7 @@ class Service:
             timeout_s=self._policy.commit_timeout_s,
             on_point=on_point,
         )
-        self.studies = Studies(database, cache, box)
+        self.studies = Studies(database, cache, box, self._policy)
         self.suggestions = Suggestions(database, cache, self._policy, self._designing.want)
         self.jobs = Jobs(database)
         self.ledger = Ledger(database, cache, self.studies, self._writer, self._policy)

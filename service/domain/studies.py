@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from ringtune.service.errors import InvalidRequest, StudyNotFound
+from ringtune.service.errors import InvalidRequest, QuotaExceeded, StudyNotFound
 from ringtune.service.store import Database, audit, reports
 from ringtune.service.store import studies as table
 from ringtune.service.store.clock import now_unix_s
@@ -19,10 +19,15 @@ from ringtune.service.store.rows import Row
 from ringtune.tuner import SearchSpace
 
 from .canonical import canonical, digest
+from .policy import Policy
 from .spaces import study_space
 from .study_cache import StudyCache, key_of
 from .values import Page, Study, StudyFilter, StudyKey
 
+CREATED = "study_created"
+"""Event of the audit; its subject is the token."""
+DAY_S = 86_400.0
+QUOTA_RETRY_S = 3600.0
 MAX_PAGE = 500
 MAX_NAME = 200
 MAX_HOSTS = 4096
@@ -37,8 +42,9 @@ TARGET = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 class Studies:
     """What the service knows of studies."""
 
-    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace) -> None:
+    def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: Policy) -> None:
         """Keep studies in `database`; the engine's are inside `box`."""
+        self._max_new_per_token = policy.max_new_studies_per_token
         self._database = database
         self._cache = cache
         self._box = box
@@ -51,12 +57,14 @@ class Studies:
         model_name: str | None = None,
         hardware_name: str | None = None,
         gradient_bytes: Sequence[int] = (),
+        token_id: str | None = None,
     ) -> Study:
         """Return the study with a key; who comes first says what space it has, and names and sizes who knows them.
 
         Raises:
             InvalidRequest: If the key, a name or a size cannot be.
             OutsideSearchSpace: If the space is none, or reaches beyond the box.
+            QuotaExceeded: If `token_id`, the token that asks, has created as many in a day as one may.
         """
         check_key(key)
         facts = {
@@ -70,7 +78,7 @@ class Studies:
             row = table.find(connection, key_digest)
             study = None if row is None else _study(connection, row)
         if row is None or study is None:
-            return self._create(key, canonical(space.to_json()), facts)
+            return self._create(key, canonical(space.to_json()), facts, token_id)
         missing = {
             name: value for name, value in facts.items() if row[name] in {None, "[]"} and value not in {None, "[]"}
         }
@@ -123,11 +131,23 @@ class Studies:
             audit.record(connection, "study_deleted", study_id, {"key": row["key_digest"]})
         self._cache.forget(study_id)
 
-    def _create(self, key: StudyKey, space: str, facts: Mapping[str, Any]) -> Study:
+    def _count_new(self, connection: Connection, study_id: str, token_id: str) -> None:
+        """Note who creates a study, unless that is more than a token may in a day."""
+        most = self._max_new_per_token
+        if audit.count(connection, CREATED, token_id, DAY_S) >= most:
+            raise QuotaExceeded(
+                f"this token has created {most} studies in a day; report to those there are, or ask an operator",
+                retry_after_s=QUOTA_RETRY_S,
+            )
+        audit.record(connection, CREATED, token_id, {"study_id": study_id})
+
+    def _create(self, key: StudyKey, space: str, facts: Mapping[str, Any], token_id: str | None) -> Study:
         study_id = uuid.uuid4().hex
         columns = {**vars(key), "layout": canonical(key.layout), "space": space, **facts}
         try:
             with self._database.writing() as connection:
+                if token_id is not None:
+                    self._count_new(connection, study_id, token_id)
                 times = {"created_unix_s": now_unix_s(connection)}
                 table.add(connection, {"study_id": study_id, "key_digest": digest_of(key), **columns, **times})
         except IntegrityError:  # somebody else created it just now

@@ -13,7 +13,14 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, TrialConflict, TrialNotFound
+from ringtune.service.errors import (
+    InvalidRequest,
+    LeaseLost,
+    QuotaExceeded,
+    StudyNotFound,
+    TrialConflict,
+    TrialNotFound,
+)
 from ringtune.service.store import Database, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
@@ -28,6 +35,8 @@ from .study_cache import StudyCache
 from .submission import check_id
 from .values import Suggestion
 
+QUOTA_RETRY_S = 60.0
+"""Until a lease may have ended."""
 FILLING = "spread"
 FIRST = 5
 """Configs that differ from the default in their numbers alone."""
@@ -97,6 +106,7 @@ class Suggestions:
         Raises:
             StudyNotFound: If there is no such study.
             JobConflict: If the job belongs to another token.
+            QuotaExceeded: If the token holds too many leases in the study.
             TrialConflict: If another job asked for this trial, or it has a result.
             LeaseLost: If the lease ended and another job got the config: ask with a new trial id.
             InvalidRequest: If an id or the duration is not allowed.
@@ -114,9 +124,12 @@ class Suggestions:
             claim(connection, job_id, token_id, now)
             if (trial := leases.trial(connection, study_id, trial_id)) is not None:
                 _check_may_ask(trial, job_id)
+                if trial["expires_unix_s"] <= now or trial["state"] != leases.LEASED:
+                    self._check_quota(connection, study_id, token_id, now)
                 return self._lease(connection, trial, now, lease_s)
             if reports.stored(connection, [(study_id, trial_id)]):
                 raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
+            self._check_quota(connection, study_id, token_id, now)
             choice = self._choose(connection, asked, now)
             row = {
                 "study_id": study_id,
@@ -195,6 +208,15 @@ class Suggestions:
             return _Choice(ahead["config"], ahead["designer"])
         config = filling_config(space, int(study_id[:8], 16), leases.count(connection, study_id))
         return _Choice(canonical(config.to_json()), FILLING)
+
+    def _check_quota(self, connection: Connection, study_id: str, token_id: str | None, now: float) -> None:
+        """Refuse one lease more than a token may hold; where the service is open there is no token, and no quota."""
+        most = self._policy.max_leases_per_token
+        if token_id is not None and leases.held(connection, study_id, token_id, now) >= most:
+            raise QuotaExceeded(
+                f"this token holds {most} leases in study {study_id}; release one, or wait until one ends",
+                retry_after_s=QUOTA_RETRY_S,
+            )
 
     def _check_duration(self, lease_s: float) -> None:
         if not 0 < lease_s <= self._policy.max_lease_s:

@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
-from .clock import UnixNow
+from .clock import UnixNow, now_unix_s
 from .rows import Row
 from .tables import audit
 
@@ -16,6 +16,12 @@ def record(connection: Connection, event: str, subject: str, detail: Mapping[str
     """Note that something happened, at the database's time."""
     values = {"event": event, "subject": subject, "detail": json.dumps(dict(detail), sort_keys=True)}
     connection.execute(insert(audit).values(happened_unix_s=UnixNow(), **values))
+
+
+def count(connection: Connection, event: str, subject: str, within_s: float) -> int:
+    """Return how often something happened to a subject in the last seconds."""
+    query = select(func.count()).where(audit.c.event == event, audit.c.subject == subject)
+    return connection.execute(query.where(audit.c.happened_unix_s > now_unix_s(connection) - within_s)).scalar_one()
 
 
 def newest(connection: Connection, limit: int) -> Sequence[Row]:

@@ -70,6 +70,13 @@ def count(connection: Connection, study_id: str) -> int:
     return connection.execute(select(func.count()).where(trials.c.study_id == study_id)).scalar_one()
 
 
+def held(connection: Connection, study_id: str, token_id: str, now_unix_s: float) -> int:
+    """Return how many leases of a study hold that a token asked for."""
+    query = select(func.count()).where(trials.c.study_id == study_id, trials.c.state == LEASED)
+    own = (trials.c.expires_unix_s > now_unix_s, trials.c.token_id == token_id)
+    return connection.execute(query.where(*own)).scalar_one()
+
+
 def asked_digests(connection: Connection, study_id: str) -> Sequence[str]:
     """Return the digests of configs that are under a lease, or that somebody gave up."""
     open_trials = (trials.c.study_id == study_id, trials.c.state.in_((LEASED, RELEASED)))

@@ -48,7 +48,7 @@ async def sign_in_with(
     """Take a token and, if it may read, begin a session; one that the browser had ends."""
     secret, wanted = field_of(fields, "token"), own_path("".join(fields.get("next", [])))
     try:
-        caller = await _caller(secret, callers)
+        caller = await _caller(request, secret, callers)
     except Unauthenticated:
         error = (
             "This token is not known, or was revoked. Check that all of it was copied, or ask an operator for another."
@@ -98,10 +98,10 @@ async def _is_open(request: Request, callers: Callers) -> bool:
     return True
 
 
-async def _caller(secret: str, callers: Callers) -> Caller:
+async def _caller(request: Request, secret: str, callers: Callers) -> Caller:
     if not secret.isascii() or not secret.isprintable():
         raise Unauthenticated("a token has printable ASCII characters alone")
-    return await callers.find({b"authorization": f"Bearer {secret}".encode()})
+    return await callers.find_from(request.scope, {b"authorization": f"Bearer {secret}".encode()})
 
 
 def _form(request: Request, wanted: str, *, is_ended: bool = False, error: str = "", status: int = 200) -> Response:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from ringtune.service import schemas
-from ringtune.service.api.access import needs
+from ringtune.service.api.access import TokenDep, needs
 from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Study, StudyFilter, StudyKey
 from ringtune.service.schemas.fields import MAX_PAGE, Fingerprint, Message, Name, TargetName
@@ -35,7 +35,7 @@ class Listing(Message):
 
 
 @router.post("/v1/studies", openapi_extra=needs("report"))
-def find_or_create_study(new: schemas.NewStudy, service: ServiceDep) -> schemas.Study:
+def find_or_create_study(new: schemas.NewStudy, service: ServiceDep, token_id: TokenDep) -> schemas.Study:
     """Return the study of a key; make it if there is none. The names and the space stay those of the first job."""
     study = service.studies.find_or_create(
         to_key(new.key),
@@ -43,6 +43,7 @@ def find_or_create_study(new: schemas.NewStudy, service: ServiceDep) -> schemas.
         hardware_name=new.hardware_name,
         space_json=new.search_space.model_dump(),
         gradient_bytes=tuple(new.gradient_bytes),
+        token_id=token_id,
     )
     return to_study(study)
 

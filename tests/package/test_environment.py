@@ -170,6 +170,7 @@ def test_uninstalling_leaves_what_was_built_there_alone(installed: Environment) 
     """The documentation names it: plugins in the package's folder, and nothing else of the package."""
     removed = installed.run(installed.python, "-m", "pip", "uninstall", "--yes", "ringtune")
 
-    left = [path for path in installed.packages.glob("ringtune*/**/*") if path.is_file() and path.suffix != ".pyc"]
+    files = [path for name in ("ringtune", "ringtune-*") for path in installed.packages.glob(f"{name}/**/*")]
+    left = [path for path in files if path.is_file() and path.suffix != ".pyc"]
     assert 0 == removed.code, removed.text
     assert [] == [str(path) for path in left if path.parent.name != "mpi"]

@@ -125,17 +125,8 @@ class ServiceSettings(BaseSettings):
         """
         file = Path(ENV_FILE).absolute()
         given = {name: value for name, value in flags.items() if value is not None}
-        in_file = {
-            name: value
-            for variable, value in env_file_values(file).items()
-            if (name := _VARIABLES.get(variable.upper())) is not None
-        }
-        in_environment = {
-            name
-            for variable, value in os.environ.items()
-            if value and (name := _VARIABLES.get(variable.upper())) is not None
-        }
-        from_file: dict[str, Any] = {name: in_file[name] for name in in_file.keys() - given.keys() - in_environment}
+        in_file, in_environment = _by_setting(env_file_values(file)), _by_setting(os.environ)
+        from_file = {name: in_file[name] for name in in_file.keys() - given.keys() - in_environment.keys()}
         try:
             settings = cls(**from_file, **given)
             if secrets := settings._secrets_in_files():
@@ -205,6 +196,12 @@ _VARIABLES = {f"{PREFIX}{name}".upper(): name for name in ServiceSettings.model_
     "XDG_DATA_HOME": "data_home"
 }
 """The settings by the variables that set them."""
+
+
+def _by_setting(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of variables that are not empty by the settings that they set."""
+    named = ((_VARIABLES.get(variable.upper()), value) for variable, value in variables.items())
+    return {name: value for name, value in named if name is not None and value}
 
 
 def is_loopback_host(name: str) -> bool:

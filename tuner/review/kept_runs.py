@@ -43,26 +43,28 @@ class KeptRuns:
     windows_left_out: Counter[str] = field(default_factory=Counter)
     runs_left_out: int = 0
     _sizes: Counter[str] = field(default_factory=Counter)
+    _total: int = 0
 
     def add(self, record: Record, size: int) -> None:
         """Take in a record that came as a line of so many bytes."""
         run = self.runs.setdefault(record.run_id, RunLog(record.run_id))
         is_window = isinstance(record, SampleRecord | SuggestionRecord)
         self._make_room(record.run_id, size)
-        if is_window and self._sizes.total() + size > MAX_KEPT_BYTES:
+        if is_window and self._total + size > MAX_KEPT_BYTES:
             self.windows_left_out[record.run_id] += isinstance(record, SampleRecord)
             return
         self._sizes[record.run_id] += size
+        self._total += size
         run.add(record)
 
     def _make_room(self, run_id: str, size: int) -> None:
         """Drop other runs, the oldest first, until there is room."""
-        others = (other for other in list(self.runs) if other != run_id)
-        while self._sizes.total() + size > MAX_KEPT_BYTES:
-            oldest = next(others, None)
+        while self._total + size > MAX_KEPT_BYTES:
+            oldest = next((other for other in self.runs if other != run_id), None)
             if oldest is None:
-                break
-            del self.runs[oldest], self._sizes[oldest], self.windows_left_out[oldest]
+                return
+            del self.runs[oldest], self.windows_left_out[oldest]
+            self._total -= self._sizes.pop(oldest, 0)
             self.runs_left_out += 1
 
 

@@ -66,7 +66,9 @@ def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) ->
         settings += _cross_settings(architecture, scratch / "include")
     _build("--wheel", source, scratch / "raw", environ, settings)
     raw = next((scratch / "raw").glob("*.whl"))
-    tag = f"manylinux_{glibc.replace('.', '_')}_{architecture}"
+    # auditwheel knows other machines' tags by "auto" alone, which is the oldest glibc that the symbols allow.
+    is_native = architecture == platform.machine()
+    tag = f"manylinux_{glibc.replace('.', '_')}_{architecture}" if is_native else "auto"
     repaired = scratch / "repaired"
     repair = ["auditwheel", "repair", "--only-plat", "--plat", tag, "--wheel-dir", str(repaired), str(raw)]
     subprocess.run(repair, check=True)

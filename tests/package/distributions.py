@@ -16,8 +16,11 @@ PYTHON_TAG = "cp312-abi3" if sys.version_info >= (3, 12) else "cp{0}{1}-cp{0}{1}
 
 
 def wheel(architecture: str = platform.machine()) -> Path:
-    """Return this Python's wheel for an architecture; its name has to say version, Python and glibc."""
-    return _built(f"ringtune-{__version__}-{PYTHON_TAG}-manylinux_{GLIBC[0]}_{GLIBC[1]}_{architecture}.whl")
+    """Return this Python's wheel for an architecture; its name has to say version, Python and an old glibc."""
+    names = [
+        f"ringtune-{__version__}-{PYTHON_TAG}-manylinux_2_{minor}_{architecture}.whl" for minor in range(GLIBC[1] + 1)
+    ]
+    return _built(next((name for name in names if (DIST / name).is_file()), names[-1]))
 
 
 def sdist() -> Path:

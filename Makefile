@@ -55,8 +55,8 @@ endif
 HAS_GTEST := $(shell echo '\#include <gtest/gtest.h>' | $(CXX) -std=c++20 -x c++ -E - >/dev/null 2>&1 && echo yes)
 
 .PHONY: help setup setup-mpi setup-impi setup-tensorflow demo test test-native test-python test-python-long test-mpi \
-        $(MPIS:%=test-%) test-tensorflow test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan test-gpu gpu-wheels \
-        lint format bench dashboards docs docs-pictures system-packages locks audit image-digests clean
+        $(MPIS:%=test-%) test-tensorflow test-beside-python test-wheel wheels test-long test-stress test-fuzz test-asan test-tsan \
+        test-gpu gpu-wheels lint format bench dashboards docs docs-pictures system-packages locks audit image-digests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -242,9 +242,12 @@ endef
 test: setup ## all tests, C++ and Python, those with real processes included
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
-	$(MAKE) --no-print-directory --keep-going test-native test-python || is_bad=1; \
-	$(MAKE) --no-print-directory --keep-going --jobs 3 --output-sync test-mpi test-tensorflow || is_bad=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=line test-python test-beside-python || is_bad=1; \
 	$(BIN)/python tests/summary.py $(RESULTS) && [ $$is_bad = 0 ]
+
+# What waits more than it computes: for compilers' output, for MPI's launchers, for limits of time.
+test-beside-python:
+	@$(MAKE) --no-print-directory --keep-going test-native $(MPIS:%=test-%) test-tensorflow
 
 test-native: setup ## the C++ tests alone
 ifeq ($(HAS_GTEST),yes)

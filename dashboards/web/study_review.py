@@ -6,10 +6,12 @@ were measured. A result that carries a paired test repeats that test's last wind
 """
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from cachetools import LRUCache
 
 from ringtune.dashboards.figures import Figure, figures_of
 from ringtune.service.domain.jobs import Job
@@ -38,7 +40,7 @@ class StudyReviews:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._kept: OrderedDict[Key, StudyReview] = OrderedDict()
+        self._kept: LRUCache[Key, StudyReview] = LRUCache(MAX_KEPT)
         self._lock = threading.Lock()
         self._turn = threading.Lock()
 
@@ -56,14 +58,10 @@ class StudyReviews:
             made = StudyReview(run, analysis, tuple(figures_of(run, analysis)) if run.tried else ())
         with self._lock:
             self._kept[key] = made
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
         return made
 
     def _find(self, key: Key) -> StudyReview | None:
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
             return self._kept.get(key)
 
 

@@ -10,13 +10,13 @@ under a name of its own.
 import asyncio
 import hashlib
 import hmac
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from anyio import CapacityLimiter, to_thread
+from cachetools import LRUCache
 from fastapi import Depends
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -125,8 +125,9 @@ class Callers:
         self._ttl_s = settings.cache_ttl_s
         self._clock = clock
         self._guesses = Guesses(clock)
-        self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        self._strangers: OrderedDict[bytes, _Known] = OrderedDict()  # apart: guesses must not make callers forgotten
+        # With their age beside them: whoever was known lately is looked up before strangers are.
+        self._known: LRUCache[bytes, _Known] = LRUCache(MAX_KNOWN)
+        self._strangers: LRUCache[bytes, _Known] = LRUCache(MAX_KNOWN)  # apart: guesses make no caller forgotten
         self._pending: dict[bytes, asyncio.Future[Caller | None]] = {}
         # Of their own: who is known must not wait for work to end, nor for guesses.
         self._threads, self._threads_of_known = CapacityLimiter(MAX_LOOKUPS), CapacityLimiter(MAX_LOOKUPS)
@@ -195,8 +196,6 @@ class Callers:
             kept.pop(key, None)
         kept = self._strangers if caller is None else self._known
         kept[key] = _Known(caller, self._clock() + self._ttl_s)
-        if len(kept) > MAX_KNOWN:
-            kept.popitem(last=False)
         return caller
 
     def _stranger(self) -> Caller | None:

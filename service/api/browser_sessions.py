@@ -6,11 +6,11 @@ signed in.
 """
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import dataclass, field
 
 import structlog
 from anyio import CapacityLimiter, to_thread
+from cachetools import LRUCache
 
 from ringtune.service.domain.page_sessions import PageSession, PageSessions, handle_of
 from ringtune.service.errors import Overloaded, ServiceError
@@ -46,7 +46,7 @@ class BrowserSessions:
         """Look sessions up in `sessions`, and tokens that are settings in `callers`."""
         self._sessions = sessions
         self._callers = callers
-        self._known: OrderedDict[str, None] = OrderedDict()
+        self._known: LRUCache[str, None] = LRUCache(MAX_KNOWN)
         self._threads, self._threads_of_strangers = CapacityLimiter(LOOKUPS), CapacityLimiter(LOOKUPS)
         # Apart: a database that takes no writes, or not soon, keeps nobody from looking.
         self._threads_that_write, self._thread_that_notes = CapacityLimiter(WRITES), CapacityLimiter(1)
@@ -110,9 +110,6 @@ class BrowserSessions:
 
     def _remember(self, session_id: str) -> None:
         self._known[session_id] = None
-        self._known.move_to_end(session_id)
-        if len(self._known) > MAX_KNOWN:
-            self._known.popitem(last=False)
 
     def _touch(self, session_id: str) -> None:
         """Note that a session is used, beside the request: a database that takes no writes keeps no page back."""

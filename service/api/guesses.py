@@ -6,11 +6,11 @@ proxy's address: there a flood of guesses makes those wait who come with a token
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import structlog
+from cachetools import LRUCache
 
 from ringtune.service.errors import RateLimited
 
@@ -41,8 +41,8 @@ class Guesses:
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin without any; `clock` is in seconds."""
         self._clock = clock
-        self._failures: OrderedDict[str, _Failures] = OrderedDict()
-        self._valid: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._failures: LRUCache[str, _Failures] = LRUCache(MAX_ADDRESSES)
+        self._valid: LRUCache[tuple[str, bytes], None] = LRUCache(MAX_VALID)
 
     def check(self, address: str, authorization: bytes) -> None:
         """Let a token be looked up.
@@ -65,9 +65,6 @@ class Guesses:
     def failed(self, address: str, authorization: bytes) -> None:
         """Count a token that is not valid, once: a job that was given a wrong one sends it again and again."""
         failures = self._failures.setdefault(address, _Failures(BURST, self._clock()))
-        self._failures.move_to_end(address)
-        if len(self._failures) > MAX_ADDRESSES:
-            self._failures.popitem(last=False)
         self._refill(failures)
         token = _digest(authorization)
         if token not in failures.tokens:
@@ -78,11 +75,7 @@ class Guesses:
 
     def succeeded(self, address: str, authorization: bytes) -> None:
         """Remember that a token is valid, and used from this address."""
-        key = (address, _digest(authorization))
-        self._valid[key] = None
-        self._valid.move_to_end(key)
-        if len(self._valid) > MAX_VALID:
-            self._valid.popitem(last=False)
+        self._valid[address, _digest(authorization)] = None
 
     def _refill(self, failures: _Failures) -> None:
         now_s = self._clock()

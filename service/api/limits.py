@@ -4,12 +4,12 @@
 What is over a bound is refused at once, with `Retry-After` where waiting helps; nothing queues without end.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from anyio import fail_after
+from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtune.service.errors import BodyTooLarge, Overloaded, RateLimited, ServiceError
@@ -41,7 +41,7 @@ class RateLimit:
         self._rate_per_s = rate_per_s
         self._burst = burst
         self._clock = clock
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: LRUCache[str, _Bucket] = LRUCache(MAX_CALLERS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 429."""
@@ -57,9 +57,6 @@ class RateLimit:
         """Take one from the caller's bucket and return 0, or return when there is one."""
         now_s = self._clock()
         bucket = self._buckets.setdefault(caller, _Bucket(self._burst, now_s))
-        self._buckets.move_to_end(caller)
-        if len(self._buckets) > MAX_CALLERS:
-            self._buckets.popitem(last=False)
         bucket.tokens = min(self._burst, bucket.tokens + (now_s - bucket.updated_s) * self._rate_per_s)
         bucket.updated_s = now_s
         if bucket.tokens < 1:

@@ -6,10 +6,9 @@ one that was asked for a second earlier, and a write has nothing to find and not
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from cachetools import TTLCache
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ringtune.service.errors import Forbidden
@@ -23,41 +22,25 @@ MAX_QUERY_BYTES = 1024
 """Of a query that is kept: more than any that has each parameter once, but for names in odd letters."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    body: bytes
-    until_s: float
-
-
 class RecommendationCache:
     """Encoded replies by query string, bounded in number and in age. Methods may be called from any thread."""
 
     def __init__(self, *, entries_max: int, ttl_s: float, clock: Callable[[], float]) -> None:
         """Keep up to `entries_max`, the last used, each for `ttl_s`."""
-        self._entries_max = entries_max
-        self._ttl_s = ttl_s
-        self._clock = clock
         self._lock = threading.Lock()
-        self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
+        self._entries: TTLCache[bytes, bytes] = TTLCache(entries_max, ttl_s, timer=clock)
 
     def get(self, query: bytes) -> bytes | None:
         """Return the reply to a query string, or None."""
         with self._lock:
-            entry = self._entries.get(query)
-            if entry is None or entry.until_s <= self._clock():
-                return None
-            self._entries.move_to_end(query)
-            return entry.body
+            return self._entries.get(query)
 
     def put(self, query: bytes, body: bytes) -> None:
         """Keep a reply, unless its query is so long that many of them would fill the memory."""
         if len(query) > MAX_QUERY_BYTES:
             return
         with self._lock:
-            self._entries[query] = _Entry(body, self._clock() + self._ttl_s)
-            self._entries.move_to_end(query)
-            while len(self._entries) > self._entries_max:
-                self._entries.popitem(last=False)
+            self._entries[query] = body
 
 
 class CachedRecommendations:

@@ -3,8 +3,9 @@
 
 import json
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass
+
+from cachetools import LRUCache
 
 from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, studies
@@ -55,14 +56,12 @@ class StudyCache:
     def __init__(self, database: Database) -> None:
         """Read from `database` what is not known yet."""
         self._database = database
-        self._known: OrderedDict[str, KnownStudy] = OrderedDict()
+        self._known: LRUCache[str, KnownStudy] = LRUCache(MAX_STUDIES)
         self._lock = threading.Lock()
 
     def known(self, study_id: str) -> KnownStudy | None:
         """Return a study if that needs no read."""
         with self._lock:
-            if study_id in self._known:
-                self._known.move_to_end(study_id)
             return self._known.get(study_id)
 
     def get(self, study_id: str) -> KnownStudy:
@@ -80,8 +79,6 @@ class StudyCache:
         study = known_study(row)
         with self._lock:
             self._known[study_id] = study
-            if len(self._known) > MAX_STUDIES:
-                self._known.popitem(last=False)
         return study
 
     def forget(self, study_id: str) -> None:

@@ -242,7 +242,7 @@ endef
 test: setup ## all tests, C++ and Python, those with real processes included
 	@rm -rf $(RESULTS)
 	@is_bad=0; \
-	$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=line test-python test-beside-python || is_bad=1; \
+	$(MAKE) --no-print-directory --keep-going --jobs 2 test-python test-beside-python || is_bad=1; \
 	$(BIN)/python tests/summary.py $(RESULTS) && [ $$is_bad = 0 ]
 
 # What waits more than it computes: for compilers' output, for MPI's launchers, for limits of time.

@@ -13,7 +13,7 @@ from ringtune.client import replies
 from ringtune.client.json_values import from_json
 from ringtune.service import schemas
 from ringtune.service.api.v1.results import to_result
-from ringtune.service.domain.run_logs import Reporting, _results, _runs
+from ringtune.service.domain.run_logs import Reporting, _results, collect_runs
 from ringtune.service_link.results import Results, job_uuid, study_of
 from ringtune.tuner import default_config, search_space
 from ringtune.tuner.records import Record, record_to_json
@@ -100,7 +100,7 @@ def test_every_result_of_a_run_is_accepted() -> None:
 
 def test_a_log_that_is_pushed_says_what_its_job_has_reported() -> None:
     """The service takes a whole log apart into the same results, under the same ids: it counts nothing twice."""
-    (log,) = _runs([record_to_json(record) for record in tuned_records()])
+    (log,) = collect_runs([record_to_json(record) for record in tuned_records()])
     assert log.run is not None
     pushed = dict(_results(log, log.run, Reporting(job_uuid(log.run_id), is_named=True, token_id=None)))
 

@@ -61,7 +61,7 @@ class Door:
         self._make, self._tls = make, tls
         self._loop = asyncio.get_running_loop()
         self._listener.setblocking(False)
-        self._metrics.watch_connections(self._places)
+        self._metrics.watch_connections(self._places, [reason.value for reason in Reason])
         self._sweeping = self._loop.create_task(self._sweep())
         self._loop.add_reader(self._listener.fileno(), self._accept)
 

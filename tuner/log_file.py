@@ -79,7 +79,7 @@ def _check_kind(status: os.stat_result, *, takes_pipes: bool) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "it is no regular file")
+        raise OSError(errno.EINVAL, "no regular file")
     if status.st_size > MAX_BYTES:
         raise OSError(errno.EFBIG, f"more than {MAX_BYTES >> 30} GiB, which no tuning log has")
 

@@ -22,7 +22,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -79,9 +79,7 @@ def unpack(sdist: Path, folder: Path) -> None:
     """Bring a folder to the sdist's files, all of them and no others; those that it has already keep their times."""
     with tarfile.open(sdist) as archive:
         members = {Path(*Path(member.name).parts[1:]): member for member in archive.getmembers() if member.isfile()}
-        for path in [path for path in folder.rglob("*") if path.is_file() or path.is_symlink()]:
-            if path.relative_to(folder) not in members:
-                path.unlink()
+        _drop_others(folder, set(members))
         for name, member in members.items():
             content = archive.extractfile(member)
             assert content is not None  # a file
@@ -89,6 +87,13 @@ def unpack(sdist: Path, folder: Path) -> None:
             if not path.is_file() or path.read_bytes() != data:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
+
+
+def _drop_others(folder: Path, names: Collection[Path]) -> None:
+    """Remove every file of a folder that has none of the names, relative to it."""
+    for path in [path for path in folder.rglob("*") if path.is_file() or path.is_symlink()]:
+        if path.relative_to(folder) not in names:
+            path.unlink()
 
 
 def _build(kind: str, source: Path, out: Path, environ: Mapping[str, str], settings: list[str] | None = None) -> None:

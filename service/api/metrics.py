@@ -56,8 +56,10 @@ class Metrics:
         )
         self.registry.register(_LoadCollector(service))
 
-    def watch_connections(self, places: Places) -> None:
-        """Show the open connections from now on."""
+    def watch_connections(self, places: Places, reasons: Iterable[str]) -> None:
+        """Show the open connections from now on, and of each reason to close one how many were, 0 at first."""
+        for reason in reasons:
+            self.connections_closed.labels(reason)
         words = "Open connections: known ones had a valid token."
         gauge = Gauge("ringtune_connections", words, ("who",), registry=self.registry)
         gauge.labels("known").set_function(lambda: places.known)

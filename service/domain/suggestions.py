@@ -51,6 +51,11 @@ class _Choice:
     config: str
     designer: str
 
+    def columns(self) -> dict[str, object]:
+        """Return what a new lease of it has, but for whose it is and how long."""
+        new = {"state": leases.LEASED, "fencing_token": 1}
+        return {"config": self.config, "config_digest": digest(self.config), "designer": self.designer, **new}
+
 
 @dataclass(frozen=True)
 class HeldLease:
@@ -131,19 +136,8 @@ class Suggestions:
                 raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
             self._check_quota(connection, study_id, token_id, now)
             choice = self._choose(connection, asked, now)
-            row = {
-                "study_id": study_id,
-                "trial_id": trial_id,
-                "job_id": job_id,
-                "token_id": token_id,
-                "config": choice.config,
-                "config_digest": digest(choice.config),
-                "designer": choice.designer,
-                "state": leases.LEASED,
-                "fencing_token": 1,
-                "asked_unix_s": now,
-                "expires_unix_s": now + lease_s,
-            }
+            ids = {"study_id": study_id, "trial_id": trial_id, "job_id": job_id, "token_id": token_id}
+            row = {**ids, **choice.columns(), "asked_unix_s": now, "expires_unix_s": now + lease_s}
             leases.add(connection, row)
         self._wants(asked)
         return _suggestion(row, lease_s, is_new=True)

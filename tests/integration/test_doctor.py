@@ -145,7 +145,7 @@ def test_what_is_wrong_with_caches_is_said(environ: dict[str, str], tmp_path: Pa
     unwritable = doctor.examine({"XDG_CACHE_HOME": "/proc/ringtune"})
 
     assert "1 of its lines are left out" in problems(damaged)
-    assert "it is no regular file" in problems(none)
+    assert "no regular file" in problems(none)
     assert "off (AUTOTUNE_CACHE=0)" == value(off, "studies")
     assert "set XDG_CACHE_HOME" in problems(unwritable)
     assert "nothing can be kept in /proc/ringtune/ringtune" in problems(unwritable)

@@ -259,8 +259,7 @@ def test_the_image_has_two_stages_and_no_rights() -> None:
 
 def test_the_image_installs_by_hash_alone() -> None:
     """Every pip command has the lock's hashes, or the wheel that was built just before and no index."""
-    runs = [words for kind, words in instructions() if kind == "RUN"]
-    commands = [command for words in runs for command in words.split("&&") if "/pip " in command]
+    commands = pip_commands()
     locks = {word for command in commands for word in command.split() if word.startswith("requirements/")}
 
     assert 5 == len(commands)
@@ -276,6 +275,12 @@ def test_the_image_is_built_with_all_that_cmake_installs() -> None:
 
     assert needed
     assert needed <= set(copied())
+
+
+def pip_commands() -> list[str]:
+    """Return the calls of pip in the image's steps."""
+    runs = [words for kind, words in instructions() if kind == "RUN"]
+    return [command for words in runs for command in words.split("&&") if "/pip " in command]
 
 
 def copied() -> list[str]:

@@ -74,7 +74,7 @@ def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[P
         if not path.exists():
             return (name, f"{path}: none yet"), []
         if not path.is_file():
-            raise IsADirectoryError(0, "it is no regular file")  # reading a pipe might never end
+            raise IsADirectoryError(0, "no regular file")  # reading a pipe might never end
         contents = StudyStore(path).contents()
         text = f"{path}: {len(contents.runs)} finished runs, {bytes_text(path.stat().st_size)}"
     except OSError as error:

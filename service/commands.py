@@ -222,10 +222,9 @@ def _service(database_url: str | None) -> Iterator[Any]:
         from .store.database import Database  # noqa: PLC0415
 
     settings = _settings(database_url=database_url)
-    if settings.has_file:
-        typer.echo(
-            f"ringtune: settings: {settings.origins}", err=True
-        )  # standard output is for a secret, or an archive
+    told = [f"settings: {settings.origins}"] if settings.has_file else []
+    for line in (*told, *(f"warning: {slip}" for slip in settings.slips)):
+        typer.echo(f"ringtune: {line}", err=True)  # standard output is for a secret, or an archive
     prepare_data_folder(settings)
     with store_errors():
         service = Service(Database.open(settings.effective_database_url), policy=Policy(design_workers=0))

@@ -233,4 +233,9 @@ def _greeting(settings: ServiceSettings, port: int) -> str:
     kind = "http" if settings.tls_certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     listening = f"ringtune service: listening on {kind}://{host}:{port}, data in {data_place(settings)}"
-    return f"{listening}\nringtune service: settings: {settings.origins or 'all are defaults'}"
+    lines = (
+        listening,
+        f"settings: {settings.origins or 'all are defaults'}",
+        *(f"warning: {s}" for s in settings.slips),
+    )
+    return "\nringtune service: ".join(lines)

@@ -4,6 +4,7 @@
 `docs/service.md` has the table; a test compares it with the fields here.
 """
 
+import difflib
 import ipaddress
 import os
 from collections.abc import Mapping
@@ -114,6 +115,7 @@ class ServiceSettings(BaseSettings):
         return self
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _slips: tuple[str, ...] = PrivateAttr(default=())
 
     @classmethod
     def read(cls, **flags: Any) -> "ServiceSettings":
@@ -125,7 +127,8 @@ class ServiceSettings(BaseSettings):
         """
         file = Path(ENV_FILE).absolute()
         given = {name: value for name, value in flags.items() if value is not None}
-        in_file, in_environment = _by_setting(env_file_values(file)), _by_setting(os.environ)
+        file_values = env_file_values(file)
+        in_file, in_environment = _by_setting(file_values), _by_setting(os.environ)
         from_file = {name: in_file[name] for name in in_file.keys() - given.keys() - in_environment.keys()}
         try:
             settings = cls(**from_file, **given)
@@ -138,7 +141,13 @@ class ServiceSettings(BaseSettings):
             **dict.fromkeys(in_environment, ENVIRONMENT),
             **dict.fromkeys(given, FLAGS),
         }
+        settings._slips = (*_slips(file_values), *_slips(os.environ))
         return settings
+
+    @property
+    def slips(self) -> tuple[str, ...]:
+        """A sentence for each variable that is probably a misspelt setting, with the nearest one that there is."""
+        return self._slips
 
     @property
     def has_file(self) -> bool:
@@ -202,6 +211,12 @@ def _by_setting(variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the values of variables that are not empty by the settings that they set."""
     named = ((_VARIABLES.get(variable.upper()), value) for variable, value in variables.items())
     return {name: value for name, value in named if name is not None and value}
+
+
+def _slips(variables: Mapping[str, str]) -> tuple[str, ...]:
+    unknown = sorted(name for name in variables if name.startswith(PREFIX) and name not in _VARIABLES)
+    nearest = ((name, *difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.0)) for name in unknown)
+    return tuple(f"{name} is no setting of the service; did you mean {meant}?" for name, meant in nearest)
 
 
 def is_loopback_host(name: str) -> bool:

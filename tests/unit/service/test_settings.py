@@ -50,6 +50,19 @@ def test_each_setting_says_where_it_came_from(tmp_path: Path, monkeypatch: pytes
     assert ("", False) == (ServiceSettings.read().origins, ServiceSettings.read().has_file)
 
 
+def test_a_misspelt_setting_is_told_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the environment and in the file; what a job has under the prefix of jobs is nothing of the service's."""
+    Path(".env").write_text(f"{PREFIX}HOTS=localhost\nAUTOTUNE_SERVICE_URL=http://localhost\n", encoding="utf-8")
+    monkeypatch.setenv(f"{PREFIX}RETENTION_DAY", "3")
+
+    slips = ServiceSettings.read().slips
+
+    assert slips == (
+        f"{PREFIX}HOTS is no setting of the service; did you mean {PREFIX}HOST?",
+        f"{PREFIX}RETENTION_DAY is no setting of the service; did you mean {PREFIX}RETENTION_DAYS?",
+    )
+
+
 def stranger(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Make a file somebody else's, as far as its reader can tell; returns who that is."""
     if os.geteuid() == 0:

@@ -37,7 +37,7 @@ class RecommendationCache:
 
     def put(self, query: bytes, body: bytes) -> None:
         """Keep a reply, unless its query is so long that many of them would fill the memory."""
-        if len(query) > MAX_QUERY_BYTES:
+        if len(query) > MAX_QUERY_BYTES or self._entries.maxsize == 0:
             return
         with self._lock:
             self._entries[query] = body

@@ -38,3 +38,12 @@ def test_a_query_that_is_long_on_purpose_is_not_kept() -> None:
     cache.put(longest + b"a", b"2")
 
     assert [b"1", None] == [cache.get(query) for query in (longest, longest + b"a")]
+
+
+def test_a_cache_of_none_keeps_none() -> None:
+    """The setting may be 0: each recommendation is made anew then."""
+    cache = RecommendationCache(entries_max=0, ttl_s=1.0, clock=lambda: 0.0)
+
+    cache.put(b"a", b"1")
+
+    assert cache.get(b"a") is None

@@ -29,5 +29,5 @@ def with_tensorflow(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     if not Path(tensorflow, "lib").is_dir():
         pytest.skip("no TensorFlow: `make setup-tensorflow` installs it")
     environment = create(tmp_path_factory.mktemp("tensorflow"), on_top_of=tensorflow)
-    environment.install(str(wheel()), options=("--no-deps",))
+    environment.install(str(wheel()), options=("--no-deps", "--ignore-installed"))  # .venv-tensorflow has one, too
     return environment

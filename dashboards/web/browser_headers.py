@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What browsers may do with a page: run our files alone, show it in no frame, keep it nowhere."""
+"""Response headers for browsers: a page runs our files alone, stands in no frame and is kept nowhere."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send

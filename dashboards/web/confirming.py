@@ -21,7 +21,7 @@ from .paths import SAFE_METHODS
 FORM_KEY = "form_key"
 OWN_TOKEN = "own_token"  # noqa: S105  (the name of a field)
 FIELDS_KEY = "ringtune.unconfirmed_fields"
-"""Where a request's scope has the fields of a form that was not confirmed, so that it can be sent again."""
+"""Key in a request's scope for the fields of a form that was not confirmed, so that it can be sent again."""
 
 
 class FormNotConfirmedError(Forbidden):

@@ -54,6 +54,20 @@ class Seen:
         return f"exit code {self.code}\n" + "\n".join(self.last)
 
 
+def _started(command: Sequence[str], environ: Mapping[str, str] | None, theirs: int) -> "subprocess.Popen[bytes]":
+    """Start a command with a terminal as its three streams; our copy of its end is closed."""
+    process = subprocess.Popen(
+        list(command),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=clean_environment({"TERM": "xterm", **(environ or {})}, uuid.uuid4().hex),
+        start_new_session=True,
+    )
+    os.close(theirs)
+    return process
+
+
 def run_on_terminal(
     command: Sequence[str], environ: Mapping[str, str] | None = None, *, deadline_s: float = DEADLINE_S
 ) -> Seen:
@@ -63,15 +77,7 @@ def run_on_terminal(
     stream = pyte.ByteStream(screen)
     end_s = time.monotonic() + deadline_s
     with _terminal() as (ours, theirs):
-        process = subprocess.Popen(
-            list(command),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=clean_environment({"TERM": "xterm", **(environ or {})}, uuid.uuid4().hex),
-            start_new_session=True,
-        )
-        os.close(theirs)
+        process = _started(command, environ, theirs)
         for data in _read(ours, end_s):
             seen.raw += data
             for piece in _MOMENT.split(data):
@@ -118,15 +124,7 @@ class TerminalJob:
 def on_terminal(command: Sequence[str], environ: Mapping[str, str] | None = None) -> Iterator[TerminalJob]:
     """Run a command with a terminal of its own as its three streams; it is killed at the end if it still runs."""
     with _terminal() as (ours, theirs):
-        process = subprocess.Popen(
-            list(command),
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=clean_environment({"TERM": "xterm", **(environ or {})}, uuid.uuid4().hex),
-            start_new_session=True,
-        )
-        os.close(theirs)
+        process = _started(command, environ, theirs)
         try:
             yield TerminalJob(process, ours)
         finally:

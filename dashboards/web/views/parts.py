@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What views share: the service behind them, and the manner of their routes."""
+"""Shared parts of the views: the service behind them, and the manner of their routes."""
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass

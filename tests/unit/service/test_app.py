@@ -2,7 +2,9 @@
 """What the application does beside answering: it keeps the ledger clean for as long as it runs."""
 
 import threading
+from collections.abc import MutableMapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -17,27 +19,39 @@ from ringtune.service.settings import ServiceSettings
 LIMIT_S = 60.0
 
 
-def test_retention_goes_on_whatever_it_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that is away, and a bug: each is logged with what happened, and the next time it is tried again."""
-    failures = [StoreUnavailable("the database is away"), ZeroDivisionError("a bug")]
+def told_of_retention(
+    failures: Sequence[Exception], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[MutableMapping[str, Any]]:
+    """Return what the log has of retention that fails so, in order, and then goes well twice: once is told by then."""
+    left = list(failures)
+    successes: list[Removed] = []
     has_ended = threading.Event()
 
     def apply() -> Removed:
-        if failures:
-            raise failures.pop(0)
-        has_ended.set()
-        return Removed(3, 2)
+        if left:
+            raise left.pop(0)
+        successes.append(Removed(3, 2))
+        if len(successes) > 1:
+            has_ended.set()
+        return successes[-1]
 
     monkeypatch.setattr(app_module, "FIRST_RETENTION_S", 0.01)
     monkeypatch.setattr(app_module, "RETENTION_INTERVAL_S", 0.01)
-    url = f"sqlite:///{tmp_path / 'service.sqlite3'}"
+    url = f"sqlite:///{folder / 'service.sqlite3'}"
     app = app_module.create_app(ServiceSettings.read(database_url=url, retention_days=1.0, design_workers=0))
     monkeypatch.setattr(app.state.parts.service.retention, "apply", apply)
 
     with capture_logs() as log, TestClient(app, base_url="http://127.0.0.1"):
         assert has_ended.wait(LIMIT_S)
+    return [entry for entry in log if entry["event"].startswith("retention_")]
 
-    told = [entry for entry in log if entry["event"].startswith("retention_")]
+
+def test_retention_goes_on_whatever_it_meets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that is away, and a bug: each is logged with what happened, and the next time it is tried again."""
+    failures = [StoreUnavailable("the database is away"), ZeroDivisionError("a bug")]
+
+    told = told_of_retention(failures, tmp_path, monkeypatch)
+
     assert ["retention_failed", "retention_failed", "retention_applied"] == [entry["event"] for entry in told[:3]]
     assert "the database is away" == told[0]["detail"]
     assert ("error", True) == (told[1]["log_level"], told[1]["exc_info"])
@@ -47,26 +61,9 @@ def test_retention_goes_on_whatever_it_meets(tmp_path: Path, monkeypatch: pytest
 def test_a_doubted_clock_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Retention is refused as long as the clock is doubted; the log has one warning for that, and the next applied."""
     doubts = [ClockDoubted("the clock may be ahead")] * 3
-    calls: list[int] = []
-    has_ended = threading.Event()
 
-    def apply() -> Removed:
-        if doubts:
-            raise doubts.pop()
-        calls.append(1)
-        if len(calls) > 1:  # the first has been told by now
-            has_ended.set()
-        return Removed(3, 2)
+    entries = told_of_retention(doubts, tmp_path, monkeypatch)
 
-    monkeypatch.setattr(app_module, "FIRST_RETENTION_S", 0.01)
-    monkeypatch.setattr(app_module, "RETENTION_INTERVAL_S", 0.01)
-    url = f"sqlite:///{tmp_path / 'service.sqlite3'}"
-    app = app_module.create_app(ServiceSettings.read(database_url=url, retention_days=1.0, design_workers=0))
-    monkeypatch.setattr(app.state.parts.service.retention, "apply", apply)
-
-    with capture_logs() as log, TestClient(app, base_url="http://127.0.0.1"):
-        assert has_ended.wait(LIMIT_S)
-
-    told = [(entry["event"], entry["log_level"]) for entry in log if entry["event"].startswith("retention_")]
+    told = [(entry["event"], entry["log_level"]) for entry in entries]
     refused = "retention_refused"
     assert [(refused, "warning"), (refused, "debug"), (refused, "debug"), ("retention_applied", "info")] == told[:4]

@@ -39,7 +39,7 @@ class ComparisonError(RingtuneError):
 
 @dataclass(frozen=True)
 class Run:
-    """What a run measured.
+    """The measurements of a run.
 
     Attributes:
         arm: Who reduced the gradients.
@@ -63,7 +63,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Place:
-    """Where rank 0 serves torch's store.
+    """The place at which rank 0 serves torch's store.
 
     Attributes:
         address: Its host, as all hosts reach it.

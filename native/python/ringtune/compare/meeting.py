@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rank 0 of a run serves torch's store, as all hosts of the job reach it."""
+"""The address at which rank 0 of a run serves torch's store, as all hosts of the job reach it."""
 
 import secrets
 from collections.abc import Mapping

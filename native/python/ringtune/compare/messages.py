@@ -21,7 +21,7 @@ ENGINE_SESSION = "ringtune.session"
 
 @dataclass(frozen=True)
 class Order:
-    """What the ranks of one run are to do.
+    """The task of the ranks of one run.
 
     Attributes:
         token: Of the run; begins its records.

@@ -36,7 +36,7 @@ _LEFT_OUT = ("AUTOTUNE", "HOROVOD_AUTOTUNE", "RINGTUNE_TIMELINE", "HOROVOD_TIMEL
 
 @dataclass(frozen=True)
 class Program:
-    """What every rank runs.
+    """The command of every rank.
 
     Attributes:
         interpreter: Python and its options.
@@ -75,7 +75,7 @@ class Program:
 
 @dataclass(frozen=True)
 class CompareRequest:
-    """What is to be compared, and for how long.
+    """The comparison that is asked for, and its length.
 
     Attributes:
         ranks: Number of ranks.
@@ -124,7 +124,7 @@ class CompareRequest:
 
     @property
     def title(self) -> str:
-        """What is compared, for people."""
+        """The subject of the comparison, for people."""
         return f"gradients of {self.gradients.name}" if self.gradients else self.program.title if self.program else ""
 
     def program_of(self, arm: Arm) -> Program:

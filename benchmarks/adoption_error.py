@@ -24,9 +24,9 @@ from rich.progress import track
 from rich.table import Table
 
 from ringtune.tuner import Config, Phase, Sample, Trial, Window, WindowSpec
-from ringtune.tuner.pair_noise import MOST_WEIGHT, PairNoise, expected_pair_noise
-from ringtune.tuner.paired_test import Pair, PairedTest
-from ringtune.tuner.scatter import Scatter
+from ringtune.tuner.statistics.pair_noise import MOST_WEIGHT, PairNoise, expected_pair_noise
+from ringtune.tuner.statistics.paired_test import Pair, PairedTest
+from ringtune.tuner.statistics.step_noise import Scatter
 
 from .regret.problem import Problem
 from .regret.problems import SURFACES, Sources, problems_of

@@ -38,7 +38,7 @@ from ringtune.tuner import (
     open_log,
     search_space,
 )
-from ringtune.tuner.measuring import Meter, Order
+from ringtune.tuner.policy.measuring import Meter, Order
 from training import Budget, Training
 
 KIB = 1024

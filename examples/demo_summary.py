@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ringtune.tuner import readable_cost, readable_value
-from ringtune.tuner.config import Value
 from ringtune.tuner.review import RunReview, review_log
+from ringtune.tuner.space.config import Value
 
 PINNED_PREFIX = "hierarchical_"  # pinned on one host: rows without news
 

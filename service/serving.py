@@ -18,7 +18,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
 from ringtune.errors import ConfigError, StoreError
-from ringtune.tuner.student_t import student_t_quantile
+from ringtune.tuner.statistics.student_t import student_t_quantile
 
 from .api.pages import Pages
 from .api.parts import Parts

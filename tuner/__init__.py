@@ -4,23 +4,23 @@
 Pure Python: it knows no sockets, no SQL, no engine. It drives any `Target` and asks any `Designer`.
 """
 
-from .config import Config, Value
-from .continuous import ContinuousTuning, Question, study_of
 from .cutting import is_over_limit
 from .designers import DEFAULT_DESIGNER, Designer, Prediction, Suggestion, designer_names, load_designer, make_designer
-from .log import TuningLog, open_log
-from .log_reader import LogContents, find_unfinished, read_log
-from .parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space, tunable_names
-from .priors import Prior
-from .readable import readable_changes, readable_cost, readable_size, readable_value
-from .reporting import Observer, Progress, Result, SilentObserver
-from .run import TuningRun
+from .logs.log import TuningLog, open_log
+from .logs.reader import LogContents, find_unfinished, read_log
+from .logs.store import KeepingLog, StudyStore
+from .policy.continuous import ContinuousTuning, Question, study_of
+from .policy.reporting import Observer, Progress, Result, SilentObserver
+from .policy.run import TuningRun
+from .policy.settings import MAX_SECONDS, MAX_STEPS, JobLabels, RunSettings, sample_limit
+from .priors.base import Prior
+from .priors.warm_start import EarlierStudy, earlier_studies
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
-from .settings import MAX_SECONDS, MAX_STEPS, JobLabels, RunSettings, sample_limit
-from .space import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SearchSpace, SpaceError
-from .stores import KeepingLog, StudyStore
+from .space.config import Config, Value
+from .space.parameters import ENGINE_PARAMETERS, default_config, engine_parameters, search_space, tunable_names
+from .space.readable import readable_changes, readable_cost, readable_size, readable_value
+from .space.search_space import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SearchSpace, SpaceError
 from .targets import Target, TargetClosed, WindowSpec
-from .warm_start import EarlierStudy, earlier_studies
 
 __all__ = [
     "DEFAULT_DESIGNER",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .config import Config
+from .space.config import Config
 
 MAD_TO_STD = 1.4826
 """Standard deviation over median absolute deviation, for normal noise."""

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from .config import Config
 from .sample import Window
-from .space import SearchSpace
+from .space.config import Config
+from .space.search_space import SearchSpace
 
 
 class TargetClosed(Exception):  # noqa: N818 - an event, not an error: the job is over

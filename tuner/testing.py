@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .config import Config
 from .cutting import steps_until_cut
 from .designers import (
     DEFAULT_DESIGNER,
@@ -22,9 +21,10 @@ from .designers import (
     Suggestion,
     make_designer,
 )
-from .parameters import AUTO, KIB, MIB, default_config, search_space
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
-from .space import SearchSpace
+from .space.config import Config
+from .space.parameters import AUTO, KIB, MIB, default_config, search_space
+from .space.search_space import SearchSpace
 from .targets import TargetClosed, WindowSpec
 
 Surface = Callable[[Config], float]

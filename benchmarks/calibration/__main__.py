@@ -20,8 +20,8 @@ from ringtune.bench.surface import SurfaceRequest, record_surface
 from ringtune.bench.surface_file import read_surface
 from ringtune.bench.surface_grid import Grid
 from ringtune.bench.workloads import Gradient, Workload
-from ringtune.tuner.parameters import MIB
 from ringtune.tuner.simulator.architectures import MODELS
+from ringtune.tuner.space.parameters import MIB
 
 from .fit import Calibration, Measured, calibrate
 

@@ -16,7 +16,7 @@ from ringtune.job_costs import job_prior
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.tuner import default_config, search_space, tunable_names
-from ringtune.tuner.parameters import pinned_by_layout
+from ringtune.tuner.space.parameters import pinned_by_layout
 from ringtune.world import World
 
 STEPS_BETWEEN = 10

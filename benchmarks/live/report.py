@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ringtune.tuner.student_t import student_t_quantile
+from ringtune.tuner.statistics.student_t import student_t_quantile
 
 from .schemes import HOROVOD, RINGTUNE, SCHEMES
 

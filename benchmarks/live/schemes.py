@@ -29,10 +29,10 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
-from ringtune.tuner.measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order
-from ringtune.tuner.paired_test import Pair, speedup_interval
-from ringtune.tuner.parameters import KIB, MIB
-from ringtune.tuner.trials import BASELINE_ID, TrialBook
+from ringtune.tuner.policy.measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order
+from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
+from ringtune.tuner.space.parameters import KIB, MIB
+from ringtune.tuner.statistics.paired_test import Pair, speedup_interval
 
 RINGTUNE, HOROVOD = "ringtune", "horovod"
 SCHEMES = (RINGTUNE, HOROVOD)

@@ -19,7 +19,7 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
-from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.logs.reader import RunLog
 
 from .problem import Problem
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ringtune.tuner import simulator
-from ringtune.tuner.designers.spread import neighbour
+from ringtune.tuner.designers.candidates import neighbour
 from ringtune.tuner.simulator import Scenario, SimulatedTarget
 from ringtune.tuner.testing import coarse_grid
 from ringtune.user_cache import user_cache_folder

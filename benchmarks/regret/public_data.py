@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from ringtune.tuner import BooleanParameter, CategoryParameter, Config, NumberParameter, SearchSpace
-from ringtune.tuner.parameters import KIB, MIB
+from ringtune.tuner.space.parameters import KIB, MIB
 
 from .recorded import measured_space
 from .table import Table, TableProblem

@@ -7,10 +7,10 @@ from typing import Any
 
 from ringtune.bench.surface_file import Header, read_surface
 from ringtune.tuner import BooleanParameter, CategoryParameter, Config, NumberParameter, Prior, SearchSpace
-from ringtune.tuner.config import Value
-from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
-from ringtune.tuner.kinds import Parameter
-from ringtune.tuner.parameters import engine_parameters
+from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.parameter_types import Parameter
+from ringtune.tuner.space.parameters import engine_parameters
 
 from .table import Table, TableProblem
 

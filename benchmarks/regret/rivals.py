@@ -23,10 +23,10 @@ from ringtune.tuner import (
     open_log,
 )
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
-from ringtune.tuner.measuring import SETTLE_STEPS, Meter, Order
-from ringtune.tuner.settings import job_limits
+from ringtune.tuner.policy.measuring import SETTLE_STEPS, Meter, Order
+from ringtune.tuner.policy.settings import job_limits
+from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
 from ringtune.tuner.testing import coarse_grid
-from ringtune.tuner.trials import BASELINE_ID, TrialBook
 
 from .knowledge import WINDOW_STEPS, PriorsOf, cost_model, earlier_job, falsehoods, nothing
 from .ledger import Ledger

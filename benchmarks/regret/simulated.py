@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from ringtune.tuner import Config, Prior, default_config
-from ringtune.tuner.cost_model import CostModelPrior, JobShape, fitted_costs
+from ringtune.tuner.priors.cost_model import CostModelPrior, JobShape, fitted_costs
 from ringtune.tuner.simulator import Noise, Scenario, SimulatedTarget
 from ringtune.tuner.simulator.collectives import Task, allreduce_time
 from ringtune.tuner.simulator.knobs import Algorithm

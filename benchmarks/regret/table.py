@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner import Config, NumberParameter, Prior, SearchSpace, Window, WindowSpec
-from ringtune.tuner.config import Value
 from ringtune.tuner.cutting import steps_until_cut
 from ringtune.tuner.sample import MAD_TO_STD
+from ringtune.tuner.space.config import Value
 
 from .problem import Problem
 from .shrinkage import branch_of, median_ms, shrunken_ms

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from ringtune.tuner.paired_test import Pair, speedup_interval
+from ringtune.tuner.statistics.paired_test import Pair, speedup_interval
 
 from .launching import launched
 

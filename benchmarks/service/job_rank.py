@@ -25,7 +25,7 @@ from ringtune.process_sets import global_process_set
 from ringtune.service_link import Job, service_link
 from ringtune.submissions import world_of
 from ringtune.tuner import RunSettings, SearchSpace, default_config, engine_parameters, make_designer, open_log
-from ringtune.tuner.records import RunRecord, SampleRecord
+from ringtune.tuner.logs.records import RunRecord, SampleRecord
 
 from .training import COMPUTING, TrainingSteps
 

@@ -22,7 +22,7 @@ from sqlalchemy import text
 
 from ringtune.service.store import Database, reports
 from ringtune.tuner import Config, search_space
-from ringtune.tuner.parameters import default_config
+from ringtune.tuner.space.parameters import default_config
 
 from .client import Connection, Observed, request
 from .filling import BASELINE_MS, SEED, TENSOR_BYTES, Known, query_of, result_body

@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ringtune.tuner import Phase, default_config
-from ringtune.tuner.log_reader import read_log
-from ringtune.tuner.paired_test import Interval, Pair, speedup_interval
+from ringtune.tuner.logs.reader import read_log
+from ringtune.tuner.statistics.paired_test import Interval, Pair, speedup_interval
 
 from .launching import launched
 from .server import serving

@@ -5,8 +5,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ringtune.tuner.config import Value
-from ringtune.tuner.readable import readable_value
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.readable import readable_value
 
 from .figure import plain
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.review import Analysis, RunReview, TriedSample, words
-from ringtune.tuner.student_t import normal_quantile
+from ringtune.tuner.statistics.paired_test import CI_LEVEL
+from ringtune.tuner.statistics.student_t import normal_quantile
 
 from .figure import BAND, BLUE, GREEN, GREY, ORANGE, PURPLE, Figure, FigureTable, described, thinned
 

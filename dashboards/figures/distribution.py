@@ -6,9 +6,9 @@ from statistics import median, quantiles
 
 import plotly.graph_objects as go
 
-from ringtune.tuner.config import Config
 from ringtune.tuner.review import Analysis, RunReview
 from ringtune.tuner.sample import Phase
+from ringtune.tuner.space.config import Config
 
 from .figure import BLUE, ORANGE, Figure, FigureTable, described, thinned
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ringtune.tuner.config import Value
-from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review import Analysis, words
 from ringtune.tuner.review.sensitivity import MAY_MATTER, Sensitivity
 from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.readable import readable_value
 
 from .axes import ValueAxis
 from .figure import BAND, BLUE, GREY, Figure, FigureTable, described, plain

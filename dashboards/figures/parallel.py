@@ -8,10 +8,10 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review import Analysis, RunReview, words
 from ringtune.tuner.review.analysis import TrialReview
 from ringtune.tuner.review.table import varied_names
+from ringtune.tuner.space.readable import readable_value
 
 from .axes import ValueAxis
 from .figure import GREEN, GREY, ORANGE, Figure, FigureTable, described, plain

@@ -8,11 +8,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.kinds import NumberParameter
-from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review import Analysis, RunReview, words
 from ringtune.tuner.review.surrogate import Change, Surrogate
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import NumberParameter
+from ringtune.tuner.space.readable import readable_value
 
 from .axes import ValueAxis
 from .figure import GREEN, ORANGE, Figure, FigureTable, described, plain

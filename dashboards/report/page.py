@@ -18,7 +18,6 @@ from plotly.offline import get_plotlyjs
 from ringtune.dashboards.figures.figure import Figure
 from ringtune.dashboards.figures.gallery import figures_of
 from ringtune.errors import ConfigError
-from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review import (
     Analysis,
     Review,
@@ -30,6 +29,7 @@ from ringtune.tuner.review import (
     so_far,
     words,
 )
+from ringtune.tuner.space.readable import readable_value
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_BAD_LINES = 100

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from ringtune.service.api.access import ADMIN, CALLER_KEY, SCOPES_KEY
-from ringtune.tuner.readable import readable_value
+from ringtune.tuner.space.readable import readable_value
 
 from . import wording
 from .assets import Assets

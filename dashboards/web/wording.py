@@ -9,9 +9,9 @@ from ringtune.service.domain.evidence import StandName
 from ringtune.service.domain.jobs import State
 from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand
 from ringtune.service.domain.values import Evidence
-from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.statistics.paired_test import CI_LEVEL
 
 SHORT = 10
 MAX_HOSTS_NAMED = 6

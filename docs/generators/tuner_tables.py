@@ -8,10 +8,10 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from ringtune._engine import allreduce_algorithms
-from ringtune.tuner.kinds import NumberParameter, Parameter
-from ringtune.tuner.log_schema import json_schema
-from ringtune.tuner.parameters import engine_parameters
-from ringtune.tuner.readable import readable_value
+from ringtune.tuner.logs.schema import json_schema
+from ringtune.tuner.space.parameter_types import NumberParameter, Parameter
+from ringtune.tuner.space.parameters import engine_parameters
+from ringtune.tuner.space.readable import readable_value
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -22,7 +22,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def _parameters() -> Iterator[str]:
-    yield "# Parameters of the engine\n\nGenerated from the table that settings and tuner read (`tuner/parameters.py`)."
+    yield "# Parameters of the engine\n\nGenerated from the table that settings and tuner read,"
+    yield "`tuner/space/parameters.py`."
     yield "What each does, and the variable that fixes it: [Environment variables](environment.md#the-knobs).\n"
     yield "| name | values | scale | default | coordinates |\n|---|---|---|---|---|"
     for parameter in engine_parameters(allreduce_algorithms()):
@@ -41,7 +42,7 @@ def _values(parameter: Parameter) -> str:
 
 
 def _records() -> Iterator[str]:
-    yield "# Records of the tuning log\n\nGenerated from its JSON Schema (`ringtune.tuner.log_schema.json_schema`)."
+    yield "# Records of the tuning log\n\nGenerated from its JSON Schema (`ringtune.tuner.logs.schema.json_schema`)."
     yield "A log is JSON Lines: one record per line, appended, written by rank 0."
     for record in json_schema()["oneOf"]:
         yield f"\n## `{record['title']}`\n\n| field | type |\n|---|---|"

@@ -21,7 +21,7 @@ from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.service.store.tables import reports as reports_table
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
-from ringtune.tuner.records import OLD_CI_LEVEL, RunRecord, record_from_json
+from ringtune.tuner.logs.records import OLD_CI_LEVEL, RunRecord, record_from_json
 
 from .archive_seal import Seal, check_whole, rereadable
 from .archived_jobs import machine_columns, take_job

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ringtune.tuner import Config, Phase, Prior, Sample, SearchSpace, StepTimes, Trial, load_designer, make_designer
-from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape
+from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape
 
 NICENESS = 10
 ATTEMPTS_PER_CONFIG = 2

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ringtune.service.store.rows import Row
-from ringtune.tuner.paired_test import Interval
-from ringtune.tuner.records import OLD_CI_LEVEL
-from ringtune.tuner.student_t import normal_quantile
+from ringtune.tuner.logs.records import OLD_CI_LEVEL
+from ringtune.tuner.statistics.paired_test import Interval
+from ringtune.tuner.statistics.student_t import normal_quantile
 
 E9, E12 = 1e9, 1e12
 CI_LEVEL = 0.9

@@ -21,7 +21,7 @@ from ringtune.service.store import job_facts as table
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Config
-from ringtune.tuner.records import OLD_CI_LEVEL
+from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .canonical import canonical
 from .job_owners import claim

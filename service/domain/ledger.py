@@ -7,7 +7,7 @@ from typing import Any
 
 from ringtune.service.errors import Conflict, ServiceError
 from ringtune.service.store import Database
-from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.logs.reader import RunLog
 
 from .policy import Policy
 from .run_logs import RunLogs, collect_runs

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ringtune.tuner import Config, SearchSpace, Value
-from ringtune.tuner.cost_model import EngineCosts, JobShape, expected_step_s, explained
-from ringtune.tuner.parameters import default_config, pinned_by_layout
+from ringtune.tuner.priors.cost_model import EngineCosts, JobShape, expected_step_s, explained
+from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 from .spaces import ENGINE_TARGET
 from .values import StudyKey

@@ -11,7 +11,7 @@ from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, leases, reports, studies, summaries
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, SearchSpace
-from ringtune.tuner.parameters import default_config
+from ringtune.tuner.space.parameters import default_config
 
 from .asked_space import AskedSpace
 from .canonical import canonical, digest

@@ -16,7 +16,7 @@ from ringtune.service.store import Database, studies, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, SearchSpace
-from ringtune.tuner.parameters import default_config
+from ringtune.tuner.space.parameters import default_config
 
 from .evidence import MIN_REPORTERS, mean_log_step
 from .neighbours import TensorSet, adapted, corrected_gains, distance, is_of_engine, not_measured

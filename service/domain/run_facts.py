@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ringtune.service.errors import InvalidRequest
-from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.logs.reader import RunLog
 
 from .jobs import MAX_COMMIT, MAX_TAGS, MAX_VERDICT, JobFacts, SaidState
 from .machines import MAX_KINDS, MAX_TEXT, Machine

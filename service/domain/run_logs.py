@@ -16,8 +16,8 @@ from ringtune.service.store import Database, jobs, reports, summaries
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, Phase
-from ringtune.tuner.log_reader import RunLog, sample_from_record
-from ringtune.tuner.records import (
+from ringtune.tuner.logs.reader import RunLog, sample_from_record
+from ringtune.tuner.logs.records import (
     SCHEMA,
     RecordError,
     RunRecord,

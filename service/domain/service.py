@@ -7,7 +7,7 @@ Every call opens its own transaction, may come from any thread, and returns froz
 from ringtune.service.errors import ServiceError
 from ringtune.service.store import Database, Readiness, migrate
 from ringtune.tuner import SearchSpace
-from ringtune.tuner.parameters import ENGINE_PARAMETERS
+from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 
 from .archive import Archive
 from .committing import Committing

@@ -21,7 +21,7 @@ from ringtune.tuner import (
     Value,
     engine_parameters,
 )
-from ringtune.tuner.kinds import Scale
+from ringtune.tuner.space.parameter_types import Scale
 
 ENGINE_TARGET = "ringtune"
 MAX_PARAMETERS = 64

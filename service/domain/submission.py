@@ -7,7 +7,7 @@ from typing import Any
 
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner import Config, Phase, SearchSpace
-from ringtune.tuner.records import OLD_CI_LEVEL
+from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
 from .canonical import canonical, digest
 from .plausibility import check, suspicion

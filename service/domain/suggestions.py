@@ -25,7 +25,7 @@ from ringtune.service.store import Database, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
 from ringtune.service.store.rows import Row
 from ringtune.tuner import Config, SearchSpace
-from ringtune.tuner.designers.spread import first_numbers, latin_hypercube
+from ringtune.tuner.designers.candidates import first_numbers, latin_hypercube
 
 from .asked_space import AskedSpace
 from .canonical import canonical, digest

@@ -23,7 +23,7 @@ from ringtune.tuner import (
     search_space,
 )
 from ringtune.tuner.designers import DesignerWrapper, ExperiencedDesigner, JointDesigner
-from ringtune.tuner.parameters import MIB
+from ringtune.tuner.space.parameters import MIB
 from ringtune.tuner.testing import DesignerConformance, WrapperConformance, measured_trial
 
 

@@ -14,7 +14,7 @@ from ringtune import _engine
 from ringtune.ddp.windows import StepEnd, WindowBuilder
 from ringtune.tuner import BooleanParameter, Config, SearchSpace, Target, Window, WindowSpec, is_over_limit
 from ringtune.tuner.cutting import LEAST_STEPS, steps_until_cut
-from ringtune.tuner.measuring import SHORT_WINDOW_STEPS
+from ringtune.tuner.policy.measuring import SHORT_WINDOW_STEPS
 from ringtune.tuner.simulator import Cluster, Noise, SimulatedTarget, model_job
 from ringtune.tuner.testing import Disturbances, SyntheticTarget
 

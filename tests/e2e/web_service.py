@@ -17,7 +17,7 @@ import pytest
 
 from ringtune.service_link import Job, NoService, connected
 from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer, open_log
-from ringtune.tuner.records import record_to_json
+from ringtune.tuner.logs.records import record_to_json
 from ringtune.tuner.testing import SyntheticTarget
 from tests.integration.service.server_process import environment
 from tests.integration.service_link.jobs import KEY, SPACE, Notes, connect, run_job, run_settings

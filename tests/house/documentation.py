@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.house.source_tree import SourceTree, Violation
 
 PACKAGE = "native/python/ringtune"
-PARAMETERS = Path("tuner/parameters.py")
+PARAMETERS = Path("tuner/space/parameters.py")
 ENVIRONMENT_PAGE = Path("docs/reference/environment.md")
 VARIABLE = re.compile(r"(?:AUTOTUNE|RINGTUNE)(?:_[A-Z0-9]+)*")
 LITERAL = re.compile(r"""["'`]([A-Z][A-Z0-9_]*)["'`]""")

@@ -110,7 +110,7 @@ CASES += (
 )
 SURROUNDINGS = {
     "native/python/ringtune/settings.py": 'LOG = "AUTOTUNE_LOG"\n',
-    "tuner/parameters.py": 'NumberParameter("cycle_ms", 0.05)\n',
+    "tuner/space/parameters.py": 'NumberParameter("cycle_ms", 0.05)\n',
     "native/python/ringtune/errors.py": "",
 }
 NAMED_WRONGLY = {"native/src/odd/a.h", "native/python/ringtune/odd.py", "tuner/utils.py", "common/ring.py"}

@@ -15,7 +15,7 @@ from ringtune.bench.surface import SurfaceRequest, record_surface
 from ringtune.bench.surface_file import JOURNAL_SUFFIX, Journal, RecordedWindow, read_surface
 from ringtune.bench.surface_grid import Grid
 from ringtune.bench.workloads import Gradient, Workload
-from ringtune.tuner.parameters import MIB
+from ringtune.tuner.space.parameters import MIB
 from tests.integration.hosts import needs_hosts
 
 WORKLOAD = Workload("small", tuple(Gradient(f"t{number}", 1000 + 20_000 * (number % 3)) for number in range(9)))

@@ -16,7 +16,7 @@ from ringtune import _engine
 from ringtune.engine_config import engine_config
 from ringtune.errors import ConfigError
 from ringtune.mpi_plugin import installed_plugin
-from ringtune.tuner.parameters import default_config
+from ringtune.tuner.space.parameters import default_config
 from tests.integration.jobs import REPOSITORY, ringtune, run_job
 from tests.mpi.launching import BIN, BY_MPI, mpirun, put_aside, rank_command
 

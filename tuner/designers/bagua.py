@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ringtune.tuner.config import Config
-from ringtune.tuner.kinds import BooleanParameter, NumberParameter
 from ringtune.tuner.sample import Sample, Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.parameter_types import BooleanParameter, NumberParameter
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, best_single_samples, best_single_suggestion
 from .skopt_optimizer import SkoptOptimizer, Told

@@ -11,10 +11,10 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.config import Config
-from ringtune.tuner.priors import Prior
+from ringtune.tuner.priors.base import Prior
 from ringtune.tuner.sample import Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.search_space import SearchSpace
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ Whether a number has one of its special values becomes a category of its own, be
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter
+from ringtune.tuner.space.search_space import SearchSpace
 
 NUMBER = "a number"
 """The choice beside a number's special values."""

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.config import Config
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.priors import Experience, Prior, UncertainPrior
+from ringtune.tuner.priors.base import Experience, Prior, UncertainPrior
 from ringtune.tuner.sample import Sample, Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
-from .opening import opening_move
-from .spread import first_numbers, neighbours, redrawn
+from .candidates import first_numbers, neighbours, redrawn
+from .initial_design import opening_move
 
 if TYPE_CHECKING:
     from ringtune.tuner.gp.process import GaussianProcess

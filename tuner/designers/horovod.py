@@ -23,10 +23,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.kinds import BooleanParameter, NumberParameter
 from ringtune.tuner.sample import Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import BooleanParameter, NumberParameter
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, best_single_samples, best_single_suggestion
 

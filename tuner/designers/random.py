@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ringtune.tuner.config import Config
 from ringtune.tuner.sample import Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion
 from .shrinkage import shrunk_means

@@ -5,8 +5,8 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from ringtune.tuner.priors import Prior
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.priors.base import Prior
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .bagua import BaguaDesigner
 from .base import Designer, DesignerFactory

@@ -6,8 +6,8 @@ from statistics import fmean
 
 import numpy as np
 
-from ringtune.tuner.config import Config
 from ringtune.tuner.sample import Trial
+from ringtune.tuner.space.config import Config
 
 from .base import Prediction
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.config import Config
 from ringtune.tuner.sample import Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
-from .spread import first_points, neighbour
+from .candidates import first_points, neighbour
 
 if TYPE_CHECKING:
     from .skopt_model import GaussianProcess

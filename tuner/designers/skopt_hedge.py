@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ringtune.tuner.config import Config, Value
 from ringtune.tuner.sample import Sample, Trial
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, best_single_samples, best_single_suggestion
 from .dimensions import Dimension, Range, config_at, dimensions_of, point_of

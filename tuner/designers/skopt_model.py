@@ -12,7 +12,7 @@ from skopt.acquisition import gaussian_ei
 from skopt.learning import GaussianProcessRegressor
 from skopt.learning.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-from .quietness import quiet_and_modest
+from .single_threaded import quiet_and_modest
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ringtune.tuner.sample import Sample, Trial
 
-from .quietness import quiet_and_modest
+from .single_threaded import quiet_and_modest
 
 if TYPE_CHECKING:
     from skopt import Optimizer

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.config import Config
 from ringtune.tuner.sample import Trial
+from ringtune.tuner.space.config import Config
 
 from .base import Designer, ExperiencedDesigner, JointDesigner, Prediction, Suggestion
 

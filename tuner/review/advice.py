@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 
-from ringtune.tuner.config import Value
-from ringtune.tuner.kinds import BooleanParameter
-from ringtune.tuner.measuring import MAX_STEPS
+from ringtune.tuner.policy.measuring import MAX_STEPS
 from ringtune.tuner.sample import Phase, VoidReason
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.parameter_types import BooleanParameter
 
 from .analysis import Analysis
 from .sensitivity import DOES_NOT_MATTER, Sensitivity

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from ringtune.tuner.config import Config
-from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.sample import Phase
-from ringtune.tuner.student_t import student_t_quantile
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.statistics.paired_test import CI_LEVEL
+from ringtune.tuner.statistics.student_t import student_t_quantile
 
 from .sensitivity import Sensitivity, sensitivities
 from .summary import RunReview, TriedSample

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.parameters import MIB
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameters import MIB
 
 from .kept_runs import BadLines
 from .summary import BAGUA, HOROVOD

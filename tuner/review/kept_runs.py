@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ringtune.tuner.log_reader import MAX_BAD_LINES, BadLine, RunLog, parse_line
-from ringtune.tuner.records import Record, RecordError, SampleRecord, SuggestionRecord
+from ringtune.tuner.logs.reader import MAX_BAD_LINES, BadLine, RunLog, parse_line
+from ringtune.tuner.logs.records import Record, RecordError, SampleRecord, SuggestionRecord
 
 MAX_KEPT_BYTES = 8 << 20
 """Of the lines behind what is kept: some twenty thousand windows. In memory they take about eight times as much."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ringtune.tuner.config import Config
+from ringtune.tuner.space.config import Config
 
 from .advice import advice
 from .analysis import Analysis, TrialReview, analyse

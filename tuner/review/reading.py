@@ -5,8 +5,8 @@ import itertools
 import os
 from collections.abc import Iterator
 
-from ringtune.tuner.log_file import reading
-from ringtune.tuner.log_reader import bounded_lines
+from ringtune.tuner.logs.file import reading
+from ringtune.tuner.logs.reader import bounded_lines
 
 from .foreign_rows import find_header, read_rows
 from .foreign_runs import foreign_run

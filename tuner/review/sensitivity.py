@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.kinds import Parameter
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import Parameter
 
 from .surrogate import Change, Surrogate
 

@@ -4,8 +4,8 @@
 import shlex
 from collections.abc import Mapping
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.parameters import ENGINE_PARAMETERS, KIB, MIB
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameters import ENGINE_PARAMETERS, KIB, MIB
 
 from .summary import HOROVOD, RINGTUNE, RunReview
 

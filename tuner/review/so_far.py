@@ -4,11 +4,11 @@
 from collections.abc import Sequence
 from statistics import median
 
-from ringtune.tuner.early_end import SoFar, best_text, needed_text
-from ringtune.tuner.measuring import MIN_STEPS
-from ringtune.tuner.paired_test import Interval
+from ringtune.tuner.policy.early_end import SoFar, best_text, needed_text
+from ringtune.tuner.policy.measuring import MIN_STEPS
+from ringtune.tuner.policy.settings import RunSettings
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
-from ringtune.tuner.settings import RunSettings
+from ringtune.tuner.statistics.paired_test import Interval
 
 from .analysis import Analysis
 from .summary import RINGTUNE, UNFINISHED, RunReview, TriedSample

@@ -3,9 +3,9 @@
 
 from collections.abc import Sequence
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .summary import RunReview
 

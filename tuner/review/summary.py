@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from statistics import geometric_mean
 from typing import Any
 
-from ringtune.tuner.config import Config
-from ringtune.tuner.log_reader import BadLine, RunLog
-from ringtune.tuner.records import OLD_CI_LEVEL, AdoptionRecord, Json, ResultRecord, RunRecord, SampleRecord
+from ringtune.tuner.logs.reader import BadLine, RunLog
+from ringtune.tuner.logs.records import OLD_CI_LEVEL, AdoptionRecord, Json, ResultRecord, RunRecord, SampleRecord
 from ringtune.tuner.sample import Phase
+from ringtune.tuner.space.config import Config
 
 UNFINISHED = "unfinished: the log ends before the tuning run did"
 NO_ADOPTION = AdoptionRecord(0.0, "", [], None, None, None, UNFINISHED)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.config import Config, Value
 from ringtune.tuner.designers.gp import WORST_OVER_BEST
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.kinds import NumberParameter, Parameter
-from ringtune.tuner.paired_test import CI_LEVEL
 from ringtune.tuner.sample import MAD_TO_STD
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import NumberParameter, Parameter
+from ringtune.tuner.space.search_space import SearchSpace
+from ringtune.tuner.statistics.paired_test import CI_LEVEL
 
 from .spaces import space_of
 from .summary import RunReview, TriedSample

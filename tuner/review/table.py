@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ringtune.tuner import readable_value
-from ringtune.tuner.config import Config
+from ringtune.tuner.space.config import Config
 
 from . import words
 from .advice import advice

@@ -4,7 +4,7 @@
 import math
 import time
 
-from ringtune.tuner.readable import readable_cost
+from ringtune.tuner.space.readable import readable_cost
 
 from .analysis import Analysis, TrialReview
 from .summary import Review, RunReview

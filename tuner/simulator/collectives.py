@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ringtune.tuner.parameters import KIB, MIB
+from ringtune.tuner.space.parameters import KIB, MIB
 
 from .cluster import Cluster
 from .knobs import Algorithm

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter
-from ringtune.tuner.parameters import default_config
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter
+from ringtune.tuner.space.parameters import default_config
+from ringtune.tuner.space.search_space import SearchSpace
 
 from .cluster import Cluster
 from .job import Job

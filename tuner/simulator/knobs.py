@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.config import Value
-from ringtune.tuner.parameters import AUTO, KIB, MIB
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.parameters import AUTO, KIB, MIB
 
 from .cluster import Cluster
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, fields
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.parameters import MIB
+from ringtune.tuner.space.parameters import MIB
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from ringtune.tuner.config import Config
-from ringtune.tuner.parameters import default_config
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.parameters import default_config
 
 from .cluster import Cluster, parse_link
 from .job import Job

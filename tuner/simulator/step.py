@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from ringtune.tuner.config import Value
+from ringtune.tuner.space.config import Value
 
 from .backward import Backward, DurationOf
 from .cluster import Cluster

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.config import Config, Value
 from ringtune.tuner.cutting import steps_until_cut
-from ringtune.tuner.parameters import default_config, pinned_by_layout, search_space, tunable_names
 from ringtune.tuner.sample import VoidReason, Window
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameters import default_config, pinned_by_layout, search_space, tunable_names
+from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.targets import TargetClosed, WindowSpec
 
 from .cluster import Cluster

@@ -15,8 +15,8 @@ from ringtune.service.api.parts import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
 from ringtune.service.errors import InvalidRequest
-from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review.summary import RINGTUNE
+from ringtune.tuner.space.readable import readable_value
 
 from .parts import OverviewDep, new_router, on_page_threads
 

@@ -17,9 +17,9 @@ from ringtune.dashboards.web.wording import NO_PROMISE, finding_of, live_words, 
 from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import BestConfig, ListedStudy, StoredResult
 from ringtune.tuner import Config, Value
-from ringtune.tuner.readable import readable_value
 from ringtune.tuner.review import advice, words
 from ringtune.tuner.review.sensitivity import MATTERS
+from ringtune.tuner.space.readable import readable_value
 
 from .parts import OverviewDep, ReviewsDep, new_router, on_page_threads
 

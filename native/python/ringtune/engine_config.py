@@ -4,8 +4,8 @@
 from collections.abc import Mapping
 
 from ringtune import _engine
-from ringtune.tuner.config import Value
-from ringtune.tuner.parameters import AUTO
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.parameters import AUTO
 
 
 def engine_config(config: Mapping[str, Value]) -> _engine.EngineConfig:

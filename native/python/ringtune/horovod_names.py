@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.kinds import NumberParameter
-from ringtune.tuner.parameters import ENGINE_PARAMETERS
+from ringtune.tuner.space.parameter_types import NumberParameter
+from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 
 from .parsing import TRUE_WORDS, BooleanReader, parse_number
 from .variables import LOG_LEVELS, knob_variable

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from ringtune.tuner import Prior
-from ringtune.tuner.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
+from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
 
 from .algorithm_tables.table import CallTime
 from .gradient_set import Signature

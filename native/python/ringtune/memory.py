@@ -10,7 +10,7 @@ from typing import Any
 from ringtune.console import Console
 from ringtune.timely_files import within
 from ringtune.tuner import Prior, SearchSpace, StudyStore, earlier_studies
-from ringtune.tuner.records import Record
+from ringtune.tuner.logs.records import Record
 
 FILE_NAME = "studies.jsonl"
 OFF = "0"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ringtune.tuner.kinds import BooleanParameter, NumberParameter, Parameter, SpaceError
+from ringtune.tuner.space.parameter_types import BooleanParameter, NumberParameter, Parameter, SpaceError
 
 TRUE_WORDS = ("1", "true")
 FALSE_WORDS = ("0", "false")

@@ -15,7 +15,7 @@ from ringtune.errors import ConfigError, StoreError
 if TYPE_CHECKING:
     from ringtune.client import Recommendation, ServiceClient
     from ringtune.service_link.local_studies import Question
-    from ringtune.tuner.log_reader import RunLog
+    from ringtune.tuner.logs.reader import RunLog
 
 FORMATS = ("table", "json", "env", "horovod")
 HARDWARE_NAME = "RINGTUNE_HARDWARE"
@@ -79,7 +79,7 @@ def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
     """Report one run and say what became of it; return whether all of it is there now."""
     from .service_link.results import job_uuid  # noqa: PLC0415  (each command imports what it needs)
     from .tuner import Phase  # noqa: PLC0415
-    from .tuner.records import record_to_json  # noqa: PLC0415
+    from .tuner.logs.records import record_to_json  # noqa: PLC0415
 
     if log.run is None:
         typer.echo(f"{path}: run {log.run_id[:40]!r} has lost its first line and cannot be reported", err=True)

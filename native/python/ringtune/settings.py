@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.config import Config, Value
-from ringtune.tuner.parameters import default_config, pinned_by_layout
-from ringtune.tuner.settings import Limits, job_limits
+from ringtune.tuner.policy.settings import Limits, job_limits
+from ringtune.tuner.space.config import Config, Value
+from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
 from .variables import BOOTSTRAP_NAMES, PLUGIN_NAMES, SERVICE_PREFIX, job_variables, knob_variable

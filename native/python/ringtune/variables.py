@@ -5,8 +5,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from ringtune.tuner.parameters import engine_parameters
-from ringtune.tuner.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
+from ringtune.tuner.policy.settings import DEFAULT_MAX_SECONDS, MAX_SECONDS, MAX_STEPS
+from ringtune.tuner.space.parameters import engine_parameters
 
 from .metrics.address import ListenAddressReader
 from .parsing import (

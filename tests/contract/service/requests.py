@@ -4,7 +4,7 @@
 from typing import Any
 
 from ringtune.tuner import ENGINE_PARAMETERS, SearchSpace, default_config
-from ringtune.tuner.records import RunRecord, SampleRecord, record_to_json
+from ringtune.tuner.logs.records import RunRecord, SampleRecord, record_to_json
 
 UUIDS = tuple(f"00000000-0000-4000-8000-{number:012x}" for number in range(4))
 KEY = {"hardware": "a" * 64, "model": "b" * 64, "layout": [2], "target": "ringtune", "surface_version": 1}

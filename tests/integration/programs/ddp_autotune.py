@@ -29,7 +29,7 @@ from ringtune.ddp.rounds import digest_of
 from ringtune.ddp.step_clock import HostSteps
 from ringtune.ddp.target import Exchange
 from ringtune.errors import MismatchError
-from ringtune.tuner import continuous, watch
+from ringtune.tuner.policy import continuous, watch
 from tests.integration.ddp_training import Branches, train, wrapped
 from tests.integration.plain_rank import say
 

@@ -17,7 +17,7 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
-from ringtune.tuner.records import Record, RunRecord
+from ringtune.tuner.logs.records import Record, RunRecord
 from ringtune.tuner.testing import GRADIENT_BYTES, Disturbances, SyntheticTarget, poor_baseline
 
 KEY: dict[str, Any] = {

@@ -15,7 +15,7 @@ from ringtune.service_link.results import ADOPTION_WINDOW, trial_uuid
 from ringtune.service_link.spool import Spool
 from ringtune.service_link.start import START_LIMIT_S
 from ringtune.tuner import open_log
-from ringtune.tuner.records import AdoptionRecord, Record, SampleRecord
+from ringtune.tuner.logs.records import AdoptionRecord, Record, SampleRecord
 from tests.integration.service_link.jobs import (
     GRADIENTS,
     Notes,

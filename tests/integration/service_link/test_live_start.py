@@ -9,7 +9,7 @@ from typing import Any
 from ringtune.client import ServiceClient
 from ringtune.service_link.results import study_of
 from ringtune.tuner import default_config
-from ringtune.tuner.log_reader import RunLog, read_log
+from ringtune.tuner.logs.reader import RunLog, read_log
 from tests.integration.jobs import ranks, run_job
 from tests.integration.service_link.real_service import RealService
 

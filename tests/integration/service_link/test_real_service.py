@@ -18,7 +18,7 @@ from ringtune.client import Limits, ServiceClient, ServiceRefusedError, ServiceU
 from ringtune.service_link import breaker, courier, delivery
 from ringtune.service_link.results import study_of
 from ringtune.tuner import Config, JobLabels, RunSettings, open_log
-from ringtune.tuner.records import AdoptionRecord, SampleRecord, SuggestionRecord, record_to_json
+from ringtune.tuner.logs.records import AdoptionRecord, SampleRecord, SuggestionRecord, record_to_json
 from ringtune.tuner.testing import engine_like_surface, poor_baseline
 from tests.integration.service_link.commands import ringtune
 from tests.integration.service_link.jobs import (

@@ -18,7 +18,7 @@ from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultCo
 from ringtune.service.store import Database, audit, reports, studies, summaries
 from ringtune.service.store.tables import tokens as tokens_table
 from ringtune.tuner import StepTimes, VoidReason
-from ringtune.tuner.records import record_to_json
+from ringtune.tuner.logs.records import record_to_json
 from tests.integration.service_link.jobs import run_record
 from tests.unit.service.domain.reported import (
     BETTER,

@@ -17,7 +17,7 @@ from ringtune.service.store import overview as table
 from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import reports, studies
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, default_config
-from ringtune.tuner.parameters import ENGINE_PARAMETERS
+from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 from tests.unit.service.domain.reported import paired, tell
 
 SPACE = SearchSpace(ENGINE_PARAMETERS, {}).to_json()

@@ -12,7 +12,7 @@ from ringtune.service.domain.run_logs import trial_id_of
 from ringtune.service.domain.values import StudyFilter
 from ringtune.service.errors import InvalidRequest, RunConflict
 from ringtune.tuner import Config, Phase, Sample, StepTimes, VoidReason, search_space
-from ringtune.tuner.records import AdoptionRecord, Record, ResultRecord, RunRecord, record_to_json, sample_record
+from ringtune.tuner.logs.records import AdoptionRecord, Record, ResultRecord, RunRecord, record_to_json, sample_record
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, OTHER, QUERY, STEP_BYTES
 
 PAIRS = [{"baseline_step_ms": 100.0, "challenger_step_ms": 83.0}] * 6

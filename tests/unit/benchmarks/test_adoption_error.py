@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.adoption_error import ReplayedMachine, SimulatedMachine, adoptions, machines, parse_arguments
 from benchmarks.regret.problems import Sources, problems_of
-from ringtune.tuner.pair_noise import expected_pair_noise
+from ringtune.tuner.statistics.pair_noise import expected_pair_noise
 
 STEPS = 10
 

@@ -9,8 +9,8 @@ import pytest
 
 from ringtune.service_link.local_studies import Question, recommend_from
 from ringtune.tuner import default_config
-from ringtune.tuner.log_reader import RunLog
-from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
+from ringtune.tuner.logs.reader import RunLog
+from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
 
 MODEL = "ab" * 32
 KEY = {"hardware": "hw", "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ringtune.tuner import Phase, Progress, Result, RunSettings, TuningLog, TuningRun, make_designer
 from ringtune.tuner.designers import Designer
-from ringtune.tuner.records import Record, SampleRecord
+from ringtune.tuner.logs.records import Record, SampleRecord
 from ringtune.tuner.testing import SyntheticTarget
 
 

@@ -34,7 +34,7 @@ from ringtune.tuner import (
     search_space,
 )
 from ringtune.tuner.designers.random import RandomDesigner
-from ringtune.tuner.records import SampleRecord
+from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import Outcome, samples, tune
 

@@ -36,12 +36,12 @@ from ringtune.tuner import (
     tunable_names,
 )
 from ringtune.tuner.designers.random import RandomDesigner
-from ringtune.tuner.parameters import KIB, MIB
-from ringtune.tuner.records import ResultRecord, RunRecord, SampleRecord, SuggestionRecord
+from ringtune.tuner.logs.records import ResultRecord, RunRecord, SampleRecord, SuggestionRecord
+from ringtune.tuner.logs.store import KeepingLog
+from ringtune.tuner.policy.watch import Event
 from ringtune.tuner.sample import Sample, StepTimes, Trial
-from ringtune.tuner.stores import KeepingLog
+from ringtune.tuner.space.parameters import KIB, MIB
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
-from ringtune.tuner.watch import Event
 from tests.unit.tuner.recording import Outcome, RecordingLog, RecordingObserver, samples, tune
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}

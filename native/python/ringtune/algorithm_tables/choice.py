@@ -16,7 +16,7 @@ from ringtune.console import Console
 from ringtune.errors import ConfigError, EngineError
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_of
 from ringtune.settings import Settings
-from ringtune.tuner.parameters import AUTO
+from ringtune.tuner.space.parameters import AUTO
 
 from .measurement import LIMIT_S, measure_table, plan_measurement
 from .store import TableFileError, TableStore, read_table

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ringtune.errors import ConfigError
 from ringtune.tuner import Config, SearchSpace, SpaceError, search_space, tunable_names
-from ringtune.tuner.config import Value
-from ringtune.tuner.parameters import AUTO, KIB, MIB, default_config, pinned_by_layout
+from ringtune.tuner.space.config import Value
+from ringtune.tuner.space.parameters import AUTO, KIB, MIB, default_config, pinned_by_layout
 
 FUSION_BYTES = (0, 256 * KIB, 1 * MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 CYCLE_MS = (0.05, 0.3, 1.0, 3.0, 10.0, 30.0)

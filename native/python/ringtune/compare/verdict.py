@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ringtune.tuner.paired_test import CI_LEVEL, Pair, speedup_interval
+from ringtune.tuner.statistics.paired_test import CI_LEVEL, Pair, speedup_interval
 
 from .launching import ComparisonError, Run
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ringtune.tuner import Config, Phase, Sample, StepTimes, Trial, read_log
 from ringtune.tuner.designers import Designer, DesignerWrapper
-from ringtune.tuner.log_reader import RunLog
+from ringtune.tuner.logs.reader import RunLog
 
 
 class FailureAwareDesigner(DesignerWrapper):

@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 from ringtune import _engine
 from ringtune.tuner import readable_value
-from ringtune.tuner.parameters import AUTO
+from ringtune.tuner.space.parameters import AUTO
 
 from .families import Families, Labels
 

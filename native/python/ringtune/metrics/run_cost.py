@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from statistics import median
 
 from ringtune.tuner import Phase, Value, VoidReason
-from ringtune.tuner.measuring import SETTLE_STEPS
-from ringtune.tuner.records import SampleRecord
+from ringtune.tuner.logs.records import SampleRecord
+from ringtune.tuner.policy.measuring import SETTLE_STEPS
 
 _Key = tuple[tuple[str, Value], ...]
 

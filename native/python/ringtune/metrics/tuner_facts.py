@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from ringtune.tuner import Phase, Progress, Result, TuningLog
-from ringtune.tuner.records import Record, RunRecord, SampleRecord, SuggestionRecord
-from ringtune.tuner.trials import BASELINE_ID
+from ringtune.tuner.logs.records import Record, RunRecord, SampleRecord, SuggestionRecord
+from ringtune.tuner.policy.trials import BASELINE_ID
 
 from .run_cost import RunCost
 

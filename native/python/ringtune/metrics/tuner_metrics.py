@@ -7,8 +7,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from ringtune.tuner import Phase, VoidReason
-from ringtune.tuner.budget import EXPLORATION_SHARE
-from ringtune.tuner.paired_test import CI_LEVEL
+from ringtune.tuner.policy.budget import EXPLORATION_SHARE
+from ringtune.tuner.statistics.paired_test import CI_LEVEL
 
 from .families import Families
 from .tuner_facts import RunSoFar, TunerFacts, TunerState

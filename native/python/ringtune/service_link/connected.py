@@ -7,7 +7,7 @@ from pathlib import Path
 from ringtune.client import Limits, Recommendation, ServiceClient
 from ringtune.errors import StoreError
 from ringtune.tuner import Designer, SpaceError, TuningLog
-from ringtune.tuner.records import RunRecord
+from ringtune.tuner.logs.records import RunRecord
 
 from .breaker import Breaker
 from .courier import CLOSE_LIMIT_S, Courier

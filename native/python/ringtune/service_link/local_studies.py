@@ -14,8 +14,8 @@ from ringtune.client.errors import ServiceReplyError
 from ringtune.client.json_values import from_json
 from ringtune.client.replies import Candidate, Evidence, Recommendation, StudyKey
 from ringtune.tuner import default_config
-from ringtune.tuner.log_reader import RunLog
-from ringtune.tuner.records import AdoptionRecord, ResultRecord, RunRecord
+from ringtune.tuner.logs.reader import RunLog
+from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord
 
 from .results import first_runs
 

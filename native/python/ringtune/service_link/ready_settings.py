@@ -12,7 +12,7 @@ from ringtune.client.replies import Recommendation
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
 from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters
-from ringtune.tuner.records import OLD_CI_LEVEL
+from ringtune.tuner.logs.records import OLD_CI_LEVEL
 from ringtune.variables import knob_variable
 
 ENGINE_TARGET = "ringtune"

@@ -8,7 +8,7 @@ then, answers another question.
 from collections.abc import Callable
 
 from ringtune.tuner import TuningLog
-from ringtune.tuner.records import AdoptionRecord, EndRecord, Record, ResultRecord, RunRecord
+from ringtune.tuner.logs.records import AdoptionRecord, EndRecord, Record, ResultRecord, RunRecord
 
 from .delivery import payload_of
 from .results import ENDED_EARLY, Results, facts_of, study_of

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ringtune.tuner import Phase
-from ringtune.tuner.continuous import LATER_SHARE
-from ringtune.tuner.log_reader import RunLog, sample_from_record
-from ringtune.tuner.records import AdoptionRecord, Record, RunRecord, SampleRecord
-from ringtune.tuner.settings import share_of
+from ringtune.tuner.logs.reader import RunLog, sample_from_record
+from ringtune.tuner.logs.records import AdoptionRecord, Record, RunRecord, SampleRecord
+from ringtune.tuner.policy.continuous import LATER_SHARE
+from ringtune.tuner.policy.settings import share_of
 
 Json = Mapping[str, Any]
 

@@ -6,8 +6,8 @@ import pytest
 from benchmarks.live.schemes import HOROVOD, RINGTUNE, BucketDesigner, conduct
 from ringtune.ddp.buckets import BucketSizes, bucket_space
 from ringtune.tuner import Config
-from ringtune.tuner.measuring import MIN_STEPS, SETTLE_STEPS
-from ringtune.tuner.parameters import MIB
+from ringtune.tuner.policy.measuring import MIN_STEPS, SETTLE_STEPS
+from ringtune.tuner.space.parameters import MIB
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, measured_trial, poor_baseline
 
 QUIET = Disturbances(step_noise=0.01, window_noise=0.0)

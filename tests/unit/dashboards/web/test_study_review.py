@@ -12,7 +12,7 @@ from ringtune.service.domain.jobs import Job, State
 from ringtune.service.domain.overview import ShownStudy, StoredResult
 from ringtune.service.domain.values import Adoption
 from ringtune.tuner import Config, SearchSpace, default_config
-from ringtune.tuner.parameters import ENGINE_PARAMETERS
+from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 from tests.unit.dashboards.web.test_wording import BEST, STUDY
 
 FAST = default_config().replace({"cycle_ms": 0.3})

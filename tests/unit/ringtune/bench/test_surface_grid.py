@@ -5,7 +5,7 @@ import pytest
 
 from ringtune.bench.surface_grid import Grid, grid_configs, turns
 from ringtune.errors import ConfigError
-from ringtune.tuner.parameters import MIB, default_config
+from ringtune.tuner.space.parameters import MIB, default_config
 
 ALGORITHMS = ("direct", "reduce_scatter_allgather")
 SMALL = Grid((0, 4 * MIB), (0.5, 1.0, 5.0))

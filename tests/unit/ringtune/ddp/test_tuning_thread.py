@@ -11,7 +11,7 @@ from ringtune.ddp.target import Exchange
 from ringtune.ddp.tuning_thread import Plan, TuningThread
 from ringtune.memory import Memory
 from ringtune.tuner import Prior, RunSettings, SearchSpace, open_log
-from ringtune.tuner.records import Record
+from ringtune.tuner.logs.records import Record
 
 SIZES = BucketSizes(25 << 20, 1 << 20)
 

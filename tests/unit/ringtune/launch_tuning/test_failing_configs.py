@@ -8,8 +8,8 @@ from ringtune.launch_tuning.engines import find_engine
 from ringtune.launch_tuning.failing_configs import FailureAwareDesigner, failed_configs
 from ringtune.tuner import Config, Phase, RunSettings, Sample, StepTimes, Trial, VoidReason, make_designer, open_log
 from ringtune.tuner.designers import Designer
-from ringtune.tuner.records import RunRecord, sample_record
-from ringtune.tuner.space import SearchSpace
+from ringtune.tuner.logs.records import RunRecord, sample_record
+from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.testing import DesignerConformance, measured_trial
 
 ENGINE = find_engine("horovod")

@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 from ringtune import _engine
 from ringtune.engine_config import engine_config
 from ringtune.tuner import default_config
-from ringtune.tuner.config import Value
+from ringtune.tuner.space.config import Value
 
 IDENTITY = {"training_job": "abc", "model": "digits", "host": "node1", "rank": "0", "local_rank": "0"}
 

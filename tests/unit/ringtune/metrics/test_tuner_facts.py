@@ -20,7 +20,7 @@ from ringtune.tuner import (
     default_config,
     make_designer,
 )
-from ringtune.tuner.records import Record, ResultRecord, SampleRecord
+from ringtune.tuner.logs.records import Record, ResultRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.ringtune.metrics.doubles import IDENTITY, labelled, series_of
 from tests.unit.tuner.recording import RecordingLog

@@ -13,8 +13,8 @@ import pytest
 
 from ringtune.tuner import Config, SearchSpace, designer_names, make_designer
 from ringtune.tuner.designers import JointDesigner
-from ringtune.tuner.kinds import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
+from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
 
 DESIGNERS = {
     "bagua": (15, 3_000),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.tuner.parameters import MIB
 from ringtune.tuner.review import review_log
+from ringtune.tuner.space.parameters import MIB
 from tests.unit.tuner.review.logs import BAGUA, HOROVOD, horovod_logs, logged, reviewed
 
 

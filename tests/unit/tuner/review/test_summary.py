@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from ringtune.tuner import RunSettings, VoidReason
-from ringtune.tuner.pair_noise import MIN_PAIRS
 from ringtune.tuner.review import analyse, review_log, so_far, to_json
 from ringtune.tuner.review.summary import UNFINISHED
+from ringtune.tuner.statistics.pair_noise import MIN_PAIRS
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.review.logs import logged
 

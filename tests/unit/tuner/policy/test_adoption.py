@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the adoption test."""
+
+import math
+import re
+
+import pytest
+
+from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
+from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, SampleRecord
+from ringtune.tuner.statistics.pair_noise import MIN_PAIRS
+from ringtune.tuner.statistics.paired_test import FUTILITY_PAIRS
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
+from tests.unit.tuner.recording import Outcome, samples, tune
+
+
+def adoption(outcome: Outcome) -> AdoptionRecord:
+    """Return the record of the decision."""
+    return next(record for record in outcome.records if isinstance(record, AdoptionRecord))
+
+
+def test_a_true_gain_is_adopted_with_its_interval() -> None:
+    """The verdict, the record and the result agree, and the truth lies near."""
+    outcome = tune(SyntheticTarget(baseline=poor_baseline(), seed=1))
+
+    record, result = adoption(outcome), outcome.result
+    truth = outcome.target.true_speedup(result.config)
+
+    assert result.adopted
+    assert MIN_PAIRS <= len(record.pairs) < 12
+    assert (record.speedup, record.ci_low, record.ci_high) == (result.speedup, result.ci_low, result.ci_high)
+    assert record.ci_low is not None and record.ci_high is not None  # noqa: PT018
+    assert record.ci_low - 0.05 < truth < record.ci_high + 0.05
+    assert result.verdict.startswith("adopted: +")
+    assert result.config == outcome.target.applied[-1]
+
+
+def test_pairs_alternate_in_order() -> None:
+    """Baseline first, then challenger first: drift within pairs cancels."""
+    outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    is_baseline = [record.trial_id == 0 for record in samples(outcome, Phase.ADOPTION)]
+
+    pairs = is_baseline[is_baseline.index(True) :]  # before them, the challenger alone is measured once more
+    assert [True, False, False, True] * 6 == pairs
+
+
+class Lucky(SyntheticTarget):
+    """A job whose fourth config looks faster than all others in its first window, and slower ever after."""
+
+    def __init__(self) -> None:
+        """Make every other config 10 % faster than the baseline."""
+        super().__init__(surface=self._lucky, seed=4)
+
+    def _lucky(self, config: Config) -> float:
+        if config == default_config():
+            return math.log(20.0)
+        tried = list(dict.fromkeys(c for c in self.applied if c != default_config()))
+        if config != self.lucky:
+            return math.log(20.0) - 0.1
+        return math.log(20.0) - (0.14 if config == tried[-1] else 0.05)
+
+    @property
+    def lucky(self) -> Config | None:
+        """The fourth config that was tried; None before there was one."""
+        tried = list(dict.fromkeys(c for c in self.applied if c != default_config()))
+        return tried[3] if len(tried) > 3 else None
+
+
+def test_what_one_lucky_window_brought_to_the_top_is_measured_again_before_the_test() -> None:
+    """Without, it would be tested, and kept out or even adopted, while better ones stand by."""
+    target = Lucky()
+
+    outcome = tune(target, settings=RunSettings(max_samples=8, warmup_steps=0))
+
+    taken = [Config(record.config) for record in samples(outcome, Phase.ADOPTION)]
+    assert outcome.result.adopted
+    assert outcome.result.config != target.lucky
+    assert [True] + [False] * (len(taken) - 1) == [config == target.lucky for config in taken]
+    assert 2 * len(adoption(outcome).pairs) + 2 == len(taken)
+
+
+def test_no_test_without_an_expected_gain() -> None:
+    """When every other config is worse, no step is spent on a test."""
+
+    def surface(config: Config) -> float:
+        return math.log(20.0 if config == default_config() else 30.0)
+
+    result = tune(SyntheticTarget(surface=surface)).result
+
+    assert "keeping default: no configuration is expected to gain more than 1 %" == result.verdict
+    assert (None, None, None, None) == (result.speedup, result.ci_low, result.ci_high, result.payback_steps)
+    assert default_config() == result.config
+
+
+def test_noise_that_hides_a_gain_is_told() -> None:
+    """Windows of the default differ by a third: nobody can say that nothing gains 1 %."""
+    noisy = Disturbances(step_noise=0.01, window_noise=0.3)
+
+    results = [tune(SyntheticTarget(surface=flat_surface, disturbances=noisy, seed=seed)).result for seed in range(3)]
+
+    told = [result.verdict for result in results if result.speedup is None]
+    assert told
+    for verdict in told:
+        assert re.match(
+            r"keeping default: too noisy to tell: the baseline's own windows differ, \S+ to \S+ ms", verdict
+        )
+        assert "12 pairs show no gain below " in verdict
+        assert verdict.endswith(" %, and 1 % is sought")
+
+
+def test_noise_that_hides_nothing_is_not_blamed() -> None:
+    """Every other config is twice as slow: no noise of the default's leaves room for a gain."""
+
+    def surface(config: Config) -> float:
+        return math.log(20.0 if config == default_config() else 40.0)
+
+    noisy = Disturbances(step_noise=0.01, window_noise=0.04)
+    verdict = tune(SyntheticTarget(surface=surface, disturbances=noisy)).result.verdict
+
+    assert "keeping default: no configuration is expected to gain more than 1 %" == verdict
+
+
+class Fading(SyntheticTarget):
+    """A job where every config but the baseline looks fast in the search and is slow ever after."""
+
+    def __init__(self, after_windows: int, change: float, disturbances: Disturbances | None = None) -> None:
+        """Change the surface of the others to `change` above the baseline after so many windows."""
+        super().__init__(surface=self._fading, disturbances=disturbances, seed=4)
+        self._after_windows = after_windows
+        self._change = change
+
+    def _fading(self, config: Config) -> float:
+        if config == default_config():
+            return math.log(20.0)
+        return math.log(20.0) + (self._change if self._windows > self._after_windows else -0.1)
+
+
+@pytest.mark.parametrize(
+    ("max_steps", "max_samples", "step_noise", "is_confirmed"),
+    [(110, 4, 0.02, True), (115, 5, 0.08, False), (200, 8, 0.08, True)],
+)
+def test_a_window_before_the_test_costs_no_pair_that_is_needed(
+    max_steps: int, max_samples: int, step_noise: float, is_confirmed: bool
+) -> None:
+    """Of two pairs more is asked than of three, which is worth more than to know the challenger better.
+
+    It costs nothing where two pairs show the gain, and where there is room for both.
+    """
+    settings = RunSettings(max_samples=max_samples, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=step_noise)), settings=settings)
+
+    first = samples(outcome, Phase.ADOPTION)[0]
+
+    assert is_confirmed == (first.trial_id != 0)
+    assert is_confirmed or len(adoption(outcome).pairs) > MIN_PAIRS
+
+
+class Pausing(Fading):
+    """A job whose other configs are 10 % faster, that pauses in one window."""
+
+    def __init__(self, paused_window: int | None = None) -> None:
+        """Void the window of that number, from 1 on."""
+        super().__init__(1000, 0.0, Disturbances(step_noise=0.02))
+        self._paused_window = paused_window
+
+    def _void_reason(self) -> VoidReason | None:
+        return VoidReason.PAUSE if self._windows == self._paused_window else None
+
+
+@pytest.mark.parametrize("max_steps", [180, 200, 220])
+def test_a_pause_in_the_test_costs_no_plain_gain(max_steps: int) -> None:
+    """In whichever window it falls: what is kept in reserve is there still, and windows are shorter where they must."""
+    settings = RunSettings(max_samples=max_steps, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    undisturbed = tune(Pausing(), settings=settings)
+    phases = [record.phase for record in undisturbed.records if isinstance(record, SampleRecord)]
+    tested = [number for number, phase in enumerate(phases, start=1) if phase == Phase.ADOPTION]
+
+    outcomes = {number: tune(Pausing(number), settings=settings).result for number in tested}
+
+    assert {True} == {result.adopted for result in outcomes.values()}, outcomes
+    assert max(result.steps for result in outcomes.values()) <= max_steps
+
+
+@pytest.mark.parametrize("max_steps", [95, 100, 107, 111])
+def test_without_a_pause_all_windows_of_the_test_are_as_planned(max_steps: int) -> None:
+    """Also where the pairs use up the budget to the last step."""
+    settings = RunSettings(max_samples=5, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
+    outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=0.06)), settings=settings)
+
+    steps = [record.steps for record in samples(outcome, Phase.ADOPTION)]
+
+    assert 2 * len(adoption(outcome).pairs) == len(steps)
+    assert 1 == len(set(steps)), steps
+
+
+def test_a_lucky_search_is_not_adopted() -> None:
+    """What looked 10 % faster while searching and is as fast as the baseline when tested again is not adopted."""
+    outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    assert not outcome.result.adopted
+    assert outcome.result.verdict.startswith("keeping default: the best candidate was not shown to be faster")
+    assert 12 == len(adoption(outcome).pairs)
+    assert default_config() == outcome.target.applied[-1]
+
+
+def test_keeping_the_default_comes_with_no_gain() -> None:
+    """Neither the verdict nor the result's record names one; what the test measured has the adoption's record."""
+    outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    kept = next(record for record in outcome.records if isinstance(record, ResultRecord))
+    record = adoption(outcome)
+    bounds = f"{100 * (record.ci_low or 0.0):+.1f} % to {100 * (record.ci_high or 0.0):+.1f} %"
+
+    assert outcome.result.verdict.endswith(f"(90 % interval of its speed-up {bounds}, 12 pairs)")
+    assert (None, False) == (kept.speedup, kept.adopted)
+    assert record.speedup is not None
+
+
+def test_what_is_just_shown_lies_above_zero_in_the_interval() -> None:
+    """With all of its pairs, and a gain that is barely shown; the record states the interval's level."""
+    outcome = tune(Fading(26, -0.006), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    record, result = adoption(outcome), outcome.result
+
+    assert result.adopted
+    assert record.ci_low is not None
+    assert 0 < record.ci_low < 0.005
+    assert (0.9, 0.9) == (record.ci_level, result.ci_level)
+    assert "faster (90 % interval +" in result.verdict
+    assert result.verdict.endswith("12 pairs)")
+
+
+def test_a_hopeless_test_ends_early() -> None:
+    """When even the upper bound is below zero, the remaining pairs are spared."""
+    outcome = tune(Fading(28, 0.2), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    assert FUTILITY_PAIRS == len(adoption(outcome).pairs)
+    assert not outcome.result.adopted
+
+
+def test_a_void_pair_is_measured_again() -> None:
+    """The test still has all its pairs, and no invalid step time is among them."""
+    disturbances = Disturbances(void={VoidReason.PAUSE: 0.2})
+    outcome = tune(Fading(30, 0.0, disturbances), settings=RunSettings(max_samples=20, warmup_steps=0))
+
+    void = [r for r in outcome.records if isinstance(r, SampleRecord) and r.phase == Phase.ADOPTION and not r.valid]
+
+    assert void
+    assert 12 == len(adoption(outcome).pairs)
+
+
+@pytest.mark.parametrize("max_steps", [100, 200, 600])
+def test_a_budget_of_steps_holds_for_the_whole_run(max_steps: int) -> None:
+    """Search and adoption share it, settling included, and neither takes all."""
+    settings = RunSettings(max_samples=100, max_steps=max_steps, warmup_steps=0, steps_per_sample=10)
+
+    outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=0.05)), settings=settings)
+
+    assert 0.5 * max_steps < outcome.result.steps <= max_steps
+    phases = [r.phase for r in outcome.records if isinstance(r, SampleRecord)]
+    assert {Phase.BASELINE, Phase.SEARCH, Phase.ADOPTION} == set(phases)
+
+
+def test_a_test_that_is_always_void_keeps_the_default() -> None:
+    """After three times as many attempts as pairs the test is given up."""
+
+    class Pausing(SyntheticTarget):
+        """A job that pauses in every window once the search is over."""
+
+        def _void_reason(self) -> VoidReason | None:
+            return VoidReason.PAUSE if self._windows > 26 else None
+
+    result = tune(Pausing(baseline=poor_baseline()), settings=RunSettings(warmup_steps=0)).result
+
+    assert "keeping default: only 0 of 12 pairs of the adoption test had valid windows" == result.verdict
+    assert poor_baseline() == result.config
+
+
+class Pauses(SyntheticTarget):
+    """A job that pauses in some of its windows, or only in those of them that are the baseline's."""
+
+    def __init__(self, windows: range, *, only_baseline: bool) -> None:
+        """Begin with a poor baseline."""
+        super().__init__(baseline=poor_baseline(), disturbances=Disturbances(step_noise=0.005), seed=3)
+        self._pausing = windows
+        self._only_baseline = only_baseline
+
+    def _void_reason(self) -> VoidReason | None:
+        pauses = not self._only_baseline or self.applied[-1] == poor_baseline()
+        return VoidReason.PAUSE if pauses and self._windows in self._pausing else None
+
+
+def budgeted(windows: range = range(0), *, only_baseline: bool = True) -> Outcome:
+    """Tune a job that pauses in some windows, in 100 steps."""
+    settings = RunSettings(max_samples=100, max_steps=100, warmup_steps=0, steps_per_sample=10)
+    return tune(Pauses(windows, only_baseline=only_baseline), settings=settings)
+
+
+def windows_up_to_the_first_pair() -> int:
+    """Return how many windows the same job has measured when the test has its first pair."""
+    outcome = budgeted()
+    windows = sum(isinstance(record, SampleRecord) for record in outcome.records)
+    return windows - 2 * (len(adoption(outcome).pairs) - 1)
+
+
+@pytest.mark.parametrize("only_baseline", [True, False], ids=["one config's", "all"])
+def test_pauses_at_the_end_of_the_budget_do_not_cost_a_plain_gain(only_baseline: bool) -> None:
+    """No steps are left for another pair: windows before the test take the void ones' place."""
+    outcome = budgeted(range(windows_up_to_the_first_pair() + 1, 1000), only_baseline=only_baseline)
+
+    windows = [record for record in samples(outcome, Phase.ADOPTION) if record.valid]
+    assert outcome.result.adopted, outcome.result.verdict
+    assert outcome.result.steps <= 100
+    assert MIN_PAIRS == len(adoption(outcome).pairs)
+    assert MIN_PAIRS - 1 == sum(Config(record.config) == poor_baseline() for record in windows)
+
+
+def test_no_window_of_the_test_counts_twice() -> None:
+    """Pauses have left the steps of one pair: beside it stand the windows before the test, not once more its own."""
+    first = windows_up_to_the_first_pair() - 1
+    outcomes = [budgeted(range(first, first + paused), only_baseline=False) for paused in range(8)]
+
+    mended = [o for o in outcomes if sum(record.valid for record in samples(o, Phase.ADOPTION)) == MIN_PAIRS]
+    assert mended
+    for outcome in mended:
+        assert outcome.result.adopted, outcome.result.verdict
+        first_pair, second_pair = adoption(outcome).pairs
+        assert first_pair != second_pair
+
+
+def test_without_a_single_whole_pair_the_baseline_is_kept() -> None:
+    """However plain the gain looks: windows of the search prove nothing."""
+    outcome = budgeted(range(windows_up_to_the_first_pair() - 1, 1000))
+
+    assert not outcome.result.adopted
+    because = "keeping default: 0 adoption pairs are too few for an interval, 2 are needed; AUTOTUNE_MAX_STEPS="
+    assert outcome.result.verdict.startswith(because)

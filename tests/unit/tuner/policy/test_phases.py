@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of warmup, baseline and search on synthetic targets."""
+
+import math
+
+import numpy as np
+import pytest
+
+from ringtune.tuner import Config, Phase, RunSettings, VoidReason, default_config
+from ringtune.tuner.logs.records import SampleRecord, SuggestionRecord
+from ringtune.tuner.policy.budget import EXPLORATION_GRACE_S, EXPLORATION_SHARE
+from ringtune.tuner.policy.warmup import MAX_WARMUP_WINDOWS, STABLE_WINDOWS, is_stable
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, poor_baseline
+from tests.unit.tuner.recording import samples, tune
+
+
+def test_stable_needs_enough_windows() -> None:
+    """Fewer windows say nothing."""
+    assert not is_stable([10.0] * (STABLE_WINDOWS - 1))
+    assert is_stable([10.0] * STABLE_WINDOWS)
+
+
+def test_a_steady_fall_is_not_stable_until_it_levels_off() -> None:
+    """A warming cache shows as a slope; only the last windows count."""
+    falling = [20.0, 17.0, 15.0, 13.5, 12.5, 11.9]
+
+    assert not is_stable(falling)
+    assert is_stable([*falling, 11.5, 11.4, 11.6, 11.5, 11.45])
+
+
+def test_noise_is_stable() -> None:
+    """Scatter without a slope does not hold up the run: 19 of 20 series of 4 % noise pass."""
+    rng = np.random.default_rng(1)
+
+    passed = sum(is_stable(list(np.exp(rng.normal(0.0, 0.04, STABLE_WINDOWS)))) for _ in range(400))
+
+    assert 0.9 * 400 < passed
+
+
+def test_warmup_ends_although_times_never_settle() -> None:
+    """A job that gets slower for ever is tuned after a bounded number of windows."""
+    target = SyntheticTarget(surface=lambda _: math.log(20.0) + 0.05 * target._windows)
+
+    outcome = tune(target, settings=RunSettings(max_samples=1))
+
+    assert MAX_WARMUP_WINDOWS == len(samples(outcome, Phase.WARMUP))
+    assert outcome.result.is_complete
+
+
+def test_the_users_warmup_holds() -> None:
+    """Exactly so many steps are run before the baseline."""
+    outcome = tune(SyntheticTarget(), settings=RunSettings(max_samples=1, warmup_steps=130))
+
+    assert [100, 30] == [record.steps for record in samples(outcome, Phase.WARMUP)]
+
+
+def test_no_warmup_when_the_user_wants_none() -> None:
+    """Zero steps go straight to the baseline."""
+    outcome = tune(SyntheticTarget(), settings=RunSettings(max_samples=1, warmup_steps=0))
+
+    assert [] == samples(outcome, Phase.WARMUP)
+    assert 3 == len(samples(outcome, Phase.BASELINE))
+
+
+def test_the_baseline_is_measured_first_and_again() -> None:
+    """Three samples, then one before every fifth suggestion but the first."""
+    outcome = tune(SyntheticTarget(), settings=RunSettings(max_samples=20))
+
+    phases = [r.phase for r in outcome.records if isinstance(r, SampleRecord) and r.phase in ("baseline", "search")]
+
+    assert ["baseline"] * 3 + (["search"] * 5 + ["baseline"]) * 3 + ["search"] * 5 == phases
+    assert {0} == {record.trial_id for record in samples(outcome, Phase.BASELINE)}
+
+
+def test_without_gradients_the_run_ends_and_says_so() -> None:
+    """A job that reduces nothing cannot be tuned."""
+    target = SyntheticTarget(disturbances=Disturbances(void={VoidReason.NO_GRADIENTS: 1.0}))
+
+    result = tune(target).result
+
+    assert "keeping default: none of 30 windows was valid while warming up: no_gradients" == result.verdict
+    assert default_config() == result.config
+
+
+def test_a_baseline_that_is_always_void_ends_the_run() -> None:
+    """Without a baseline there is nothing to compare with."""
+    target = SyntheticTarget(disturbances=Disturbances(void={VoidReason.PAUSE: 1.0}))
+
+    result = tune(target, settings=RunSettings(warmup_steps=0)).result
+
+    assert "keeping default: no window of the baseline was valid: pause" == result.verdict
+
+
+def test_a_clearly_bad_config_is_cut_and_counts() -> None:
+    """Ten times the baseline's step is known after a few steps."""
+
+    def surface(config: Config) -> float:
+        return math.log(20.0 if config == default_config() else 200.0)
+
+    outcome = tune(SyntheticTarget(surface=surface), settings=RunSettings(max_samples=3))
+
+    assert [(3, True)] * 3 == [(record.steps, record.valid) for record in samples(outcome, Phase.SEARCH)]
+
+
+def test_while_the_designer_thinks_the_best_known_config_is_in_force() -> None:
+    """Before each candidate the best of those that the designer had seen when it was last asked is in force."""
+    target = SyntheticTarget(baseline=poor_baseline(), seed=3)
+
+    outcome = tune(target, settings=RunSettings(max_samples=10))
+
+    tried = [Config(record.config) for record in outcome.records if isinstance(record, SuggestionRecord)]
+    in_force = [target.applied[target.applied.index(config) - 1] for config in tried]
+    known = [[poor_baseline(), *tried[: max(index - 1, 0)]] for index in range(len(tried))]
+    best = [min(configs, key=engine_like_surface) for configs in known]
+    assert best == in_force
+
+
+def test_void_windows_are_measured_again_and_the_run_goes_on() -> None:
+    """With a third of all windows void, every trial still gets its sample or is recorded as inconclusive."""
+    void = {VoidReason.PAUSE: 0.15, VoidReason.TENSOR_SET_CHANGED: 0.1, VoidReason.MIXED_EPOCHS: 0.1}
+    target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(void=void), seed=5)
+
+    outcome = tune(target)
+
+    searched = samples(outcome, Phase.SEARCH)
+    assert outcome.result.adopted
+    assert len({record.trial_id for record in searched if record.valid}) >= 18
+    assert any(not record.valid for record in searched)
+
+
+@pytest.mark.parametrize("chance", [0.1, 0.5])
+def test_nan_and_zero_scores_never_raise(chance: float) -> None:
+    """They are void windows with the reason invalid_score."""
+    target = SyntheticTarget(disturbances=Disturbances(void={VoidReason.INVALID_SCORE: chance}), seed=2)
+
+    outcome = tune(target)
+
+    bad = [record for record in outcome.records if isinstance(record, SampleRecord) and not record.valid]
+    assert outcome.result.is_complete
+    assert "tuner failed" not in outcome.result.verdict
+    assert {"invalid_score"} == {record.reason for record in bad}
+
+
+def dear(config: Config) -> float:
+    """Return a surface on which every config but the default takes 1.25 times as long: too little to be cut."""
+    return math.log(1000.0) + (0.0 if config == default_config() else math.log(1.25))
+
+
+def test_exploration_costs_no_more_than_its_share_of_the_time() -> None:
+    """With steps of a second each try costs many; the job trains on under the default until it has paid for it."""
+    outcome = tune(SyntheticTarget(surface=dear), settings=RunSettings(max_samples=12))
+
+    assert outcome.result.is_complete
+    assert outcome.result.seconds > 2 * EXPLORATION_GRACE_S
+    assert outcome.result.cost_s < EXPLORATION_SHARE * outcome.result.seconds
+    assert len({record.trial_id for record in samples(outcome, Phase.SEARCH)}) == 12
+
+
+class SlowerLater(SyntheticTarget):
+    """A machine on which everything takes longer from the second minute on."""
+
+    def __init__(self) -> None:
+        super().__init__(surface=self._now)
+
+    def _now(self, config: Config) -> float:
+        return engine_like_surface(config) + math.log(10.0) + (0.2 if self.now_s > 70.0 else 0.0)
+
+
+def test_a_machine_that_becomes_slower_does_not_make_the_search_wait_for_ever() -> None:
+    """What waiting takes is not the price of what was tried; its windows are those of a watch."""
+    outcome = tune(SlowerLater(), settings=RunSettings(max_samples=20))
+
+    assert outcome.result.is_complete
+    assert outcome.result.seconds < 3600.0
+    assert samples(outcome, Phase.WATCH)
+    assert len(samples(outcome, Phase.SEARCH)) <= 20 + 1
+
+
+def test_what_is_faster_than_the_baseline_need_not_be_paid_for() -> None:
+    """From a poor baseline the search saves time, and nothing holds it up."""
+
+    def poor_default(config: Config) -> float:
+        return math.log(1000.0) - (0.0 if config == default_config() else 0.3)
+
+    outcome = tune(SyntheticTarget(surface=poor_default), settings=RunSettings(max_samples=12))
+
+    assert outcome.result.cost_s < 0
+    assert 12 == len(samples(outcome, Phase.SEARCH))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the engine's parameter table."""
+
+import pytest
+
+from ringtune.tuner import ENGINE_PARAMETERS, SpaceError, default_config, search_space, tunable_names
+from ringtune.tuner.space.parameters import pinned_by_layout
+from ringtune.tuner.testing import poor_baseline
+
+
+def test_the_default_config_is_the_documented_one() -> None:
+    """The values a job runs with when nothing is set."""
+    expected = {
+        "fusion_bytes": 64 << 20,
+        "cycle_ms": 1.0,
+        "hierarchical_allreduce": False,
+        "hierarchical_allgather": False,
+        "response_cache": True,
+        "allreduce_algorithm": "auto",
+        "chunk_bytes": "auto",
+    }
+
+    assert expected == default_config().to_json()
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("fusion_bytes", (0, 64 << 10, 256 << 20)),
+        ("cycle_ms", (0.05, 50.0)),
+        ("chunk_bytes", ("auto", 16 << 10, 4 << 20)),
+    ],
+)
+def test_bounds_are_the_documented_ones(name: str, allowed: tuple[object, ...]) -> None:
+    """Special values and both ends are allowed."""
+    parameter = next(parameter for parameter in ENGINE_PARAMETERS if parameter.name == name)
+
+    assert list(allowed) == [parameter.check(value) for value in allowed]
+
+
+def test_the_default_is_inside_the_search_space() -> None:
+    """The baseline can be measured like any candidate, which Horovod's could not."""
+    assert search_space({}, default_config()).contains(default_config())
+
+
+def test_on_one_host_only_what_can_act_is_free() -> None:
+    """The hierarchical switches are pinned, and the algorithm to its value."""
+    space = search_space({}, default_config())
+
+    assert ("fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes") == tuple(p.name for p in space.free)
+    assert {"hierarchical_allreduce": False, "hierarchical_allgather": False, "allreduce_algorithm": "auto"} == dict(
+        space.fixed
+    )
+
+
+def test_what_the_user_fixed_is_left_alone() -> None:
+    """A fixed knob is not free."""
+    space = search_space({"fusion_bytes": 0}, poor_baseline())
+
+    assert "fusion_bytes" not in {p.name for p in space.free}
+
+
+def test_algorithms_are_choices_when_told() -> None:
+    """With names of the registry the algorithm can be tuned."""
+    space = search_space({}, default_config(), tuned=("allreduce_algorithm",), algorithms=("ring",))
+
+    assert ("auto", "ring") == space.free[0].choices  # type: ignore[union-attr]
+
+
+def test_a_baseline_that_contradicts_a_fixed_value_is_refused() -> None:
+    """Both values are named."""
+    with pytest.raises(SpaceError, match="fusion_bytes=67108864 is not allowed; it is fixed to 0"):
+        search_space({"fusion_bytes": 0}, default_config())
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "has_allgathers", "switches"),
+    [
+        ([4], True, set()),
+        ([1, 1, 1], True, set()),
+        ([2, 2], False, {"hierarchical_allreduce"}),
+        ([1, 2], True, {"hierarchical_allreduce", "hierarchical_allgather"}),
+    ],
+)
+def test_hierarchical_switches_are_tuned_where_they_can_act(
+    ranks_per_host: list[int], has_allgathers: bool, switches: set[str]
+) -> None:
+    """With several hosts of which one has several ranks; the one for allgathers where there are any."""
+    names = set(tunable_names(ranks_per_host, has_allgathers=has_allgathers))
+
+    assert {"fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes"} | switches == names
+
+
+@pytest.mark.parametrize(
+    ("ranks_per_host", "pinned"),
+    [
+        ([4], {"hierarchical_allreduce": False, "hierarchical_allgather": False}),
+        ([1, 1], {"hierarchical_allreduce": False, "hierarchical_allgather": False, "allreduce_algorithm": "auto"}),
+        ([2, 1], {"allreduce_algorithm": "auto"}),
+    ],
+)
+def test_knobs_that_cannot_act_are_pinned(ranks_per_host: list[int], pinned: dict[str, object]) -> None:
+    """The registry's algorithms are for one host, the hierarchical switches for several."""
+    assert pinned == pinned_by_layout(ranks_per_host)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a designer at arm's length: it may raise, return nonsense or never return, and training does not notice."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner.designers.base import Designer, Prediction, Suggestion
+from ringtune.tuner.designers.wrapper import DesignerWrapper
+from ringtune.tuner.sample import Trial
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.search_space import SearchSpace, SpaceError
+from ringtune.tuner.targets import TargetClosed
+
+from .belief import Belief
+
+T = TypeVar("T")
+
+PATIENCE = 10.0
+"""A designer that does not use its time, for it waits for something or for a processor, has so many times as long."""
+POLL_S = 0.25
+"""How late a designer is noticed that has used up its time."""
+LONGEST_LOOK_S = 1.0
+"""What counts of the time between two looks: in the rest of it the process was stopped."""
+
+
+class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
+    """The designer cannot be used any more in this run; the message says why."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """By how much the suggestion is expected to beat the best measured config, as ln(step time).
+
+    Attributes:
+        gain: Posterior mean; below zero where the suggestion is expected to be slower.
+        std: Posterior standard deviation of the suggestion, above zero.
+    """
+
+    gain: float
+    std: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a designer says once it has seen all trials.
+
+    Attributes:
+        suggestion: The config to try next.
+        incumbent: The measured config with the best posterior mean.
+        expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
+        ask_ms: How long the designer thought, milliseconds.
+        outlook: What to expect of the suggestion; None from a designer that does not say how sure it is.
+        belief: Of the measured configs and the suggestion; None from such a designer.
+    """
+
+    suggestion: Suggestion
+    incumbent: Config
+    expected_gain: float
+    ask_ms: float
+    outlook: Outlook | None
+    belief: Belief | None = None
+
+
+class GuardedDesigner:
+    """Calls a designer in a daemon thread with a deadline, and checks what it returns."""
+
+    def __init__(
+        self,
+        designer: Designer,
+        space: SearchSpace,
+        deadline_s: float,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Guard `designer`; each call may take `deadline_s` seconds of a processor.
+
+        Once `is_over` says that the job is over, no answer is waited for.
+        """
+        self._designer = DesignerWrapper(designer)
+        self._space = space
+        self._deadline_s = deadline_s
+        self._is_over = is_over
+
+    @property
+    def name(self) -> str:
+        """The designer's name, as text whatever it is."""
+        designer = self._designer.designer
+        return str(getattr(designer, "name", type(designer).__name__))
+
+    def advise(self, trials: Sequence[Trial], measured: Sequence[Config]) -> Advice:
+        """Tell the designer all trials and ask for the next config.
+
+        Args:
+            trials: All trials so far.
+            measured: The configs with a valid sample, the baseline first.
+
+        Raises:
+            DesignerFailed: If it raises, returns nonsense or does not return in time.
+        """
+        began_s = time.monotonic()
+
+        def think() -> tuple[Suggestion, Prediction, NDArray[np.float64]]:
+            self._designer.update(trials)
+            suggestion = self._checked_suggestion(self._designer.suggest())
+            return suggestion, *self._beliefs([*measured, suggestion.config])
+
+        suggestion, prediction, covariance = self._call(think)
+        means = prediction.mean_log_step_ms
+        ask_ms = (time.monotonic() - began_s) * 1e3
+        best = int(np.argmin(means[:-1]))
+        outlook = belief = None
+        if suggestion.expected_std and prediction.std[-1] > 0:
+            outlook = Outlook(float(means[best] - means[-1]), float(prediction.std[-1]))
+            belief = Belief(means, covariance)
+        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, outlook, belief)
+
+    def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
+        """Tell the designer all trials and return what an earlier run has adopted; None where it does not say.
+
+        Raises:
+            DesignerFailed: If it raises, returns nonsense or does not return in time.
+        """
+
+        def think() -> Config | None:
+            self._designer.update(trials)
+            adopted = self._designer.adopted_before
+            return adopted if adopted is not None and self._space.contains(adopted) else None
+
+        return self._call(think)
+
+    def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
+        """Tell the designer all trials and return its finite prediction for `configs`.
+
+        Raises:
+            DesignerFailed: If it raises, returns nonsense or does not return in time.
+        """
+
+        def think() -> object:
+            self._designer.update(trials)
+            return self._designer.predict(configs)
+
+        return self._checked_prediction(self._call(think), len(configs))
+
+    def _beliefs(self, configs: Sequence[Config]) -> tuple[Prediction, NDArray[np.float64]]:
+        """Return the designer's prediction, and the covariances."""
+        prediction = self._checked_prediction(self._designer.predict(configs), len(configs))
+        return prediction, self._checked_covariance(self._designer.covariance(configs), len(configs))
+
+    def _call(self, think: Callable[[], T]) -> T:
+        answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+        thinking = _Thinking(self._deadline_s)
+
+        def work() -> None:
+            thinking.begin()
+            try:
+                answers.put((think(), None))
+            except BaseException as error:  # noqa: BLE001 - also a SystemExit of a foreign designer ends here
+                answers.put((None, error))
+
+        threading.Thread(target=work, name="ringtune-designer", daemon=True).start()
+        while True:
+            try:
+                answer, error = answers.get(timeout=min(POLL_S, self._deadline_s))
+                break
+            except queue.Empty:
+                if self._is_over():
+                    raise TargetClosed("the job ended while the designer was thinking") from None
+                if thinking.is_too_long():
+                    reason = f"designer {self.name} did not answer within {self._deadline_s:g} s"
+                    raise DesignerFailed(reason) from None
+        if isinstance(error, DesignerFailed):
+            raise error
+        if error is not None:
+            raise DesignerFailed(f"designer {self.name} raised {error!r}") from error
+        return answer  # type: ignore[return-value]  # None only beside an error
+
+    def _checked_suggestion(self, suggestion: object) -> Suggestion:
+        if not isinstance(suggestion, Suggestion):
+            raise DesignerFailed(f"designer {self.name} suggested a {type(suggestion).__name__}, not a Suggestion")
+        try:
+            config = self._space.validate(suggestion.config)
+            score, std = _float_or_none(suggestion.expected_score), _float_or_none(suggestion.expected_std)
+        except SpaceError as error:
+            raise DesignerFailed(f"designer {self.name} suggested a config that is not allowed: {error}") from error
+        except Exception as error:
+            raise DesignerFailed(f"designer {self.name} suggested nonsense: {error!r}") from error
+        return Suggestion(config, score, std, is_informed=bool(suggestion.is_informed))
+
+    def _checked_prediction(self, prediction: object, count: int) -> Prediction:
+        if isinstance(prediction, Prediction):
+            try:
+                mean = np.asarray(prediction.mean_log_step_ms, dtype=float)
+                std = np.asarray(prediction.std, dtype=float)
+            except (TypeError, ValueError):
+                mean = std = np.empty(0)
+            if mean.shape == std.shape == (count,) and np.all(np.isfinite(mean)) and np.all(np.isfinite(std)):
+                return Prediction(mean, std)
+        raise DesignerFailed(f"designer {self.name} predicted nonsense for {count} configs: {prediction!r:.200}")
+
+    def _checked_covariance(self, covariance: object, count: int) -> NDArray[np.float64]:
+        try:
+            matrix = np.asarray(covariance, dtype=float)
+        except (TypeError, ValueError):
+            matrix = np.empty(0)
+        if matrix.shape == (count, count) and np.all(np.isfinite(matrix)):
+            return matrix
+        raise DesignerFailed(f"designer {self.name} knows no covariance of {count} configs: {covariance!r:.200}")
+
+
+class _Thinking:
+    """How long a thread has thought: its own processor's time, for on a crowded machine hours say nothing."""
+
+    def __init__(self, deadline_s: float) -> None:
+        self._deadline_s = deadline_s
+        self._patience_s = PATIENCE * deadline_s
+        self._looked_s = time.monotonic()
+        self._clock: int | None = None
+
+    def begin(self) -> None:
+        """Begin, in the thread that thinks."""
+        self._clock = time.pthread_getcpuclockid(threading.get_ident())
+
+    def is_too_long(self) -> bool:
+        """Return whether the thread has used up its time, or does not use it; to be called now and then."""
+        now_s = time.monotonic()
+        self._patience_s -= min(now_s - self._looked_s, LONGEST_LOOK_S)
+        self._looked_s = now_s
+        if self._patience_s <= 0:
+            return True
+        try:
+            return self._clock is not None and time.clock_gettime(self._clock) >= self._deadline_s
+        except OSError:  # the thread has just ended, and its answer is there
+            return False
+
+
+def _float_or_none(number: float | None) -> float | None:
+    return None if number is None or not np.isfinite(number) else float(number)

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of a run that ends before it could tell: the best so far, how sure that is, and what a verdict needed.
+
+The best so far is told by an interval alone, never by a gain: no paired test has shown one. What was needed is an
+estimate: the configs that a search measures at least, and the pairs that should show the gain that is expected of the
+best, at the pace of the run so far.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ringtune.tuner.sample import Phase, Trial
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.readable import readable_changes, readable_percent
+from ringtune.tuner.statistics.pair_noise import MIN_PAIRS, expected_pair_noise, window_variance
+from ringtune.tuner.statistics.paired_test import CI_LEVEL, Interval
+from ringtune.tuner.statistics.step_noise import Scatter
+from ringtune.tuner.statistics.student_t import normal_quantile
+
+from .budget import MOST_PAIRS, adoption_steps, pairs_needed
+from .measuring import MIN_STEPS, SETTLE_STEPS
+from .phases import RunState
+from .stopping import LEAST_CONFIGS
+
+USUAL_GAIN = 0.05
+"""Asked of the test where nothing better than the baseline was found yet."""
+ROUGH_STEPS = 200
+"""Within which most of what is to be gained is found where steps scatter little; told before anything was measured."""
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """Where a run stood when it ended.
+
+    Attributes:
+        trials: All that was measured, the baseline first.
+        baseline: The config without tuning.
+        phase: The phase that it ended in.
+        best: The config that is believed to be the best; the baseline where no other is.
+        interval: Of its speed-up, of the level CI_LEVEL; None where it is the baseline or nothing tells.
+        pairs: Of the adoption test, done.
+        most_pairs: The test takes no more.
+        steps: Of the job, since tuning began.
+        measured_steps: Those among them that were measured or skipped.
+        seconds: Since tuning began.
+        sample_steps: Of a window of the search.
+        pair_steps: Of each of a pair's windows.
+        least_configs: That a search measures before it can tell.
+    """
+
+    trials: Sequence[Trial]
+    baseline: Config
+    phase: Phase
+    best: Config
+    interval: Interval | None
+    pairs: int
+    most_pairs: int
+    steps: float
+    measured_steps: int
+    seconds: float
+    sample_steps: int = MIN_STEPS
+    pair_steps: int = MIN_STEPS
+    least_configs: int = LEAST_CONFIGS
+
+    @property
+    def measured(self) -> int:
+        """Configs with a valid window, the baseline included."""
+        return sum(trial.is_conclusive for trial in self.trials)
+
+    @property
+    def is_baseline_measured(self) -> bool:
+        """Whether a valid window tells of the baseline."""
+        return any(trial.is_conclusive for trial in self.trials if trial.config == self.baseline)
+
+
+@dataclass(frozen=True)
+class Needed:
+    """An estimate of what a verdict takes beyond what was done.
+
+    Attributes:
+        samples: Further configs.
+        pairs: Further pairs.
+        steps: Of the job, in all.
+        seconds: In all.
+        can_be_shown: Whether the test has enough pairs for the gain.
+    """
+
+    samples: int
+    pairs: int
+    steps: int
+    seconds: int
+    can_be_shown: bool
+
+
+def so_far_of(state: RunState) -> SoFar:
+    """Return where a run stands: by the adoption test's pairs, else by the designer, else by the windows."""
+    trials, meter = state.book.trials(), state.meter
+    best, interval, pairs = state.incumbent, None, 0
+    if state.test is not None and state.challenger is not None:
+        best, pairs = state.challenger, len(state.test.pairs)
+    if state.test is not None and pairs >= MIN_PAIRS:
+        interval = state.test.interval
+    elif state.gain is not None and best == state.incumbent != state.baseline:
+        interval = normal_interval(*state.gain)
+    else:
+        interval = windows_interval(trials, state.baseline, best)
+    return SoFar(
+        trials=trials,
+        baseline=state.baseline,
+        phase=state.journal.phase,
+        best=best,
+        interval=interval,
+        pairs=pairs,
+        most_pairs=state.settings.adoption_pairs,
+        steps=meter.pace.job_steps,
+        measured_steps=meter.steps,
+        seconds=state.journal.elapsed_s,
+        sample_steps=state.search_steps if state.book.times_of(state.baseline) else state.steps,
+        pair_steps=state.pair_window_steps,
+        least_configs=least_configs(state),
+    )
+
+
+def least_configs(state: RunState) -> int:
+    """Return how many configs a search measures before it can tell: all of them where there are few."""
+    return int(min(LEAST_CONFIGS, state.config_count))
+
+
+def ended_job_text(state: RunState) -> str:
+    """Return the last words of a run whose job ended first, or that was ended between two launches."""
+    so_far, name = so_far_of(state), state.settings.limit_name
+    ended, means = ("the job ended", " to less than the job takes")
+    if state.settings.fixed_windows:
+        ended, means = ("the run was ended", "")
+    return (
+        f"unfinished: {ended} in the {so_far.phase.value} phase of tuning, after {so_far.steps:.0f} steps, "
+        f"{so_far.seconds:.3g} s. {best_text(so_far)} {needed_text(so_far)} "
+        f"Set {name('steps')} or {name('seconds')}{means}, and the tuner decides in time"
+    )
+
+
+def spent_budget_text(state: RunState, unit: str) -> str:
+    """Return what is added to the reason of a run whose budget was spent before the test could tell.
+
+    Args:
+        state: Of the run.
+        unit: Of the limit that was reached: `samples`, `steps` or `seconds`.
+    """
+    so_far, settings = so_far_of(state), state.settings
+    limit = {"samples": settings.max_samples, "steps": settings.max_steps, "seconds": settings.max_seconds}[unit]
+    return f"{settings.limit_name(unit)}={limit:g} was spent first. {best_text(so_far)} {needed_text(so_far)}"
+
+
+def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) -> Interval | None:
+    """Return the interval of a config's speed-up by its own windows and the baseline's; None where either has none."""
+    by_config = {trial.config: trial for trial in trials if trial.is_conclusive}
+    if config == baseline or not {config, baseline} <= set(by_config):
+        return None
+    scatter = Scatter.of(trials)
+    gain, variance = 0.0, 0.0
+    for sign, trial in ((1.0, by_config[baseline]), (-1.0, by_config[config])):
+        precisions = [1.0 / window_variance(sample, scatter) for sample in trial.samples if sample.valid]
+        weighed = sum(p * y for p, y in zip(precisions, trial.log_step_ms, strict=True))
+        gain += sign * weighed / sum(precisions)
+        variance += 1.0 / sum(precisions)
+    return normal_interval(gain, math.sqrt(variance))
+
+
+def normal_interval(gain: float, std: float) -> Interval:
+    """Return the interval of a speed-up that is known as ln(baseline / config), normal."""
+    margin = normal_quantile(0.5 + CI_LEVEL / 2) * std
+    return Interval(math.expm1(gain), math.expm1(gain - margin), math.expm1(gain + margin))
+
+
+def needed(so_far: SoFar) -> Needed | None:
+    """Return what a verdict takes beyond what was done; None where the baseline was not measured."""
+    if not so_far.is_baseline_measured or so_far.measured_steps <= 0:
+        return None
+    has_searched = so_far.phase is Phase.ADOPTION
+    samples = 0 if has_searched else max(so_far.least_configs - so_far.measured, 0)
+    found = 0.0 if so_far.interval is None else math.log1p(so_far.interval.speedup)
+    noise = expected_pair_noise(so_far.trials, so_far.pair_steps)
+    pairs = pairs_needed(found if found > 0 else math.log1p(USUAL_GAIN), noise)
+    further = max(min(pairs, MOST_PAIRS) - so_far.pairs, 1)
+    measured = samples * (so_far.sample_steps + SETTLE_STEPS) + adoption_steps(further, so_far.pair_steps)
+    share = 1.0 + measured / so_far.measured_steps
+    steps, seconds = (rounded_up(spent * share) for spent in (so_far.steps, so_far.seconds))
+    return Needed(samples, further, steps, seconds, can_be_shown=pairs <= so_far.most_pairs)
+
+
+def rounded_up(number: float) -> int:
+    """Return the next whole number with two digits that count, one at least: 0.2 gives 1, and 234 gives 240."""
+    whole = max(math.ceil(number), 1)
+    unit = int(10 ** max(len(str(whole)) - 2, 0))
+    return math.ceil(whole / unit) * unit
+
+
+def best_text(so_far: SoFar) -> str:
+    """Say what is the best so far, and how sure that is."""
+    if not so_far.is_baseline_measured:
+        return "Nothing was measured yet."
+    others = so_far.measured - 1
+    if others <= 0:
+        return "Nothing but the default was measured yet."
+    if so_far.best == so_far.baseline or so_far.interval is None:
+        return f"The best so far is the default: none of {_counted(others, 'other config')} is believed to be faster."
+    interval = so_far.interval
+    windows = sum(s.valid for trial in so_far.trials if trial.config == so_far.best for s in trial.samples)
+    rests_on = _counted(so_far.pairs, "pair") if so_far.pairs > 1 else f"{_counted(windows, 'window')}, no paired test"
+    return (
+        f"Best so far: {readable_changes(so_far.baseline, so_far.best)}; {100 * CI_LEVEL:g} % interval of its speed-up "
+        f"{readable_percent(interval.low)} to {readable_percent(interval.high)}, by {rests_on}."
+    )
+
+
+def needed_text(so_far: SoFar) -> str:
+    """Say what a verdict would have needed."""
+    estimate = needed(so_far)
+    if estimate is None:
+        return f"A verdict takes some {ROUGH_STEPS} steps, more where step times scatter."
+    more = _counted(estimate.pairs, "more pair")
+    if not estimate.can_be_shown:
+        gain = "so small a gain" if so_far.interval is not None else f"a gain of {100 * USUAL_GAIN:g} %"
+        return f"A verdict on {gain} amid this noise would need about {more}; the test has {so_far.most_pairs}."
+    if estimate.samples:
+        more = f"{_counted(estimate.samples, 'more config')} and {more}"
+    return f"A verdict would have needed about {more}: {estimate.steps} steps or {estimate.seconds} s in all."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tuning run tells people: progress, warnings and the result; and the wrapper that keeps listeners harmless."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from ringtune.tuner.logs.log import TuningLog
+from ringtune.tuner.logs.records import Record
+from ringtune.tuner.sample import Phase
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.statistics.paired_test import CI_LEVEL
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands.
+
+    Attributes:
+        phase: The phase.
+        sample: Samples of this phase so far, pairs in the adoption phase.
+        samples_total: How many the phase takes; None where that is not known (warmup).
+        score_bytes_per_s: The newest score, or None.
+        steps_per_s: Steps per second in the newest valid window, or None.
+        seconds_left: Estimate for the whole run, or None while there is none.
+        config: The config of the newest sample.
+    """
+
+    phase: Phase
+    sample: int
+    samples_total: int | None
+    score_bytes_per_s: float | None
+    steps_per_s: float | None
+    seconds_left: float | None
+    config: Config
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended.
+
+    Attributes:
+        config: The config in force from now on.
+        baseline: The config the job would have run without tuning.
+        adopted: Whether `config` was shown to beat the baseline.
+        verdict: The decision and its reason in one line for people.
+        speedup: Fraction by which the challenger was faster in the adoption test; None without one. A gain only if
+            `adopted`.
+        ci_low: Lower end of its two-sided interval, or None; above zero if `adopted`.
+        ci_high: Upper end, or None.
+        cost_s: Seconds lost against the baseline while tuning; below zero when trying was a gain.
+        payback_steps: Steps after which the cost is won back; None when nothing was adopted.
+        steps: Steps the run measured or skipped to settle.
+        seconds: Duration of the run.
+        is_complete: False when the job ended before the run did.
+        ci_level: Level of the interval, a fraction.
+    """
+
+    config: Config
+    baseline: Config
+    adopted: bool
+    verdict: str
+    speedup: float | None
+    ci_low: float | None
+    ci_high: float | None
+    cost_s: float
+    payback_steps: int | None
+    steps: int
+    seconds: float
+    is_complete: bool
+    ci_level: float = CI_LEVEL
+
+
+class Observer(Protocol):
+    """Shows a run to people. Calls come from the tuning thread; whatever they raise is caught."""
+
+    def progress(self, progress: Progress) -> None:
+        """Show where the run stands."""
+
+    def finished(self, result: Result) -> None:
+        """Show the result; the last call, unless the config in force is called into question and another run begins."""
+
+    def warned(self, text: str) -> None:
+        """Show a warning."""
+
+
+class SilentObserver:
+    """Shows nothing."""
+
+    def progress(self, progress: Progress) -> None:
+        """Ignore the progress."""
+
+    def finished(self, result: Result) -> None:
+        """Ignore the result."""
+
+    def warned(self, text: str) -> None:
+        """Ignore the warning."""
+
+
+class Reporter:
+    """Passes everything on to the log and the observer; a failure of either costs one warning and nothing else."""
+
+    def __init__(self, log: TuningLog, observer: Observer) -> None:
+        """Wrap both."""
+        self._log = log
+        self._observer = observer
+        self._has_log_failed = False
+        self._has_observer_failed = False
+
+    def write(self, record: Record) -> None:
+        """Append a record to the log."""
+        try:
+            self._log.write(record)
+        except Exception as error:  # noqa: BLE001 - a full disk or a broken log must not stop tuning
+            if not self._has_log_failed:
+                self._has_log_failed = True
+                self.warned(f"the tuning log misses records: {error}; tuning goes on, check the disk")
+
+    def progress(self, progress: Progress) -> None:
+        """Tell the observer where the run stands."""
+        self._tell(lambda: self._observer.progress(progress))
+
+    def finished(self, result: Result) -> None:
+        """Tell the observer the result."""
+        self._tell(lambda: self._observer.finished(result))
+
+    def warned(self, text: str) -> None:
+        """Tell the observer a warning."""
+        self._tell(lambda: self._observer.warned(text))
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - whoever watches must not stop tuning
+            if not self._has_observer_failed:
+                self._has_observer_failed = True
+                self.warned(f"the display of the tuning run failed: {error!r}; tuning goes on")

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tuning run: warmup, baseline, search, adoption; or the shorter check of what an earlier run adopted.
+
+It ends with a config that was shown to beat the baseline, or with the baseline and the words "keeping default". It
+never raises: tuning never fails training. Afterwards the config in force can be watched.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ringtune.tuner.designers.base import Designer
+from ringtune.tuner.logs.log import TuningLog
+from ringtune.tuner.sample import Phase, Trial
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.search_space import SearchSpace, SpaceError
+from ringtune.tuner.targets import Target, TargetClosed
+
+from .adoption import Decision, compare, decide, keep
+from .budget import ExplorationAccount
+from .designer_watchdog import DesignerFailed, GuardedDesigner
+from .early_end import ended_job_text
+from .journal import Clock, Journal
+from .measuring import Meter, TensorSetChanged
+from .phases import Inconclusive, RunState, measure_baseline, measure_in_force, search
+from .reporting import Observer, Reporter, Result
+from .settings import RunSettings
+from .trials import TrialBook
+from .warmup import warm_up
+from .watch import Change, Watch
+
+
+class TuningRun:
+    """One passage through warmup, baseline, search and adoption. Used once: `run` or `recheck`, then perhaps `watch`.
+
+    Attributes:
+        can_be_watched: Whether the run came to a decision that later windows can call into question.
+        has_failed: Whether it came to none for another reason than the job's end; a config is in force all the same.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        designer: Designer,
+        settings: RunSettings,
+        log: TuningLog,
+        observer: Observer,
+        *,
+        clock: Clock = time.monotonic,
+        account: ExplorationAccount | None = None,
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Prepare a run; nothing is measured before `run`.
+
+        Args:
+            target: What to tune.
+            designer: What suggests configs; called in a thread of its own.
+            settings: Budget, seed and identity.
+            log: Takes the records; the caller closes it.
+            observer: Shows the run to people.
+            clock: Seconds, monotonic.
+            account: What earlier searches of the job have cost; None for the first.
+            is_over: Whether the job is over, asked while the designer thinks; the target tells at all other times.
+        """
+        self._target = target
+        self._baseline = target.baseline() if settings.baseline is None else settings.baseline
+        self._designer = designer
+        self._settings = settings
+        self._reporter = Reporter(log, observer)
+        self._clock = clock
+        self._account = account
+        self._is_over = is_over
+        self._state: RunState | None = None
+        self.can_be_watched = False
+        self.has_failed = False
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All that was measured so far, the baseline first."""
+        return () if self._state is None else self._state.book.trials()
+
+    def run(self) -> Result:
+        """Tune the target to the end, in the calling thread, and leave the winner in force."""
+        return self._conduct(self._search, self._baseline)
+
+    def recheck(self, adopted: Config) -> Result:
+        """Test whether what an earlier run adopted, and is in force, still beats the baseline; if not, go back."""
+
+        def test(state: RunState) -> Decision:
+            self._begin(state)
+            try:
+                measure_in_force(state, adopted)
+            except Inconclusive as error:
+                return Decision(adopted, adopted=False, verdict=f"not checked, keeping what is in force: {error}")
+            decision = compare(state, adopted)
+            prefix = "still " if decision.adopted else "no longer adopted, "
+            return replace(decision, verdict=prefix + decision.verdict)
+
+        return self._conduct(test, adopted)
+
+    def watch(
+        self, rest: Callable[[float], object], may_act: Callable[[], bool], pending: Change | None = None
+    ) -> Change:
+        """Look at the config in force now and then; return once it is to be called into question.
+
+        Args:
+            rest: Waits so many seconds, less when the job ends.
+            may_act: Whether a check or a search would be welcome now; until then a change is only noted.
+            pending: A change that was not answered yet, and is to be as soon as may be; None where there is none.
+
+        Raises:
+            TargetClosed: If the job is over.
+        """
+        if self._state is None:
+            raise AssertionError("nothing to watch before a decision")
+        watch = Watch(self._state.meter, self._state.book, self._state.steps, self._state.baseline)
+        return watch.wait(rest, may_act, pending)
+
+    def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
+        """Come to a decision, whatever goes wrong, bring it in force and report it."""
+        settings = self._settings
+        journal = Journal(self._reporter, settings, self._clock)
+        self._state = state = RunState(
+            settings=settings,
+            baseline=self._baseline,
+            incumbent=self._baseline,
+            reference=reference,
+            meter=Meter(self._target, journal.sample, self._clock),
+            book=TrialBook(self._baseline, settings.prior_trials[: settings.max_samples]),
+            journal=journal,
+            account=ExplorationAccount(journal.now_s) if self._account is None else self._account,
+        )
+        try:
+            decision = self._decided(state, decide_on)
+            state.meter.switch(decision.config)
+        except TargetClosed:
+            self.can_be_watched = False
+            return self._finish(state, _unfinished(state))
+        except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
+            self.can_be_watched, self.has_failed = False, True
+            decision = self._fall_back(state, error)
+        return self._finish(state, decision)
+
+    def _decided(self, state: RunState, decide_on: Callable[[RunState], Decision]) -> Decision:
+        try:
+            decision = decide_on(state)
+        except TensorSetChanged as error:
+            decision = keep(state, str(error))
+        except (DesignerFailed, Inconclusive, SpaceError) as error:
+            self.has_failed = True
+            return keep(state, str(error))
+        self.can_be_watched = bool(self._target.space().free)
+        return decision
+
+    def _begin(self, state: RunState) -> SearchSpace:
+        space = self._target.space()
+        state.journal.begin(space, state.baseline)
+        state.config_count = space.config_count
+        space.validate(state.baseline)
+        return space
+
+    def _search(self, state: RunState) -> Decision:
+        space = self._begin(state)
+        if not space.free:
+            return keep(state, self._settings.nothing_to_tune)
+        guard = GuardedDesigner(self._designer, space, self._settings.deadline_s, self._is_over)
+        state.meter.switch(state.baseline)
+        warm_up(state)
+        measure_baseline(state, guard)
+        search(state, guard)
+        return decide(state, guard)
+
+    def _fall_back(self, state: RunState, error: Exception) -> Decision:
+        """Return to the baseline, as far as the target still lets us."""
+        try:
+            state.meter.switch(state.baseline)
+        except Exception as second:  # noqa: BLE001 - nothing is left to try
+            self._reporter.warned(f"the baseline could not be brought back: {second!r}; the job keeps its config")
+        return keep(state, f"the tuner failed: {error!r}")
+
+    def _finish(self, state: RunState, decision: Decision) -> Result:
+        if decision.is_complete:
+            state.journal.enter(Phase.WATCH, config=decision.config)
+        cost_s = state.cost_s
+        state.account.close_search(cost_s)
+        interval = decision.interval
+        result = Result(
+            config=decision.config,
+            baseline=state.baseline,
+            adopted=decision.adopted,
+            verdict=decision.verdict,
+            speedup=interval.speedup if interval else None,
+            ci_low=interval.low if interval else None,
+            ci_high=interval.high if interval else None,
+            cost_s=cost_s,
+            payback_steps=_payback_steps(decision, cost_s, state.baseline_ms),
+            steps=state.meter.steps,
+            seconds=state.journal.elapsed_s,
+            is_complete=decision.is_complete,
+        )
+        state.journal.result(result, decision.pairs)
+        return result
+
+
+def _unfinished(state: RunState) -> Decision:
+    config = state.meter.in_force or state.baseline
+    return Decision(config, adopted=False, verdict=ended_job_text(state), is_complete=False)
+
+
+def _payback_steps(decision: Decision, cost_s: float, baseline_ms: float) -> int | None:
+    """Return after how many steps the cost is won back; None when nothing was adopted."""
+    if not decision.adopted or decision.interval is None:
+        return None
+    gain_s = baseline_ms * 1e-3 * (1.0 - 1.0 / (1.0 + decision.interval.speedup))
+    return max(math.ceil(cost_s / gain_s), 0)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The book of a run's trials: one per config, the baseline being trial 0."""
+
+from collections.abc import Sequence
+
+from ringtune.tuner.sample import Sample, StepTimes, Trial
+from ringtune.tuner.space.config import Config
+
+BASELINE_ID = 0
+
+
+class TrialBook:
+    """Assigns trial numbers to configs and collects their samples."""
+
+    def __init__(self, baseline: Config, prior: Sequence[Trial] = ()) -> None:
+        """Begin with the baseline and, from 1 on, trials of an earlier unfinished run (but not of the baseline)."""
+        self._ids: dict[Config, int] = {baseline: BASELINE_ID}
+        self._samples: dict[Config, list[Sample]] = {baseline: []}
+        for trial in prior:
+            if trial.config != baseline:
+                self.id_of(trial.config)
+                self._samples[trial.config] += trial.samples
+
+    def id_of(self, config: Config) -> int:
+        """Return the config's trial number, a new one for a new config."""
+        if config not in self._ids:
+            self._ids[config] = len(self._ids)
+            self._samples[config] = []
+        return self._ids[config]
+
+    def add(self, sample: Sample) -> None:
+        """Add a sample to its config's trial."""
+        self.id_of(sample.config)
+        self._samples[sample.config].append(sample)
+
+    def trials(self) -> tuple[Trial, ...]:
+        """Return all trials in the order of their numbers, those without samples left out."""
+        pairs = ((self._ids[config], config, tuple(samples)) for config, samples in self._samples.items())
+        return tuple(Trial(*pair) for pair in pairs if pair[2])
+
+    def measured(self) -> tuple[Config, ...]:
+        """Return the configs with at least one valid sample."""
+        return tuple(trial.config for trial in self.trials() if trial.is_conclusive)
+
+    def times_of(self, config: Config) -> tuple[StepTimes, ...]:
+        """Return the step times of a config's valid samples."""
+        return tuple(sample.step_times for sample in self.valid_samples(config))
+
+    def valid_samples(self, config: Config) -> tuple[Sample, ...]:
+        """Return a config's valid samples in the order in which they were taken."""
+        return tuple(sample for sample in self._samples.get(config, ()) if sample.valid)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the cost model is asked about: a job, and configs of the engine for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner.space.config import Config
+from ringtune.tuner.space.parameters import AUTO, KIB
+
+Array = NDArray[np.float64]
+
+AUTO_CHUNK_BYTES = 512 * KIB
+AUTO_CHUNK_BETWEEN_HOSTS_BYTES = 1024 * KIB
+HOME_BYTES = 64 * KIB
+"""From this size on a gradient lives in registered memory."""
+
+
+@dataclass(frozen=True)
+class JobShape:
+    """What a step reduces, and where.
+
+    Attributes:
+        gradient_bytes: Of each tensor of a step, at least one.
+        ranks_per_host: Number of ranks on each host.
+        is_crowded: Whether every core computes, so that backward waits for what communication computes inside a host.
+    """
+
+    gradient_bytes: tuple[int, ...]
+    ranks_per_host: tuple[int, ...]
+    is_crowded: bool = True
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return sum(self.ranks_per_host)
+
+    @cached_property
+    def fusable(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of the tensors that travel together: those in registered memory, and the others."""
+        kinds = [tuple(s for s in self.gradient_bytes if (s >= HOME_BYTES) == large) for large in (False, True)]
+        return tuple(sizes for sizes in kinds if sizes)
+
+
+@dataclass(frozen=True)
+class Knobs:
+    """Configs' values by knob, shape (m,) each; `fusion_bytes` 0 is off."""
+
+    fusion_bytes: Array
+    cycle_s: Array
+    is_hierarchical: Array
+    is_cached: Array
+    chunk_bytes: Array
+
+    @classmethod
+    def of(cls, configs: Sequence[Config], job: JobShape) -> "Knobs":
+        """Read m configs of the engine, with what `auto` means for the job."""
+        auto_bytes = AUTO_CHUNK_BYTES if len(job.ranks_per_host) == 1 else AUTO_CHUNK_BETWEEN_HOSTS_BYTES
+        chunks = [auto_bytes if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]
+        return cls(
+            np.array([float(config["fusion_bytes"]) for config in configs]),
+            np.array([float(config["cycle_ms"]) * 1e-3 for config in configs]),
+            np.array([bool(config["hierarchical_allreduce"]) for config in configs], dtype=float),
+            np.array([bool(config["response_cache"]) for config in configs], dtype=float),
+            np.array(chunks, dtype=float),
+        )

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's parameters: the one table of names, ranges and defaults, for the settings and the tuner alike."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from .config import Config, Value
+from .parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter, SpaceError
+from .search_space import SearchSpace
+
+KIB = 1024
+MIB = 1024 * KIB
+
+AUTO = "auto"
+"""The value that leaves the choice to the engine's own table by size."""
+
+TUNED_ON_ONE_HOST = ("fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes")
+"""What can act when all ranks share a host: the hierarchical switches need several hosts."""
+
+HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
+"""What can act where there are several hosts and one of them has several ranks."""
+
+
+def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]:
+    """Return the engine's parameters in their order.
+
+    Args:
+        algorithms: Names in the engine's allreduce registry, without `auto`.
+    """
+    return (
+        NumberParameter("fusion_bytes", 64 * KIB, 256 * MIB, 64 * MIB, scale="log2", step=64 * KIB, special=(0,)),
+        NumberParameter("cycle_ms", 0.05, 50.0, 1.0, scale="log"),
+        BooleanParameter("hierarchical_allreduce", default=False),
+        BooleanParameter("hierarchical_allgather", default=False),
+        BooleanParameter("response_cache", default=True),
+        CategoryParameter("allreduce_algorithm", (AUTO, *algorithms), AUTO),
+        NumberParameter("chunk_bytes", 16 * KIB, 4 * MIB, AUTO, scale="log2", step=4 * KIB, special=(AUTO,)),
+    )
+
+
+ENGINE_PARAMETERS: tuple[Parameter, ...] = engine_parameters()
+
+
+def default_config() -> Config:
+    """Return the config of a job that sets nothing."""
+    return Config({parameter.name: parameter.default for parameter in ENGINE_PARAMETERS})
+
+
+def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:
+    return len(ranks_per_host) > 1 and max(ranks_per_host) > 1
+
+
+def pinned_by_layout(ranks_per_host: Sequence[int]) -> dict[str, Value]:
+    """Return the knobs that cannot act in a layout, with the value that they have there.
+
+    Args:
+        ranks_per_host: Number of ranks on each host.
+    """
+    pinned: dict[str, Value] = {}
+    if not _has_hierarchy(ranks_per_host):
+        pinned.update(dict.fromkeys(HIERARCHICAL, False))
+    if len(ranks_per_host) > 1:
+        pinned["allreduce_algorithm"] = AUTO  # the registry's rows are for the ranks of one host
+    return pinned
+
+
+def tunable_names(ranks_per_host: Sequence[int], *, has_allgathers: bool) -> tuple[str, ...]:
+    """Return the names of the parameters that may be worth tuning in a layout.
+
+    Args:
+        ranks_per_host: Number of ranks on each host.
+        has_allgathers: Whether the job's steps contain allgathers.
+    """
+    if not _has_hierarchy(ranks_per_host):
+        return TUNED_ON_ONE_HOST
+    return (*TUNED_ON_ONE_HOST, *(HIERARCHICAL if has_allgathers else HIERARCHICAL[:1]))
+
+
+def search_space(
+    fixed: Mapping[str, Value],
+    baseline: Config,
+    *,
+    tuned: Collection[str] = TUNED_ON_ONE_HOST,
+    algorithms: Collection[str] = (),
+) -> SearchSpace:
+    """Return the space the tuner may search.
+
+    Args:
+        fixed: Values set by the user, which the tuner leaves alone.
+        baseline: The config the job would run without tuning; it has the fixed values.
+        tuned: Names that may vary; every other parameter is pinned to its value in the baseline.
+        algorithms: Names in the engine's allreduce registry, without `auto`.
+
+    Raises:
+        SpaceError: If a value is not allowed, or the baseline contradicts a fixed value.
+    """
+    parameters = engine_parameters(algorithms)
+    pinned = {p.name: baseline[p.name] for p in parameters if p.name not in tuned and p.name in baseline}
+    space = SearchSpace(parameters, {**pinned, **fixed})
+    try:
+        space.validate(baseline)
+    except SpaceError as error:
+        raise SpaceError(f"the baseline cannot be used: {error}") from error
+    return space

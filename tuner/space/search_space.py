@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search space: which configs are legal, which parameters are free, and how a config becomes a vector.
+
+The vector has the coordinates of the *free* parameters only, in the order of the parameters, each in [0, 1].
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .config import Config, Value
+from .parameter_types import (
+    BooleanParameter,
+    CategoryParameter,
+    NumberParameter,
+    Parameter,
+    Scale,
+    SpaceError,
+    parameter_from_json,
+)
+
+__all__ = [
+    "BooleanParameter",
+    "CategoryParameter",
+    "Config",
+    "NumberParameter",
+    "Parameter",
+    "Scale",
+    "SearchSpace",
+    "SpaceError",
+    "Value",
+]
+
+Vector = NDArray[np.float64]
+
+
+class SearchSpace:
+    """The legal configs: a value for every parameter, where fixed parameters have one legal value."""
+
+    def __init__(self, parameters: Sequence[Parameter], fixed: Mapping[str, Value]) -> None:
+        """Build the space.
+
+        Args:
+            parameters: All parameters, with distinct names.
+            fixed: Values that the tuner leaves alone, by parameter name.
+
+        Raises:
+            SpaceError: If a fixed name is no parameter, or its value is not allowed.
+        """
+        self.parameters: tuple[Parameter, ...] = tuple(parameters)
+        self._by_name = {parameter.name: parameter for parameter in self.parameters}
+        unknown = sorted(set(fixed) - set(self._by_name))
+        if unknown:
+            raise SpaceError(f"{', '.join(unknown)}: no such parameter; there are {', '.join(self._by_name)}")
+        self.fixed = Config({name: self._by_name[name].check(value) for name, value in fixed.items()})
+        self.free: tuple[Parameter, ...] = tuple(p for p in self.parameters if p.name not in self.fixed)
+
+    @cached_property
+    def config_count(self) -> float:
+        """How many legal configs there are; infinite where a number is free."""
+        return math.prod(parameter.count for parameter in self.free)
+
+    @cached_property
+    def dimension(self) -> int:
+        """The length of an encoded config."""
+        return sum(parameter.coordinates for parameter in self.free)
+
+    def validate(self, config: Mapping[str, Value]) -> Config:
+        """Return `config` in the parameters' order, with each value as its kind writes it.
+
+        Raises:
+            SpaceError: If a parameter is missing, unknown, out of range, or differs from its fixed value.
+        """
+        missing = [name for name in self._by_name if name not in config]
+        unknown = [str(name) for name in config if name not in self._by_name]
+        if missing or unknown:
+            raise SpaceError(f"the config lacks [{', '.join(missing)}] and has unknown [{', '.join(unknown)}]")
+        checked = Config({name: parameter.check(config[name]) for name, parameter in self._by_name.items()})
+        for name, value in self.fixed.items():
+            if checked[name] != value:
+                raise SpaceError(f"{name}={checked[name]!r} is not allowed; it is fixed to {value!r}")
+        return checked
+
+    def contains(self, config: Mapping[str, Value]) -> bool:
+        """Tell whether `validate` would accept `config`."""
+        try:
+            self.validate(config)
+        except SpaceError:
+            return False
+        return True
+
+    def encode(self, config: Mapping[str, Value]) -> Vector:
+        """Return the coordinates of a legal config, shape (dimension,), each in [0, 1]."""
+        return np.array(self._coordinates(config), dtype=float)
+
+    def encode_all(self, configs: Sequence[Mapping[str, Value]]) -> Vector:
+        """Return the coordinates of legal configs, a row each, shape (n, dimension)."""
+        rows = [self._coordinates(config) for config in configs]
+        return np.array(rows, dtype=float).reshape(len(rows), self.dimension)
+
+    def decode(self, vector: Sequence[float] | Vector) -> Config:
+        """Return the legal config nearest to `vector`, shape (dimension,); coordinates outside [0, 1] are clipped.
+
+        Raises:
+            SpaceError: If the vector has another length or a coordinate that is not finite.
+        """
+        coordinates = [float(x) for x in vector]
+        if len(coordinates) != self.dimension or not all(map(math.isfinite, coordinates)):
+            raise SpaceError(f"a vector of {self.dimension} finite coordinates is needed, not {list(vector)!r}")
+        values: dict[str, Value] = {}
+        start = 0
+        for parameter in self.free:
+            end = start + parameter.coordinates
+            values[parameter.name] = parameter.decode(coordinates[start:end])
+            start = end
+        return self._complete(values)
+
+    def at_quantiles(self, quantiles: Sequence[float] | Vector) -> Config:
+        """Return the config at one quantile in [0, 1] per free parameter, so that uniform numbers cover the space."""
+        pairs = zip(self.free, quantiles, strict=True)
+        return self._complete({parameter.name: parameter.at_quantile(float(quantile)) for parameter, quantile in pairs})
+
+    def random(self, rng: np.random.Generator) -> Config:
+        """Return a random config."""
+        return self.at_quantiles(rng.random(len(self.free)).tolist())
+
+    def default(self) -> Config:
+        """Return the built-in defaults of the free parameters, with the fixed values."""
+        return self._complete({parameter.name: parameter.default for parameter in self.free})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the space's description, ready for `json.dumps`."""
+        return {"parameters": [p.to_json() for p in self.parameters], "fixed": self.fixed.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "SearchSpace":
+        """Rebuild a space from `to_json`.
+
+        Raises:
+            SpaceError: If the description is incomplete or contradicts itself.
+        """
+        try:
+            return cls([parameter_from_json(item) for item in data["parameters"]], data["fixed"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise SpaceError("this is no description of a search space") from error
+
+    def _coordinates(self, config: Mapping[str, Value]) -> list[float]:
+        return [x for parameter in self.free for x in parameter.encode(config[parameter.name])]
+
+    def _complete(self, free_values: Mapping[str, Value]) -> Config:
+        values = {**self.fixed, **free_values}
+        return Config({name: values[name] for name in self._by_name})

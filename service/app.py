@@ -14,8 +14,9 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from ringtune.service.api import health
-from ringtune.service.api.access import OPEN_PATHS, Access, Callers, authorize
+from ringtune.service.api.access import OPEN_PATHS, Access, Callers
 from ringtune.service.api.admission import STREAMS, Admission, Arrivals, Gate
+from ringtune.service.api.authorization import deny_undeclared
 from ringtune.service.api.browser_sessions import BrowserSessions
 from ringtune.service.api.limits import BodyLimit, RateLimit
 from ringtune.service.api.listeners import Listeners
@@ -86,7 +87,7 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(authorize)],
+        dependencies=[Depends(deny_undeclared)],
         generate_unique_id_function=_operation_id,
         lifespan=_lifespan(parts),
     )

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from starlette.requests import Request
 
-from ringtune.service.api.access import SESSION_KEY, Callers
+from ringtune.service.api.access import Callers
+from ringtune.service.api.authorization import SESSION_KEY
 from ringtune.service.api.browser_sessions import SignedIn
 from ringtune.service.errors import Forbidden, Unauthenticated
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from ringtune.service.api.access import ADMIN, CALLER_KEY, SCOPES_KEY
+from ringtune.service.api.authorization import ADMIN, CALLER_KEY, SCOPES_KEY
 from ringtune.tuner.space.readable import readable_value
 
 from . import wording

@@ -4,7 +4,8 @@
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ringtune.service.api.access import SESSION_KEY, let_in
+from ringtune.service.api.access import let_in
+from ringtune.service.api.authorization import SESSION_KEY
 from ringtune.service.api.browser_sessions import BrowserSessions
 from ringtune.service.api.problems import send_problem
 from ringtune.service.errors import ServiceError

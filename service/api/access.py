@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may: deny by default.
+"""Authentication: every path needs a bearer token, except `OPEN_PATHS` and those that pages for people name.
 
-Every path needs a bearer token, but for those in `OPEN_PATHS` and those that pages for people name; every route needs
-the scope that it declares, and `admin` if it declares none. Where the service listens on loopback and no token was ever
-created, it is open to this machine: then the Host and Origin headers must name loopback, or a web page could reach it
-under a name of its own.
+Where the service listens on loopback and no token was ever created, it is open to this machine. Then the Host and
+Origin headers must name loopback, or a web page could reach the service under a name of its own.
 """
 
 import asyncio
@@ -12,85 +10,29 @@ import hashlib
 import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from anyio import CapacityLimiter, to_thread
 from cachetools import LRUCache
-from fastapi import Depends
-from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ringtune.service.domain.page_sessions import SETTING
 from ringtune.service.domain.service import Service
-from ringtune.service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated, UnknownHost
+from ringtune.service.errors import Overloaded, ServiceError, Unauthenticated, UnknownHost
 from ringtune.service.settings import ServiceSettings, is_loopback_host
 
+from .authorization import CALLER_KEY, EVERYTHING, OPEN_KEY, SCOPES_KEY, SESSION_KEY, Scopes
 from .guesses import Guesses
 from .peers import peer_of
 from .problems import send_problem
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""What DESIGN calls open."""
-CALLER_KEY = "ringtune.caller"
-SCOPES_KEY = "ringtune.scopes"
-OPEN_KEY = "ringtune.is_open"
-SESSION_KEY = "ringtune.session"
-"""Where pages put who signed in, before `Access`; such a request came with a cookie, and opens pages alone."""
-SCOPE_EXTENSION = "x-ringtune-scope"
-PAGE_EXTENSION = "x-ringtune-page"
-ADMIN = "admin"
+"""Paths that need no token."""
 SCHEME = "bearer"
 MAX_SECRET_BYTES = 256
 MAX_KNOWN = 4096
 MAX_LOOKUPS = 4
 """Unknown secrets that are looked up at the same time; guessing must not keep the database busy."""
-
-Scopes: TypeAlias = frozenset[str]
-EVERYTHING: Scopes = frozenset({"read", "report", ADMIN})
-
-
-def needs(scope: str) -> dict[str, Any]:
-    """Return what a route's `openapi_extra` says, and `authorize` checks."""
-    return {SCOPE_EXTENSION: scope}
-
-
-def page_needs(scope: str) -> dict[str, Any]:
-    """Return the same of a page: it opens to sessions of browsers, too, which open nothing else."""
-    return {**needs(scope), PAGE_EXTENSION: True}
-
-
-async def _token_of(request: Request) -> str | None:
-    token_id: str | None = request.scope.get(CALLER_KEY)
-    return token_id
-
-
-TokenDep = Annotated[str | None, Depends(_token_of)]
-"""The id of the token that a request came with; None where the service is open."""
-
-
-async def authorize(request: Request) -> None:
-    """Check the scope of the route that was found; the application's dependency, before every route.
-
-    Raises:
-        Forbidden: If the token does not have it, or a browser's session asks for something else than a page.
-    """
-    declared = getattr(request.scope.get("route"), "openapi_extra", None) or {}
-    needed = declared.get(SCOPE_EXTENSION, ADMIN)
-    if request.scope.get(SESSION_KEY) is not None and not declared.get(PAGE_EXTENSION, False):
-        raise Forbidden("a browser's session opens pages alone; send a token: Authorization: Bearer ...")
-    if not request.scope.get(OPEN_KEY, False):
-        check_scope(request.scope, needed)
-
-
-def check_scope(scope: Scope, needed: str) -> None:
-    """Raise Forbidden if the request's token has neither the scope nor `admin`."""
-    granted: Scopes = scope.get(SCOPES_KEY, frozenset())
-    if needed not in granted and ADMIN not in granted:
-        has = ", ".join(sorted(granted)) or "none"
-        raise Forbidden(
-            f"this call needs the scope {needed!r}, the token has: {has}; ask an operator for another token"
-        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from ringtune.service.errors import ShuttingDown
 from ringtune.service.schemas.fields import Message
 
-from .access import needs
+from .authorization import MAY_READ
 from .parts import PartsDep
 
 METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -42,7 +42,7 @@ async def readyz(parts: PartsDep) -> Health:
 
 @router.get(
     "/metrics",
-    openapi_extra=needs("read"),
+    dependencies=[MAY_READ],
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
@@ -52,7 +52,7 @@ async def metrics(parts: PartsDep) -> Response:
     return Response(text, media_type=METRICS_MEDIA_TYPE)
 
 
-@router.get("/openapi.json", openapi_extra=needs("read"))
+@router.get("/openapi.json", dependencies=[MAY_READ])
 async def openapi(request: Request) -> dict[str, Any]:
     """Return this description."""
     description: dict[str, Any] = request.app.openapi()

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtune.service.errors import BodyTooLarge, Overloaded, RateLimited, ServiceError
 
-from .access import CALLER_KEY
+from .authorization import CALLER_KEY
 from .problems import send_problem
 from .refusals import BodyTimeoutError, UnsupportedMediaTypeError
 from .strict_json import count_values, values_max

@@ -39,7 +39,6 @@ def describe(app: FastAPI) -> dict[str, Any]:
     """Return the description of all routes, with the problems that each may answer and the token that it needs."""
     document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = document.setdefault("components", {})
-    components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     schemas = components.setdefault("schemas", {})
     _add_schema(schemas, Problem, "serialization")
     _add_schema(schemas, TuningLog, "validation")
@@ -68,8 +67,6 @@ def _add_problems(operation: dict[str, Any], *, is_open: bool) -> None:
     added = {**EVERYWHERE, **(WITH_BODY if "requestBody" in operation else {})}
     if is_open:
         added = {status: words for status, words in added.items() if status not in WITHOUT_TOKEN}
-    else:
-        operation["security"] = [{"token": []}]
     responses.update({status: {"description": words} for status, words in added.items()})
     for status in filter(_is_error, responses):
         responses[status]["content"] = dict(CONTENT)

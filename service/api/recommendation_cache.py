@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ringtune.service.errors import Forbidden
 
-from .access import check_scope
+from .authorization import check_scope
 from .metrics import ROUTE_KEY, Metrics
 from .problems import send_problem
 

@@ -14,12 +14,11 @@ from ringtune.dashboards.web.study_jobs import leading_job
 from ringtune.dashboards.web.study_review import StudyReviews
 from ringtune.dashboards.web.tables import csv_reply
 from ringtune.dashboards.web.wording import change_of, finding_of, hardware_of, layout, name_of
-from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import ListedStudy, Overview
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.review import comparison
 
-from .parts import OverviewDep, ReviewsDep, new_router, on_page_threads
+from .parts import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
 
 MAX_COMPARED = 6
 SAID_ABOVE = frozenset({"log", "verdict", "speed-up"})
@@ -32,7 +31,7 @@ Row: TypeAlias = tuple[str, tuple[str, ...], bool]
 router = new_router()
 
 
-@router.get("/compare", openapi_extra=page_needs("read"))
+@router.get("/compare", dependencies=READERS_PAGE)
 @on_page_threads
 def compare(
     request: Request,
@@ -53,7 +52,7 @@ def compare(
     return respond(request, "compare.html.j2", context)
 
 
-@router.get("/compare.csv", openapi_extra=page_needs("read"))
+@router.get("/compare.csv", dependencies=READERS_PAGE)
 @on_page_threads
 def compare_csv(
     *,

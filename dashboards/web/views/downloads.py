@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ringtune.dashboards.web.tables import Row, config_table, csv_reply, job_table, result_table, study_table
-from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import MAX_PAGE, ShownStudy
 from ringtune.service.errors import NotFound
 
-from .parts import AskedStudiesDep, OverviewDep, new_router, on_page_threads
+from .parts import READERS_PAGE, AskedStudiesDep, OverviewDep, new_router, on_page_threads
 
 TABLES: Mapping[str, Callable[[ShownStudy], Sequence[Row]]] = MappingProxyType(
     {"jobs": job_table, "configs": config_table, "results": result_table}
@@ -23,7 +22,7 @@ TABLES: Mapping[str, Callable[[ShownStudy], Sequence[Row]]] = MappingProxyType(
 router = new_router()
 
 
-@router.get("/studies.csv", openapi_extra=page_needs("read"))
+@router.get("/studies.csv", dependencies=READERS_PAGE)
 @on_page_threads
 def studies_csv(request: Request, overview: OverviewDep, asked: AskedStudiesDep) -> Response:
     """Return the studies that a list shows, on all its pages up to the most that are read at once."""
@@ -31,7 +30,7 @@ def studies_csv(request: Request, overview: OverviewDep, asked: AskedStudiesDep)
     return csv_reply("studies", study_table(overview.studies(asked.wanted, asked.order, limit=MAX_PAGE).items))
 
 
-@router.get("/studies/{study_id}/{table}.csv", openapi_extra=page_needs("read"))
+@router.get("/studies/{study_id}/{table}.csv", dependencies=READERS_PAGE)
 @on_page_threads
 def study_csv(
     request: Request,

@@ -5,18 +5,18 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from ringtune.dashboards.web.paths import EVENTS
-from ringtune.service.api.access import SESSION_KEY, page_needs
+from ringtune.service.api.authorization import SESSION_KEY
 from ringtune.service.api.browser_sessions import SignedIn
 from ringtune.service.api.event_stream import After, EventStream, LastEventId, event_stream
 from ringtune.service.api.parts import PartsDep
 from ringtune.service.errors import Unauthenticated
 
-from .parts import CallersDep, SessionsDep, new_router
+from .parts import READERS_PAGE, CallersDep, SessionsDep, new_router
 
 router = new_router()
 
 
-@router.get(EVENTS, openapi_extra=page_needs("read"), response_class=StreamingResponse)
+@router.get(EVENTS, dependencies=READERS_PAGE, response_class=StreamingResponse)
 async def events(
     *,
     request: Request,

@@ -6,14 +6,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ringtune.dashboards.web.assets import PREFIX, Assets
-from ringtune.service.api.access import page_needs
 
-from .parts import new_router
+from .parts import READERS_PAGE, new_router
 
 router = new_router()
 
 
-@router.get(PREFIX + "{name}", openapi_extra=page_needs("read"))
+@router.get(PREFIX + "{name}", dependencies=READERS_PAGE)
 async def static_file(request: Request, name: str) -> Response:
     """Return a file of this version."""
     assets: Assets = request.app.state.pages.assets

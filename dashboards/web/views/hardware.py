@@ -10,11 +10,10 @@ from starlette.responses import Response
 from ringtune.dashboards.figures.speedups import speedups_figure, step_times_figure
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import hardware_of, layout, name_of, short
-from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import ListedStudy, Wanted
 
 from .compare import compared
-from .parts import OverviewDep, PageNumber, Text, new_router, on_page_threads
+from .parts import READERS_PAGE, OverviewDep, PageNumber, Text, new_router, on_page_threads
 
 PAGE = 50
 MODELS = 20
@@ -41,7 +40,7 @@ class Findings:
     left_out: int
 
 
-@router.get("/hardware", openapi_extra=page_needs("read"))
+@router.get("/hardware", dependencies=READERS_PAGE)
 @on_page_threads
 def hardware(request: Request, overview: OverviewDep, q: Text = "", model: Text = "", page: PageNumber = 1) -> Response:
     """List machines with what was found on them, or compare them by one model."""

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from typing import Annotated, Any, TypeAlias
 
 from anyio import to_thread
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Security
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -15,6 +15,7 @@ from ringtune.dashboards.web.confirming import confirmed
 from ringtune.dashboards.web.forms import Fields, form_of
 from ringtune.dashboards.web.study_review import StudyReviews
 from ringtune.service.api.access import Callers
+from ringtune.service.api.authorization import ADMIN, READ, authorize_page
 from ringtune.service.api.browser_sessions import BrowserSessions
 from ringtune.service.domain.overview import Overview, Wanted
 from ringtune.service.errors import InvalidRequest
@@ -70,9 +71,13 @@ class AskedStudies:
         return self.sort or DEFAULT_SORT
 
 
+READERS_PAGE, ADMINS_PAGE = ((Security(authorize_page, scopes=[scope]), Depends(confirmed)) for scope in (READ, ADMIN))
+"""Dependencies of a page, by who may see it. A form is confirmed once its sender is authorized."""
+
+
 def new_router() -> APIRouter:
-    """Return a router for pages: no part of the API's description, and what changes something is confirmed."""
-    return APIRouter(include_in_schema=False, default_response_class=HTMLResponse, dependencies=[Depends(confirmed)])
+    """Return a router for pages, which are no part of the API's description."""
+    return APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 async def _overview_of(request: Request) -> Overview:

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
-from ringtune.service.api.access import page_needs
 from ringtune.service.api.parts import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
@@ -18,7 +17,7 @@ from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.review.summary import RINGTUNE
 from ringtune.tuner.space.readable import readable_value
 
-from .parts import OverviewDep, new_router, on_page_threads
+from .parts import READERS_PAGE, OverviewDep, new_router, on_page_threads
 
 FIELDS = ("model", "model_fingerprint", "hardware", "world_size", "local_size", "target")
 MAX_FIELD = 200
@@ -33,7 +32,7 @@ HEADLINES = {
 router = new_router()
 
 
-@router.get("/recommendations", openapi_extra=page_needs("read"))
+@router.get("/recommendations", dependencies=READERS_PAGE)
 @on_page_threads
 def recommendations(request: Request, overview: OverviewDep, service: ServiceDep) -> Response:
     """Ask for a start, and show the answer."""

@@ -15,12 +15,13 @@ from ringtune.dashboards.web.paths import SIGN_IN, SIGN_OUT
 from ringtune.dashboards.web.problem_pages import MAX_ADDRESS
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.session_cookie import forget_session, keep_session, session_id_of
-from ringtune.service.api.access import ADMIN, Caller, Callers, page_needs
+from ringtune.service.api.access import Caller, Callers
+from ringtune.service.api.authorization import ADMIN
 from ringtune.service.api.parts import PartsDep
 from ringtune.service.domain.page_sessions import new_secret
 from ringtune.service.errors import Unauthenticated, UnknownHost
 
-from .parts import CallersDep, FormDep, SessionsDep, Text, new_router
+from .parts import READERS_PAGE, CallersDep, FormDep, SessionsDep, Text, new_router
 
 START = "/studies"
 READ = "read"
@@ -66,7 +67,7 @@ async def sign_in_with(
     return reply
 
 
-@router.post(SIGN_OUT, openapi_extra=page_needs(READ))
+@router.post(SIGN_OUT, dependencies=READERS_PAGE)
 async def sign_out(request: Request, sessions: SessionsDep) -> Response:
     """End the session, here and for whoever else has its id."""
     session_id = session_id_of(request)

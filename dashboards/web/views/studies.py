@@ -7,9 +7,17 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ringtune.dashboards.web.rendering import respond
-from ringtune.service.api.access import page_needs
 
-from .parts import DEFAULT_SORT, AskedStudiesDep, OverviewDep, PageNumber, new_router, on_page_threads, pages_of
+from .parts import (
+    DEFAULT_SORT,
+    READERS_PAGE,
+    AskedStudiesDep,
+    OverviewDep,
+    PageNumber,
+    new_router,
+    on_page_threads,
+    pages_of,
+)
 
 PAGE = 50
 PATH = "/studies"
@@ -29,13 +37,13 @@ SORTS = (
 router = new_router()
 
 
-@router.get("/", openapi_extra=page_needs("read"))
+@router.get("/", dependencies=READERS_PAGE)
 async def start() -> RedirectResponse:
     """Lead to the studies."""
     return RedirectResponse(PATH, 303)
 
 
-@router.get(PATH, openapi_extra=page_needs("read"))
+@router.get(PATH, dependencies=READERS_PAGE)
 @on_page_threads
 def studies(request: Request, overview: OverviewDep, asked: AskedStudiesDep, page: PageNumber = 1) -> Response:
     """List studies."""

@@ -14,14 +14,13 @@ from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.study_jobs import job_rows, leading_job, step_times
 from ringtune.dashboards.web.study_review import StudyReview
 from ringtune.dashboards.web.wording import NO_PROMISE, finding_of, live_words, name_of, trust, with_bounds
-from ringtune.service.api.access import page_needs
 from ringtune.service.domain.overview import BestConfig, ListedStudy, StoredResult
 from ringtune.tuner import Config, Value
 from ringtune.tuner.review import advice, words
 from ringtune.tuner.review.sensitivity import MATTERS
 from ringtune.tuner.space.readable import readable_value
 
-from .parts import OverviewDep, ReviewsDep, new_router, on_page_threads
+from .parts import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
 
 MAX_SHOWN_CONFIGS = 100
 MAX_SHOWN_JOBS = 50
@@ -34,7 +33,7 @@ FIRST_FIGURES = ("convergence", "distribution")
 router = new_router()
 
 
-@router.get("/studies/{study_id}", openapi_extra=page_needs("read"))
+@router.get("/studies/{study_id}", dependencies=READERS_PAGE)
 @on_page_threads
 def study(
     request: Request,

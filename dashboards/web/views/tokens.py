@@ -11,13 +11,13 @@ from starlette.responses import RedirectResponse, Response
 
 from ringtune.dashboards.web.forms import field_of
 from ringtune.dashboards.web.rendering import respond
-from ringtune.service.api.access import CALLER_KEY, SESSION_KEY, page_needs
+from ringtune.service.api.authorization import CALLER_KEY, SESSION_KEY
 from ringtune.service.api.browser_sessions import SignedIn
 from ringtune.service.api.parts import ServiceDep
 from ringtune.service.domain.service import Service
 from ringtune.service.errors import InvalidRequest
 
-from .parts import FormDep, new_router, on_page_threads
+from .parts import ADMINS_PAGE, FormDep, new_router, on_page_threads
 
 PATH = "/tokens"
 SCOPES = (
@@ -32,14 +32,14 @@ TokenId: TypeAlias = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$")]
 router = new_router()
 
 
-@router.get(PATH, openapi_extra=page_needs("admin"))
+@router.get(PATH, dependencies=ADMINS_PAGE)
 @on_page_threads
 def list_tokens(request: Request, service: ServiceDep) -> Response:
     """List tokens."""
     return respond(request, "tokens.html.j2", _context(request, service))
 
 
-@router.post(PATH, openapi_extra=page_needs("admin"))
+@router.post(PATH, dependencies=ADMINS_PAGE)
 async def create(request: Request, service: ServiceDep, fields: FormDep) -> Response:
     """Create a token and show its secret, this once."""
     name, scopes = field_of(fields, "name"), fields.get("scope", [])
@@ -55,7 +55,7 @@ async def create(request: Request, service: ServiceDep, fields: FormDep) -> Resp
     return respond(request, "tokens.html.j2", {**context, "created": token, "secret": secret}, 201)
 
 
-@router.post(PATH + "/{token_id}/revoke", openapi_extra=page_needs("admin"))
+@router.post(PATH + "/{token_id}/revoke", dependencies=ADMINS_PAGE)
 @on_page_threads
 def revoke(request: Request, service: ServiceDep, token_id: TokenId) -> Response:
     """Revoke a token."""
@@ -64,7 +64,7 @@ def revoke(request: Request, service: ServiceDep, token_id: TokenId) -> Response
     return RedirectResponse(PATH, 303)
 
 
-@router.post(PATH + "/{token_id}/counting", openapi_extra=page_needs("admin"))
+@router.post(PATH + "/{token_id}/counting", dependencies=ADMINS_PAGE)
 async def change_counting(service: ServiceDep, token_id: TokenId, fields: FormDep) -> Response:
     """Count a token's jobs one by one as evidence, or together once."""
     is_for_many = bool(field_of(fields, "many_jobs"))
@@ -72,7 +72,7 @@ async def change_counting(service: ServiceDep, token_id: TokenId, fields: FormDe
     return RedirectResponse(PATH, 303)
 
 
-@router.post(PATH + "/{token_id}/delete-results", openapi_extra=page_needs("admin"))
+@router.post(PATH + "/{token_id}/delete-results", dependencies=ADMINS_PAGE)
 @on_page_threads
 def delete_results(request: Request, service: ServiceDep, token_id: TokenId) -> Response:
     """Delete all that was reported with a token."""
@@ -80,7 +80,7 @@ def delete_results(request: Request, service: ServiceDep, token_id: TokenId) -> 
     return respond(request, "tokens.html.j2", {**_context(request, service), "deleted": removed})
 
 
-@router.post(PATH + "/sessions/{handle}/end", openapi_extra=page_needs("admin"))
+@router.post(PATH + "/sessions/{handle}/end", dependencies=ADMINS_PAGE)
 @on_page_threads
 def end_session(request: Request, service: ServiceDep, handle: Handle) -> Response:
     """End the session of a browser."""

@@ -15,8 +15,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from ringtune.service import schemas
-from ringtune.service.api.access import needs
 from ringtune.service.api.admission import Admission
+from ringtune.service.api.authorization import MAY_ADMINISTER
 from ringtune.service.api.parts import PartsDep, ServiceDep
 from ringtune.service.api.problems import send_problem
 from ringtune.service.api.refusals import UnreadableBodyError, UnsupportedMediaTypeError
@@ -36,7 +36,7 @@ router = APIRouter(tags=["operators"])
 
 @router.get(
     "/v1/export",
-    openapi_extra=needs("admin"),
+    dependencies=[MAY_ADMINISTER],
     response_class=StreamingResponse,
     responses={200: {"description": "JSON Lines; `POST /v1/import` takes them.", "content": LINES}},
 )
@@ -47,7 +47,8 @@ def export_everything(service: ServiceDep, parts: PartsDep) -> StreamingResponse
 
 @router.post(
     "/v1/import",
-    openapi_extra={**needs("admin"), "requestBody": {"required": True, "content": LINES}},
+    dependencies=[MAY_ADMINISTER],
+    openapi_extra={"requestBody": {"required": True, "content": LINES}},
 )
 async def import_everything(request: Request, parts: PartsDep, service: ServiceDep) -> schemas.Imported:
     """Take what an export gave. What is here already stays as it is; the same lines again change nothing."""

@@ -5,7 +5,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from ringtune.service.api.access import Callers, needs
+from ringtune.service.api.access import Callers
+from ringtune.service.api.authorization import MAY_READ
 from ringtune.service.api.event_stream import After, EventStream, LastEventId, event_stream
 from ringtune.service.api.parts import PartsDep
 from ringtune.service.errors import Unauthenticated
@@ -15,7 +16,7 @@ router = APIRouter(tags=["events"])
 
 @router.get(
     "/v1/events",
-    openapi_extra=needs("read"),
+    dependencies=[MAY_READ],
     response_class=StreamingResponse,
     responses={
         200: {

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from ringtune.service import schemas
-from ringtune.service.api.access import TokenDep, needs
+from ringtune.service.api.authorization import MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.jobs import Job, JobFacts
 from ringtune.service.domain.machines import Machine
@@ -19,7 +19,7 @@ REFUSED: Responses = {**NO_STUDY, 409: {"description": "The job is another token
 JobId = Annotated[str, Path(pattern=UUID_PATTERN, description="A UUID that the client made.")]
 
 
-@router.put("/v1/studies/{study_id}/jobs/{job_id}", openapi_extra=needs("report"), responses=REFUSED)
+@router.put("/v1/studies/{study_id}/jobs/{job_id}", dependencies=[MAY_REPORT], responses=REFUSED)
 def put_job(
     study_id: StudyId, job_id: JobId, body: schemas.JobFacts, service: ServiceDep, token_id: TokenDep
 ) -> schemas.JobFacts:
@@ -28,7 +28,7 @@ def put_job(
     return body.model_copy(update={"state": kept.state, "verdict": kept.verdict})
 
 
-@router.get("/v1/studies/{study_id}/jobs", openapi_extra=needs("read"), responses=NO_STUDY)
+@router.get("/v1/studies/{study_id}/jobs", dependencies=[MAY_READ], responses=NO_STUDY)
 def list_jobs(study_id: StudyId, service: ServiceDep) -> schemas.JobList:
     """List the jobs of a study that were heard of last."""
     service.studies.get(study_id)

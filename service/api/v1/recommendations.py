@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ringtune.service import schemas
-from ringtune.service.api.access import authorize, needs
+from ringtune.service.api.authorization import ADMIN, MAY_READ, authorize, declared_scopes
 from ringtune.service.api.parts import Parts, PartsDep, encoded
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
 from ringtune.service.schemas.fields import (
@@ -60,9 +60,10 @@ class _AskingRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
+        needed = declared_scopes(self) or (ADMIN,)
 
         async def answer(request: Request) -> Response:
-            await authorize(request)
+            authorize.check(request.scope, *needed)
             parts: Parts = request.app.state.parts
             return await recommend(request, _question(request), parts)
 
@@ -74,7 +75,7 @@ router = APIRouter(tags=["recommendations"], route_class=_AskingRoute)
 
 @router.get(
     "/v1/recommendations",
-    openapi_extra=needs("read"),
+    dependencies=[MAY_READ],
     response_model=schemas.Recommendation,
 )
 async def recommend(request: Request, question: Annotated[Question, Query()], parts: PartsDep) -> Response:

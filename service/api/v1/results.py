@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ringtune.service import schemas
-from ringtune.service.api.access import TokenDep, needs
+from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.metrics import Metrics
 from ringtune.service.api.parts import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.domain.values import Adoption, ReportedResult, Stored
@@ -21,7 +21,7 @@ router = APIRouter(tags=["results"], route_class=JsonRoute)
 
 @router.put(
     "/v1/studies/{study_id}/trials/{trial_id}/result",
-    openapi_extra=needs("report"),
+    dependencies=[MAY_REPORT],
     responses={
         **NO_STUDY,
         201: {"model": schemas.StoredResult, "description": "It was stored."},
@@ -45,7 +45,7 @@ async def tell(
     return to_stored(stored)
 
 
-@router.post("/v1/studies/{study_id}/results", openapi_extra=needs("report"), responses=NO_STUDY)
+@router.post("/v1/studies/{study_id}/results", dependencies=[MAY_REPORT], responses=NO_STUDY)
 def tell_batch(
     study_id: StudyId, body: schemas.ResultBatch, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
 ) -> schemas.StoredBatch:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 
 from ringtune.service import schemas
-from ringtune.service.api.access import TokenDep, needs
+from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.parts import PartsDep
 from ringtune.service.api.refusals import UnsupportedMediaTypeError
 from ringtune.service.api.strict_json import JsonStream
@@ -31,7 +31,8 @@ RECORDS = "records"
 
 @router.post(
     "/v1/runs",
-    openapi_extra={**needs("report"), "requestBody": {"required": True, "content": LOG}},
+    dependencies=[MAY_REPORT],
+    openapi_extra={"requestBody": {"required": True, "content": LOG}},
     responses={409: {"description": "Another log was stored under this run, or the job is another token's."}},
 )
 async def take_log(request: Request, parts: PartsDep, token_id: TokenDep) -> schemas.StoredRuns:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from ringtune.service import schemas
-from ringtune.service.api.access import TokenDep, needs
+from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Study, StudyFilter, StudyKey
 from ringtune.service.schemas.fields import MAX_PAGE, Fingerprint, Message, Name, TargetName
@@ -34,7 +34,7 @@ class Listing(Message):
     ] = None
 
 
-@router.post("/v1/studies", openapi_extra=needs("report"))
+@router.post("/v1/studies", dependencies=[MAY_REPORT])
 def find_or_create_study(new: schemas.NewStudy, service: ServiceDep, token_id: TokenDep) -> schemas.Study:
     """Return the study of a key; make it if there is none. The names and the space stay those of the first job."""
     study = service.studies.find_or_create(
@@ -48,7 +48,7 @@ def find_or_create_study(new: schemas.NewStudy, service: ServiceDep, token_id: T
     return to_study(study)
 
 
-@router.get("/v1/studies", openapi_extra=needs("read"))
+@router.get("/v1/studies", dependencies=[MAY_READ])
 def list_studies(listing: Annotated[Listing, Query()], service: ServiceDep) -> schemas.StudyPage:
     """List studies, page by page."""
     wanted = StudyFilter(listing.model_fingerprint, listing.model, listing.hardware, listing.target)
@@ -56,13 +56,13 @@ def list_studies(listing: Annotated[Listing, Query()], service: ServiceDep) -> s
     return schemas.StudyPage(items=[to_study(study) for study in page.items], next_cursor=page.next_cursor)
 
 
-@router.get("/v1/studies/{study_id}", openapi_extra=needs("read"), responses=NO_STUDY)
+@router.get("/v1/studies/{study_id}", dependencies=[MAY_READ], responses=NO_STUDY)
 def get_study(study_id: StudyId, service: ServiceDep) -> schemas.Study:
     """Return one study."""
     return to_study(service.studies.get(study_id))
 
 
-@router.delete("/v1/studies/{study_id}", openapi_extra=needs("admin"), responses=NO_STUDY, status_code=204)
+@router.delete("/v1/studies/{study_id}", dependencies=[MAY_ADMINISTER], responses=NO_STUDY, status_code=204)
 def delete_study(study_id: StudyId, service: ServiceDep) -> None:
     """Delete a study and everything that was reported to it."""
     service.studies.delete(study_id)

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from ringtune.service import schemas
-from ringtune.service.api.access import TokenDep, needs
+from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.parts import JsonRoute, MetricsDep, Responses, ServiceDep
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import Suggestion
@@ -31,7 +31,7 @@ LOST: Responses = {
 
 @router.post(
     "/v1/studies/{study_id}/suggestions",
-    openapi_extra=needs("report"),
+    dependencies=[MAY_REPORT],
     responses={**NO_STUDY, 409: {"description": "Another job asked for this trial, or the job is another token's."}},
 )
 def ask(
@@ -50,7 +50,7 @@ def ask(
     return to_suggestion(suggestion)
 
 
-@router.put(LEASE, openapi_extra=needs("report"), responses={**NO_TRIAL, **LOST})
+@router.put(LEASE, dependencies=[MAY_REPORT], responses={**NO_TRIAL, **LOST})
 def renew(
     study_id: StudyId, trial_id: TrialId, body: schemas.Renewal, service: ServiceDep, token_id: TokenDep
 ) -> schemas.Suggestion:
@@ -59,7 +59,7 @@ def renew(
     return to_suggestion(service.suggestions.renew(held, body.lease_s))
 
 
-@router.delete(LEASE, openapi_extra=needs("report"), responses={**NO_TRIAL, **LOST}, status_code=204)
+@router.delete(LEASE, dependencies=[MAY_REPORT], responses={**NO_TRIAL, **LOST}, status_code=204)
 def release(
     *,
     study_id: StudyId,

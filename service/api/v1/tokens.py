@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from ringtune.service import schemas
-from ringtune.service.api.access import needs
+from ringtune.service.api.authorization import MAY_ADMINISTER
 from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Token
 
@@ -16,14 +16,14 @@ NO_TOKEN: Responses = {404: {"description": "There is no such token."}}
 SCOPE_ORDER: tuple[schemas.Scope, ...] = ("read", "report", "admin")
 
 
-@router.post("/v1/tokens", openapi_extra=needs("admin"), status_code=201)
+@router.post("/v1/tokens", dependencies=[MAY_ADMINISTER], status_code=201)
 def create_token(new: schemas.NewToken, service: ServiceDep) -> schemas.CreatedToken:
     """Create a token. Its secret is in this reply and nowhere else: only its hash is kept."""
     token, secret = service.tokens.create(new.name, frozenset(new.scopes), has_many_jobs=new.has_many_jobs)
     return schemas.CreatedToken(**to_token(token).model_dump(), secret=secret)
 
 
-@router.get("/v1/tokens", openapi_extra=needs("admin"))
+@router.get("/v1/tokens", dependencies=[MAY_ADMINISTER])
 def list_tokens(service: ServiceDep) -> schemas.TokenPage:
     """List all tokens, those that were revoked too."""
     return schemas.TokenPage(items=[to_token(token) for token in service.tokens.list()])
@@ -31,7 +31,7 @@ def list_tokens(service: ServiceDep) -> schemas.TokenPage:
 
 @router.delete(
     "/v1/tokens/{token_id}",
-    openapi_extra=needs("admin"),
+    dependencies=[MAY_ADMINISTER],
     responses=NO_TOKEN,
     status_code=204,
 )
@@ -40,13 +40,13 @@ def revoke_token(token_id: TokenId, service: ServiceDep) -> None:
     service.tokens.revoke(token_id)
 
 
-@router.patch("/v1/tokens/{token_id}", openapi_extra=needs("admin"), responses=NO_TOKEN)
+@router.patch("/v1/tokens/{token_id}", dependencies=[MAY_ADMINISTER], responses=NO_TOKEN)
 def change_token(token_id: TokenId, change: schemas.TokenChange, service: ServiceDep) -> schemas.Token:
     """Say whether a token's jobs count one by one as evidence. Verdicts on what it reported already follow."""
     return to_token(service.token_results.declare(token_id, has_many_jobs=change.has_many_jobs))
 
 
-@router.delete("/v1/tokens/{token_id}/results", openapi_extra=needs("admin"))
+@router.delete("/v1/tokens/{token_id}/results", dependencies=[MAY_ADMINISTER])
 def delete_results(token_id: TokenId, service: ServiceDep) -> schemas.DeletedResults:
     """Delete all results and logs that came with a token, whether it still exists or not. Verdicts follow."""
     return schemas.DeletedResults(results=service.token_results.delete(token_id))

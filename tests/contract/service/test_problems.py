@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from starlette.testclient import TestClient
 
-from ringtune.service.api.access import needs
+from ringtune.service.api.authorization import MAY_READ
 from ringtune.service.schemas import Problem
 from tests.contract.service.applications import ADMIN_SECRET, application, bearer
 from tests.contract.service.requests import STUDY_BODY, UUIDS
@@ -25,7 +25,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """Somebody who may everything; one route is broken."""
     app = application(tmp_path_factory.mktemp("problems"))
 
-    @app.get("/v1/broken", openapi_extra=needs("read"))
+    @app.get("/v1/broken", dependencies=[MAY_READ])
     def broken() -> None:
         raise RuntimeError(SECRET_MESSAGE)
 

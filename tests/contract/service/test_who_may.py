@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
 from ringtune.service.api.access import MAX_LOOKUPS, Callers
+from ringtune.service.api.authorization import declared_scopes
 from ringtune.service.domain import Service
 from ringtune.service.domain.values import Token
 from ringtune.service.errors import Overloaded
@@ -95,6 +96,15 @@ def walked(app: FastAPI) -> set[tuple[str, str]]:
     return set(routes(app))
 
 
+def api_routes(holder: object) -> Iterator[APIRoute]:
+    """Yield the routes of an application, those of its routers included."""
+    for route in getattr(holder, "routes", ()):
+        if isinstance(route, APIRoute):
+            yield route
+        else:
+            yield from api_routes(getattr(route, "original_router", route))
+
+
 def path_of(template: str) -> str:
     """Return a path that fits a template."""
     known = {
@@ -119,6 +129,31 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def test_the_table_has_every_route(tmp_path: Path) -> None:
     """Neither a route without a row nor a row without a route; mounts and pages count too."""
     assert OPEN | set(SCOPES) == walked(application(tmp_path))
+
+
+def test_every_route_names_its_scope(tmp_path: Path) -> None:
+    """All but the open ones, pages included; the scope is the one of the table, by `Security` and nothing else."""
+    declared = {
+        (method, route.path): declared_scopes(route)
+        for route in api_routes(application_with_pages(tmp_path))
+        for method in route.methods or ()
+    }
+
+    expected = {place: (scope,) for place, scope in {**SCOPES, **PAGES}.items()}
+    assert {**expected, **dict.fromkeys(OPEN | PAGES_OPEN)} == declared
+
+
+@pytest.mark.parametrize(("secret", "expected"), [(READ_SECRET, 403), (ADMIN_SECRET, 200)])
+def test_a_route_that_names_no_scope_is_for_admins(secret: str, expected: int, tmp_path: Path) -> None:
+    """Deny by default: a forgotten declaration opens nothing."""
+    app = application(tmp_path)
+
+    @app.get("/v1/forgotten")
+    def forgotten() -> str:
+        return "answered"
+
+    with TestClient(app, base_url=HERE) as client:
+        assert expected == client.get("/v1/forgotten", headers=bearer(secret)).status_code
 
 
 def test_the_tables_have_every_page_too(tmp_path: Path) -> None:

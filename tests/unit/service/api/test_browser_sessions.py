@@ -6,9 +6,11 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from fastapi.security import SecurityScopes
 from starlette.requests import Request
 
-from ringtune.service.api.access import SESSION_KEY, Caller, authorize, let_in, needs, page_needs
+from ringtune.service.api.access import Caller, let_in
+from ringtune.service.api.authorization import SESSION_KEY, Authorization, authorize, authorize_page
 from ringtune.service.api.browser_sessions import LOOKUPS, MAX_WAITING, BrowserSessions
 from ringtune.service.domain.page_sessions import PageSession, new_secret
 from ringtune.service.errors import Forbidden, Overloaded
@@ -55,14 +57,14 @@ def test_guesses_do_not_keep_out_who_is_signed_in() -> None:
     assert ("0" * 16, [None] * (LOOKUPS + MAX_WAITING)) == asyncio.run(find())
 
 
-@pytest.mark.parametrize(("declared", "is_page"), [(needs("read"), False), ({}, False), (page_needs("read"), True)])
-def test_a_session_opens_routes_that_say_they_are_pages(declared: dict[str, object], is_page: bool) -> None:
-    """Whatever path led to another one, and whatever the token may."""
-    scope = {**scope_of("/studies"), "route": SimpleNamespace(openapi_extra=declared), SESSION_KEY: SESSION}
+@pytest.mark.parametrize(("check", "is_opened"), [(authorize, False), (authorize_page, True)], ids=["a call", "a page"])
+def test_a_session_opens_routes_that_say_they_are_pages(check: Authorization, is_opened: bool) -> None:
+    """Calls of the API stay closed to it, whatever path led there and whatever the token may."""
+    scope = {**scope_of("/studies"), SESSION_KEY: SESSION}
     let_in(scope, Caller("0" * 16, frozenset({"admin"})))
 
-    if is_page:
-        asyncio.run(authorize(Request(scope)))
+    if is_opened:
+        asyncio.run(check(Request(scope), SecurityScopes(["read"])))
     else:
         with pytest.raises(Forbidden, match="pages alone"):
-            asyncio.run(authorize(Request(scope)))
+            asyncio.run(check(Request(scope), SecurityScopes(["read"])))

@@ -9,7 +9,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from ringtune.service.api import strict_json
-from ringtune.service.api.access import CALLER_KEY
+from ringtune.service.api.authorization import CALLER_KEY
 from ringtune.service.api.limits import BodyLimit, RateLimit
 from tests.unit.service.api.asgi import Reply, ask, echo, scope_of
 

@@ -26,7 +26,7 @@ Package = tuple[str, str]  # name, version
 
 @dataclass(frozen=True)
 class Answers:
-    """What the databases said."""
+    """The answers of the advisory databases."""
 
     asked: frozenset[Package]
     known: Mapping[Package, tuple[str, ...]]  # the advisories of those that have any

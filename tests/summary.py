@@ -18,7 +18,7 @@ EXPECTED_PARTS = ("native-tests", "python-unit", "python-jobs", "mpi-mpich", "mp
 
 @dataclass(frozen=True)
 class Counts:
-    """What one part of the tests came to."""
+    """Numbers of tests of one part, by result."""
 
     passed: int = 0
     failed: int = 0
@@ -77,8 +77,8 @@ def recorded_lines(results: Path) -> Iterator[str]:
 def main() -> int:
     """Print the summary; 0 when nothing failed."""
     parser = argparse.ArgumentParser(description="Add up the results of one test run.")
-    parser.add_argument("results", type=Path, metavar="FOLDER", help="where the JUnit files are")
-    parser.add_argument("failed_parts", nargs="*", metavar="FAILED_PART", help="what failed outside of the tests")
+    parser.add_argument("results", type=Path, metavar="FOLDER", help="folder of the JUnit files")
+    parser.add_argument("failed_parts", nargs="*", metavar="FAILED_PART", help="part that failed outside of the tests")
     parser.add_argument("--recorded", action="store_true", help="print the figures that tests recorded, too")
     arguments = parser.parse_args()
     is_ci = os.environ.get("CI", "") not in {"", "0", "false"}

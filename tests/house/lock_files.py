@@ -38,7 +38,7 @@ class Pin:
     line: int  # counted from 1
     requirement: Requirement  # name==version, and for which Python
     has_hash: bool
-    is_asked_for: bool  # by pyproject.toml itself, as the comment below the pin says
+    is_asked_for: bool  # pyproject.toml itself names it, as the comment below the pin shows
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ def test_every_version_is_asked_about_whatever_python_asks() -> None:
 
 
 def test_a_skipped_package_was_not_asked_about() -> None:
-    """What pip-audit prints where a database does not know a package is no answer."""
+    """A package that pip-audit skips, for its database does not know it, counts as not answered."""
     skipped = {"name": "numpy", "skip_reason": "Dependency not found on PyPI and could not be audited: numpy (2.4)"}
     found = {"name": "anyio", "version": "4", "vulns": [{"id": "GHSA-1", "fix_versions": ["5"]}]}
 

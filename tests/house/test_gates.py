@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import documentation, forbidden, lock_files, native_layers, python_layers, sizes
+from tests.house import documentation, forbidden, lock_files, native_layers, prose, python_layers, sizes
 from tests.house.source_tree import SourceTree, Violation
 
 Gate = Callable[[SourceTree], list[Violation]]
@@ -20,6 +20,8 @@ PYTHON_TABLE = (
     "| `ringtune.service` | `ringtune.tuner` | |\n"
 )
 TABLES = {"docs/architecture.md": NATIVE_TABLE + "\n" + PYTHON_TABLE}
+OF_A_WINDOW = "Of a window."
+ARGUMENT = 'def f(x):\n    """Do.\n\n    Args:\n        x: {}\n    """\n'
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
 BRANCHES = "def f(x):\n" + "".join(f"    if x == {n}:\n        return {n}\n" for n in range(10))
 PAGE = "docs/reference/environment.md"
@@ -88,6 +90,24 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (documentation.variable_violations, PAGE, "| `AUTOTUNE_LOG` | |\n", VARIABLE_ROWS),
     (documentation.variable_violations, PAGE, VARIABLE_ROWS + "| `AUTOTUNE_ODD` | |\n", VARIABLE_ROWS),
     (documentation.knob_violations, PAGE, "| `other` | |\n", "| `cycle_ms` | |\n"),
+    (prose.fragments, "a.py", '"""What a job does."""\n', '"""A job."""\n'),
+    (prose.fragments, "a.py", 'def f():\n    """By rank."""\n', 'def f():\n    """Sort by rank."""\n'),
+    (prose.fragments, "a.py", f'X = 1\n"""{OF_A_WINDOW}"""\n', f'X = 1\n"""Share {OF_A_WINDOW.lower()}"""\n'),
+    (prose.fragments, "a.py", "X = 1  # of a window\n", "X = 1  # share of a window\n"),
+    (prose.fragments, "a.py", "class C:\n    x: int  # so many bytes\n", "class C:\n    x: int  # bytes\n"),
+    (prose.fragments, "a.py", ARGUMENT.format("Of a window."), ARGUMENT.format("Share of a window.")),
+    (prose.fragments, "a.py", ARGUMENT.format("How it ends."), ARGUMENT.format("Whether it ends.")),
+    (prose.fragments, "a.py", 'option(help="Where it is.")\n', 'option(help="Its folder.")\n'),
+    (prose.fragments, "a.h", "// What it holds.\nint x;\n", "// Bytes it holds.\n// What is more: few.\nint x;\n"),
+    (prose.fragments, "a.cpp", "int x;  // of a rank\n", "int x;  // bytes of a rank\n"),
+    (prose.fragments, "a.cpp", "// So it ends.\nint f();\n", "int f() {\n  // So it ends.\n  return 1;\n}\n"),
+    (
+        prose.fragments,
+        "a.md",
+        "# A\n\nWhat it does.\n",
+        "# What it does\n\nWith two ranks it runs.\nWhat for? Speed.\n",
+    ),
+    (prose.fragments, "a.md", "- Of two\n  ranks.\n", "- two ranks,\n\n```\nWhat\n```\n"),
 )
 NEW_MAJOR = GOOD_LOCK.replace("fastapi==0.165.1", "fastapi==1.0")
 CASES += (

@@ -38,7 +38,7 @@ def test_an_announced_part_that_did_not_run_is_named(tmp_path: Path) -> None:
 
 
 def test_a_part_that_did_not_run_fails_continuous_integration(tmp_path: Path) -> None:
-    """With CI set, a missing part is a failure even where it was announced."""
+    """A missing part is a failure where CI is set, even if it was announced."""
     (tmp_path / "not-run.txt").write_text("tests/native\n", encoding="utf-8")
 
     _, is_good = summarize(results(tmp_path, None, PASSED), [], is_ci=True)

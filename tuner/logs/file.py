@@ -33,7 +33,7 @@ class _Bounded(RawIOBase):
         self._idle_s = idle_s
 
     def readable(self) -> bool:
-        """It is for reading."""
+        """Return that this stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

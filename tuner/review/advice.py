@@ -70,7 +70,7 @@ def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 
 def _luck(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    """A foreign tuner believes its highest single score: say what all rows together make of it."""
+    """Warn where a foreign tuner chose its highest single score and the fit of all rows expects less."""
     surrogate = analysis.surrogate
     if run.source == RINGTUNE or surrogate is None or run.chosen not in surrogate.configs or run.chosen is None:
         return
@@ -86,7 +86,7 @@ def _luck(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 
 def _never_helped(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    """A switch that was never part of an improvement, or a parameter without effect, need not be searched."""
+    """Name the switches that were part of no improvement and the parameters without effect."""
     is_to_go_on = run.source == RINGTUNE and not run.is_complete  # with the same space alone
     if analysis.surrogate is None or is_to_go_on or _is_flat(run, analysis):
         return

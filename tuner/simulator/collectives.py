@@ -151,7 +151,7 @@ def _ring(task: Task, stretch: float) -> Duration:
 
 
 def _hierarchical(task: Task, stretch: float) -> Duration:
-    """The stages' pipeline in every host; each owner exchanges its block of C / p with its h - 1 counterparts.
+    """Return the time of one pipeline of stages per host: an owner exchanges its block of C / p with h - 1 others.
 
     Small blocks go whole, in one round; others as one share per host, there and back. While they are on their way the
     next chunks are staged and reduced, where the stages hold enough of them.

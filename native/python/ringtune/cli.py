@@ -43,7 +43,7 @@ app = typer.Typer(
 
 @app.callback()
 def _all_commands(*, print_version: Version = False) -> None:
-    """An allreduce engine that tunes itself while the job trains."""
+    """An allreduce engine that tunes itself while the job trains."""  # noqa: D401 - `ringtune --help` prints it
 
 
 add_run_command(app)

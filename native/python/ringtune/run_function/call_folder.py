@@ -29,7 +29,7 @@ class CallFolder:
 
     @property
     def call(self) -> Path:
-        """What to call, with which arguments."""
+        """The file that names the function and holds its arguments."""
         return self.path / "call"
 
     @property
@@ -38,7 +38,7 @@ class CallFolder:
         return self.path / f"{MODULE_NAME}.py"
 
     def outcome(self, rank: int) -> Path:
-        """What came of a rank's call."""
+        """Return the file that holds the outcome of a rank's call."""
         return self.path / f"outcome.{rank}"
 
 

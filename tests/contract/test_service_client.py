@@ -111,7 +111,7 @@ def test_a_log_that_is_pushed_says_what_its_job_has_reported() -> None:
 
 @pytest.mark.parametrize("gradient_bytes", [(), (1024, 4096)])
 def test_the_study_of_a_run_is_accepted(gradient_bytes: tuple[int, ...]) -> None:
-    """With and without the sizes of its gradients."""
+    """A study is accepted with and without the sizes of its gradients."""
     schemas.NewStudy.model_validate(as_sent(study_of(run_record(), gradient_bytes)))
 
 

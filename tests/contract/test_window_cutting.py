@@ -34,7 +34,7 @@ def test_the_engine_has_the_same_rule(limit_ms: float) -> None:
 
 @given(STEPS.filter(bool), LIMITS)
 def test_a_whole_series_is_cut_where_step_by_step_it_would_be(step_ms: list[float], limit_ms: float) -> None:
-    """What the simulator does at once is what the engine does as steps end."""
+    """The simulator cuts a whole series at the step where the engine cuts it step by step."""
     cuts = [n for n in range(1, len(step_ms)) if is_over_limit(step_ms[:n], limit_ms)]
 
     assert min(cuts, default=len(step_ms)) == steps_until_cut(step_ms, limit_ms)
@@ -88,7 +88,7 @@ def replayed() -> Target:
 
 @pytest.mark.parametrize("make", [simulated, synthetic, replayed])
 def test_targets_without_a_job_cut_by_the_rule(make: Callable[[], Target]) -> None:
-    """With the same seed, a window with a limit is the beginning of the one without, as long as the rule says."""
+    """A window with a limit is, with the same seed, the beginning of the one without, as long as the rule says."""
     counts = set()
     for length in range(4, 40):
         whole, cut = make(), make()

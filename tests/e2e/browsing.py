@@ -29,7 +29,7 @@ class Visit:
 
     Attributes:
         page: Playwright's.
-        complaints: What the console had to say, errors of scripts, and dialogs.
+        complaints: The console's messages, errors of scripts, and dialogs.
         requests: Every URL that was asked for.
     """
 
@@ -45,13 +45,13 @@ class Visit:
 
     @property
     def violations(self) -> list[str]:
-        """What the policy forbade on this page."""
+        """Return the loads and scripts on this page that the content policy forbade."""
         found: list[str] = self.page.evaluate("window.violations")
         return found
 
     @property
     def overflow(self) -> int:
-        """By how many pixels the page itself is wider than the screen."""
+        """Return by how many pixels the page itself is wider than the screen."""
         return int(self.page.evaluate("document.scrollingElement.scrollWidth - innerWidth"))
 
 

@@ -31,9 +31,9 @@ class Block:
 
     Attributes:
         duty: `run`, `file`, `given`, or nothing for a block that is only shown.
-        about: What follows the duty in the comment.
-        language: As the fence names it.
-        text: What is in the block.
+        about: The text after the duty in the comment.
+        language: The language as the fence names it.
+        text: The lines of the block.
     """
 
     duty: str

@@ -46,7 +46,7 @@ COMMIT_S = 150.0
 
 @dataclass(frozen=True)
 class HostileStudies:
-    """What lies in the database; the name with number n is the model's and the hardware's of both studies n.
+    """Contents of the database; the name with number n is the model's and the hardware's of both studies n.
 
     Attributes:
         of_values: Studies with results under configs of hostile values, 60 names each.
@@ -60,7 +60,7 @@ class HostileStudies:
 
     @property
     def model_beginnings(self) -> list[str]:
-        """Where fingerprints of models begin: each beginning is that of as many models as a list shows."""
+        """Beginnings of fingerprints of models; each one is that of as many models as a list shows."""
         return [f"a{group:02x}" for group in range(-(-len(self.alone) // GROUP))]
 
     @property

@@ -36,7 +36,7 @@ SHORTER = {
     "AUTOTUNE_STEPS_PER_SAMPLE=35": "AUTOTUNE_STEPS_PER_SAMPLE=5",
     "examples/digits.py": "examples/digits.py --depth 6",
 }
-"""What the short form of a page runs instead, so that its jobs end within seconds."""
+"""Replacements for the short form of a page, so that its jobs end within seconds."""
 CALLING = ("ringtune ", "AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
 SHORT_S, LONG_S = 600.0, 900.0
@@ -96,7 +96,7 @@ def follow(folder: Path, page: Path, *, is_long: bool) -> subprocess.CompletedPr
 @pytest.mark.timeout(SHORT_S + 30)
 @pytest.mark.parametrize("page", SHORT_PAGES, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(tmp_path: Path, page: Path) -> None:
-    """From top to bottom, those left out that take minutes; the tuner's budget is a small one."""
+    """The commands run from top to bottom with a small tuner budget; those that take minutes are left out."""
     done = follow(tmp_path, page, is_long=False)
 
     assert 0 == done.returncode, done.stdout + done.stderr

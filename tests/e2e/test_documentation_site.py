@@ -63,7 +63,7 @@ def test_the_reference_has_every_public_name(site: Path, package: str) -> None:
 
 
 def test_the_reference_has_every_command_and_every_call(site: Path) -> None:
-    """Of the command line, nested ones included, and of the REST interface."""
+    """Every command of the command line, nested ones included, and every REST call has a section."""
     commands = (site / "reference" / "command_line.html").read_text(encoding="utf-8")
     calls = (site / "reference" / "rest.html").read_text(encoding="utf-8")
 

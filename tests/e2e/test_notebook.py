@@ -55,7 +55,7 @@ def test_the_job_is_tuned_and_comes_back_with_a_result_of_each_rank(executed: nb
 
 @pytest.mark.timeout(600)
 def test_the_review_is_printed_and_drawn(executed: nbformat.NotebookNode) -> None:
-    """With the verdict, the knobs, and figures that have data in them."""
+    """The review has the verdict, the knobs, and figures that have data in them."""
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
 
     figures = [output.data[PLOTLY] for output in outputs if PLOTLY in output.get("data", {})]
@@ -66,7 +66,7 @@ def test_the_review_is_printed_and_drawn(executed: nbformat.NotebookNode) -> Non
 
 
 def test_the_notebook_is_kept_without_outputs() -> None:
-    """What a run shows belongs to the machine it ran on, and makes every change of the notebook unreadable."""
+    """The file has no outputs: they belong to one machine and make each change of the notebook unreadable."""
     notebook = read_notebook()
 
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]

@@ -133,7 +133,7 @@ def test_a_page_stays_while_the_service_is_busy(browser: Any, service: WebServic
 
 
 def test_studies_are_searched_sorted_chosen_and_compared(browser: Any, service: WebService) -> None:
-    """With a keyboard alone."""
+    """A keyboard alone is enough to search, sort, choose and compare studies."""
     with visiting(browser) as seen:
         page = seen.go(f"{service.url}/studies").page
         page.keyboard.press("Tab")
@@ -159,7 +159,7 @@ def test_studies_are_searched_sorted_chosen_and_compared(browser: Any, service: 
 
 
 def test_settings_are_copied(browser: Any, tuned: str) -> None:
-    """As they are shown."""
+    """The clipboard gets the settings as they are shown."""
     with visiting(browser) as seen:
         page = seen.go(tuned).page
         page.context.grant_permissions(["clipboard-read", "clipboard-write"])

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.timeout(600)
 
 
 class OtherPort:
-    """What a server of somebody else on the same host got."""
+    """The requests that a server of somebody else on the same host received."""
 
     def __init__(self, port: int, scheme: str) -> None:
         """Nothing so far."""

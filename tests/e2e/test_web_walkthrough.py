@@ -39,7 +39,7 @@ ROWS = "[data-live=results] tbody tr"
 
 @dataclass(frozen=True)
 class Walked:
-    """What the walk has left: a service with two studies of real jobs, and the first job's log."""
+    """The state after the walk: a service with two studies of real jobs, and the first job's log."""
 
     service: WebService
     log: Path

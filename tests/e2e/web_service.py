@@ -40,9 +40,9 @@ class WebService:
     """A running service.
 
     Attributes:
-        url: Where it listens.
+        url: The address where it listens.
         client: Speaks to it, with a token if there is one.
-        folder: Where its data and its jobs' spools are.
+        folder: The folder of its data and of its jobs' spools.
     """
 
     url: str

@@ -16,7 +16,7 @@ LOOKS: Mapping[str, tuple[str, dict[str, int]]] = {
     "dark": ("dark", DESKTOP),
     "phone": ("light", PHONE),
 }
-"""By name: colour scheme and size of the window."""
+"""Colour scheme and window size, by name."""
 
 
 def views_of(client: httpx.Client) -> dict[str, str]:

@@ -24,11 +24,11 @@ Check = Callable[["Bench"], Any]
 
 @dataclass(frozen=True)
 class Bench:
-    """Where a check works.
+    """The surroundings of a check.
 
     Attributes:
         device: The device whose tensors are checked.
-        folder: Where the ranks of this program may leave files for each other.
+        folder: Folder where the ranks of this program may leave files for each other.
     """
 
     device: torch.device
@@ -41,7 +41,7 @@ class Bench:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether a GPU is checked: without one, the programs compare the CPU with itself."""
+        """Return whether a GPU is checked: without one, the programs compare the CPU with itself."""
         return self.device.type == "cuda"
 
     def finish(self) -> None:

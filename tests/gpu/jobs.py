@@ -21,7 +21,7 @@ ENVIRON = {
     "RINGTUNE_ALGORITHM_TABLE": "default",
     "RINGTUNE_TIMEOUT_S": "60",
 }
-LOG_BYTES = 200_000  # of each job, in the log that is kept
+LOG_BYTES = 200_000  # bytes of each job's output that the log keeps
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Running:
         """Start it.
 
         Args:
-            job: What to run.
+            job: The job to run.
             device: Type of the device that is checked.
             folder: For its files.
             environ: Finds ringtune.
@@ -110,7 +110,7 @@ class Running:
 
     @property
     def text(self) -> str:
-        """What it said, the end of it."""
+        """Return the end of its output."""
         return self._log.read_bytes()[-LOG_BYTES:].decode(errors="replace")
 
     def _kill(self) -> None:

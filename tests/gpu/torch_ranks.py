@@ -38,7 +38,7 @@ def run_ranks(
         program: Module below `tests.gpu.programs`; its arguments are rank, number of ranks, and a file to meet at.
         arguments: After those.
         folder: For the ranks' files.
-        ranks: How many.
+        ranks: Number of ranks.
         environ: Added to their environment.
 
     Raises:

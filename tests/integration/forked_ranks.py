@@ -29,7 +29,7 @@ KEY_BYTES = 32
 
 
 class Process(Protocol):
-    """What a job needs of its process or group of processes; `subprocess.Popen` has it too."""
+    """The interface of a process or group of processes that a job needs; `subprocess.Popen` has it too."""
 
     returncode: int | None
 

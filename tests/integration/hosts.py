@@ -38,7 +38,7 @@ class Host:
     """One host.
 
     Attributes:
-        name: Of its network namespace.
+        name: The name of its network namespace.
         address: On the link between the hosts; `127.0.0.1` is there as well, the host's own.
         init_pid: The first process of its process-id namespace, as seen from outside.
         switch: Name of the switch's network namespace.
@@ -65,8 +65,8 @@ def hosts(count: int, *, rate: str = "") -> Iterator[list[Host]]:
     """Make hosts and tear them down.
 
     Args:
-        count: How many.
-        rate: What each host may send and receive, in words of `tc`, such as `1gbit`; empty for no limit.
+        count: Number of hosts.
+        rate: Limit on what each host sends and receives, in words of `tc`, such as `1gbit`; empty for none.
     """
     job = f"ringtune{uuid.uuid4().hex[:8]}"
     switch = f"{job}-switch"

@@ -35,7 +35,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Finished:
-    """How a job ended: its exit code, what it wrote, and how long it took."""
+    """The end of a job: its exit code, its output, and its duration."""
 
     code: int
     stdout: str

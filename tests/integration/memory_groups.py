@@ -18,7 +18,7 @@ class MemoryGroup:
     """A control group.
 
     Attributes:
-        folder: Where its files are.
+        folder: The folder of its files.
         counter: The file that counts its kills, as `oom_kill N`.
     """
 

@@ -66,7 +66,7 @@ STRUCTURES = {4: TunerV4, 5: TunerV5, 6: TunerV6}
 
 @dataclass
 class Answer:
-    """What the plugin says to one question."""
+    """The plugin's answer to one question."""
 
     costs: list[list[float]]
     channels: int

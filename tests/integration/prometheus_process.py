@@ -21,7 +21,7 @@ from tests.integration.scrapes import debian_program
 
 SCRAPE_INTERVAL = "2s"  # and its limit: a busy job answers late
 WINDOW = "5m"
-"""Of a rate: all scrapes of a test."""
+"""Range of a rate in queries: all scrapes of a test."""
 DEADLINE_S = 300.0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Prometheus reads of a program: metrics, parsed by prometheus-client's own parser, and checked by promtool."""
+"""A program's metrics as Prometheus reads them: parsed by prometheus-client and checked by promtool."""
 
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ class Scrape:
     """One answer.
 
     Attributes:
-        text: As it came.
+        text: The exposition as it came.
         families: The metrics, by name.
     """
 

@@ -27,12 +27,12 @@ _MOMENT = re.compile(rb"(?<=\n)|(?<=\x1b8)")  # after a line, and after a live l
 
 @dataclass
 class Seen:
-    """What was seen on a terminal.
+    """A terminal's contents over time.
 
     Attributes:
         code: The exit code.
         raw: Every byte that came.
-        screens: What the screen showed, moment by moment, as lines without trailing blanks and empty ones.
+        screens: The screens, moment by moment, as lines without trailing blanks and empty ones.
     """
 
     code: int = -1

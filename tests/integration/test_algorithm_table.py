@@ -68,7 +68,7 @@ def write_table(path: Path, layout: list[int], *rows: tuple[int | None, str, int
 
 
 def test_the_first_start_measures_and_the_next_ones_do_not(tmp_path: Path) -> None:
-    """What was measured is kept, shown, and used again; another number of ranks has a table of its own."""
+    """A measured table is kept, shown and used again; another number of ranks has a table of its own."""
     first = run_ranks(2, environ(tmp_path))
     (path,) = kept_files(tmp_path)
     content = path.read_bytes()
@@ -90,7 +90,7 @@ def test_the_first_start_measures_and_the_next_ones_do_not(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_measuring_keeps_to_its_limit(tmp_path: Path, transport: str) -> None:
-    """With more ranks than cores, and between hosts, the job is through `init` when it should be."""
+    """The job is through `init` in time with more ranks than cores, and between hosts."""
     finished = run_ranks(4, environ(tmp_path, RINGTUNE_TRANSPORT=transport))
 
     assert said(finished)["init_s"] < LIMIT_S + ROOM_S
@@ -103,7 +103,7 @@ def test_measuring_keeps_to_its_limit(tmp_path: Path, transport: str) -> None:
 @needs_hosts
 @pytest.mark.parametrize("rate", ["512kbit", "1gbit"])
 def test_a_slow_link_is_not_measured_for_longer(tmp_path: Path, rate: str) -> None:
-    """What does not fit into the time is left out; half a megabit takes a minute for the largest message alone."""
+    """A message that does not fit into the time is left out; half a megabit takes a minute for the largest."""
     with hosts(2, rate=rate) as made:
         address = f"tcp://{made[0].address}:{free_port()}"
         found = run_all(on_hosts(made, 1), [explicit(rank, 2, address, **environ(tmp_path)) for rank in range(2)])

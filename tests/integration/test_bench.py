@@ -193,7 +193,7 @@ def test_peers_that_are_not_there_are_reported(tmp_path: Path, home: dict[str, s
     ],
 )
 def test_wrong_arguments_are_refused(options: list[str], message: str) -> None:
-    """With exit code 2 and one paragraph."""
+    """A wrong argument ends with exit code 2 and one paragraph."""
     finished = run_job(ringtune("bench", *options))
 
     assert 2 == finished.code, finished.text

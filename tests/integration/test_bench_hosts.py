@@ -59,7 +59,7 @@ def test_hosts_reach_each_other_over_shaped_links() -> None:
 
 
 def test_hosts_are_gone_after_a_failure() -> None:
-    """With whatever runs on them."""
+    """The hosts of a failed command are removed with the programs on them."""
     watches: list[int] = []
     sleeper = None
 
@@ -81,7 +81,7 @@ def test_hosts_are_gone_after_a_failure() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_hosts_are_gone_when_their_maker_is_ended(number: signal.Signals) -> None:
-    """By Ctrl-C, or without having a say in it."""
+    """The hosts are removed after Ctrl-C and after a kill of their maker."""
     with subprocess.Popen(
         [sys.executable, "-c", MAKES_HOSTS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as maker:
@@ -137,7 +137,7 @@ def test_the_engine_and_a_peer_are_measured_between_hosts(tmp_path: Path) -> Non
     ],
 )
 def test_wrong_hosts_are_refused(options: list[str], message: str) -> None:
-    """With exit code 2 and one paragraph."""
+    """A wrong host option ends with exit code 2 and one paragraph."""
     finished = run_job(ringtune("bench", *options))
 
     assert 2 == finished.code, finished.text

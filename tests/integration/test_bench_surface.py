@@ -63,7 +63,7 @@ def test_a_recording_that_was_killed_goes_on_where_it_stood(tmp_path: Path) -> N
 
 
 def test_the_time_limit_ends_a_recording(tmp_path: Path) -> None:
-    """Which is not complete then, and has no file."""
+    """A recording that reaches its limit is incomplete and has no file."""
     limited = SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD, 2, GRID, 1.0, 20.0, minutes=1e-6)
 
     assert not record_surface(limited, None, os.environ, Console(file=io.StringIO()))
@@ -72,7 +72,7 @@ def test_the_time_limit_ends_a_recording(tmp_path: Path) -> None:
 
 @needs_hosts
 def test_a_surface_is_recorded_between_hosts(tmp_path: Path) -> None:
-    """With the hierarchical switch in its grid."""
+    """A surface between hosts has the hierarchical switch in its grid."""
     asked = request(tmp_path, ranks=4)
 
     assert record_surface(asked, Topology(2, "1gbit"), os.environ, Console(file=io.StringIO()))

@@ -22,14 +22,14 @@ from tests.integration.jobs import launched, launched_by, started, wait_for_line
 RANKS = 4
 LOST_LIMIT_S = 2.0
 TIMEOUT_S = 2.0
-PATIENT_TIMEOUT_S = 8.0  # of the short form: a busy machine may leave every rank without a processor for seconds
+PATIENT_TIMEOUT_S = 8.0  # limit of the short form: a busy machine may leave every rank without a processor for seconds
 LATE_S = 1.0  # after the limit
 ROOM_S = 20.0  # a survivor that has no processor cannot say anything; the long form asks for percentiles
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What one survivor said, and how late."""
+    """A survivor's report and its delay."""
 
     rank: int
     error: str

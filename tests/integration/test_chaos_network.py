@@ -27,11 +27,11 @@ RANKS_PER_HOST = 2
 RANKS = 2 * RANKS_PER_HOST
 PORT = 29_400  # nothing else runs in these networks
 TIMEOUT_S = 3.0
-PATIENT_TIMEOUT_S = 8.0  # of the short form: a busy machine may leave every rank without a processor for seconds
+PATIENT_TIMEOUT_S = 8.0  # limit of the short form: a busy machine may leave every rank without a processor for seconds
 NO_TIMEOUT_S = 60.0
 LATE_S = 1.0  # after the limit
 ROOM_S = 20.0  # a rank that has no processor cannot say anything; the long form asks for percentiles
-AWAY_S = 0.6  # how long a host is away that comes back
+AWAY_S = 0.6  # seconds for which a returning host is away
 TIMES = 50
 ERRORS = {"CollectiveTimeout", "PeerLostError"}
 CULPRITS = re.compile(r"\branks? (\d+(?:, \d+)*)")
@@ -39,7 +39,7 @@ CULPRITS = re.compile(r"\branks? (\d+(?:, \d+)*)")
 
 @dataclass(frozen=True)
 class Loss:
-    """What one rank said, and how long after the event that begins its limit."""
+    """A rank's report, and its delay after the event that begins its limit."""
 
     rank: int
     error: str

@@ -93,7 +93,7 @@ def test_a_script_with_the_hook_loses_it_under_ddp(tmp_path: Path, run_arm: RunA
 
 
 def test_a_script_with_horovods_names_trains_alike_in_both_arms(tmp_path: Path, run_arm: RunArm) -> None:
-    """By every option that DDP has, too; under DDP the engine reduces the metric alone."""
+    """Both arms train alike with every option that DDP has too; under DDP the engine reduces the metric alone."""
     runs = {arm: run_arm(arm, "compared_horovod", str(SCRIPT_STEPS)) for arm in ARMS}
 
     left = {arm: findings(tmp_path / arm) for arm in ARMS}

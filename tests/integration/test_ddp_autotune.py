@@ -28,7 +28,7 @@ SCENARIOS = (
 )
 LOG = "tune.jsonl"
 DEADLINE_S = 540.0
-"""Of many scenarios one after the other."""
+"""Deadline in seconds of many scenarios one after the other."""
 
 pytestmark = pytest.mark.timeout(DEADLINE_S + 60)
 

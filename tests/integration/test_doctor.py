@@ -175,7 +175,7 @@ def test_gpus_that_cannot_be_used_are_a_problem(environ: dict[str, str], monkeyp
 
 
 def test_a_wrong_setting_is_said_before_a_job_stops(environ: dict[str, str]) -> None:
-    """With the variable, the value and what is allowed."""
+    """The report has the variable, the value and the allowed values."""
     report = doctor.examine({**environ, "RINGTUNE_CYCLE_MS": "nan"})
 
     assert "RINGTUNE_CYCLE_MS='nan' is not allowed" in problems(report)

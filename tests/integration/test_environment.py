@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever stands in the environment: a job starts, or says at once which variable, which value, and what is allowed.
+"""Environments of any content: a job starts, or names at once the variable, the value, and what is allowed.
 
 Nothing here asserts a speed: a launch that does not end within a job's deadline hangs.
 """

@@ -25,7 +25,7 @@ print(hvd.allreduce(torch.ones(3)).tolist())
 
 @pytest.mark.skipif(COMPILER is None, reason="no g++: another compiler's C++ library has other names")
 def test_the_engine_is_bound_to_its_own_cxx_library(tmp_path: Path) -> None:
-    """As with torch for CUDA on one machine, where the engine found 0 bytes of memory, or crashed."""
+    """The engine keeps its own library beside torch for CUDA, where another one made it find no memory, or crash."""
     library = tmp_path / "libforeign.so"
     source = PROGRAMS / "foreign_cxx_library.cpp"
     subprocess.run([str(COMPILER), "-std=c++20", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)

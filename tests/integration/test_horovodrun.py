@@ -207,7 +207,7 @@ def test_the_build_is_reported_in_horovods_form(folder: Path, line: str) -> None
 
 
 def test_variables_reach_ranks_on_other_hosts_only_if_they_are_sent(folder: Path) -> None:
-    """With a value, and with the launcher's own; a login there has nothing else of this environment."""
+    """A sent variable has its value or the launcher's; a login there has nothing else of this environment."""
     line = (
         "horovodrun -np 2 --network-interfaces lo -H far1,far2 --env COLOUR=red --env SHAPE "
         "sh -c 'echo $COLOUR $SHAPE $SIZE_OF_IT'"
@@ -220,7 +220,7 @@ def test_variables_reach_ranks_on_other_hosts_only_if_they_are_sent(folder: Path
 
 
 def test_output_goes_to_files_and_to_the_terminal(folder: Path, tmp_path: Path) -> None:
-    """As with Horovod on Gloo; the option that stamps lines stamps what is shown, not the files."""
+    """Files get the ranks' output as with Horovod on Gloo; stamps of lines are on the terminal, not in the files."""
     line = (
         f"horovodrun -np 2 --output-filename {tmp_path}/out --prefix-output-with-timestamp "
         "sh -c 'echo out $HOROVOD_RANK; echo err $HOROVOD_RANK >&2'"

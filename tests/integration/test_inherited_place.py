@@ -41,7 +41,7 @@ def test_who_inherits_a_place_is_told_and_joins_nothing() -> None:
 
 
 def test_torchruns_ranks_keep_their_places() -> None:
-    """What a rank of torchrun's starts does not ask the agent's store for a second job."""
+    """A process that a rank of torchrun starts does not ask the agent's store for a second job."""
     finished = run_job([*TORCHRUN, str(PROGRAMS / "inherits_place.py")])
 
     told = refusals(finished)

@@ -55,7 +55,7 @@ def test_different_settings_on_ranks_stop_all() -> None:
 
 
 def test_ranks_without_the_setting_adopt_rank_0s() -> None:
-    """What is set on rank 0 alone holds for all."""
+    """A value that is set on rank 0 alone holds for all."""
     finished = run_job(launched(2, "fails_at_init", "0", "RINGTUNE_CYCLE_MS", "5"))
 
     assert 2 == finished.stdout.count("joined"), finished.text
@@ -209,7 +209,7 @@ def test_the_launchers_code_is_the_ranks(command: str, code: int) -> None:
 
 
 def test_the_job_key_is_on_no_command_line() -> None:
-    """Whoever lists processes does not learn the key."""
+    """The key is not in the process listing."""
     script = 'test -n "$RINGTUNE_JOB_KEY" && ! cat /proc/*/cmdline | tr "\\0" "\\n" | grep -q "^$RINGTUNE_JOB_KEY"'
 
     finished = run_job(ringtune("run", "-np", "1", "sh", "-c", script))

@@ -12,7 +12,7 @@ from tests.integration.jobs import launched, started, wait_for_line
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_ctrl_c_ends_a_rank_whose_peer_is_stopped(tmp_path: Path, transport: str) -> None:
-    """Wherever the rank waits it gets a KeyboardInterrupt and ends, long before RINGTUNE_TIMEOUT_S."""
+    """A waiting rank gets a KeyboardInterrupt and ends, wherever it waits, long before RINGTUNE_TIMEOUT_S."""
     with started(launched(2, "reduces_for_ever", str(tmp_path)), {"RINGTUNE_TRANSPORT": transport}) as job:
         pids = [int(wait_for_line(tmp_path / f"pid.{rank}")) for rank in range(2)]
         os.kill(pids[1], signal.SIGSTOP)

@@ -45,7 +45,7 @@ def test_the_installed_command_is_entered_there() -> None:
 def test_ctrl_c_while_a_rank_is_started_is_quiet(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What becomes the rank is born with the signal blocked, and ends by it before it is the user's program."""
+    """A process is born with the signal blocked, and ends by it before it becomes the user's program."""
     real, born_with = subprocess.Popen, []
 
     def interrupted(*arguments: Any, **options: Any) -> "subprocess.Popen[bytes]":
@@ -76,7 +76,7 @@ def test_a_rank_heeds_ctrl_c_as_usual() -> None:
 
 
 def test_an_ignored_ctrl_c_stays_ignored() -> None:
-    """Under nohup and in the background of a script neither the command nor its ranks heed it."""
+    """A command under nohup or in the background of a script does not heed Ctrl-C, and neither do its ranks."""
     program = "import signal; raise SystemExit(0 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else 1)"
     command = [sys.executable, "-m", "ringtune", "run", "-np", "1", sys.executable, "-c", program]
 

@@ -67,7 +67,7 @@ def test_a_host_without_ranks_is_not_called(tmp_path: Path) -> None:
 
 
 def test_settings_travel_and_the_rest_is_the_logins(tmp_path: Path) -> None:
-    """What the job and its programs need is forwarded; all else is as the other host has it; one address for all."""
+    """Settings of the job and its programs are forwarded; the other host sets the rest; one address serves all."""
     environ = {"AUTOTUNE_SEED": "7", "HOROVOD_CYCLE_TIME": "2", "RINGTUNE_STALL_WARN_S": "9", "LANG": "C.UTF-8"}
     foreign = {"PRIVATE": "x", "HOME": "/elsewhere"}
     script = 'env | sort; echo "directory $(pwd)"; cat; test -n "$RINGTUNE_JOB_KEY" && echo has a key'
@@ -87,7 +87,7 @@ def test_settings_travel_and_the_rest_is_the_logins(tmp_path: Path) -> None:
 
 
 def test_the_job_key_is_on_no_command_line_and_with_no_agent(tmp_path: Path) -> None:
-    """Whoever lists processes does not learn the key; it reaches agents by standard input."""
+    """The key is not in the process listing; it reaches agents by standard input."""
     looks = (
         ('cat /proc/*/cmdline 2>/dev/null | tr "\\0" "\\n"', "on a command line"),
         ('tr "\\0" "\\n" </proc/$PPID/environ', "in the environment of an agent"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees of the tuner: a live line on a terminal, whoever started the job, and plain lines elsewhere."""
+"""The tuner's output: a live line on a terminal, whoever started the job, and plain lines elsewhere."""
 
 import re
 import sys
@@ -53,7 +53,7 @@ def test_without_a_terminal_there_are_plain_lines(variables: dict[str, str], tmp
 
 
 def test_a_dumb_terminal_gets_plain_lines() -> None:
-    """Where the cursor cannot be moved nothing tries to."""
+    """A terminal that cannot move its cursor gets no attempt to."""
     seen = run_on_terminal(TUNED, {**QUICK, "TERM": "dumb"})
 
     assert 0 == seen.code, seen.text

@@ -15,7 +15,7 @@ RATE = 10**9
 @needs_hosts
 @pytest.mark.parametrize("target", ["engine", "ddp"])
 def test_a_live_job_is_tuned_and_measured(target: str) -> None:
-    """By Horovod's scheme, which takes as few steps as it is given; all ranks end."""
+    """All ranks end with Horovod's scheme, which takes as few steps as it is given."""
     with joined_hosts(HOSTS, RATE) as network:
         task = Task("horovod", 0, STEPS, 4, 64, 1.0, network.hosts[0].address)
 

@@ -74,7 +74,7 @@ def reported(server: ServerProcess, study_id: str) -> set[str]:
 
 
 def test_a_service_that_is_killed_for_want_of_memory_loses_nothing(tmp_path: Path) -> None:
-    """What it acknowledged is there after the next start."""
+    """Acknowledged results are there after the next start."""
     acknowledged: set[str] = set()
     with memory_group(SERVICE_LIMIT_BYTES) as group:
         kill_by_memory(tmp_path, group, acknowledged)

@@ -97,7 +97,7 @@ def check_figures(found: Scrape) -> None:
 
 
 def test_rank_0_shows_the_tuner(tmp_path: Path) -> None:
-    """From the first phase to the verdict, which is the log's; the config in force is the same on both ranks."""
+    """Rank 0 shows each phase and the log's verdict; the config in force is the same on both ranks."""
     with training(tmp_path, QUICK) as (job, urls):
         found = scrape_until(urls[0], is_decided)
         other = scrape_until(urls[1], lambda other: is_same_epoch(other, found))
@@ -219,7 +219,7 @@ def test_what_fails_otherwise_costs_one_warning(tmp_path: Path, module: str, tex
 
 
 def test_a_malformed_value_stops_the_job(tmp_path: Path) -> None:
-    """As every variable does: with its name, the value, and what is allowed."""
+    """The error has the variable's name, the value, and what is allowed."""
     finished = trained_beside(tmp_path, "http")
 
     assert 0 != finished.code, finished.text

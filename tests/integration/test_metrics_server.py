@@ -110,7 +110,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_clients_that_say_nothing_keep_nobody_out() -> None:
-    """As many as may be connected at once wait for ever; whoever comes then is answered, the oldest sent away."""
+    """The oldest of the silent clients that fill all connections is sent away when another one comes."""
     with serving(lambda: b"page") as server, ExitStack() as stack:
         silent = [stack.enter_context(connected(server)) for _ in range(MAX_CONNECTIONS)]
 

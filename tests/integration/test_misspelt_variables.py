@@ -29,7 +29,7 @@ def test_a_job_warns_once() -> None:
 
 
 def test_a_level_above_warnings_silences_it() -> None:
-    """As every warning."""
+    """A level above warnings silences the notice of a misspelt name, as it does every warning."""
     finished = run_job(ranks(2, "begins_twice"), {**MISSPELT, "RINGTUNE_LOG_LEVEL": "error"})
 
     assert (0, []) == (finished.code, slips(finished.stderr)), finished.text

@@ -54,8 +54,8 @@ class Watched:
     """A service, and a job of two ranks that the tuner is done with; Prometheus has scraped both for a while.
 
     Attributes:
-        service: What the service shows.
-        ranks: What each rank shows.
+        service: Metrics that the service shows.
+        ranks: Metrics that each rank shows.
         prometheus: Knows both.
     """
 
@@ -142,7 +142,7 @@ def test_a_panel_names_only_what_the_programs_show(panel: Panel, watched: Watche
 
 
 def test_alerts_name_only_what_the_programs_show(watched: Watched) -> None:
-    """As panels do."""
+    """Every metric in an alert is one that the programs show."""
     queries = [Query(expression) for expression in alert_expressions().values()]
 
     assert set() == unknown_names(queries, watched.labels())
@@ -218,14 +218,14 @@ def test_promtool_takes_the_rules_and_their_own_tests_pass() -> None:
 
 
 def test_the_page_explains_every_alert() -> None:
-    """By name, in a table."""
+    """The page's table has every alert by name."""
     text = PAGE.read_text(encoding="utf-8")
 
     assert set(alert_expressions()) == set(re.findall(r"^\| `(Ringtune\w+)` \|", text, re.MULTILINE))
 
 
 def test_the_page_lists_every_metric_with_its_labels(watched: Watched) -> None:
-    """What the programs show is what is documented, no more and no less.
+    """The page lists the metrics that the programs show, no more and no less.
 
     Left out are labels that all series of a job have, and when prometheus-client's own counters began.
     """

@@ -108,7 +108,7 @@ def test_rules_hold_within_their_bounds_and_the_first_wins(library: ctypes.CDLL,
     [(8, 2, True), (16, 4, True), (7, 2, False), (17, 4, False), (8, 1, False), (8, 5, False)],
 )
 def test_rules_hold_for_their_jobs(library: ctypes.CDLL, table: Path, ranks: int, nodes: int, *, holds: bool) -> None:
-    """By ranks and nodes of the communicator, bounds included."""
+    """A rule holds for ranks and nodes of the communicator, bounds included."""
     write_table(table, [Rule("allreduce", "ring", "ll", ranks_range=(8, 16), nodes_range=(2, 4))])
     communicator = Communicator(library, 6, ranks, nodes)
 
@@ -117,7 +117,7 @@ def test_rules_hold_for_their_jobs(library: ctypes.CDLL, table: Path, ranks: int
 
 
 def test_what_a_rule_leaves_open_is_nccls_cheapest(library: ctypes.CDLL, table: Path, version: int) -> None:
-    """Of the cells that it allows; one that NCCL rules out is never chosen."""
+    """The cheapest cell that the rule allows is chosen; one that NCCL rules out never is."""
     write_table(table, [Rule("allreduce", "ring"), Rule("reduce", None, "ll128"), Rule("broadcast", channels=3)])
     costs = [[9.0, 9.0, 9.0] for _ in range(ALGORITHMS)]
     costs[RING] = [7.0, IMPOSSIBLE, 5.0]
@@ -291,7 +291,7 @@ def test_a_communicator_keeps_its_table(library: ctypes.CDLL, table: Path) -> No
 
 
 def test_mutated_tables_harm_nobody(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    """Under AddressSanitizer and UBSan, half of them with a right checksum, through all versions."""
+    """Mutated tables, half of them with a right checksum, pass all versions under AddressSanitizer and UBSan."""
     program = tmp_path / "harness"
     compile_c(
         [*STRICT, "-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover", *WRAPPED], program, HARNESS

@@ -40,7 +40,7 @@ CASES = {
 @pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("program", CASES)
 def test_ranks_end_equal_or_with_the_same_error(program: str, count: int) -> None:
-    """Whatever a training loop does to parameters, gradients and the optimizer, ranks do not differ silently."""
+    """Ranks never differ silently, whatever a training loop does to parameters, gradients and the optimizer."""
     finished = run_job(ranks(count, program))
 
     assert 0 == finished.code, finished.text

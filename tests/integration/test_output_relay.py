@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks write, on its way through `ringtune run`: whole lines, every byte, terminals where there is one."""
+"""Output of ranks through `ringtune run`: whole lines, every byte, terminals where there is one."""
 
 import random
 import re
@@ -145,7 +145,7 @@ def test_a_stream_is_a_terminal_where_the_launchers_is(tmp_path: Path, host: str
 
 
 def test_a_progress_bar_is_drawn_in_place() -> None:
-    """What returns to the start of its line stays on one line, in colour, between the lines that end."""
+    """A bar that returns to the start of its line stays on one line, in colour, between lines that end."""
     script = (
         "import os, sys, time\n"
         "if os.environ['RINGTUNE_RANK'] == '0':\n"
@@ -165,7 +165,7 @@ def test_a_progress_bar_is_drawn_in_place() -> None:
 
 @pytest.mark.parametrize("host", SIDES)
 def test_a_reader_that_stops_loses_nothing(tmp_path: Path, host: str) -> None:
-    """What the launcher keeps for it is bounded; the ranks are held back, and the rest comes when the reader does."""
+    """The launcher keeps a bounded part and holds the ranks back; the rest comes when the reader does."""
     size = 24 << 20
     script = f"head -c {size} /dev/zero | tr '\\0' x; touch $0/through"
     command = ringtune("run", *on_host(tmp_path, host, 1), "sh", "-c", script, str(tmp_path))
@@ -208,7 +208,7 @@ def test_a_reader_that_goes_away_ends_the_job(tmp_path: Path, host: str) -> None
 
 
 def test_a_full_disk_is_told_and_does_not_end_training(tmp_path: Path) -> None:
-    """What cannot be written is no secret: one line says so, the ranks go on, and the code is 1."""
+    """One line reports the full disk, the ranks go on, and the exit code is 1."""
     script = "seq 100000; touch $0/through"
     command = ringtune("run", "-np", "1", "sh", "-c", script, str(tmp_path))
 

@@ -37,7 +37,7 @@ def test_sets_span_hosts() -> None:
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_a_lost_rank_is_everybodys_error_in_sets_too(tmp_path: Path, transport: str) -> None:
-    """Who waits in a set for a rank that was killed hears of it, as who waits in the global world does."""
+    """A waiter in a set hears of a killed rank, as a waiter in the global world does."""
     finished = run_job(ranks(3, "lost_in_set", str(tmp_path)), {"RINGTUNE_TRANSPORT": transport})
 
     assert 128 + 9 == finished.code, finished.text

@@ -22,7 +22,7 @@ def test_training_is_as_without(count: int) -> None:
 
 
 def test_too_little_memory_is_said_once_and_training_goes_on() -> None:
-    """Where memory cannot be had, one rank says why, and gradients go the ordinary way."""
+    """One rank names the lack of memory, and gradients go the ordinary way."""
     finished = run_job(ranks(2, PROGRAM, "short"))
 
     assert 0 == finished.code, finished.text

@@ -61,7 +61,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("transport", ["auto", "shm", "tcp"])
 def test_ranks_of_one_host_meet_and_add_up(address: str, transport: str) -> None:
-    """Whatever their rendezvous; only `tcp` keeps them apart."""
+    """The ranks meet at any rendezvous; `tcp` alone keeps them apart."""
     environs = [explicit(rank, 3, address, RINGTUNE_TRANSPORT=transport) for rank in range(3)]
 
     found = places(run_all_forked([forked("where")] * 3, environs))
@@ -169,7 +169,7 @@ def slurm(rank: int, size: int, nodes: str) -> dict[str, str]:
 
 
 def test_tasks_of_srun_meet_on_one_node() -> None:
-    """By srun's variables and the user's key alone."""
+    """srun's variables and the user's key alone let tasks meet."""
     found = places(run_all_forked([forked("where", "2")] * 2, [slurm(rank, 2, "node7") for rank in range(2)]))
 
     check_places(found, (0, 0), "shm")
@@ -215,7 +215,7 @@ def test_torchrun_starts_ranks_on_two_hosts() -> None:
 
 
 def test_a_restarted_job_meets_anew_under_torchrun(tmp_path: Path) -> None:
-    """What the failed attempt left in the agent's store does not confuse the next."""
+    """Entries of the failed attempt in the agent's store do not confuse the next."""
     torchrun = str(Path(sys.executable).parent / "torchrun")
     options = ["--standalone", "--nproc-per-node=2", "--max-restarts=1"]
 
@@ -314,7 +314,7 @@ def test_a_port_in_use_is_an_error_that_names_its_holder() -> None:
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_few_descriptors_are_a_clear_error_or_enough(transport: str) -> None:
-    """With 64 descriptors eight ranks either start or say which limit to raise; nobody hangs."""
+    """Eight ranks with 64 descriptors either start or name the limit to raise; nobody hangs."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh"]
     assert hard > 64

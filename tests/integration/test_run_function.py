@@ -43,7 +43,7 @@ def test_results_come_back_by_rank() -> None:
 
 
 def test_one_rank_is_a_job_too() -> None:
-    """As everywhere."""
+    """A single rank runs and returns as several do."""
     (result,) = ringtune.run(functions.sums, (np.ones(1),), np=1, env=QUIET, timeout_s=LIMIT_S)
 
     assert (0, 1) == result["place"]
@@ -68,7 +68,7 @@ def test_a_call_that_was_written_for_horovod_works() -> None:
 
 
 def test_what_a_rank_raises_is_raised_here() -> None:
-    """Of the first that failed, with its traceback; not of those that only missed it."""
+    """The exception of the rank that failed first is raised with its traceback, not those of ranks that missed it."""
     with pytest.raises(RankFailedError, match="rank 1 of 2 raised ValueError: no luck") as failed:
         ringtune.run(functions.fails_on_rank_1, np=2, env=QUIET, timeout_s=LIMIT_S)
 

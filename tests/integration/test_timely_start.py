@@ -30,7 +30,7 @@ def test_a_pipe_in_the_place_of_the_algorithm_table_is_told_and_measured_past(tm
 
 
 def test_a_pipe_as_the_given_algorithm_table_is_an_error_on_all_ranks(tmp_path: Path) -> None:
-    """What the user named cannot be left out: the error says why."""
+    """A table that the user named cannot be left out: the error gives the reason."""
     replace_by_pipe(tmp_path / "table")
 
     finished = run_job(ranks(2, "adds_up"), {**LIMIT, "RINGTUNE_ALGORITHM_TABLE": str(tmp_path / "table")})

@@ -125,5 +125,5 @@ def test_nothing_leaks_over_many_lives(count: int, times: int) -> None:
 
 
 def test_the_default_device_of_torch_does_not_matter() -> None:
-    """What the front end makes for itself says where it is, so that `torch.set_default_device` disturbs nothing."""
+    """The front end names the device of its own tensors, so `torch.set_default_device` disturbs nothing."""
     assert_said(run_job(ranks(2, "torch_default_device")), "right", 2)

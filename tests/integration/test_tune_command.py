@@ -58,7 +58,7 @@ def test_the_winner_is_written_for_the_engine(tmp_path: Path) -> None:
 
 
 def test_nothing_to_gain_is_nothing_written(tmp_path: Path) -> None:
-    """With steps that are always the same the defaults stay."""
+    """Constant step times leave the defaults in force."""
     finished = tune_script(tmp_path, "for i in range(9): print('ringtune: step_ms=5.0')")
 
     assert 0 == finished.code, finished.text
@@ -146,7 +146,7 @@ def test_a_fast_config_with_wrong_results_is_no_winner(tmp_path: Path) -> None:
 
 
 def test_the_tolerance_of_results_is_the_users(tmp_path: Path) -> None:
-    """What another order of additions changes is no fault; a command without results is told how to print them."""
+    """A difference by another order of additions is no fault; a command without results is told how to print them."""
     script = (
         "import os\n"
         "fast = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"

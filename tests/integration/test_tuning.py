@@ -56,7 +56,7 @@ def test_a_job_is_tuned_to_the_end(tmp_path: Path) -> None:
 
 
 SECONDS_DEADLINE_S = 180.0
-"""Of a job that goes on until its tuner has decided, within twelve seconds of its own clock."""
+"""Deadline in seconds of a job that goes on until its tuner has decided, within twelve seconds of its own clock."""
 
 
 def test_a_job_is_decided_within_the_steps_that_it_is_given(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_one_bucket_of_ddp_leaves_nothing_to_tune_but_the_other_knobs(tmp_path: 
     assert "a smaller bucket_cap_mb makes more buckets" in finished.stderr, finished.text
 
 
-FULL = "{ head -c 9m /dev/zero > /dev/shm/other || true; }"  # of 8 MiB
+FULL = "{ head -c 9m /dev/zero > /dev/shm/other || true; }"  # fills 8 MiB
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ def mpirun_on(made: Sequence[Host], ranks_per_host: int, program: str, folder: P
 
     Args:
         made: The hosts.
-        ranks_per_host: How many ranks each gets.
+        ranks_per_host: Number of ranks on each host.
         program: One of this folder's `programs`.
-        folder: Where a file may be put.
+        folder: Folder for files of the launcher.
     """
     shell = folder / "remote_shell"
     cases = "".join(f"{host.address}) pid={host.init_pid} ;;\n" for host in made)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with an MPI, or with how it is used, is said on every rank, with what to do about it."""
+"""Faults of an MPI or of its use: every rank names the fault and the remedy."""
 
 import importlib
 import re
@@ -109,7 +109,7 @@ def test_the_mpi_transport_needs_an_mpi_launcher() -> None:
     ],
 )
 def test_the_engine_refuses_what_is_no_plugin(plugin: str, message: str) -> None:
-    """With the command that builds one."""
+    """The error names the command that builds a plugin."""
     with pytest.raises(ConfigError, match=f"{message}.*build it again with"):
         engine_with(plugin)
 

@@ -28,7 +28,7 @@ def test_a_rank_that_raises_ends_the_job() -> None:
 
 @pytest.mark.parametrize("transport", ["mpi", "tcp", "shm"])
 def test_a_killed_rank_ends_the_job(transport: str) -> None:
-    """Whether mpirun or a survivor is first to notice."""
+    """The job ends whether mpirun or a survivor is first to notice."""
     finished = mpirun(3, "lost", "killed", environ={"RINGTUNE_TRANSPORT": transport})
 
     assert 0 != finished.code, finished.text

@@ -25,7 +25,7 @@ def test_mpi_tells_the_places_and_shared_memory_carries_the_data() -> None:
 
 
 def test_every_rank_is_a_host_of_its_own_where_mpi_is_asked_for_on_one_machine() -> None:
-    """So that MPI carries all data, as RINGTUNE_TRANSPORT says."""
+    """MPI carries all data between ranks of one machine, as RINGTUNE_TRANSPORT says."""
     finished = mpirun(3, "places", environ=BY_MPI)
 
     assert 0 == finished.code, finished.text

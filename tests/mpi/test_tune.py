@@ -104,7 +104,7 @@ def test_open_mpi_reads_the_parameters_that_are_written(tmp_path: Path) -> None:
     ],
 )
 def test_open_mpi_runs_the_algorithm_that_is_written(values: dict[str, Value], expected: str, tmp_path: Path) -> None:
-    """By the order in which sums are added, on either side of the change-over."""
+    """Open MPI adds in the order of the written algorithm, on either side of the change-over."""
     files = write_winner(tmp_path, values)
     environ = {**OPEN_MPI, "OMPI_MCA_mca_base_param_files": str(files["mca-params.conf"])}
 
@@ -133,7 +133,7 @@ def test_mpich_reads_the_variables_that_are_written(tmp_path: Path) -> None:
 
 @MPICH_ALONE
 def test_mpich_runs_the_algorithm_that_is_written(tmp_path: Path) -> None:
-    """By the order in which sums are added."""
+    """MPICH adds in the order of the written algorithm."""
     command = mpi_command(4, "order_of_sums", str(LARGE))
     ring = write_winner(tmp_path, {"algorithm": "ring"})["mpich.sh"]
 

@@ -17,7 +17,7 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended."""
+    """The end of a command: its exit status and output."""
 
     code: int
     stdout: str
@@ -35,7 +35,7 @@ class Environment:
 
     Attributes:
         root: Its folder.
-        folder: Where commands run.
+        folder: Folder where commands run.
     """
 
     root: Path

@@ -121,7 +121,7 @@ def test_a_foreign_cxx_library_does_not_reach_the_engine(installed: Environment,
 
 
 def test_the_command_horovodrun_comes_with_its_extra_alone(installed: Environment) -> None:
-    """From the second wheel in `dist`; it starts a job as `ringtune run` does."""
+    """The second wheel in `dist` brings `horovodrun`, which starts a job as `ringtune run` does."""
     command = installed.root / "bin" / "horovodrun"
     was_there = command.exists()
 
@@ -136,7 +136,7 @@ def test_the_command_horovodrun_comes_with_its_extra_alone(installed: Environmen
 @needs_compiler
 @pytest.mark.parametrize("vendor", ["mpich", "openmpi"])
 def test_the_plugin_for_an_mpi_is_built_and_carries_a_job(installed: Environment, vendor: str) -> None:
-    """From the sources in the wheel, by the wrapper of the MPI that is installed there."""
+    """The sources in the wheel are compiled by the wrapper of the installed MPI."""
     installed.install("mpi4py>=4", vendor)
     rank = [installed.python, str(PROGRAMS / "place.py")]
     mpirun = str(installed.root / "bin" / "mpirun")
@@ -154,7 +154,7 @@ def test_the_plugin_for_an_mpi_is_built_and_carries_a_job(installed: Environment
 
 @needs_compiler
 def test_the_operation_for_tensorflow_is_built_and_averages(with_tensorflow: Environment) -> None:
-    """From the sources in the wheel, against the TensorFlow that is installed there."""
+    """The sources in the wheel are compiled against the installed TensorFlow."""
     job = [with_tensorflow.python, "-m", "ringtune.cli", "run", "-np", "2", with_tensorflow.python]
 
     built = with_tensorflow.run(with_tensorflow.python, "-m", "ringtune.tensorflow_op", has_compilers=True)

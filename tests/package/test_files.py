@@ -73,7 +73,7 @@ def test_the_sdist_has_what_git_has() -> None:
 
 
 def test_unpacking_again_touches_what_differs_alone(tmp_path: Path) -> None:
-    """So that a build goes on: changed files are replaced, strange ones removed, the others as old as they were."""
+    """A build goes on after unpacking: changed files are replaced, strange ones removed, others keep their age."""
     unpack(sdist(), tmp_path)
     same, changed, strange = tmp_path / "native/CMakeLists.txt", tmp_path / "README.md", tmp_path / "native/strange.cpp"
     text, written_ns = changed.read_text(encoding="utf-8"), same.stat().st_mtime_ns

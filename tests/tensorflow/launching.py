@@ -19,7 +19,7 @@ needs_operations = pytest.mark.skipif(
     reason="the graph's operations are not built: python -m ringtune.tensorflow_op",
 )
 WAYS = ["numpy", pytest.param("operations", marks=needs_operations)]
-"""How gradients travel in graphs."""
+"""Ways of gradients in graphs."""
 
 
 def run(ranks: int, program: str, *arguments: str, environ: Mapping[str, str] | None = None) -> Finished:

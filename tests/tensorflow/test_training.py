@@ -22,7 +22,7 @@ BUDGET = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_ranks_train_as_one_process_on_the_joined_batch(ranks: int, way: str) -> None:
-    """With every option, in graphs and eagerly, by optimizer and by tape."""
+    """Training agrees with every option, in graphs and eagerly, by optimizer and by tape."""
     assert_all_right(run(ranks, "training", way), ranks)
 
 

@@ -17,7 +17,7 @@ def application(folder: Path, *, has_tokens: bool = True, **settings: Any) -> Fa
     """Return an application whose data lie in a folder; it lets nobody be too fast, and runs no optimizer.
 
     Args:
-        folder: Of its database.
+        folder: The folder of its database.
         has_tokens: Whether a token is needed.
         settings: More of them.
     """

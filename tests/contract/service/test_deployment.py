@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is shipped to run the service in containers, read as the tools would: no container engine is needed."""
+"""The files that run the service in containers, read as the tools would read them; no container engine is needed."""
 
 import json
 import os
@@ -217,7 +217,7 @@ def test_prometheus_scrapes_the_service_with_its_token(compose: dict[str, Any]) 
 
 
 def test_prometheus_finds_its_rules_and_the_list_of_jobs(compose: dict[str, Any]) -> None:
-    """What its config names lies beside it in the container as it does in the repository."""
+    """Every file that its config names lies beside it in the container, as in the repository."""
     files = mounted(compose["services"]["prometheus"])
     config = read_yaml(files["/etc/prometheus/prometheus.yml"])
 
@@ -292,7 +292,7 @@ def copied() -> list[str]:
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_the_dockerfiles_steps_work_in_an_empty_folder(tmp_path: Path) -> None:
-    """With what it copies and nothing else, the package is built and installed, and the service answers."""
+    """The package is built and installed from the files that the steps copy, and the service answers."""
     source, target, data = (tmp_path / name for name in ("source", "ringtune", "data"))
     for name in copied():
         origin = REPOSITORY / name

@@ -58,7 +58,7 @@ def heard(client: TestClient, address: str, headers: dict[str, str], end: Callab
 def test_a_listener_knows_where_it_is_before_anything_happens(
     client: TestClient, address: str, headers: dict[str, str], expected: str
 ) -> None:
-    """So that one that is cut off before the first event goes on from there; a number of another ledger is none."""
+    """A listener cut off before the first event goes on from its position; another ledger's number is refused."""
     parts = client.app.state.parts  # type: ignore[attr-defined]
 
     text = heard(client, address, headers, lambda: client.portal.call(parts.ending.set))  # type: ignore[union-attr]
@@ -67,7 +67,7 @@ def test_a_listener_knows_where_it_is_before_anything_happens(
 
 
 def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a listener finds it among the jobs of the study; an id is no secret, for it belongs to its token."""
+    """A listener finds the event's job among the jobs of the study; an id is no secret, for it belongs to its token."""
     parts = client.app.state.parts  # type: ignore[attr-defined]
     since, told = parts.service.events.since, threading.Event()
 

@@ -10,7 +10,7 @@ from tests.contract.service.applications import READ_SECRET, application, bearer
 
 
 def test_guesses_are_answered_429_and_who_is_known_goes_on(tmp_path: Path) -> None:
-    """Whoever had a valid token from the same address before is answered as ever."""
+    """A caller that had a valid token from the same address before is answered as ever."""
     with TestClient(application(tmp_path)) as client:
         assert 200 == client.get("/v1/studies", headers=bearer(READ_SECRET)).status_code
         replies = [client.get("/v1/studies", headers=bearer(f"guess-{number:020}")) for number in range(60)]

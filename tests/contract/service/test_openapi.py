@@ -24,7 +24,7 @@ from tests.contract.service.applications import ADMIN_SECRET, application, beare
 from tests.contract.service.requests import RUN_RECORDS, STUDY_BODY, UUIDS, result_body
 
 LIMIT_S = 120.0
-"""Of a request: a busy machine is no finding."""
+"""Limit of one request in seconds, generous because a busy machine is no finding."""
 LINES = "application/x-ndjson"
 ENDLESS = "/v1/events"
 SHORT_CASES = 2_000
@@ -33,12 +33,12 @@ SPARE = 1.1
 """Some operations have fewer different requests than their share."""
 WITHOUT_INPUT = frozenset({"GET /healthz", "GET /readyz"})
 DOMAIN_SAYS = [200, 201, 204, 400, 401, 403, 404, 409, 413, 415, 422, 429]
-"""What schema-valid data may meet: values that make no sense together are 422 too, under another code."""
+"""Statuses that schema-valid data may meet: values that make no sense together are 422 too, under another code."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is there before the requests come."""
+    """The studies, jobs and tokens that exist before the requests come."""
 
     study_id: str
     archive: str
@@ -165,7 +165,7 @@ def test_generated_requests_keep_the_description(tmp_path: Path, record_property
 @pytest.mark.long
 @pytest.mark.timeout(7200)
 def test_many_generated_requests_keep_the_description(tmp_path: Path, record_property: Any) -> None:
-    """As above, a hundred times as many."""
+    """The description holds for a hundred times as many generated requests."""
     answered = check_service(tmp_path, LONG_CASES)
 
     record_property("answered", dict(sorted(answered.items())))

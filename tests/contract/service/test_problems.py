@@ -63,7 +63,7 @@ CASES: list[tuple[str, str, dict[str, Any], int, str]] = [
 def test_an_error_is_a_problem(
     *, method: str, path: str, parts: dict[str, Any], status: int, code: str, client: TestClient
 ) -> None:
-    """With the status, the code, and the id under which the log has more; nothing of the service's inside."""
+    """A problem has the status, the code, and the id under which the log has more; internals stay inside."""
     reply = client.request(method, path, **parts)
 
     problem = reply.json()
@@ -99,7 +99,7 @@ def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
 def test_a_client_of_another_version_is_told(
     path: str, body: dict[str, Any], age: str | None, client: TestClient
 ) -> None:
-    """By a field that is not known here, or that is missing: with this service's version, so that one can be mended."""
+    """An unknown or missing field is answered with this service's version, so that one side can be mended."""
     detail = client.post(path, json=body).json()["detail"]
 
     hint = f"this service is ringtune {version('ringtune')}: is the client {age}?"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every reply says of itself, and HEAD, over the whole application."""
+"""Headers of every reply, and HEAD, over the whole application."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_head_is_get_without_its_body(path: str, client: TestClient) -> None:
 
 
 def test_head_is_counted_under_its_route(client: TestClient) -> None:
-    """As every other request."""
+    """A HEAD request counts under its route, as every other request does."""
     client.head("/v1/studies")
 
     assert 'ringtune_requests_total{method="HEAD",route="/v1/studies",status="200"} 1.0' in client.get("/metrics").text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may call what: every route of the application is walked, and a new one fails until it stands in the table."""
+"""Authorization of every route: the application is walked, and a new route fails until it stands in the table."""
 
 import asyncio
 import re
@@ -157,7 +157,7 @@ def test_a_route_that_names_no_scope_is_for_admins(secret: str, expected: int, t
 
 
 def test_the_tables_have_every_page_too(tmp_path: Path) -> None:
-    """With pages the application has what it has without them, and theirs."""
+    """An application with pages has the routes of one without them, and the pages'."""
     assert OPEN | PAGES_OPEN | set(SCOPES) | set(PAGES) == walked(application_with_pages(tmp_path))
 
 

@@ -15,16 +15,16 @@ from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET
 HERE = "http://127.0.0.1"
 BROWSER = {"accept": "text/html,application/xhtml+xml"}
 FORM = {**BROWSER, "origin": HERE}
-"""What a browser says when it sends a form of a page of ours."""
+"""Headers of a browser that sends a form of one of our pages."""
 FORM_KEY = "of-these-tests".ljust(43, "-")
-"""What the script of the pages adds to forms; here it is the same for all sessions."""
+"""Key that the script of the pages adds to forms; here it is the same for all sessions."""
 
 
 def application_with_pages(folder: Path, *, has_tokens: bool = True, **more: Any) -> FastAPI:
     """Return an application with pages whose data lie in a folder; it runs no optimizer.
 
     Args:
-        folder: Of its database.
+        folder: The folder of its database.
         has_tokens: Whether a token is needed.
         more: Settings.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every reply says to a browser: what may run, what may be kept, and errors as pages that say what to do."""
+"""Replies to a browser: content policy, caching, and errors as pages with advice."""
 
 import csv
 import gzip
@@ -110,7 +110,7 @@ def test_static_files_are_kept_for_ever_under_their_hash(client: TestClient) -> 
     ],
 )
 def test_errors_are_pages_that_say_what_to_do(path: str, status: int, words: str, client: TestClient) -> None:
-    """With a way on, and the id under which the log says more."""
+    """An error page has a link to go on, and the id under which the log has more."""
     reply = client.get(path)
 
     assert status == reply.status_code
@@ -171,7 +171,7 @@ def test_pages_of_hardware_leave_nothing_out(tmp_path: Path) -> None:
 
 
 def test_tables_are_downloaded_as_csv(tmp_path: Path) -> None:
-    """As the pages show them, with plain numbers; a table that is not there is said to be none."""
+    """A table is downloaded as its page shows it, with plain numbers; an unknown table is an error that says so."""
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         study_id = client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         told = {**result_body(UUIDS[0], phase="baseline"), "trial_id": UUIDS[2]}

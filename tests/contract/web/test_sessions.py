@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a browser's session opens, for how long, and what its cookie alone does not: change anything."""
+"""A browser's session: the pages that it opens, its end, and that its cookie alone changes nothing."""
 
 import html
 import re
@@ -134,7 +134,7 @@ def test_a_stolen_cookie_changes_nothing(template: str, client: TestClient, thie
 
 
 def test_the_key_of_another_session_changes_nothing(client: TestClient, thief: TestClient) -> None:
-    """Whoever may sign in has one, and it is good for their own session."""
+    """A form key belongs to its own session: another user's key is refused."""
     sign_in(client, ADMIN_SECRET)
     steal(client, thief)
     other_key = new_secret()
@@ -175,7 +175,7 @@ def test_signing_out_ends_the_session_for_whoever_has_its_cookie(client: TestCli
 
 
 def test_a_session_is_over_by_its_age_and_when_it_is_idle(client: TestClient, tmp_path: Path) -> None:
-    """Whatever the browser keeps; one in use goes on."""
+    """A session ends at its age and when idle, whatever the browser keeps; one in use goes on."""
     database = Database.open(f"sqlite:///{tmp_path / 'service.sqlite3'}")
     for column, age_s in ((page_sessions.c.created_unix_s, 12 * 3600 + 1), (page_sessions.c.seen_unix_s, 2 * 3600 + 1)):
         assert 303 == sign_in(client, READ_SECRET)
@@ -211,7 +211,7 @@ def test_a_changed_setting_ends_the_sessions_of_its_token(client: TestClient, tm
 
 
 def test_a_new_sign_in_ends_the_session_before(client: TestClient, thief: TestClient) -> None:
-    """So that a cookie that was there before is worth nothing after it."""
+    """A cookie that was there before a sign-in is worth nothing after it."""
     sign_in(client, READ_SECRET)
     steal(client, thief)
 
@@ -267,7 +267,7 @@ def test_a_form_with_a_token_in_its_header_needs_no_key(client: TestClient) -> N
 
 
 def test_an_admin_sees_who_is_signed_in_and_ends_a_session(client: TestClient, thief: TestClient) -> None:
-    """By name and age; neither ids nor hashes are shown, and one's own is marked."""
+    """The list has name and age of each session and marks one's own; neither ids nor hashes are shown."""
     reader = another(client)
     sign_in(reader, READ_SECRET)
     sign_in(client, ADMIN_SECRET)

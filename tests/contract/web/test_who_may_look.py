@@ -175,7 +175,7 @@ def test_no_other_site_sends_our_forms(headers: dict[str, str], client: TestClie
     ],
 )
 def test_signing_in_leads_nowhere_else(wanted: str, client: TestClient) -> None:
-    """Whatever a link to the sign-in says."""
+    """A link to the sign-in cannot send the browser to another site."""
     reply = client.post("/sign-in", data={"token": READ_SECRET, "next": wanted}, headers=FORM)
 
     assert (303, "/studies") == (reply.status_code, reply.headers["location"])

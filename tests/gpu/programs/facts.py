@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine's driver and devices are, and how fast they copy to and from each kind of host memory."""
+"""Facts of this machine's driver and devices, and their speed of copies to and from each kind of host memory."""
 
 import mmap
 import os
@@ -25,7 +25,7 @@ def check_versions(bench: Bench) -> dict[str, Any]:
 
 
 def check_registered_shared_memory(bench: Bench) -> dict[str, Any]:
-    """Whether the driver pins memory that processes share, as the engine's arena is, and the speed of its copies."""
+    """Report whether the driver pins shared memory such as the engine's arena, and the speed of its copies."""
     if not bench.is_gpu:
         return {}
     descriptor = os.memfd_create("shared")

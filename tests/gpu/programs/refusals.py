@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be is refused with a sentence, and the engine works on: capture, other devices, mismatches."""
+"""Refusals: capture, other devices and mismatches end in a sentence, and the engine works on."""
 
 import threading
 from collections.abc import Callable

@@ -164,7 +164,7 @@ def check_language_model(bench: Bench) -> dict[str, Any]:
 
 
 def check_cost_per_tensor(bench: Bench) -> dict[str, Any]:
-    """What a gradient of a few bytes adds to a step, against DDP; every one is negotiated and staged by itself."""
+    """Measure the time that a tiny gradient adds to a step, against DDP; each is negotiated and staged alone."""
     join_gloo(bench, f"per_tensor.{hvd.size()}")
     steps, count = contestants(bench, many_small)
     times = timed_pairs(bench, steps, 10)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ranks have in common after a call: equal values, or the same error."""
+"""Agreement of ranks after a call: equal values, or the same error."""
 
 from collections.abc import Callable
 

@@ -83,7 +83,7 @@ def check_asynchronous(rank: int, size: int) -> None:
 
 
 def check_refusals() -> None:
-    """What the engine cannot take is refused with a typed error, and costs nothing."""
+    """Refuse input that the engine cannot take with a typed error, at no other cost."""
     refused = (
         torch.zeros(2, dtype=torch.complex64),
         torch.zeros(2, dtype=torch.float8_e5m2),

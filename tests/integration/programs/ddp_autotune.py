@@ -187,7 +187,7 @@ def tuned() -> None:
 
 
 def watched() -> None:
-    """Where steps have become slower the question is asked anew, and answered, after the same steps everywhere."""
+    """Ask the question anew where steps have become slower, and answer it after the same steps everywhere."""
     model = wrapped()
     with (
         patch.object(watch, "LOOK_EVERY_S", 0.01),
@@ -203,7 +203,7 @@ def watched() -> None:
 
 
 def remembered() -> None:
-    """What a job has found is where the next one of the same model begins."""
+    """Begin the next job of the same model with the findings of this one."""
     for number in range(2):
         model = wrapped()
         with patch.dict(os.environ, {"AUTOTUNE_CACHE": f"{LOG}.cache", "RINGTUNE_LOG_LEVEL": "info"}):
@@ -277,7 +277,7 @@ def closed() -> None:
 
 
 def refused() -> None:
-    """What cannot be tuned is named, and trains."""
+    """Name what cannot be tuned, and train."""
     listed, compressed, built_in = wrapped(bucket_cap_mb_list=[1, 2]), wrapped(), wrapped()
     compressed.register_comm_hook(PowerSGDState(None), powerSGD_hook)
     built_in._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)  # type: ignore[attr-defined]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Under torchrun: the first attempt joins and then fails on one rank; the restarted one adds up.
+"""A job under torchrun: the first attempt joins and then fails on one rank; the restarted one adds up.
 
 Arguments: a folder, in which the first attempt leaves a sign.
 """

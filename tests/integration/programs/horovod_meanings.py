@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs that were written for Horovod rely on: dtypes, averages of integers, None, join, refusals."""
+"""Horovod's meanings that its programs rely on: dtypes, averages of integers, None, join, refusals."""
 
 import numpy as np
 import torch
@@ -126,7 +126,7 @@ def case_refused_midway() -> None:
 
 
 def case_value_errors() -> None:
-    """What Horovod raises as ValueError or TypeError is caught as such."""
+    """Raise errors that are ValueErrors or TypeErrors where Horovod's are."""
     size = hvd.size()
     expect_error(ValueError, "do not fit", lambda: hvd.alltoall(torch.zeros(3), splits=[1] * size + [9]))
     halves = torch.full((size,), 0.5)

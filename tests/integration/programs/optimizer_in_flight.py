@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be done to gradients and to the optimizer between backward() and step(), and what is an error on all ranks.
+"""Changes to gradients and to the optimizer between backward() and step(): allowed ones, and errors on all ranks.
 
 Each case ends as training alone on the joined batch would, or with the same error on every rank. Argument: the case.
 """
@@ -96,7 +96,7 @@ def case_changed() -> None:
 
 
 def case_changed_sparse() -> None:
-    """So it is with sparse gradients."""
+    """Treat changed sparse gradients like dense ones."""
     table = torch.nn.Embedding(8, 3, sparse=True)
     optimizer: Any = hvd.DistributedOptimizer(torch.optim.SGD(table.parameters(), lr=0.1))
     table(torch.tensor([1, 2])).sum().backward()
@@ -237,7 +237,7 @@ def synchronize_and_clip(model: torch.nn.Module, optimizer: Any, scaler: Any) ->
 
 
 def case_scaler_adasum() -> None:
-    """With Adasum, too, an overflow on one rank skips the step of all."""
+    """Skip the step of all ranks at an overflow on one of them with Adasum."""
     for fused in (False, True):
         for order in (step_alone, unscale_and_clip):
             model = make_model()

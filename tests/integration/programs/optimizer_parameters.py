@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parameters DistributedOptimizer combines as they are frozen, unfrozen, added, replaced or not used.
+"""Parameters that are frozen, unfrozen, added, replaced or not used, and how DistributedOptimizer combines them.
 
 Each case ends as training alone on the joined batch would, or with the same error on every rank. Argument: the case.
 """
@@ -248,7 +248,7 @@ def case_checkpointed() -> None:
 
 
 def case_adasum() -> None:
-    """With Adasum as well: what is trained later is combined, what nobody uses stays, who differs is told."""
+    """Combine parameters that are trained later with Adasum, keep unused ones, and report ranks that differ."""
     parameters = [torch.nn.Parameter(torch.ones(3)) for _ in range(3)]
     parameters[0].requires_grad_(False)
     optimizer: Any = hvd.DistributedOptimizer(torch.optim.AdamW(parameters, lr=0.1, weight_decay=0.5), op=hvd.Adasum)

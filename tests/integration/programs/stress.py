@@ -26,7 +26,7 @@ DTYPES = REDUCIBLE
 BATCH = 32
 POOLED = 8 * BATCH  # tensors that come again and again, known to the response cache; the others are new each time
 CYCLES_PER_CONFIG = 10
-BELOW = 16  # of an element: a sum over 15 ranks is exact even in bfloat16
+BELOW = 16  # largest numerator of an element: a sum over 15 ranks is exact even in bfloat16
 SMALL, LARGE = 700, 200_000
 TABLE = LARGE + 60_000
 
@@ -35,13 +35,13 @@ Bits = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class Tensor:
-    """What all ranks combine under one name.
+    """A tensor that all ranks combine under one name.
 
     Attributes:
         name: Its own among those in flight.
         dtype: The engine's number.
-        shape: Of no to three dimensions.
-        start: Where its elements begin in the tables.
+        shape: Its shape, of no to three dimensions.
+        start: Index of its first element in the tables.
         is_in_place: Whether the result overwrites what this rank gives.
     """
 
@@ -67,7 +67,7 @@ def bits_of(numbers: Bits, dtype: str) -> Bits:
 
 
 class Tables:
-    """What this rank gives and what all must get, by dtype."""
+    """The elements that this rank gives and the results that all must get, by dtype."""
 
     def __init__(self, rank: int, size: int) -> None:
         """Draw the numbers of all ranks."""

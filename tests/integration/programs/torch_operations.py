@@ -259,7 +259,7 @@ def case_objects() -> None:
 
 
 def case_facts() -> None:
-    """What a program may ask is answered truthfully, and the timeline is written between start and stop."""
+    """Answer a program's questions truthfully, and write the timeline between start and stop."""
     assert hvd.is_homogeneous()
     assert hvd.size() == hvd.cross_size() * hvd.local_size()
     assert hvd.rank() == hvd.cross_rank() * hvd.local_size() + hvd.local_rank()
@@ -289,7 +289,7 @@ def case_facts() -> None:
 
 
 def case_refusals() -> None:
-    """What a dtype does not take is refused before anything is submitted; the message says what is supported."""
+    """Refuse an operation on the wrong dtype before anything is submitted; the message names the supported ones."""
     for op in (hvd.Average, hvd.Adasum):
         expect_error(hvd.ConfigError, "does not support bool", partial(hvd.allreduce, torch.ones(2).bool(), op=op))
     expect_error(hvd.ConfigError, "it supports float16", lambda: hvd.allreduce(torch.ones(2).int(), op=hvd.Adasum))

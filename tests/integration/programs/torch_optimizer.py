@@ -83,7 +83,7 @@ def case_groups() -> None:
 
 
 def case_sum() -> None:
-    """With Sum gradients are added up."""
+    """Add gradients up with Sum."""
     parameter = torch.nn.Parameter(torch.zeros(2))
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0), op=hvd.Sum)
     (parameter * (hvd.rank() + 1.0)).sum().backward()
@@ -131,7 +131,7 @@ def case_sparse() -> None:
 
 
 def case_sparse_bytes() -> None:
-    """What ranks gather of sparse gradients are gradient bytes of the step, as all that is reduced."""
+    """Count the gathered bytes of sparse gradients as gradient bytes of the step."""
     model = words()
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1))
     engine = SESSION.require().engine

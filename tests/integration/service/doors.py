@@ -30,9 +30,9 @@ class OpenDoor:
     """A door that accepts.
 
     Attributes:
-        parts: Of an application that nobody asks: its places are what a test says they are.
+        parts: Parts of an application without callers: a test fills its places.
         places: The connections' places.
-        address: Where it listens.
+        address: The address where it listens.
     """
 
     parts: Parts

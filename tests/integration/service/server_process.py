@@ -28,8 +28,8 @@ class ServerProcess:
 
     Attributes:
         process: The process.
-        url: Where it listens.
-        data: Where it says that the data are.
+        url: The address where it listens.
+        data: The folder of the data, as it logs it.
         client: Speaks to it.
     """
 
@@ -52,7 +52,7 @@ def environment(folder: Path, **variables: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The end of a command."""
 
     returncode: int
     stdout: str

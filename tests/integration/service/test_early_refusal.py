@@ -42,8 +42,8 @@ class Server:
     """An application behind the protocol.
 
     Attributes:
-        parts: Of the application; its places are what a test says they are.
-        address: Where it listens.
+        parts: Parts of the application; a test fills its places.
+        address: The address where it listens.
         go_on: Set: requests are answered.
     """
 
@@ -131,7 +131,7 @@ def test_a_write_without_a_place_gets_the_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", [BODY, CHUNKED, b"\r\n"], ids=["length", "chunks", "none"])
 def test_the_connection_of_who_was_refused_is_kept(body: bytes, tmp_path: Path) -> None:
-    """What it sent is dropped, and the next request on it is answered."""
+    """A refused connection drops what it was sent, and the next request on it is answered."""
 
     async def scenario() -> list[Answer]:
         async with serving(tmp_path, taken=PLACES) as server:
@@ -154,7 +154,7 @@ def test_the_connection_of_who_was_refused_is_kept(body: bytes, tmp_path: Path) 
 
 @pytest.mark.parametrize("line", [b"connection: close\r\n", b""], ids=["asked to", "old"])
 def test_a_connection_that_is_for_one_request_is_closed(line: bytes, tmp_path: Path) -> None:
-    """As for every other reply."""
+    """A refused connection for a single request is closed, as after every other reply."""
     head = WRITE if line else WRITE.replace(b"1.1", b"1.0")
 
     async def scenario() -> tuple[Answer, bytes]:

@@ -15,7 +15,7 @@ from ringtune.service.settings import ServiceSettings
 
 @dataclass
 class Serving:
-    """What held while requests would have been answered."""
+    """Observations while requests would have been answered."""
 
     frozen: int = 0
     scanned: int = 0
@@ -37,7 +37,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serving]:
 
 
 def test_collections_leave_the_program_itself_alone(seen: Serving, tmp_path: Path) -> None:
-    """What was there before the first request is not looked through again, and what is young only after a while."""
+    """A collection skips the objects from before the first request, and young objects wait a while."""
     url = SecretStr(f"sqlite:///{tmp_path / 'ringtune.db'}")
     settings = ServiceSettings(port=0, database_url=url, design_workers=0)
 

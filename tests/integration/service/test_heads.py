@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes before and after a body is bounded, over a real connection; what is in bounds is answered."""
+"""Bounds on the parts of a request around its body, over real connections; requests within them are answered."""
 
 import asyncio
 import itertools
@@ -15,7 +15,7 @@ from tests.integration.service.doors import open_door
 
 LIMIT_S = 60.0
 FAR_TOO_MUCH = 64 << 20
-"""What nobody would send if the connection was not closed before."""
+"""More bytes than anybody would send if the connection was not closed before."""
 GET = b"GET / HTTP/1.1\r\nhost: here\r\n"
 POST = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 PART = b"10000\r\n" + b"b" * 0x10000 + b"\r\n"
@@ -76,7 +76,7 @@ def endless(*first: bytes, then: bytes) -> Iterator[bytes]:
     ids=["headers", "value", "name", "address", "trailers", "trailer", "second request"],
 )
 def test_a_head_without_end_is_cut_off(parts: Any, tmp_path: Path) -> None:
-    """Of whatever it consists, also after a body or another request: the connection is closed."""
+    """A connection is closed during an endless head of any content, also after a body or another request."""
     sent, said = asyncio.run(sent_until_closed(parts(), tmp_path))
 
     assert sent < FAR_TOO_MUCH

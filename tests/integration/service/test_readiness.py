@@ -136,7 +136,7 @@ def test_a_file_that_was_removed_takes_nothing(client: Client, file: Path) -> No
 
 
 def test_a_full_disk_is_not_ready_until_there_is_room(client: Client, file: Path) -> None:
-    """What a full disk refuses is refused by `/readyz` too, even where a single page would still find room."""
+    """A full disk makes `/readyz` refuse as writes are refused, even where a single page would still find room."""
     size = file.with_name("db.sqlite3-wal").stat().st_size
     assert 200 == client.ready().status_code
     own = resource.prlimit(client.server.process.pid, resource.RLIMIT_FSIZE)

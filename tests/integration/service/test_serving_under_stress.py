@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service does when there is too much, when clients misbehave, and when it is asked to end."""
+"""The service under overload, with misbehaving clients, and when it is asked to end."""
 
 import json
 import os
@@ -134,7 +134,7 @@ def refuses(server: ServerProcess) -> bool:
 
 @pytest.mark.parametrize("server", [{"RINGTUNE_SERVICE_BODY_TIMEOUT_S": "1"}], indirect=True, ids=["short"])
 def test_a_body_that_trickles_or_is_larger_than_it_says_is_cut_off(server: ServerProcess) -> None:
-    """With Content-Length and without it: 408 and 413, and the connection is closed."""
+    """A body with or without Content-Length ends in 408 or 413, and the connection is closed."""
     with raw(server) as slow:
         slow.sendall(head_of("0" * 32, 1000) + b"{")
         assert read_all(slow).startswith(b"HTTP/1.1 408")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever is gone without a word keeps no connection of the service."""
+"""Clients that vanish without a word keep no connection of the service."""
 
 import socket
 

@@ -53,8 +53,8 @@ class Outcome:
 
     Attributes:
         records: Its tuning log.
-        notes: What it said.
-        result: How tuning ended.
+        notes: The notices of the link.
+        result: The result of tuning.
     """
 
     records: list[Record]
@@ -99,7 +99,7 @@ def run_job(
 
     Args:
         link: Its link to the service.
-        notes: What the link says to.
+        notes: The list that takes the link's notices.
         settings: Identity and budget.
         windows: After how many the job is over; None for never.
     """

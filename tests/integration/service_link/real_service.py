@@ -32,7 +32,7 @@ class RealService:
 
     @property
     def url(self) -> str:
-        """Where it is once it was started."""
+        """Return the address after the start."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:

@@ -100,14 +100,14 @@ class Ledger:
     """Stores what it is told as the service does, and may be away; a handler for `serving`.
 
     Attributes:
-        results: What was stored, by trial.
-        studies: What was announced, in its order.
-        jobs: What jobs said of themselves, in its order.
-        calls: How many requests there were.
+        results: Results that were stored, by trial.
+        studies: Studies that were announced, in their order.
+        jobs: Reports of jobs about themselves, in their order.
+        calls: Number of requests.
         failures: Answers to be given instead of doing anything, the next one first.
-        loses_replies: How many requests are to be done, and their answer lost.
+        loses_replies: Number of requests to process whose reply is lost.
         refuses: The trials that are refused, and every batch that has one of them.
-        recommendation: What is answered to whoever asks for a start.
+        recommendation: The answer to every request for a start.
     """
 
     def __init__(self) -> None:

@@ -36,9 +36,9 @@ from tests.integration.service_link.servers import (
 )
 
 WORDS = 3
-"""Of a job beside its results: the study is announced, the job says that it runs, and what it decided."""
+"""Requests of a job beside its results: the study is announced, the job says that it runs, and what it decided."""
 SLACK_S = 45.0
-"""What two busy cores may add, the tuning included; a byte a second would take longer."""
+"""Seconds that two busy cores may add, the tuning included; a byte a second would take longer."""
 DEFAULT = http_reply(b'{"config": {}, "source": "default", "target": "ringtune", "is_prior": false}')
 BUSY = http_reply(b"", "429 Too Many Requests", "Retry-After: 30\r\n")
 BUSY_FOR_NO_TIME = http_reply(b"", "429 Too Many Requests", "Retry-After: 0\r\n")
@@ -156,7 +156,7 @@ def test_a_bad_result_costs_itself_alone(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("hurried", "patient")
 def test_a_service_that_is_too_busy_is_left_alone(tmp_path: Path) -> None:
-    """As long as it asks to be."""
+    """A busy service is left alone for as long as it asks."""
     ledger, notes = Ledger(), Notes()
     ledger.failures = [BUSY] * 9
     with serving(ledger) as url:

@@ -53,7 +53,7 @@ def test_a_model_that_nobody_knows_is_an_error_that_names_those_there_are() -> N
 
 @pytest.mark.usefixtures("cache")
 def test_this_machine_is_the_hardware_unless_another_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was measured elsewhere is the default's answer here, and is found with --hardware any."""
+    """Results of other machines are found with --hardware any alone; without it the answer is the default."""
     assert 0 == ringtune("recommend", "--model", "known", "--world-size", "2", "--format", "json")
     here = json.loads(capsys.readouterr().out)
     assert 0 == ringtune(*ASKED, "--format", "json")
@@ -74,20 +74,20 @@ def test_this_machine_is_the_hardware_unless_another_is_named(capsys: pytest.Cap
     ],
 )
 def test_what_cannot_be_done_is_said(arguments: tuple[str, ...], error: type[Exception], text: str) -> None:
-    """As one paragraph with what to do."""
+    """An impossible command ends in one paragraph with the remedy."""
     with pytest.raises(error, match=text):
         ringtune(*arguments)
 
 
 @pytest.mark.usefixtures("cache")
 def test_a_service_that_is_away_is_not_replaced_by_another_answer() -> None:
-    """Who asks a service wants to know what it says."""
+    """A query to an absent service is an error, for its caller wants this service's answer."""
     with pytest.raises(StoreError, match="did not answer"):
         ringtune(*ASKED, "--service-url", closed_port())
 
 
 def test_an_illegal_or_ambiguous_answer_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever a service says, nothing foreign comes into a shell."""
+    """Nothing foreign comes into a shell, whatever a service answers."""
     ledger = Ledger()
     with serving(ledger) as url:
         ledger.recommendation = recommendation_reply({"fusion_bytes": "$(reboot)"})

@@ -36,9 +36,9 @@ def tune(
 
     Args:
         path: The log's file; None keeps none.
-        settings: Of the run.
+        settings: Settings of the run.
         surface: ln of the step time in ms that a config has.
-        slow: From when on the machine is slower, in seconds, and how many times.
+        slow: Second from which the machine is slower, and the factor.
     """
     begin_s, factor = slow
 

@@ -46,7 +46,7 @@ def test_without_a_service_httpx_is_not_imported() -> None:
 
 @pytest.mark.parametrize(("url", "token"), [("ftp://a", None), ("http://", None), ("http://a", "two words")])
 def test_what_is_malformed_is_found_before_training(url: str, token: str | None, tmp_path: Path) -> None:
-    """As every other setting."""
+    """A malformed address or token stops the job before training, as every malformed setting does."""
     with pytest.raises(ConfigError):
         service_link(url, token, tmp_path, Notes())
 

@@ -61,7 +61,7 @@ def measured(job_id: str, phase: str, config: Any, step_ms: float) -> dict[str, 
 
 
 def test_a_real_job_begins_with_what_two_others_confirmed(tmp_path: Path) -> None:
-    """With the same key, and at another layout: the config is tested first, by the name of the service."""
+    """The offered config is tested first, under the service's name: with the same key, and at another layout."""
     service = RealService(tmp_path)
     service.start()
     try:

@@ -51,7 +51,7 @@ def believe(count: int, folder: Path) -> Counter[str]:
 
 
 def test_nothing_outside_of_the_box_is_tried(tmp_path: Path) -> None:
-    """What is legal is used, everything else is refused with a typed error."""
+    """Legal answers are used, and all others are refused with a typed error."""
     outcomes = believe(SHORT_LIES, tmp_path)
 
     assert min(outcomes["used"], outcomes["refused"]) > SHORT_LIES / 20, outcomes

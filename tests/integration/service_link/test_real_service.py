@@ -89,7 +89,7 @@ def test_a_second_job_starts_with_what_the_first_found(layout: int, service: Rea
 
 
 def test_the_service_knows_what_became_of_a_job(service: RealService, tmp_path: Path) -> None:
-    """What it is called, that it decided, or that it ended before; a job that was killed says nothing of its end."""
+    """The service has the job's name and its decision or early end; a job that was killed reports no end."""
     labels = JobLabels("first try", ("nightly",), "9fceb02", "Rack 7", ({"hosts": 1, "cpu_model": "EPYC", "cores": 8},))
     decided = run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("e", labels=labels))
     run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("e", seed=3), windows=4)
@@ -183,7 +183,7 @@ def write_log(path: Path, records: Any) -> None:
 def test_the_command_answers_what_the_call_answers(
     service: RealService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By name and by fingerprint."""
+    """The command finds a model by name and by fingerprint, as the call does."""
     run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("7"))
     client = ServiceClient(service.url)
     called = client.recommendation(

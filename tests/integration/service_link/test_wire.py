@@ -82,13 +82,13 @@ def test_nobody_there_is_no_answer() -> None:
 
 
 def test_a_name_that_does_not_exist_is_no_answer() -> None:
-    """As the reserved one here."""
+    """A name that resolves to nothing, such as this reserved one, counts as no answer."""
     with pytest.raises(ServiceUnavailableError, match="looked up"):
         ServiceClient("http://service.invalid").studies()
 
 
 def test_a_connection_that_went_stale_is_made_anew() -> None:
-    """As after a restart of the service."""
+    """A connection that went stale, as after a restart of the service, is made anew."""
 
     def handle(connection: socket.socket) -> None:
         read_request(connection)
@@ -103,7 +103,7 @@ def test_a_connection_that_went_stale_is_made_anew() -> None:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_an_answer_without_end_is_not_read(chunked: bool) -> None:
-    """Whatever length it says."""
+    """An endless answer is cut off, whatever length it declares."""
     head = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 1000000000000"
     part = b"1000\r\n" + b" " * 4096 + b"\r\n" if chunked else b" " * 4096
 
@@ -153,6 +153,6 @@ def test_a_problem_is_told_with_its_code_and_nothing_that_moves_the_terminal() -
 
 
 def test_no_error_shows_the_token() -> None:
-    """Whatever the service does with it."""
+    """No error of any kind contains the token."""
     for reply in (b"", http_reply(b"", "401 Unauthorized"), http_reply(b"[]"), b"junk\r\n\r\n"):
         assert "t0ken" not in str(refusal(always(reply), Limits(exchange_s=0.3)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon the service is ready after something was killed, and the distribution of that over many kills."""
+"""Time until the service is ready after a kill, and its distribution over many kills."""
 
 import time
 from collections.abc import Callable
@@ -18,7 +18,7 @@ class Readiness:
     """The times to ready that were seen.
 
     Attributes:
-        times_s: From each start to ready.
+        times_s: Seconds from each start to ready.
     """
 
     times_s: list[float] = field(default_factory=list)

@@ -148,7 +148,7 @@ def test_what_is_derived_is_restored_too(service: Service, database: Database, e
 def test_an_archive_that_was_changed_is_refused_by_line(
     service: Service, change: Callable[[list[str]], list[str]], problem: str
 ) -> None:
-    """What is none of ours is named by its number, and nothing of it is stored."""
+    """A foreign line is named by its number, and nothing of the archive is stored."""
     measure(service, study_of(service), "job-1", BETTER, 80.0)
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)
@@ -227,7 +227,7 @@ def test_a_run_that_cannot_be_shown_is_refused(service: Service, header: str, re
 
 @pytest.mark.parametrize("schema", ["[]", "{}", "5", "null"])
 def test_an_archive_of_an_unknown_schema_is_refused(service: Service, schema: str) -> None:
-    """Whatever stands in its place."""
+    """An archive is refused for any schema but the known one."""
     with pytest.raises(InvalidRequest, match="first line"):
         service.archive.take([f'{{"schema":{schema},"type":"archive"}}'])
 

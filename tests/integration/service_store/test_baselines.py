@@ -91,7 +91,7 @@ def test_where_all_began_elsewhere_the_answer_is_a_prior_that_names_its_baseline
 
 
 def test_the_largest_group_of_jobs_speaks_where_the_default_is_not_known(service: Service) -> None:
-    """What another engine does without settings is not known here: two jobs that share a baseline outvote one."""
+    """Two jobs that share a baseline outvote one, since another engine's defaults are not known here."""
     study = study_of(service, replace(KEY, target="openmpi"))
     for job_id, baseline, own in (("job-1", OTHER, 100.0), ("job-2", OTHER, 101.0), ("job-3", POOR, 300.0)):
         measure_over(service, study, job_id, baseline, (own, 80.0))

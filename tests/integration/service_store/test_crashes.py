@@ -30,7 +30,7 @@ KILLS = 200
 
 @dataclass
 class Record:
-    """What clients have sent, and what was acknowledged, over several runs of the program."""
+    """Results that clients sent and those that were acknowledged, over several runs of the program."""
 
     url: str
     study_id: str

@@ -53,7 +53,7 @@ class SmallDisk:
 
     @property
     def url(self) -> str:
-        """Of its one database."""
+        """Return the address of its one database."""
         return f"postgresql+psycopg://postgres@/postgres?host={self.server.pgdata}"
 
     def fill(self) -> None:
@@ -100,7 +100,7 @@ def disk() -> Iterator[SmallDisk]:
 
 @dataclass
 class Record:
-    """What was reported, and which of it was acknowledged."""
+    """Results that were reported and those that were acknowledged."""
 
     service: Service
     study_id: str

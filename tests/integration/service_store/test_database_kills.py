@@ -33,7 +33,7 @@ KILLS = 50
 FEW_POINTS = ("inserted", "committed")
 LIMIT_S = 60.0
 REST_S = 0.02
-"""Of a client that was told to come again."""
+"""Pause in seconds of a client that was told to come again."""
 
 
 class HastyWriter(EarlyWriter):
@@ -52,7 +52,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Of its one database."""
+        """Return the address of its one database."""
         return f"postgresql+psycopg://postgres@/postgres?host={self.server.pgdata}"
 
     def kill(self) -> None:
@@ -86,13 +86,13 @@ def server() -> Iterator[Server]:
 
 @dataclass
 class Record:
-    """What clients have sent and what was acknowledged; the database is killed while they report.
+    """Results that clients sent and those that were acknowledged; the database is killed while they report.
 
     Attributes:
-        server: That is killed.
-        service: That is told.
-        study: Which study they report to.
-        readiness: From each start of the database, with its recovery, until the service is ready, as `/readyz` asks.
+        server: The database server that is killed.
+        service: The service that clients report to.
+        study: The study that they report to.
+        readiness: Seconds from each start of the database, with its recovery, until `/readyz` is ready.
     """
 
     server: Server

@@ -94,7 +94,7 @@ def test_a_job_that_is_silent_for_too_long_is_lost(service: Service, database: D
 
 
 def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service) -> None:
-    """Of a job that says nothing of itself, too: adopted where the test's interval is above zero."""
+    """A silent job counts as adopted where the interval of its paired test is above zero."""
     study_id = study_of(service).study_id
     for job_id, found in (("won", WON), ("kept", LOST)):
         tell(service, study_id, new_id(), result(job_id, phase=Phase.BASELINE))
@@ -110,7 +110,7 @@ def test_a_paired_test_is_a_decision_and_an_end_is_none(service: Service) -> Non
 
 
 def test_a_list_of_studies_counts_the_same_states(service: Service, database: Database) -> None:
-    """As the study's own page has them, of jobs that said anything or had a test."""
+    """The list has the states of the study's own page, for jobs that reported or had a test."""
     study_id = study_of(service).study_id
     announce(service, database, study_id, "runs", 30.0)
     report_at(service, database, study_id, "runs", [20.0, 10.0])
@@ -184,7 +184,7 @@ def test_a_job_of_no_study_is_not_known(service: Service) -> None:
     [{"state": "won"}, {"tags": "[1]"}, {"tags": "x"}, {"name": "a\nb"}, {"job_id": ""}, {"heard_unix_s": -1.0}],
 )
 def test_words_of_a_job_that_cannot_be_shown_are_refused(changed: dict[str, object], service: Service) -> None:
-    """By the line; they would come onto pages."""
+    """The line that holds unprintable words is refused, since they would come onto pages."""
     service.jobs.put(study_of(service).study_id, "job-1", JobFacts())
     lines = list(service.archive.export())
     number = next(number for number, line in enumerate(lines) if '"type":"job"' in line)

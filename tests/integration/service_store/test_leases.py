@@ -121,7 +121,7 @@ def test_a_trial_with_a_result_is_over(service: Service) -> None:
 
 
 def test_a_study_that_another_process_deleted_is_not_found(service: Service, database: Database, url: str) -> None:
-    """What this process remembers of it does not make it exist: neither for who asks nor for the designer."""
+    """A deleted study does not exist for callers or the designer, even if this process remembers it."""
     study_id = study_of(service).study_id
     service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     cache = StudyCache(database)
@@ -139,7 +139,7 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
 
 
 def test_one_study_does_not_end_the_thread_that_designs() -> None:
-    """Whatever its problem raises, the next study is designed for."""
+    """The next study is designed for, whatever error the problem of one raises."""
     asked: list[str] = []
 
     def problem_of(wanted: AskedSpace) -> None:

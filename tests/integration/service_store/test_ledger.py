@@ -182,7 +182,7 @@ def test_what_is_derived_is_what_would_be_rebuilt(service: Service, database: Da
 
 
 def test_the_feed_has_every_result_once_and_in_order(service: Service) -> None:
-    """Whoever asks for what came after the last number misses nothing, also while many write."""
+    """A reader that asks for results after the last number misses nothing, also while many write."""
     study_id = study_of(service).study_id
     seen: list[str] = []
     number = service.events.newest()

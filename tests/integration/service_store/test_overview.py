@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people look through, on both databases: searched, sorted and cut there, and the same as recommendations say."""
+"""The overview on both databases: search, sorting and limits there, in agreement with recommendations."""
 
 import uuid
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ FASTER = default_config().replace({"cycle_ms": 0.2})
 
 @pytest.fixture
 def overview(database: Database) -> Overview:
-    """What is tested."""
+    """The overview under test."""
     return Overview(database)
 
 
@@ -105,13 +105,13 @@ def test_studies_are_found_by_what_they_found(overview: Overview) -> None:
 )
 @pytest.mark.usefixtures("some")
 def test_studies_are_sorted(order: str, expected: list[str], overview: Overview) -> None:
-    """What has no value comes last, in both directions."""
+    """A study without a value comes last, in both directions."""
     assert expected == names_of(overview, order)
 
 
 @pytest.mark.usefixtures("some")
 def test_the_largest_speed_up_comes_first(overview: Overview) -> None:
-    """By the lower bound of what paired tests confirmed; what windows claim of a prior orders nothing."""
+    """The lower bound that paired tests confirmed is the order; a prior's claims order nothing."""
     assert ["beta", "alpha"] == names_of(overview, "speedup")[:2]
     assert "beta" == names_of(overview, "-speedup")[0]
 
@@ -119,7 +119,7 @@ def test_the_largest_speed_up_comes_first(overview: Overview) -> None:
 def test_the_latest_result_first_is_the_column_that_is_shown(
     service: Service, database: Database, overview: Overview, some: dict[str, str]
 ) -> None:
-    """By the time of the newest result that counts: neither what was imported lately nor what is kept apart."""
+    """The newest result that counts is the order: neither recent imports nor results kept apart."""
     absurd = ReportedResult(FAST, str(uuid.UUID(int=9)), 1e9, StepTimes(4e6, 0.1, 4e6), 20, phase=Phase.SEARCH)
     old = (("alpha", 3000.0), ("beta", 2000.0), ("100%_x", 1000.0))
     with database.writing() as connection:
@@ -150,7 +150,7 @@ def test_pages_have_every_study_once(service: Service, overview: Overview) -> No
 
 
 def test_what_is_best_is_what_is_recommended(service: Service, overview: Overview, some: dict[str, str]) -> None:
-    """With the same evidence, and the baseline that it is over."""
+    """The best config has the evidence and the baseline of its recommendation."""
     for name in ("alpha", "beta"):
         listed = overview.study(some[name]).study
         key = listed.key
@@ -164,7 +164,7 @@ def test_what_is_best_is_what_is_recommended(service: Service, overview: Overvie
 
 
 def test_a_study_has_its_results_in_their_order(service: Service, overview: Overview, some: dict[str, str]) -> None:
-    """Of all jobs or of one, and its configs, the best first."""
+    """A study lists the results of all jobs or of one in their order, and its configs with the best first."""
     shown = overview.study(some["beta"])
     of_one = overview.study(some["beta"], str(uuid.UUID(int=2)))
 
@@ -181,7 +181,7 @@ def test_a_study_has_its_results_in_their_order(service: Service, overview: Over
 
 @pytest.mark.usefixtures("some")
 def test_hardware_and_models_are_counted(overview: Overview) -> None:
-    """What was measured with the most others comes first."""
+    """The hardware and models with the most results come first."""
     assert [("c" * 64, 3, 3), ("d" * 64, 1, 1)] == [(i.fingerprint, i.studies, i.others) for i in overview.hardware()]
     assert ("1" * 64, 2, 2) == next((i.fingerprint, i.studies, i.others) for i in overview.models())
     assert ["cluster d"] == [item.name for item in overview.hardware("CLUSTER D")]
@@ -203,7 +203,7 @@ def test_some_studies_come_as_they_are_named(overview: Overview, some: dict[str,
     [("size", None, 1, 50), ("created", "all", 1, 50), ("created", None, 0, 50), ("created", None, 1, 501)],
 )
 def test_what_cannot_be_is_refused(order: str, finding: str | None, page: int, limit: int, overview: Overview) -> None:
-    """With what is allowed."""
+    """An impossible choice is refused with the list of possible ones."""
     with pytest.raises(InvalidRequest, match="allowed"):
         overview.studies(Wanted(finding=finding), order, page=page, limit=limit)
 

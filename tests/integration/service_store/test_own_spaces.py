@@ -49,7 +49,7 @@ def queue_up(database: Database, study_id: str, space: SearchSpace, *configs: Co
 
 @pytest.mark.parametrize("first_fixed", [{}, {"response_cache": True}])
 def test_each_job_gets_configs_that_are_legal_for_it(service: Service, first_fixed: dict[str, Value]) -> None:
-    """Whatever the first job of the key had fixed: more, less, or other knobs; and what it reports is taken."""
+    """A job gets legal configs, and may report, whatever knobs the key's first job had fixed."""
     first = search_space(first_fixed, DEFAULT).to_json()
     study_id = service.studies.find_or_create(KEY, space_json=first).study_id
     spaces = (narrow(response_cache=False), narrow(fusion_bytes=0, cycle_ms=0.5), WIDE)
@@ -125,7 +125,7 @@ def test_the_same_trial_gets_the_same_config_whatever_space_it_names(service: Se
     [("low", 0.01), ("high", 60.0), ("name", "cycle_s"), ("kind", "boolean"), ("default", "many")],
 )
 def test_a_space_beyond_what_is_legal_is_refused(service: Service, field: str, value: object) -> None:
-    """As when a study is created; nothing is leased."""
+    """A space beyond the legal one is refused as at a study's creation, and nothing is leased."""
     study_id = study_of(service).study_id
     described = WIDE.to_json()
     next(item for item in described["parameters"] if item["name"] == "cycle_ms")[field] = value
@@ -163,7 +163,7 @@ def test_of_another_target_the_study_s_first_job_says_what_is_legal(
 
 
 def test_a_designer_is_asked_in_the_job_s_space(service: Service, database: Database) -> None:
-    """With the results and the configs at work that are legal there; the others are another space's."""
+    """A designer sees only the results and leases that are legal in the job's space."""
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)
     measure(service, study, "job-2", NO_CACHE, 90.0)
@@ -195,7 +195,7 @@ def test_the_queue_of_a_study_is_bounded_whatever_spaces_are_asked_for(service: 
 
 
 def test_suggestions_are_computed_for_each_space(template: Callable[[str], str]) -> None:
-    """By the designer's process: for the study and for a job that has fixed a knob."""
+    """The designer's process computes for the study and for a job that has fixed a knob."""
     database = Database.open(template("sqlite"))
     service = Service(database, policy=Policy(queued_suggestions=2))
     service.start()

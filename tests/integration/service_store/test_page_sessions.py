@@ -191,7 +191,7 @@ def test_a_form_key_is_one_session_s(service: Service) -> None:
 
 
 def test_an_operator_sees_sessions_and_ends_one(service: Service, database: Database) -> None:
-    """By its handle, which is no secret and opens nothing; the audit keeps it."""
+    """A session is ended by its handle, which is no secret and opens nothing; the audit keeps it."""
     first = found(service, begun(service)[1])
     let_pass(database, "seen_unix_s", 5.0)
     second_id = begun(service)[1]

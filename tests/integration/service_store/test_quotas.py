@@ -53,7 +53,7 @@ def test_a_token_holds_so_many_leases_in_a_study(narrow: Service) -> None:
 
 
 def test_a_token_creates_so_many_studies_in_a_day(narrow: Service) -> None:
-    """What is there is found as before; deleting a study gives none back; others have their own quota."""
+    """A token has a daily quota of new studies: known ones are found as before, and deletion gives none back."""
     first = created(narrow, 0, ONE)
     for number in range(1, STUDIES):
         created(narrow, number, ONE)

@@ -49,7 +49,7 @@ def test_no_evidence_is_an_answer_too(service: Service) -> None:
 
 
 def test_one_job_gives_a_prior_and_a_second_confirms_it(service: Service) -> None:
-    """What one job adopted is to be tested first, without a gain; what two adopted is recommended, with evidence."""
+    """A config that one job adopted is to be tested first, without a gain; one that two adopted is recommended."""
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)
     alone = service.recommendations.find(QUERY)
@@ -185,7 +185,7 @@ def support_the_second(service: Service, study_id: str) -> None:
     "lie", [praise_another, praise_with_tests, blame_the_best, report_absurd_scores, support_the_second]
 )
 def test_one_job_does_not_change_what_others_get(service: Service, lie: Lie) -> None:
-    """Whatever one job reports, however often: the config that two jobs confirmed stays recommended."""
+    """The config that two jobs confirmed stays recommended, whatever one job reports and however often."""
     study = study_of(service)
     for job_id in ("job-1", "job-2"):
         measure(service, study, job_id, BETTER, 80.0)
@@ -200,7 +200,7 @@ def test_one_job_does_not_change_what_others_get(service: Service, lie: Lie) -> 
 
 @pytest.mark.parametrize("lie", [praise_another, praise_with_tests, report_absurd_scores])
 def test_one_job_alone_never_gives_more_than_a_prior(service: Service, lie: Lie) -> None:
-    """Where nobody else reported, what one job says is at most to be tested."""
+    """A config of a single reporter is at most to be tested."""
     lie(service, study_of(service).study_id)
 
     found = service.recommendations.find(QUERY)
@@ -248,7 +248,7 @@ def test_the_same_model_at_another_layout_is_a_prior_from_there(service: Service
 
 
 def test_one_job_at_a_nearer_layout_does_not_displace_what_was_confirmed(service: Service) -> None:
-    """What two jobs confirmed farther away is expected here; what one job says nearer is not."""
+    """A config that two jobs confirmed farther away outranks the report of one job nearer."""
     for job_id in ("job-1", "job-2"):
         measure(service, study_of(service, replace(KEY, layout=(16,))), job_id, BETTER, 80.0)
     for layout in ((3,), (4,), (5,), (6,)):
@@ -271,7 +271,7 @@ def test_what_would_be_the_default_here_is_not_recommended(service: Service) -> 
 
 
 def test_one_study_does_not_say_what_a_targets_default_is(service: Service) -> None:
-    """Whoever creates it writes what it likes: to set nothing is the default of all but the engine."""
+    """A study's creator cannot set a target's default: all targets but the engine default to no settings."""
     threads = {"kind": "number", "name": "threads", "low": 1, "high": 64, "default": 63, "step": 1}
     service.studies.find_or_create(replace(KEY, target="openmpi"), space_json={"parameters": [threads], "fixed": {}})
 
@@ -279,7 +279,7 @@ def test_one_study_does_not_say_what_a_targets_default_is(service: Service) -> N
 
 
 def test_a_switch_that_cannot_act_here_is_left_at_its_value(service: Service) -> None:
-    """From several hosts to one: the hierarchical switch has no meaning."""
+    """The hierarchical switch, which cannot act on one host, keeps its value there."""
     hosts = replace(KEY, layout=(2, 2))
     hierarchical = BETTER.replace({"hierarchical_allreduce": True})
     space = study_of(service, hosts).space
@@ -322,7 +322,7 @@ def test_a_name_of_several_models_returns_the_candidates(service: Service) -> No
 
 
 def test_other_targets_and_surfaces_are_apart(service: Service) -> None:
-    """What was measured on another target, or before the surface changed, is not answered."""
+    """Results of another target, or from before the surface changed, are not answered."""
     for job_id in ("job-1", "job-2"):
         measure(service, study_of(service), job_id, BETTER, 80.0)
 

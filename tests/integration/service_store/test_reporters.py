@@ -134,7 +134,7 @@ def test_a_declared_token_stands_for_many_jobs(service: Service) -> None:
 
 
 def test_a_token_is_declared_later_and_the_declaration_taken_back(service: Service) -> None:
-    """What it reported already counts anew at once, and the verdict with it."""
+    """The results of a token that is declared later count anew at once, and the verdict with them."""
     user, _ = service.tokens.create("user", ["report"])
     study = study_of(service)
     for _ in range(2):
@@ -241,7 +241,7 @@ def test_an_archive_keeps_who_reported(service: Service) -> None:
 @pytest.mark.parametrize("factor", [2.0, 4.0])
 @pytest.mark.parametrize("begins_at", range(1, 8))
 def test_a_slow_down_in_the_search_makes_no_recommendation(service: Service, factor: float, begins_at: int) -> None:
-    """Wherever it begins, and however large: configs that change nothing are not recommended."""
+    """Configs that change nothing are not recommended, wherever a slow-down begins and however large it is."""
     study, job_id = study_of(service), new_id()
     told = [None, BETTER, BETTER, None, OTHER, OTHER, None, BETTER, None]
     for number, config in enumerate(told):

@@ -44,7 +44,7 @@ class Clocks:
 
     Attributes:
         steady_s: The clock that nobody sets.
-        ahead_s: By how much the other one was set.
+        ahead_s: Seconds by which the other clock was ahead.
     """
 
     database: Database
@@ -90,7 +90,7 @@ def jobs_left(database: Database) -> set[str]:
 
 
 def test_the_oldest_go_and_what_followed_from_them(database: Database, serving: Serving) -> None:
-    """By age, then by number; the summaries are those of what is left."""
+    """The oldest results by age, then by number, are deleted, and the summaries are those of the rest."""
     service = serving(Policy(design_workers=0, max_age_s=HOUR_S, max_results=8))
     study = study_of(service)
     for job_id, ago_s in (("old", 50 * DAY_S), ("middle", HOUR_S / 3), ("new", 0.0)):
@@ -108,7 +108,7 @@ def test_the_oldest_go_and_what_followed_from_them(database: Database, serving: 
 
 
 def test_age_looks_at_each_result_itself(database: Database, serving: Serving) -> None:
-    """What was imported has old times and new numbers: its going takes nothing fresh with it."""
+    """An imported result has an old time and a new number; its deletion takes no fresh result with it."""
     service = serving(Policy(design_workers=0, max_age_s=HOUR_S))
     study = study_of(service)
     for job_id, ago_s in (("fresh", 0.0), ("middle", HOUR_S / 3), ("imported", 50 * DAY_S)):

@@ -66,7 +66,7 @@ def log_of(run_id: str, *, is_finished: bool = True) -> list[dict[str, Any]]:
 
 
 def test_a_jobs_later_run_beside_another_baseline_is_no_test_of_its_first(service: Service) -> None:
-    """What was paired with another config says nothing over the job's baseline; runs that are jobs stand alone."""
+    """A test beside another baseline says nothing about the job's own; runs that are jobs stand alone."""
     first, later = log_of("run-1"), log_of("run-2")
     later[0]["baseline"] = OTHER.to_json()
     later[-2].update(speedup=0.9, ci_low=0.8, ci_high=1.0)
@@ -117,7 +117,7 @@ def test_many_runs_of_one_job_are_one_job(service: Service) -> None:
 
 
 def test_a_window_that_was_told_already_is_not_doubled(service: Service) -> None:
-    """Who reports live under the log's trial ids may push the log as well; another body is said to be one."""
+    """A log that was reported live may be pushed too, under its trial ids; another body is a conflict."""
     first = service.ledger.take_run(log_of("run-1"), job_id="job-1")[0]
     events = {event.trial_id for event in service.events.since(0)}
 
@@ -196,7 +196,7 @@ def test_a_log_of_another_schema_is_refused_as_a_whole(service: Service, schema:
     ],
 )
 def test_a_key_that_only_looks_like_one_is_refused(service: Service, name: str, value: object) -> None:
-    """What is rounded would be measured under another key than the one that its job asks for."""
+    """A key that would be rounded is refused, since no job asks for the rounded one."""
     records = log_of("run-1")
     records[0]["key"] = {**records[0]["key"], name: value}
 

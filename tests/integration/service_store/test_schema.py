@@ -107,7 +107,7 @@ def test_a_newer_schema_is_refused_by_name(empty: str) -> None:
 
 
 def test_processes_that_start_together_migrate_once(empty: str) -> None:
-    """Of several processes one migrates; the others wait and find it done."""
+    """One of several processes migrates; the others wait and find it done."""
     command = [sys.executable, "-c", MIGRATE, empty]
 
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(PROCESSES)]

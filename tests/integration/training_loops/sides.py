@@ -21,7 +21,7 @@ Values = dict[str, Any]
 
 
 class Side(Protocol):
-    """Where a loop runs."""
+    """The surroundings of a training loop."""
 
     is_alone: bool
 

@@ -129,7 +129,7 @@ def check_cancelled() -> None:
 
 
 def check_abandoned() -> None:
-    """What is left to MPI shows in the communicator's name."""
+    """Check that the communicator's name shows what is left to MPI."""
     session = Session()
     session.plugin.abandon(session.session)
     assert ABANDONED_NAME == session.communicator.Get_name()

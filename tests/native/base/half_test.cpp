@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kBitPatterns = 1 << 16;
 
-// What a format's bits mean, by its definition.
+// The value of a format's bits, by its definition.
 double value_of(uint32_t bits, int mantissa_bits, int exponent_bits) {
   const auto mantissa = static_cast<double>(bits & ((1U << mantissa_bits) - 1));
   const int exponent = static_cast<int>(bits >> mantissa_bits) & ((1 << exponent_bits) - 1);

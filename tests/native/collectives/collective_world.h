@@ -79,7 +79,7 @@ class CollectiveWorld {
   }
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  // Of the first host.
+  // The arenas of the first host.
   const std::shared_ptr<Arenas>& arenas() const { return ranks_.front()->segment->arenas(); }
 
   Interruption& interruption(int rank) { return ranks_[static_cast<size_t>(rank)]->transport.interruption(); }

@@ -50,7 +50,7 @@ TEST_P(MovementTest, EveryRootBroadcastsItsBytes) {
   }
 }
 
-// What the ranks bring to an allgather, in rows.
+// Number of rows that each rank brings to an allgather.
 using RowCounts = int64_t (*)(int rank);
 constexpr RowCounts kRowCounts[] = {
     [](int) -> int64_t { return 0; },

@@ -137,7 +137,7 @@ TEST_P(ReduceKernelsTest, SumsOf16BitFloatsAreTheSameBitsInEverySet) {
   }
 }
 
-// What a NaN brings along must not decide the bits, nor where a vector ends: the last elements are summed one by one.
+// The payload of a NaN must not decide the bits, nor where a vector ends: the last elements are summed one by one.
 TEST_P(ReduceKernelsTest, ANanOfOneContributionHasTheSameBitsInEverySetAndPlace) {
   constexpr size_t kElements = 21;
   const std::array<uint16_t, kElements> zeros{};

@@ -10,20 +10,20 @@ extern "C" {
 
 struct StandinSettings {
   int devices;
-  uint64_t seed;          // of the delays
+  uint64_t seed;          // seed of the delays
   uint32_t max_delay_us;  // before each piece of a stream's work; 0: none
-  uint32_t can_register;  // whether memory that is there already can be pinned
-  uint32_t can_allocate;  // whether pinned memory can be had
+  uint32_t can_register;  // 1 if memory that exists already can be pinned
+  uint32_t can_allocate;  // 1 if pinned memory can be allocated
 };
 
-// What is alive now, but for what the test itself has made.
+// Objects that are alive now, without those that the test itself has made.
 struct StandinCounts {
   int contexts;
   int streams;
   int events;
   int pinned_allocations;
   int registrations;
-  int pushed_contexts;  // of all threads
+  int pushed_contexts;  // contexts pushed on all threads
   // Since the last reset.
   int violations;  // memory that was freed under a copy, a call out of a host function or without a context
   uint64_t calls;
@@ -33,13 +33,13 @@ struct StandinCounts {
 void standin_reset(const StandinSettings* settings);
 void standin_set_devices(int devices);
 StandinCounts standin_counts();
-// What is alive now was left behind on purpose, and does not count any more.
+// Takes the objects alive now out of the counts: they were left behind on purpose.
 void standin_forget();
 // The `nth` call from now on (1: the next) of the function with that name fails with the result.
 void standin_fail(const char* function, int nth, int result);
-// Whether a failure has ended all work, the framework's too.
+// 1 after a failure that ended all work, the framework's too.
 int standin_is_lost();
-// Whether the context exists of the device with that number.
+// 1 if the device with that number has a context.
 int standin_has_context(int device);
 // Memory of a device; the test's own, like what the framework has.
 uint64_t standin_allocate(int device, size_t bytes);

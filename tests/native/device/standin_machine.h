@@ -39,7 +39,7 @@ inline thread_local std::vector<int> pushed;  // devices
 inline thread_local int capture_mode = 0;
 inline thread_local bool is_in_host_function = false;
 
-// What an event stood for at one time.
+// The state that an event stood for at one time.
 struct Moment {
   std::atomic<bool> is_over{false};
 };
@@ -115,7 +115,7 @@ class Machine {
     pid_ = getpid();
   }
 
-  // What each call begins with: an error that the test asked for, or that all calls have by now.
+  // Begins each call: returns an error that the test asked for, or that all calls have by now.
   int begin(const char* function, bool needs_context = true) {
     calls_.fetch_add(1);
     if (getpid() != pid_) {

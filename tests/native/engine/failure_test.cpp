@@ -69,7 +69,7 @@ TEST(Failure, ACoordinatorThatDoesNotAnswerIsNoticed) {
   EXPECT_NE(std::string::npos, status.message().find("rank 0 has not answered")) << status.message();
 }
 
-// How long rank 1 waits for a rank 0 of another host that says nothing at all, until its limit of 1.2 s ends the world.
+// The seconds that rank 1 waits for a silent rank 0 of another host, until its limit of 1.2 s ends the world.
 double seconds_until_silence_ends_the_world() {
   testing::SocketMesh mesh({0, 1});  // keeps rank 0's ends open, and nobody serves them
   EngineOptions options = testing::make_options(1, {0, 1});

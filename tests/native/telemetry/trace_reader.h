@@ -149,7 +149,7 @@ inline std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// What viewers make of a file that ends in the middle: the last whole line is the last event.
+// The file as viewers repair one that ends in the middle: the last whole line is the last event.
 inline std::string repaired(std::string text) {
   text.resize(text.rfind(",\n"));
   return text + "\n]\n";
@@ -177,12 +177,12 @@ inline Json first_named(const std::vector<Json>& events, const std::string& name
   return found.empty() ? Json() : found.front();
 }
 
-// What the event says beyond its name and its time.
+// The named argument of an event.
 inline std::string argument(const Json& event, const std::string& key) {
   return event.has("args") ? event.at("args").of(key) : "";
 }
 
-// What the trace calls a row; "" where it has none of that number.
+// The trace's name of a row; "" where it has none of that number.
 inline std::string row_name(const std::vector<Json>& events, uint32_t row) {
   for (const Json& event : events_named(events, "thread_name")) {
     if (event.of("tid") == std::to_string(row)) {

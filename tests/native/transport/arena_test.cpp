@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kTensorBytes = 100 * 1000;
 
-// What `body` returns, in a forked child.
+// The value that `body` returns in a forked child.
 int in_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -153,7 +153,7 @@ TEST_F(ArenaTest, MoreThanAnArenaHoldsIsAnError) {
   EXPECT_EQ(StatusCode::kConfigError, arena_->allocate(kMaxArenaBytes, memory).code());
 }
 
-// What the process has mapped; a sanitizer maps a lot.
+// The bytes that the process has mapped; a sanitizer maps a lot.
 size_t mapped_bytes() {
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

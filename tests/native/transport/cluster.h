@@ -45,7 +45,7 @@ inline size_t open_descriptors() {
   return static_cast<size_t>(std::distance(begin(entries), end(entries))) - 1;  // less the listing's own
 }
 
-// Whether `condition` becomes true; looks again and again, as a communication thread does.
+// Returns whether `condition` becomes true; looks again and again, as a communication thread does.
 template <typename Condition>
 bool eventually(Condition condition, int64_t patience_ns = kPatienceNs) {
   const int64_t limit_ns = now_ns() + patience_ns;
@@ -98,7 +98,7 @@ class Cluster {
     }
   }
 
-  // What every rank reports once all know of a failure; nothing if some do not within two seconds.
+  // The failure that every rank reports once all know of one; nothing if some do not within two seconds.
   std::vector<Failure> failures() {
     std::vector<Failure> known;
     const int64_t limit_ns = now_ns() + 2 * kNsPerS;

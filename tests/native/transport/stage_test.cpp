@@ -27,7 +27,8 @@ std::shared_ptr<Segment> segment_of(int local_size) {
 // The second host has the ranks 1 and 3.
 const std::vector<int> kHosts{0, 1, 0, 1};
 
-// What rank 3's transport tells a stage: who has fallen silent. A stage asks for nothing else as long as nobody leaves.
+// A transport that only names silent peers, as rank 3's does to a stage, which asks for nothing else while nobody
+// leaves.
 class TellsOfSilence final : public Transport {
  public:
   explicit TellsOfSilence(int silent_rank) : silent_rank_(silent_rank) {}

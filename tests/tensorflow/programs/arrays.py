@@ -135,7 +135,7 @@ def case_alltoall() -> None:
 
 
 def case_broadcast() -> None:
-    """From every root, of dtypes that the engine knows and others."""
+    """Broadcast from every root, with dtypes that the engine knows and others."""
     for dtype in (*ALL, np.dtype(np.uint64), np.dtype("datetime64[s]")):
         for root in range(hvd.size()):
             for shape in ((), (0, 2), (5, 2)):
@@ -166,7 +166,7 @@ def case_objects() -> None:
 
 
 def case_refusals() -> None:
-    """What cannot be taken is refused before anything is submitted, and the engine stays usable."""
+    """Refuse bad input before anything is submitted; the engine stays usable."""
     expect_error(TypeError, "complex64", lambda: hvd.allreduce(np.zeros(2, np.complex64)))
     expect_error(ConfigError, "Python objects", lambda: hvd.allgather(np.array([object()])))
     expect_error(ConfigError, "one dimension", lambda: hvd.allgather(np.float32(1)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the programs of this folder share: running cases by name, requiring errors, and how gradients travel."""
+"""Support for the programs of this folder: running cases by name, requiring errors, and the ways of gradients."""
 
 from collections.abc import Mapping
 from typing import Any

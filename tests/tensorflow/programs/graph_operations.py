@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operations in graphs do that numpy functions do not.
+"""Operations in graphs, as far as they differ from numpy functions.
 
 Arguments: the way of gradients, as `choose_way` takes it, and cases, or all.
 """
@@ -158,7 +158,7 @@ def case_shutdown() -> None:
 
 
 def case_late() -> None:
-    """What is submitted to an engine that is no more is an error."""
+    """Fail the submission to an engine that was shut down."""
     door = SESSION.require().engine.submission_door()
     hvd.shutdown()
     gc.collect()

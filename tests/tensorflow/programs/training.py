@@ -19,7 +19,7 @@ from ringtune.session import SESSION
 from tests.integration.plain_rank import expect_error
 from tests.tensorflow.programs.cases import choose_way, run_cases
 
-ROWS = 4  # of a batch on each rank
+ROWS = 4  # rows of a batch on each rank
 STEPS = 3
 AGREED = 4  # bytes by which ranks agree on when to broadcast
 
@@ -206,7 +206,7 @@ class Late(keras.Model):  # type: ignore[misc]  # Keras has no types
 
 
 def case_broadcast() -> None:
-    """Whatever ranks begin with, they train with the root's weights and optimizer state; random states differ."""
+    """Train with the root's weights and optimizer state, whatever the ranks begin with; random states differ."""
     inputs, targets = joined_data()
     callback = [hvd.callbacks.BroadcastGlobalVariablesCallback(hvd.size() - 1)]
     ours, alone = make_model(hvd.rank()), make_model(hvd.size() - 1)
@@ -318,7 +318,7 @@ def case_process_sets() -> None:
 
 
 def case_refusals() -> None:
-    """What is not possible is said before training."""
+    """Refuse impossible options before training."""
     sgd = keras.optimizers.SGD
     wrong: tuple[tuple[str, Any], ...] = (
         ("Keras 3", lambda: hvd.DistributedOptimizer(tf.compat.v1.train.GradientDescentOptimizer(0.1))),

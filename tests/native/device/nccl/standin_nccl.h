@@ -10,7 +10,7 @@ void standin_nccl_fail(const char* function, int call, int code);
 void standin_nccl_delay(int max_us);
 // All communicators of this process from now on see a remote error, and their operations hang.
 void standin_nccl_lose();
-// What there is and should be none of at the end.
+// The communicators alive; there should be none at the end.
 int standin_nccl_communicators();
 int standin_nccl_kernels();
 }

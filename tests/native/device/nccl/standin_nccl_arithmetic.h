@@ -59,7 +59,7 @@ inline size_t bytes_of(NcclType type) {
   return kBytes[static_cast<size_t>(type)];
 }
 
-// What NCCL is asked for: `scale` of every element first, where the operation is one of the caller's own.
+// The combination that NCCL runs: `scale` of every element first, where the operation is one of the caller's own.
 struct Combination {
   NcclType type;
   NcclOp op;

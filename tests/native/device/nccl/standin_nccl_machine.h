@@ -49,7 +49,7 @@ struct Library {
   std::atomic<int> kernels{0};
   std::atomic<int> max_delay_us{0};
   std::atomic<int> losses{0};
-  std::atomic<int> ids{0};  // that were made
+  std::atomic<int> ids{0};  // number of ids made
 };
 
 inline Library& library() {
@@ -124,7 +124,7 @@ struct Operation {
   Kind kind;
   const std::byte* input;
   std::byte* output;
-  size_t elements;  // of the output
+  size_t elements;  // number of elements of the output
   NcclType type;
   int op;
   int root;
@@ -209,7 +209,7 @@ inline void run_on_stream(void* data) {
   --operation->communicator->in_flight;
 }
 
-// What NCCL's own thread does after ncclGroupEnd.
+// Runs in place of the thread of NCCL that works after ncclGroupEnd.
 inline void enqueue(std::vector<Operation> operations, Communicator* communicator) {
   delay();
   for (const Operation& operation : operations) {

@@ -169,7 +169,7 @@ def slurm(rank: int, size: int, nodes: str) -> dict[str, str]:
 
 
 def test_tasks_of_srun_meet_on_one_node() -> None:
-    """srun's variables and the user's key alone let tasks meet."""
+    """Tasks meet by srun's variables and the user's key alone."""
     found = places(run_all_forked([forked("where", "2")] * 2, [slurm(rank, 2, "node7") for rank in range(2)]))
 
     check_places(found, (0, 0), "shm")

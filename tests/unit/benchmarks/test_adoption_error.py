@@ -15,7 +15,7 @@ STEPS = 10
 
 @pytest.mark.parametrize(("step_std", "window_std"), [(0.001, 0.03), (0.05, 0.001)])
 def test_windows_scatter_by_their_steps_and_beyond(step_std: float, window_std: float) -> None:
-    """Of 2,000 windows, by what each of the two explains."""
+    """The scatter of 2,000 windows is the sum of both parts, that of their steps and that beyond."""
     machine = SimulatedMachine(np.random.default_rng(0), STEPS, step_std, window_std)
     log_ms = np.log(np.median(machine.windows(2000), axis=1))
 

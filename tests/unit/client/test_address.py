@@ -63,6 +63,6 @@ def test_a_token_that_cannot_stand_in_a_header_is_refused_and_not_shown(token: s
 
 
 def test_a_token_may_be_missing() -> None:
-    """Where the service is open."""
+    """An open service needs no token."""
     assert bearer_token(None) is None
     assert "rt_2Zk-_." == bearer_token("rt_2Zk-_.")

@@ -73,6 +73,6 @@ def test_what_is_of_another_kind_is_named(change: dict[str, Any], place: str) ->
 
 
 def test_a_reply_that_is_no_object_is_refused() -> None:
-    """As an empty body is."""
+    """A reply that is no object is refused, as an empty body is."""
     with pytest.raises(ServiceReplyError, match="no object"):
         from_json(Outer, None)

@@ -102,7 +102,7 @@ def test_the_timeline_lasts_as_long_as_the_run(tuned: tuple[RunReview, Analysis]
 
 
 def test_the_baseline_is_compared_with_what_was_tested_against_it(tuned: tuple[RunReview, Analysis]) -> None:
-    """With the chosen config; where the default was kept with the best other one."""
+    """The baseline is compared with the chosen config, or with the best other one where the default was kept."""
     run, analysis = tuned
 
     boxes = traces(by_name(run, analysis)["distribution"])
@@ -177,7 +177,7 @@ def test_long_tables_say_how_much_is_left_out() -> None:
 
 
 def test_step_times_have_bars_of_what_is_known_alone() -> None:
-    """Where no study found anything there is no best config, in the legend neither."""
+    """Studies without results have no best config, and none in the legend."""
     items = [Compared("a", None, 10.0), Compared("b", None, 20.0)]
 
     known = step_times_figure(items)

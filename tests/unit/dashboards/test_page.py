@@ -103,7 +103,7 @@ def test_figures_arrive_as_they_were_built(page: Page) -> None:
 
 
 def test_500_hostile_names_run_nothing(tmp_path: Path, page: Page) -> None:
-    """As names of all that a log names: no element, attribute or script comes of any, and each is shown as text."""
+    """A hostile name of anything in a log becomes no element, attribute or script, and is shown as text."""
     names = hostile_names()
     hostile_log(tmp_path / "hostile.jsonl", names)
 
@@ -140,6 +140,6 @@ def test_the_command_writes_the_page(tmp_path: Path, log: Path, capsys: pytest.C
 
 
 def test_a_page_that_cannot_be_written_is_a_usage_error(tmp_path: Path, log: Path) -> None:
-    """With the path, and what to do."""
+    """The error has the path and the remedy."""
     with pytest.raises(ConfigError, match=r"cannot be written \(.*\); give another path"):
         write_page(tmp_path / "nowhere" / "x.html", [review_log(log)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which knobs can act on DDP's buckets, and what people are told about it."""
+"""Knobs that act on DDP's buckets, and the explanation for people."""
 
 import pytest
 

@@ -139,7 +139,7 @@ def test_a_lost_world_closes_the_target() -> None:
 
 
 def test_a_refused_config_is_the_tuners_own_error() -> None:
-    """What the engine refuses is not taken for the end of the job."""
+    """The engine's refusal of a config is not taken for the end of the job."""
     target, _, _ = make_target([ConfigError("no such algorithm")])
 
     with pytest.raises(ConfigError):

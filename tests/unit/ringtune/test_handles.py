@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps buffers alive, waits, and names operations without a name."""
+"""Handles: they keep buffers alive, wait, and name operations without a name."""
 
 import gc
 import weakref
@@ -106,7 +106,7 @@ def test_an_operation_is_waited_for_once() -> None:
 
 
 def test_a_refusal_midway_leaves_nothing_in_flight() -> None:
-    """What was started before the refused operation is waited for, whatever becomes of it; the refusal is raised."""
+    """Operations before the refused one are waited for, however they end, and the refusal is raised."""
     engine, table = ScriptedEngine(failing=frozenset({1})), HandleTable()
 
     def operations() -> Iterator[Handle]:
@@ -245,7 +245,7 @@ def test_the_stream_that_is_current_at_the_wait_waits() -> None:
 
 
 def test_memory_of_a_device_is_let_go_after_a_wait_on_its_own_stream() -> None:
-    """What reuses the memory comes later on the same stream, so that nothing keeps it until a later step."""
+    """A later use of the memory comes later on the same stream, so that nothing keeps it until a later step."""
     engine, table, streams, buffer = ScriptedEngine(), HandleTable(), ScriptedStreams(7), Buffer()
     engine.undrained.add(3)
     alive = weakref.ref(buffer)

@@ -28,7 +28,7 @@ def names_of(front_end: str) -> set[str]:
 
 @pytest.mark.parametrize("front_end", NAMES)
 def test_every_name_is_here_or_explained(front_end: str) -> None:
-    """What is neither exported nor explained is forgotten; what is both is explained wrongly."""
+    """A name of Horovod's is either exported or explained, and never both."""
     names, here, gaps = set(NAMES[front_end]), names_of(front_end), set(GAPS[front_end])
 
     assert set() == names - here - gaps

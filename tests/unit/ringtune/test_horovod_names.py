@@ -37,7 +37,7 @@ def test_knobs_are_read_in_horovods_units(variable: str, value: str, knob: str, 
 def test_values_outside_our_box_are_clamped_with_one_note(
     variable: str, value: str, knob: str, expected: object
 ) -> None:
-    """What Horovod allowed and we do not starts anyway, with the nearest value and one sentence."""
+    """A value of Horovod's that ringtune forbids is replaced by the nearest legal one, with one sentence."""
     settings = Settings.from_environment({variable: value})
     notes = find_notes({variable: value})
 
@@ -119,7 +119,7 @@ def test_log_levels_are_translated(level: str, expected: str, notes: int) -> Non
 
 
 def test_a_stall_check_that_is_turned_off_stays_off() -> None:
-    """As in Horovod, whatever time is set besides."""
+    """A stall check that is off stays off as in Horovod, whatever time is set besides."""
     environ = {"HOROVOD_STALL_CHECK_DISABLE": "1", "HOROVOD_STALL_CHECK_TIME_SECONDS": "30"}
 
     assert 86_400.0 == Settings.from_environment(environ).stall_warn_s

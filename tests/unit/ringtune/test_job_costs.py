@@ -22,7 +22,7 @@ def expected_loss(prior: Prior | None) -> float:
 
 
 def test_the_start_of_the_job_says_what_small_messages_cost() -> None:
-    """Where a call took a millisecond, sending every gradient alone is expected to be worse."""
+    """Single gradients are expected to be worse after calls at the start took a millisecond each."""
     quick, slow = (
         job_prior(GRADIENTS, [2], [CallTime(1024, call_s), CallTime(1 << 20, call_s + 1e-4)], is_hierarchical=False)
         for call_s in (5e-6, 1e-3)
@@ -62,7 +62,7 @@ def test_where_nothing_is_reduced_nothing_is_expected(
 
 
 def test_every_type_that_the_engine_reduces_has_a_size() -> None:
-    """As numpy has it, which knows no bfloat16."""
+    """The sizes are numpy's, which knows no bfloat16."""
     sizes = {name: np.dtype(name).itemsize for name in ELEMENT_BYTES if name != "bfloat16"}
 
     assert {**sizes, "bfloat16": 2} == ELEMENT_BYTES

@@ -63,7 +63,7 @@ def test_without_a_readable_repository_there_is_no_commit(tmp_path: Path) -> Non
 
 
 def test_machines_that_are_alike_are_one() -> None:
-    """With their link beside the other facts."""
+    """Machines with equal facts and links are listed once."""
     hardware = hardware_facts([MACHINE, {**MACHINE, "cores": 32}, MACHINE], "tcp")
 
     kinds = kinds_of(hardware)
@@ -103,6 +103,6 @@ def test_labels_are_what_the_variables_say() -> None:
     ],
 )
 def test_labels_that_cannot_be_shown_stop_the_job(name: str, text: str) -> None:
-    """With the variable and what is allowed."""
+    """The error has the variable and the allowed values."""
     with pytest.raises(ConfigError, match=rf"{name}=.*printable"):
         Settings.from_environment({name: text})

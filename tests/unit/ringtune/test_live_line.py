@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a live line is seen, and that it comes back by itself; what it looks like: `tests/integration`."""
+"""The live line: the terminals that get it, and its return; `tests/integration` shows its look."""
 
 import threading
 
@@ -35,7 +35,7 @@ def test_a_closed_line_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_line_is_cut_to_the_terminal() -> None:
-    """With room for what the launcher puts before it."""
+    """The cut leaves room for the launcher's prefix."""
     with terminal_stderr(columns=20) as stderr:
         live = LiveLine(Screen(is_relayed=True))
         live.show("0123456789abcdef")

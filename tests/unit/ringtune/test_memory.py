@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine remembers of earlier jobs, read where the file is damaged: line by line, with one note."""
+"""A machine's memory of earlier jobs: a damaged file is read line by line, with one note."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the engine looks for NCCL."""
+"""Places where the engine looks for NCCL."""
 
 import sys
 from pathlib import Path

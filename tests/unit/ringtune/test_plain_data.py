@@ -81,7 +81,7 @@ def test_an_error_about_a_leaf_says_what_is_wrong_with_it() -> None:
 
 @pytest.mark.parametrize("value", [object(), {1, 2}, b"bytes", 1j, print])
 def test_anything_else_is_refused(value: object) -> None:
-    """What has no place in the table is an error that names its type."""
+    """A type that is missing in the table is an error that names it."""
     with pytest.raises(ConfigError, match="cannot be sent"):
         encode([value], fraction_leaf)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people read of a tuning run."""
+"""Text about a tuning run for people."""
 
 import threading
 from dataclasses import replace
@@ -81,7 +81,7 @@ def test_without_a_terminal_lines_are_rare(capfd: pytest.CaptureFixture[str]) ->
 
 
 def test_without_a_terminal_a_line_comes_though_no_window_ends() -> None:
-    """Who waits for a slow window reads every few seconds where the run stands, and how old that is."""
+    """A slow window gets a line every few seconds with the state of the run and its age."""
     display = TuningDisplay(None, plain_interval_s=0.02)
 
     with piped_stderr() as stderr:

@@ -24,7 +24,7 @@ def test_what_is_no_set_of_ranks_is_refused(ranks: list[int]) -> None:
 
 @pytest.mark.parametrize("process_set", [ProcessSet([0, 1]), global_process_set])
 def test_a_set_outside_of_a_job_has_no_answers(process_set: ProcessSet) -> None:
-    """As in Horovod: None, and an error where a world is asked for."""
+    """A set outside of a job gives None as in Horovod, and an error where a world is needed."""
     assert process_set.process_set_id is None
     assert (None, None, None) == (process_set.included(), process_set.rank(), process_set.size())
     for ask in (lambda: process_set.world, lambda: process_set.rank_of(0)):

@@ -22,7 +22,7 @@ os.write(report, f"{kinds} {moved >= 3} {os.readlink(f'/proc/self/fd/{moved}')} 
 
 @pytest.mark.parametrize("closed", [[], [2], [1, 2], [0, 1, 2], [0]])
 def test_closed_streams_become_the_null_device(closed: list[int]) -> None:
-    """What is open stays; a file that had got such a number gets another one; children have the streams, too."""
+    """Open streams stay; a file that had such a number gets another one; children have the streams, too."""
     command = [sys.executable, "-c", PROGRAM, *map(str, closed)]
 
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

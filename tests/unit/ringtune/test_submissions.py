@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What front ends check before anything is submitted."""
+"""Checks of front ends before anything is submitted."""
 
 from typing import Any
 

@@ -92,7 +92,7 @@ def observer_of(*callbacks: Callback) -> tuple[CallbackObserver, list[str]]:
 
 
 def test_a_callback_hears_everything_in_order_on_a_thread_of_its_own() -> None:
-    """With the step of the job, and it is closed at the end."""
+    """A callback gets the job's step with each event, and is closed at the end."""
     callback = Recording()
     observer, warnings = observer_of(callback)
 
@@ -157,7 +157,7 @@ def test_one_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_callbacks_may_come_and_go_while_the_tuner_works() -> None:
-    """Who comes late hears the rest, who was taken out hears no more."""
+    """A late callback hears the rest, and a removed one hears no more."""
     early, late = Recording(), Recording()
     registered = RegisteredCallbacks()
     registered.add(early)
@@ -196,7 +196,7 @@ def test_a_job_that_is_over_has_the_step_that_it_had() -> None:
 
 
 def test_callbacks_that_are_equal_are_each_told() -> None:
-    """Whatever their class says of equality: a callback is itself."""
+    """Callbacks that are equal are both told, for identity counts."""
     first, second, other = Compared(), Compared(), Recording()
     observer, warnings = observer_of(first, second, other, first)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a world hands on to those of some of its ranks."""
+"""The part of a world that its ranks inherit in a smaller one."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_ranks_of_one_host_share_its_memory_where_mpi_joins_the_hosts(
 
 @pytest.mark.parametrize("transport", ["auto", "tcp"])
 def test_other_transports_are_handed_on(transport: str) -> None:
-    """Who asks for TCP gets it everywhere."""
+    """A choice of TCP holds everywhere."""
     settings = Settings.from_environment({"RINGTUNE_TRANSPORT": transport})
 
     assert settings is part_settings(settings, TWO_HOSTS, [2, 3])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the application does beside answering: it keeps the ledger clean for as long as it runs."""
+"""The application's work beside answering: it keeps the ledger clean for as long as it runs."""
 
 import threading
 from collections.abc import MutableMapping, Sequence

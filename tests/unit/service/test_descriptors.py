@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many descriptors the process may have, and how many of them are for connections."""
+"""Descriptors of the process, and the share of them for connections."""
 
 import resource
 import subprocess

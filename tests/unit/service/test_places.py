@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who keeps a place among the connections, who makes room, and who is overdue."""
+"""Places among the connections: those kept, those given up, and those overdue."""
 
 from dataclasses import dataclass, field
 

@@ -34,7 +34,7 @@ def test_flags_come_before_the_environment_and_that_before_the_file(monkeypatch:
 
 
 def test_each_setting_says_where_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By flags, the environment or the file with its path; neither defaults nor values are in it."""
+    """Flags, environment and the file with its path are named as sources; neither defaults nor values are in it."""
     Path(".env").write_text(f"{PREFIX}HOST=0.0.0.0\n{PREFIX}PORT=1\n{PREFIX}ADMIN_TOKEN={'s' * 20}\n", encoding="utf-8")
     monkeypatch.setenv(f"{PREFIX}RATE_PER_S", "2")
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
@@ -146,7 +146,7 @@ def test_a_certificate_needs_its_key() -> None:
 
 
 def test_the_data_lie_in_the_users_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As XDG has it; a relative folder counts as none."""
+    """The data folder follows XDG; a relative folder counts as none."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert f"sqlite:///{tmp_path}/ringtune/service.sqlite3" == ServiceSettings.read().effective_database_url
 
@@ -176,7 +176,7 @@ def test_no_secret_is_shown() -> None:
 
 
 def test_where_the_data_is_names_the_file_that_was_given() -> None:
-    """As a flag has it, and not the variable that it might have been set by."""
+    """The file's name is the flag's, not the variable's that it might have been set by."""
     assert "/srv/tuned.sqlite3" == data_place(ServiceSettings.read(database_url="sqlite:////srv/tuned.sqlite3"))
 
 

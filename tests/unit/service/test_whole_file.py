@@ -10,7 +10,7 @@ from ringtune.service.whole_file import write_whole
 
 
 def test_a_whole_file_is_there_under_its_name_alone(tmp_path: Path) -> None:
-    """With every line, and nothing beside it."""
+    """A complete file has every line, and nothing lies beside it."""
     write_whole(tmp_path / "all.jsonl", ["one\n", "two\n"])
 
     assert ["all.jsonl"] == [path.name for path in tmp_path.iterdir()]
@@ -19,7 +19,7 @@ def test_a_whole_file_is_there_under_its_name_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("bug")])
 def test_what_fails_in_the_middle_leaves_nothing(error: BaseException, tmp_path: Path) -> None:
-    """Whatever it is, also after more than a buffer was written."""
+    """A failure of any kind leaves no file, also after more than a buffer was written."""
 
     def lines() -> Iterator[str]:
         yield from ("x" * 1000 for _ in range(1000))

@@ -27,7 +27,7 @@ def test_pauses_double_and_end_at_a_minute() -> None:
 
 
 def test_chance_takes_up_to_a_half_of_the_pause() -> None:
-    """So that a thousand jobs do not come back at once."""
+    """The random pauses keep a thousand jobs from coming back at once."""
     earliest, latest = Breaker(Clock(), share=lambda: 0.0), Breaker(Clock(), share=lambda: 0.999)
     for _ in range(20):
         earliest.failed()

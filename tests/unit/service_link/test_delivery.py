@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a delivery does with refusals: one call more where that can save results, none where it cannot."""
+"""Refusals during delivery: one call more if it can save results, none otherwise."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -126,7 +126,7 @@ def test_a_service_that_takes_no_words_of_jobs_takes_their_results(status: int) 
 
 
 def test_what_a_job_says_waits_for_a_token() -> None:
-    """As its results do."""
+    """A job's reports wait for a token as its results do."""
     service, queue = Refusing(), told_of_a_job()
     service.job_status = 401
 

@@ -68,7 +68,7 @@ def check_flips(count: int) -> None:
 
 
 def test_a_flipped_bit_costs_at_most_the_record_that_it_hit() -> None:
-    """Wherever it is: in a checksum, a length, a payload or a newline."""
+    """A flipped bit in a checksum, a length, a payload or a newline costs one record at most."""
     check_flips(SHORT_FLIPS)
 
 

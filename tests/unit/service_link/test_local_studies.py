@@ -43,7 +43,7 @@ def finished(
 
 
 def test_without_a_run_the_default_is_recommended() -> None:
-    """With no evidence, and the reason."""
+    """The default comes without evidence, and with the reason."""
     offer = recommend_from([], QUESTION, NOW_UNIX_S)
 
     assert ("default", 0, default_config()) == (offer.source, offer.evidence.trials, offer.config)
@@ -61,14 +61,14 @@ def test_the_best_lower_bound_of_the_layout_holds() -> None:
 
 
 def test_two_runs_that_agree_are_no_prior_any_more() -> None:
-    """As at the service."""
+    """Two runs that agree confirm a config, as at the service."""
     offer = recommend_from([finished("a", 0.2), finished("b", 0.2)], QUESTION, NOW_UNIX_S)
 
     assert (2, False) == (offer.evidence.jobs, offer.is_prior)
 
 
 def test_a_later_run_is_no_second_job() -> None:
-    """What the watch has checked or searched again in one job agrees with that job, and confirms nothing."""
+    """A later check or search of one job's watch agrees with that job, and confirms nothing."""
     first = finished("a", 0.2)
     assert first.run is not None
     first.run = replace(first.run, steps_budget={"max_samples": 20})
@@ -95,7 +95,7 @@ def test_a_gain_over_another_baseline_is_a_prior_that_comes_last() -> None:
 
 
 def test_the_nearest_layout_answers_where_there_is_no_other() -> None:
-    """By the number of ranks, as a prior."""
+    """The number of ranks decides which layout is nearest; its answer is a prior."""
     runs = [finished("far", 0.3, layout=[1]), finished("near", 0.2, layout=[8, 8])]
 
     offer = recommend_from(runs, QUESTION, NOW_UNIX_S)
@@ -117,7 +117,7 @@ def test_what_was_asked_for_must_fit(question: Question) -> None:
 
 
 def test_a_model_goes_by_its_fingerprint_too() -> None:
-    """As the log's key has it."""
+    """A model's fingerprint is the one in the log's key."""
     assert "exact" == recommend_from([finished("a", 0.2)], replace(QUESTION, model=MODEL), NOW_UNIX_S).source
 
 

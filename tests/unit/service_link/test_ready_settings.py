@@ -39,7 +39,7 @@ def test_the_engine_reads_back_what_was_recommended() -> None:
 
 
 def test_horovod_s_variables_mean_the_same_in_both_engines() -> None:
-    """As far as Horovod has such knobs."""
+    """Horovod's variables mean the same in both engines, as far as Horovod has such knobs."""
     settings = Settings.from_environment(horovod_variables(CHOSEN, "ringtune"))
 
     assert CHOSEN.replace({"chunk_bytes": "auto"}) == settings.baseline
@@ -61,7 +61,7 @@ def test_a_config_of_another_engine_is_written_in_its_own_words() -> None:
 
 
 def test_a_config_that_is_older_than_a_knob_is_taken_with_its_default() -> None:
-    """What goes by a file of the engine is named where variables alone are printed."""
+    """An older config gets the default of a newer knob; a setting in a file is named where variables are printed."""
     older = {"algorithm": "ring", "protocol": "ll", "channels": 8}
 
     config = checked_config(offer(older, target="nccl"), ())
@@ -103,7 +103,7 @@ def test_what_a_recommendation_rests_on_is_said() -> None:
 
 
 def test_a_gain_over_another_baseline_is_said_to_be_one() -> None:
-    """Whoever sets nothing now gains something else; what the service sent is not repeated in a shell's comment."""
+    """A gain over another baseline is marked as one, and text from the service stays out of a shell's comment."""
     evidence = offer().evidence
     default, other = (
         evidence_text(replace(offer(), evidence=replace(evidence, baseline=baseline)))

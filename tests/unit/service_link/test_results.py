@@ -21,7 +21,7 @@ RESULT = ResultRecord(0.0, "r", CHALLENGER, True, 0.1, 1.0, 10)
 
 
 def test_ids_are_uuids_that_follow_from_run_and_window() -> None:
-    """So that whatever is told twice is stored once."""
+    """A result that is sent twice is stored once, for its id follows from run and window."""
     run_id = uuid.uuid4()
 
     assert str(run_id) == job_uuid(run_id.hex)

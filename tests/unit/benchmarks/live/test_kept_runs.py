@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept of live runs, and what of it still holds."""
+"""Kept results of live runs: which are kept, and which still hold."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tables say of live runs, and what a run is told."""
+"""Tables of live runs, and the task that a run gets."""
 
 from benchmarks.live.report import interval_text, run_table, scheme_table
 from benchmarks.live.task import Task
@@ -21,14 +21,14 @@ ROWS = [ROW, {**ROW, "seed": 1, "speedup": 0.1, "payback_steps": None}, {**ROW, 
 
 
 def test_a_task_survives_the_command_line() -> None:
-    """As JSON."""
+    """A task survives the command line as JSON."""
     task = Task("ringtune", 3, 0, 12, 160, 40.0, "10.0.0.1")
 
     assert task == Task.from_argument(task.argument())
 
 
 def test_an_interval_needs_two_runs() -> None:
-    """Of two it is wide: Student's t with one degree of freedom."""
+    """An interval of two runs is wide: Student's t with one degree of freedom."""
     assert "+20.0 %" == interval_text([0.2])
     assert "+15.0 % (-48.5 to +78.5)" == interval_text([0.1, 0.2])
 

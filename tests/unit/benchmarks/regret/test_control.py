@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which problems count for search, and how many runs of random search that takes."""
+"""Problems that count for search, and the runs of random search that settle it."""
 
 from io import StringIO
 
@@ -90,7 +90,7 @@ def test_a_problem_on_which_it_was_not_run_counts() -> None:
 
 
 def test_the_tables_say_what_was_settled_by_how_many_runs() -> None:
-    """Of those that do not count, too, and how far rivals end from the optimum there."""
+    """The tables have the problems that do not count, too, and how far rivals end from the optimum there."""
     outcomes = [Outcome(name, "ringtune", 0, 200, 0.1, 0.0, 0.0) for name in (CLEAR, CLOSE, FLAT)]
     control = settle(Sources(), (CLEAR, CLOSE, FLAT), 200, Runs(hit_every=1))
     console = Console(width=200, record=True, file=StringIO())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What windows took, next to what the baseline would have."""
+"""Costs of windows next to those of the baseline."""
 
 import pytest
 
@@ -15,7 +15,7 @@ PROBLEM = TableProblem(TABLE, has_noise=False)
 
 
 def test_slower_steps_are_a_slow_down_and_later_ones_a_cost() -> None:
-    """Of two windows the second begins after the first minute; settling steps count."""
+    """The second of two windows begins after the first minute; settling steps count."""
     ledger = Ledger(PROBLEM.target(0), PROBLEM.baseline_ms)
     next(ledger.windows(WindowSpec(ledger.apply(config(64 * KIB, 1.0)), 0, 6000, 0.0)))
 

@@ -40,7 +40,7 @@ def test_every_suggestion_is_legal_and_told(sampler: object) -> None:
 
 
 def test_the_best_single_sample_counts() -> None:
-    """As in Optuna's own study."""
+    """The best single sample counts, as in Optuna's own study."""
     designer: Designer = OptunaDesigner(SPACE, 0, tpe_sampler)
     other = default_config().replace({"cycle_ms": 5.0})
     trials: Sequence[Trial] = [measured(0, default_config(), 20.0), measured(1, other, 15.0)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counts of a contest, what is paired while it goes on, and what the tables say."""
+"""Outcomes of a contest: those that count, pairs while it goes on, and tables."""
 
 from io import StringIO
 from pathlib import Path
@@ -35,7 +35,7 @@ def outcome(
 
 
 def test_a_run_counts_when_every_rival_has_done_it() -> None:
-    """So that pairs stay pairs: here the second seed has one rival only."""
+    """Pairs stay pairs: here the second seed has one rival only, and does not count."""
     runs = [outcome("random", 1), outcome("random", 0, 0.3), outcome("ringtune", 0, 0.1)]
 
     outcomes = Outcomes(runs, PROBLEMS, Control())
@@ -45,7 +45,7 @@ def test_a_run_counts_when_every_rival_has_done_it() -> None:
 
 
 def test_a_problem_counts_where_the_control_says_so() -> None:
-    """Whatever the random search that was run beside the others did."""
+    """The control decides which problems count, not the random search that was run beside the others."""
     runs = [outcome("random", seed, 0.5) for seed in range(4)]
 
     found = [Outcomes(runs, PROBLEMS, Control({STEEP: misses})).searched("simulated") for misses in ([True], [False])]

@@ -23,7 +23,7 @@ PICO_HEAD = "system,nnodes,ppn,count_int32,algorithm,iters,first_ns,min_ns,p05_n
 
 
 def test_horovods_surface_is_a_problem(tmp_path: Path) -> None:
-    """With the default of its version as baseline; what was not varied is fixed."""
+    """The baseline is the default of Horovod's version; knobs that were not varied are fixed."""
     (tmp_path / "surfaces").mkdir()
     (tmp_path / "surfaces" / "m_np2_gloo.csv").write_text(HOROVOD)
 
@@ -83,7 +83,7 @@ def test_a_clusters_allreduces_are_problems(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_that_warms_up_is_no_step(tmp_path: Path, ending: str, slowest: float, slow_mean: float) -> None:
-    """Of few calls the quantile is that one, and would stretch all the slow half."""
+    """A call that warms up is left out: among few calls it would be the quantile, and stretch all the slow half."""
     (tmp_path / "collectives").mkdir()
     rows = "".join(f"s,8,1,262144,a{n},{_series(100 * n)}\n" for n in range(1, 9))
     (tmp_path / "collectives" / "pico_lumi_leonardo.csv").write_text(
@@ -99,7 +99,7 @@ def test_a_call_that_warms_up_is_no_step(tmp_path: Path, ending: str, slowest: f
 
 
 def test_data_that_is_not_there_is_said_and_left_out(tmp_path: Path) -> None:
-    """As is a folder that was not named."""
+    """Missing data is reported and left out, as is a folder that was not named."""
     assert [] == public_problems(tmp_path)
     assert any("--data names no folder" in note for note in Sources(tmp_path).missing())
     assert any("make a problem" in note for note in Sources(tmp_path, tmp_path).missing())

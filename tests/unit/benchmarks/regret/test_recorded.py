@@ -40,7 +40,7 @@ def surface(folder: Path, slower_by_ms: float = 0.0) -> Path:
 
 
 def test_a_surface_is_a_problem(tmp_path: Path) -> None:
-    """Whose space is what was varied, from the least to the most; what was not is fixed."""
+    """The space holds the varied knobs from their least to their largest value; the others are fixed."""
     problem = recorded_problem(surface(tmp_path))
 
     free = {parameter.name for parameter in problem.table.space.free}
@@ -53,7 +53,7 @@ def test_a_surface_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_the_cost_model_knows_the_job(tmp_path: Path) -> None:
-    """From its gradients, and from the allreduces that it timed when it began."""
+    """The cost model gets the job's gradients, and the allreduces that it timed when it began."""
     problem = recorded_problem(surface(tmp_path))
     model = problem.cost_model(0)
 
@@ -64,7 +64,7 @@ def test_the_cost_model_knows_the_job(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_surfaces_is_said_and_left_out(tmp_path: Path) -> None:
-    """Whether it is there or not."""
+    """A folder without surfaces is reported and left out, whether it exists or not."""
     assert [] == recorded_problems(tmp_path)
     assert [] == recorded_problems(tmp_path / "none")
     assert "no recorded surfaces" in Sources(tmp_path).missing()[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What noisy cells truly take: nearer to the truth than their medians, and those where there is nothing to gain."""
+"""Shrinkage of noisy cells: nearer to the truth than their medians, also where there is nothing to gain."""
 
 import itertools
 import math
@@ -56,7 +56,7 @@ def mean_error(found: dict[Config, float], truth: Truth) -> float:
 
 
 def test_where_effects_add_up_noise_is_mostly_removed() -> None:
-    """What is left is what 24 coefficients of 84 cells take of it."""
+    """The remaining noise is what 24 coefficients of 84 cells take of it."""
     ratios, optima = [], []
     for seed in range(20):
         cells = measured(additive, 0.05, 3, seed)

@@ -14,7 +14,7 @@ SCENARIO = Scenario("small", job_of(4096, 1 << 20, 4096), Cluster(1, 2, 2), nois
 
 
 def test_without_noise_every_step_takes_as_long() -> None:
-    """So that a regret there is the search's alone."""
+    """A regret without noise is the search's alone, since every step takes as long."""
     problem = SimulatedProblem(replace(SCENARIO, noise=Noise(step=0.1, late_chance=0.1, drift=0.1)))
 
     target = problem.without_noise.target(0)
@@ -24,7 +24,7 @@ def test_without_noise_every_step_takes_as_long() -> None:
 
 
 def test_knobs_that_do_nothing_change_nothing() -> None:
-    """Whatever is asked for, steps take what the baseline's take, and no pick is better or worse than another."""
+    """Knobs without effect leave steps at the baseline's time, so that no pick is better or worse than another."""
     problem = SimulatedProblem(SCENARIO, is_inert=True)
     target = problem.target(0)
     rng = np.random.default_rng(0)

@@ -57,12 +57,12 @@ def test_a_special_value_is_never_between() -> None:
 
 
 def test_what_was_not_measured_is_as_the_nearest_that_was() -> None:
-    """With the same switch, however far the numbers are."""
+    """A cell that was not measured takes the value of the nearest one with the same switch, however far."""
     assert 5.0 == pytest.approx(PROBLEM.step_ms(config(1024 * KIB, 100.0, is_on=True)))
 
 
 def test_no_config_is_faster_than_the_fastest_cell() -> None:
-    """So the optimum is exact."""
+    """The optimum is exact, for no config is faster than the fastest cell."""
     rng = np.random.default_rng(0)
 
     fastest = min(PROBLEM.step_ms(SPACE.random(rng)) for _ in range(500))

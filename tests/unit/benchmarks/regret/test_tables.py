@@ -39,7 +39,7 @@ def row(problem: str = "p", seed: int = 0, regret: float = 0.01, rival: str = "r
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_a_page_shows_what_its_rows_say(page: Path, tables: Tables) -> None:
-    """Whoever changes a table or the rows has to make the other again."""
+    """A page agrees with its rows; a change of either has to make the other again."""
     text = page.read_text(encoding="utf-8")
 
     assert MARKED.search(text), f"{page} has no table of {FOLDER}"
@@ -68,7 +68,7 @@ def test_the_rows_are_small_and_hold_each_run_once() -> None:
 
 
 def test_no_decision_left_a_job_slower_as_the_readme_says() -> None:
-    """Of ringtune's own, warm and cold, with a budget and without."""
+    """No decision of ringtune's, warm or cold, with a budget or without, left a job slower."""
     assert [] == [row for row in read_rows(RUNS) if row.rival.startswith("ringtune") and row.loss > WORSE]
 
 

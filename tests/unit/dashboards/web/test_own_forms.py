@@ -9,7 +9,7 @@ from tests.unit.dashboards.web.answering import Inner, asked
 
 
 def test_a_form_of_another_site_reaches_nothing() -> None:
-    """Whatever cookie came with it; one of ours goes through, and so does what only reads."""
+    """A foreign form is refused whatever cookie comes with it; our forms and reads go through."""
     inner = Inner()
     app, here, there = OwnForms(inner), ("origin", "http://h"), ("origin", "http://other")
 

@@ -26,7 +26,7 @@ def sourced(script: str) -> dict[str, str]:
 
 
 def test_the_exports_set_every_knob_as_recommended() -> None:
-    """As the engine's own settings read them."""
+    """The exports have the same values when the engine's own settings read them."""
     config = default_config().replace({"cycle_ms": 0.3297, "fusion_bytes": 4325376, "response_cache": False})
 
     variables = sourced(pastes(config, PLACE, "measured")[0].text)
@@ -40,7 +40,7 @@ def test_the_json_is_the_config() -> None:
 
 
 def test_hostile_texts_stay_words() -> None:
-    """As comments, names and values; a parameter that the engine does not have is left out."""
+    """Hostile texts stay words as comments, names and values; a parameter that the engine lacks is left out."""
     for text in (*VECTORS, "$(exit 3)", "`exit 3`", "; exit 3", "\nexit 3", "\r\nexit 3", "'; exit 3; '"):
         config = Config({**default_config(), "allreduce_algorithm": text, "PATH": "/nowhere"})
         place = Place(text, None, 2, 2, "ringtune")
@@ -54,7 +54,7 @@ def test_hostile_texts_stay_words() -> None:
 
 
 def test_another_engine_s_config_is_exported_in_its_words() -> None:
-    """As `ringtune recommend --format env` prints it; what takes a file is named."""
+    """Another engine's export is that of `ringtune recommend --format env`; settings that need a file are named."""
     chosen: dict[str, Value] = {"fusion_bytes": 1 << 20, "cycle_ms": 2.5, "hierarchical_allreduce": "on"}
     horovod = find_engine("horovod").baseline().replace(chosen)
     ruled: dict[str, Value] = {"small_algorithm": "ring", "segment_bytes": 65536, "yield_when_idle": "on"}
@@ -83,7 +83,7 @@ def test_what_another_engine_does_not_know_is_not_exported(text: str) -> None:
 
 
 def test_what_is_no_config_of_an_engine_is_not_exported() -> None:
-    """Where nothing is to be set there is nothing to set; variables are not asked for where there are none."""
+    """A config without settings has no export, and an engine without variables offers none."""
     other = pastes(Config({"bucket_cap_mb": 25}), Place("m", None, 2, 2, "torch-ddp"), "")
     nothing = pastes(Config({}), Place("m", None, 2, 2, "openmpi"), "")
 

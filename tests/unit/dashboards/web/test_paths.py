@@ -51,7 +51,7 @@ def test_paths_are_the_api_s_whatever_they_lead_to(path: str, is_page: bool) -> 
     ],
 )
 def test_after_a_sign_in_only_a_path_of_ours_comes(wanted: str, expected: str) -> None:
-    """Whatever a browser could take for another host leads to the start."""
+    """Anything that a browser could take for another host leads to the start page."""
     assert expected == own_path(wanted)
 
 

@@ -19,7 +19,7 @@ def problem(status: int, *headers: tuple[str, str], path: str = "/studies", meth
 
 
 def test_a_problem_is_a_page_where_one_was_asked_for() -> None:
-    """With its status and its other headers; programs get it as it is."""
+    """The page has the problem's status and its other headers; programs get the problem as it is."""
     page, data = problem(503, PAGE), problem(503, ("accept", "application/json"))
 
     assert (503, b"page of T", "3") == (page.status, page.body, page.headers["retry-after"])

@@ -62,5 +62,5 @@ def test_the_cookie_is_for_this_address_and_no_script(asked: HTTPConnection, nam
     ],
 )
 def test_our_cookie_is_found_among_others(asked: HTTPConnection, expected: str | None) -> None:
-    """By its whole name: over TLS what another port could set without TLS does not count."""
+    """The cookie's whole name counts: over TLS a cookie that another port could set without TLS is ignored."""
     assert expected == session_id_of(asked)

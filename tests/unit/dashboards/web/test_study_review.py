@@ -77,7 +77,7 @@ def test_one_job_s_windows_are_on_one_axis_in_their_order() -> None:
 
 
 def test_a_job_that_keeps_the_default_has_no_gain() -> None:
-    """Whatever its test measured."""
+    """A job that kept the default has no gain, whatever its test measured."""
     kept, adopted = (review_of(shown(), job(state=state), windows()) for state in ("keeping_default", "adopted"))
 
     assert (False, None, None) == (kept.adopted, kept.chosen, kept.speedup)
@@ -98,7 +98,7 @@ def test_a_review_is_made_anew_when_what_it_says_changes() -> None:
 
 
 def test_the_figures_are_the_report_s() -> None:
-    """As many as the windows allow; without windows, or without a job, there is none."""
+    """The figures are those of the report that the windows allow; without windows or a job there are none."""
     reviews = StudyReviews()
 
     names = {figure.name for figure in reviews.get(shown(*windows()), job()).figures}

@@ -77,7 +77,7 @@ def test_a_gain_is_told_of_what_a_reporter_adopted_alone(stand: ReporterStand, e
 
 
 def test_pages_say_which_jobs_are_trusted() -> None:
-    """Of an open service, and of declared tokens; of tokens that count once there is nothing to say."""
+    """Pages name open services and declared tokens; tokens that count once need no words."""
     open_job, declared = replace(STAND, job_id="1", token_id=None), replace(STAND, job_id="2")
 
     said = [wording.trust([replace(BEST, stands=stands)]) for stands in ((STAND,), (open_job,), (open_job, declared))]
@@ -110,7 +110,7 @@ def test_ages_are_in_the_unit_that_suits_them(seconds: float | None, expected: s
 
 
 def test_what_has_no_name_is_known_by_its_fingerprint() -> None:
-    """By where it begins."""
+    """A nameless model is shown by the beginning of its fingerprint."""
     assert "resnet50" == wording.name_of(STUDY)
     assert "machine aaaaaaaaaa…" == wording.hardware_of(STUDY)
     assert "EPYC, 2 cores" == wording.hardware_of(replace(STUDY, machines="EPYC, 2 cores"))

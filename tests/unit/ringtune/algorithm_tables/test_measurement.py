@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, when it ends, and what it takes to replace a compiled-in value; on a clock that only calls move."""
+"""Measurement of algorithm tables: its order, its end, and the evidence that replaces a compiled-in value."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -91,7 +91,7 @@ def test_a_faster_algorithm_gets_the_sizes_at_which_it_is_faster() -> None:
 
 
 def test_a_faster_chunk_is_used_from_the_size_on_at_which_it_is_faster() -> None:
-    """What was measured at the largest size holds for all above."""
+    """The result at the largest size holds for all sizes above."""
 
     def large_chunks_are_quick(size: int, algorithm: str, chunk: int) -> float:
         is_quick = algorithm == STAGED and chunk == 512 * KIB and size > MIB
@@ -136,7 +136,7 @@ class Fickle(Machine):
 
     @property
     def batches(self) -> int:
-        """How often the candidate has run."""
+        """Return how often the candidate has run."""
         return self.timed.count(FICKLE)
 
 
@@ -171,7 +171,7 @@ def test_who_wins_twice_is_used() -> None:
 
 
 def test_a_few_rounds_confirm_nothing() -> None:
-    """Where the time is over meanwhile, the compiled-in value stays."""
+    """The compiled-in value stays where the time is over after a few rounds."""
 
     class Interrupted(Fickle):
         def clock(self) -> float:
@@ -196,7 +196,7 @@ def test_who_loses_is_not_tried_again() -> None:
 @pytest.mark.parametrize("bytes_per_s", [1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10])
 @pytest.mark.parametrize("latency_s", [1e-6, 1e-4, 1e-2])
 def test_the_limit_holds_on_links_of_any_speed(bytes_per_s: float, latency_s: float) -> None:
-    """What does not fit any more is not begun, and what is left unmeasured stays compiled in."""
+    """A measurement that no longer fits is not begun, and its size keeps the compiled-in value."""
     machine = Machine(lambda size, _algorithm, _chunk: latency_s + size / bytes_per_s)
 
     rows = rows_of(between_hosts(), machine)
@@ -337,7 +337,7 @@ def sizes(timed: Iterable[tuple[int, str, int]]) -> list[int]:
 
 
 def test_sizes_grow() -> None:
-    """So that the time of the next is known before it is begun."""
+    """Sizes grow, so that the time of the next one is known before it is begun."""
     machine = Machine(memory)
 
     rows_of(on_one_host(), machine)
@@ -346,7 +346,7 @@ def test_sizes_grow() -> None:
 
 
 def test_what_calls_took_is_told_by_size() -> None:
-    """With the compiled-in values, and as far as the time allowed."""
+    """The report has times by size with the compiled-in values, as far as the time allowed."""
     machine = Machine(memory)
 
     calls = measure_table(machine, on_one_host(), LIMIT_S, machine.clock).calls

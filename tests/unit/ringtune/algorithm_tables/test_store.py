@@ -158,7 +158,7 @@ def test_a_table_for_something_else_is_not_used(store: TableStore) -> None:
 
 
 def test_a_folder_in_place_of_the_file_cannot_be_read(store: TableStore) -> None:
-    """Whatever stands there, the reason is told."""
+    """A file that cannot be read gives the reason."""
     store.path(KEY).mkdir(parents=True)
 
     with pytest.raises(TableFileError, match="cannot be read"):
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) 
 
 
 def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the XDG base directories say: a relative one is ignored."""
+    """The cache folder follows the XDG base directories: a relative one is ignored."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
     def folder(environ: dict[str, str]) -> Path:
@@ -197,7 +197,7 @@ def test_the_cache_folder_is_the_users(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_table_is_described_for_people() -> None:
-    """What it is for, and what is used to which size."""
+    """The description names the table's job, and the algorithm in use up to each size."""
     expected = (
         "[2] ranks per host over shm, ringtune 0.1, at a load of 1.2: direct to 16 KiB, then reduce_scatter_allgather "
         "in chunks of 64 KiB"
@@ -207,7 +207,7 @@ def test_a_table_is_described_for_people() -> None:
 
 
 def test_between_hosts_each_algorithm_is_described_for_itself() -> None:
-    """Which of the two is used is for the config to say, not for the size."""
+    """Each algorithm between hosts has its own line, for the config chooses between them, not the size."""
     rows = (TableRow(65536, "ring", 65536), TableRow(None, "ring", 2**20), TableRow(None, "hierarchical", 2**18))
 
     expected = "ring in chunks of 64 KiB to 64 KiB, then ring in chunks of 1 MiB; hierarchical in chunks of 256 KiB"
@@ -228,7 +228,7 @@ def test_what_was_measured_on_a_busy_machine_is_not_for_a_calm_one(then: float, 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_flipped_bits_give_a_table_or_an_error_that_shows_nothing(store: TableStore, seed: int) -> None:
-    """Whatever became of the file: another error than its own never comes, and no control character is shown."""
+    """A damaged file gives a table or its own error, and no control character is shown."""
     path = store.save(KEY, TABLE)
     dice = random.Random(seed)
     content = bytearray(path.read_bytes())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be measured is refused; what a contestant says is read with care."""
+"""Refusals of what cannot be measured, and careful reading of a contestant's output."""
 
 import os
 import sys
@@ -53,14 +53,14 @@ def test_rows_are_found_among_what_launchers_write() -> None:
 
 
 def test_a_contestant_gets_the_scheme_as_its_last_arguments() -> None:
-    """As all of them read it."""
+    """A contestant gets the scheme in the form that all of them read."""
     code = f"import sys; assert sys.argv[1:] == {SCHEME.arguments()!r}; print({LINE!r})"
 
     assert [ROW] == launch_program(code)
 
 
 def test_a_contestant_that_fails_is_quoted() -> None:
-    """With its name, code, command and last words."""
+    """The error has the contestant's name, code, command and last words."""
     with pytest.raises(RingtuneError, match=r"(?s)script failed with exit code 7; .*last words"):
         launch_program("import sys; print('last words', file=sys.stderr); sys.exit(7)")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who can be measured here, and why others cannot."""
+"""Contestants that can be measured here, and the reasons for those that cannot."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def contestant(name: str, surroundings: Surroundings) -> Contestant:
 
 
 def test_the_limit_and_our_layers_are_always_there(folder: Path) -> None:
-    """Whatever they are compared with."""
+    """The limit and our layers are in every comparison."""
     found, missing = find_contestants([], surroundings_in(folder))
 
     assert [("limit", False), ("collective", False), ("engine", False)] == [(each.name, each.is_peer) for each in found]
@@ -46,14 +46,14 @@ def test_the_limit_and_our_layers_are_always_there(folder: Path) -> None:
 
 
 def test_an_unknown_peer_is_refused(folder: Path) -> None:
-    """With the names that are known."""
+    """The refusal names the known peers."""
     known = "mpich, openmpi, impi, gloo, horovod, system-mpich, system-openmpi, and none"
     with pytest.raises(ConfigError, match=f"--against nccl: not known; known are {known}"):
         find_contestants(["nccl", "gloo"], surroundings_in(folder))
 
 
 def test_missing_peers_are_reported(folder: Path) -> None:
-    """With what makes them; the others are measured."""
+    """A missing peer is reported with the command that makes it; the others are measured."""
     found, missing = find_contestants(["mpich", "openmpi", "impi"], surroundings_in(folder))
 
     assert ["openmpi"] == [each.name for each in found if each.is_peer]
@@ -62,7 +62,7 @@ def test_missing_peers_are_reported(folder: Path) -> None:
 
 
 def test_the_system_s_own_are_told_apart_by_their_suffixes(folder: Path) -> None:
-    """As a distribution installs two beside each other; one without its launcher is not there."""
+    """Two MPIs of a distribution are told apart by their suffixes; one without its launcher is left out."""
     programs = folder / "system"
     programs.mkdir()
     for name in ("mpicxx.openmpi", "mpirun.openmpi", "mpicxx.mpich"):
@@ -81,7 +81,7 @@ def test_the_system_s_own_are_told_apart_by_their_suffixes(folder: Path) -> None
 
 
 def test_a_peer_that_does_not_compile_is_reported(folder: Path) -> None:
-    """With what its compiler said."""
+    """The report has the compiler's words."""
     (folder / ".venv-openmpi/bin/mpicxx").write_text("#!/bin/sh\necho broken >&2\nexit 1\n", encoding="utf-8")
 
     _, missing = find_contestants(["openmpi"], surroundings_in(folder))
@@ -102,7 +102,7 @@ def test_open_mpi_yields_where_ranks_outnumber_cores(folder: Path) -> None:
 
 
 def test_a_launch_inherits_no_other_jobs_variables(folder: Path) -> None:
-    """What a launcher has set for this process would be believed by the ranks."""
+    """A launch drops the variables that another launcher set for this process, which the ranks would believe."""
     surroundings = surroundings_in(folder, RINGTUNE_RANK="3", OMPI_COMM_WORLD_RANK="1", OMP_NUM_THREADS="8", KEPT="yes")
 
     cleaned = surroundings.cleaned
@@ -112,7 +112,7 @@ def test_a_launch_inherits_no_other_jobs_variables(folder: Path) -> None:
 
 
 def test_settings_make_one_more_contestant(folder: Path) -> None:
-    """So that the engine under them is compared with the engine as it is, in the same rounds."""
+    """The engine with settings is compared with the engine as it is, in the same rounds."""
     settings = {"RINGTUNE_CYCLE_MS": "0.5"}
     surroundings = Surroundings(2, folder, surroundings_in(folder).environ, settings)
 
@@ -132,6 +132,6 @@ def test_settings_are_variables_of_the_engine() -> None:
 
 @pytest.mark.parametrize("assignment", ["RINGTUNE_CYCLE_MS", "cycle_ms=0.5", "=", ""])
 def test_other_settings_are_refused(assignment: str) -> None:
-    """With what to write instead."""
+    """The refusal names the settings to write instead."""
     with pytest.raises(ConfigError, match=r"--set .*: give a variable of the engine's, as RINGTUNE_FUSION_BYTES=4MiB"):
         parse_settings([assignment])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How results between hosts are shown."""
+"""The table of results between hosts."""
 
 from rich.console import Console
 
@@ -27,5 +27,5 @@ def test_ways_are_shown_as_shares_of_the_wire() -> None:
 
 
 def test_the_note_names_the_payload() -> None:
-    """As a rate, and as a share of the link's."""
+    """The note has the payload as a rate, and as a share of the link's."""
     assert "119.6 MB/s of payload per link and direction, 95.6 % of the rate" in wire_note(WIRE)

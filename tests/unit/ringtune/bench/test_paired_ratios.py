@@ -12,7 +12,7 @@ def test_six_pairs_span_all_ratios() -> None:
 
 
 def test_more_pairs_leave_the_ends_out() -> None:
-    """Of 20 the interval is from the 6th to the 15th: Conover's table A3 has 5 below at p = 0.021."""
+    """The interval of 20 pairs is from the 6th to the 15th: Conover's table A3 has 5 below at p = 0.021."""
     assert Ratio(10.5, 6.0, 15.0) == paired_ratio(list(range(1, 21)), [1] * 20)
 
 

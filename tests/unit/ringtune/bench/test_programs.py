@@ -58,7 +58,7 @@ def test_other_flags_build_another_program(compiler: Path) -> None:
 
 
 def test_a_failing_compiler_is_quoted(compiler: Path) -> None:
-    """With its command and what it wrote; nothing is left in the cache folder."""
+    """The error has the compiler's command and output; nothing is left in the cache folder."""
     compiler.write_text("#!/bin/sh\n[ $1 = --version ] && exit 0\necho no such flag >&2\nexit 1\n", encoding="utf-8")
 
     with pytest.raises(ConfigError, match=r"(?s)this has failed: .*limit\.cpp.*no such flag"):
@@ -68,6 +68,6 @@ def test_a_failing_compiler_is_quoted(compiler: Path) -> None:
 
 
 def test_a_missing_compiler_is_named(compiler: Path) -> None:
-    """With what to do."""
+    """The error names the missing compiler and the remedy."""
     with pytest.raises(ConfigError, match=r"no-such-compiler cannot be run .* name one with CXX"):
         built(LIMIT, str(compiler.parent / "no-such-compiler"), os.environ)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the table says of the rounds' rows."""
+"""The table of the rounds' rows."""
 
 import pytest
 
@@ -104,7 +104,7 @@ def test_sizes_are_not_mixed() -> None:
 
 
 def test_registered_memory_is_compared_with_its_own_limit() -> None:
-    """What is copied through stages has another limit than what is reduced where it is."""
+    """Copies through stages have another limit than reductions in place."""
     times = {"staged": [2.0], "registered": [0.5], "engine": [4.0], "engine, registered": [4.0], "mpich, flat": [3.0]}
 
     to_limit = {line.way: line.to_limit for line in summaries_of(rows_of(times))}
@@ -114,7 +114,7 @@ def test_registered_memory_is_compared_with_its_own_limit() -> None:
 
 
 def test_a_peers_best_way_is_what_counts() -> None:
-    """Of all ways of all peers."""
+    """The best of all ways of all peers counts."""
     summary = summary_of("engine", {"engine": [4.0], "mpich, packed": [8.0], "mpich, at once": [2.0], "gloo": [9.0]})
 
     assert summary.to_best_peer is not None

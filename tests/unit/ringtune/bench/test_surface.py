@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a recording, and what a launch is told."""
+"""Requests for recordings, and the task of a launch."""
 
 import io
 import os
@@ -41,7 +41,7 @@ def test_computing_grows_with_the_gradients(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_recorded_is_refused(tmp_path: Path, wrong: dict[str, object], message: str) -> None:
-    """With the option, the value and what to do."""
+    """The refusal has the option, the value and the remedy."""
     request = replace(SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD), **wrong)  # type: ignore[arg-type]
 
     with pytest.raises(ConfigError, match=message):

@@ -26,7 +26,7 @@ def begun(path: Path) -> Journal:
 
 
 def test_a_recording_goes_on_where_it_stood(tmp_path: Path) -> None:
-    """With the calls of its first start; an extra window of the baseline is not the grid's."""
+    """A resumed recording keeps the calls of its first start; an extra baseline window is not the grid's."""
     begun(tmp_path / "j")
 
     journal = Journal(tmp_path / "j", HEADER)
@@ -40,7 +40,7 @@ def test_a_recording_goes_on_where_it_stood(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", range(1, 40, 3))
 def test_a_torn_line_is_dropped(tmp_path: Path, cut: int) -> None:
-    """Wherever the recorder was killed; what is written next is whole."""
+    """A line torn by a kill at any byte is dropped, and the next one is whole."""
     begun(tmp_path / "j")
     whole = (tmp_path / "j").read_bytes()
     (tmp_path / "j").write_bytes(whole[:-cut])
@@ -60,7 +60,7 @@ def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
 
 
 def test_another_recording_is_refused(tmp_path: Path) -> None:
-    """By the name of what differs."""
+    """The refusal names the field that differs."""
     begun(tmp_path / "j")
 
     with pytest.raises(ConfigError, match="is of another recording, for its workload differ"):
@@ -128,7 +128,7 @@ def test_a_surface_survives_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_surface_is_refused(tmp_path: Path, contents: bytes) -> None:
-    """With the file's name."""
+    """The refusal has the file's name."""
     (tmp_path / "s.gz").write_bytes(contents)
 
     with pytest.raises(ConfigError, match=r"s\.gz is no recorded surface"):

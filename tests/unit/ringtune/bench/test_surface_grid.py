@@ -20,7 +20,7 @@ def test_the_default_comes_first_and_once() -> None:
 
 
 def test_one_host_varies_the_algorithm() -> None:
-    """By every name but the one for small messages; nothing is between hosts."""
+    """Every algorithm but the one for small messages is in the grid of one host; nothing is between hosts."""
     configs = grid_configs(SMALL, (2,), ALGORITHMS)
 
     assert {"auto", "reduce_scatter_allgather"} == {config["allreduce_algorithm"] for config in configs}
@@ -42,7 +42,7 @@ def test_hosts_of_one_rank_vary_neither() -> None:
 
 
 def test_values_that_are_not_legal_are_refused() -> None:
-    """By name, value and range."""
+    """The refusal has name, value and range."""
     with pytest.raises(ConfigError, match=r"cycle_ms=99.0 is not allowed; allowed: 0.05 to 50"):
         grid_configs(Grid((0,), (99.0,)), (2,), ALGORITHMS)
 

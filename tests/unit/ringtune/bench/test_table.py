@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How results are shown."""
+"""The table of results."""
 
 import pytest
 from rich.console import Console
@@ -13,7 +13,7 @@ from ringtune.bench.table import comparison_text, make_tables, ratio_text, size_
     ("size_bytes", "text"), [(4, "4 B"), (1024, "1 KiB"), (1536, "1536 B"), (64 << 20, "64 MiB"), (1 << 30, "1024 MiB")]
 )
 def test_a_size_is_shown_exactly(size_bytes: int, text: str) -> None:
-    """What is no whole number of a unit is shown in a smaller one."""
+    """A size that is no whole number of a unit is shown in a smaller one."""
     assert text == size_text(size_bytes)
 
 
@@ -30,7 +30,7 @@ def test_a_ratio_has_the_digits_that_count(ratio: float, text: str) -> None:
 
 
 def test_an_interval_follows_its_ratio() -> None:
-    """Where there are rounds enough for one."""
+    """An interval is shown after its ratio if there are rounds enough for one."""
     assert "" == comparison_text(None)
     assert "0.50" == comparison_text(Comparison(0.5, None))
     assert "0.50 (0.40-0.62)" == comparison_text(Comparison(0.5, Ratio(0.5, 0.4, 0.62)))
@@ -67,6 +67,6 @@ def test_steps_are_shown_in_milliseconds() -> None:
 
 
 def test_there_is_no_empty_table() -> None:
-    """Where only sizes or only workloads were measured."""
+    """A run with sizes alone, or with workloads alone, has no empty table for the others."""
     assert 1 == len(make_tables([Summary("small", 4, "engine", 1.0, 1.0, None, None)], 2, 3))
     assert 1 == len(make_tables([Summary("", 4, "engine", 1.0, 1.0, None, None)], 2, 3))

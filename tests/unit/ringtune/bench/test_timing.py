@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every contestant in Python times its calls."""
+"""Timing of calls, shared by all contestants in Python."""
 
 import json
 
@@ -86,7 +86,7 @@ def test_a_group_has_no_more_calls_than_the_scheme_allows() -> None:
 
 
 def test_a_row_has_the_median_and_the_99th_percentile() -> None:
-    """Of values in any order; the percentile is one of them."""
+    """The median and the percentile come from values in any order; the percentile is one of them."""
     way = Way("a", [aligned_zeros(2), aligned_zeros(3)], lambda _: None, "small")
 
     written = row(way, 2, range(100, 0, -1))
@@ -96,12 +96,12 @@ def test_a_row_has_the_median_and_the_99th_percentile() -> None:
 
 
 def test_a_scheme_survives_the_command_line() -> None:
-    """What is given to a contestant is what it reads."""
+    """The scheme that a contestant reads is the one that it was given."""
     assert SCHEME == Scheme.from_arguments(SCHEME.arguments())
 
 
 def test_buffers_begin_at_a_cache_line() -> None:
-    """As those of frameworks do, whatever the size."""
+    """A buffer of any size begins at a cache line, as those of frameworks do."""
     arrays = [aligned_zeros(elements) for elements in (1, 3, 1000)]
 
     assert [0, 0, 0] == [array.ctypes.data % 64 for array in arrays]

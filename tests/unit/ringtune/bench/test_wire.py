@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a link between hosts allows."""
+"""Limits of a link between hosts."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from ringtune.bench.wire import Wire
 
 
 def test_headers_are_not_payload() -> None:
-    """Of a full Ethernet frame of 1514 bytes, 1448 are TCP's payload."""
+    """A full Ethernet frame of 1514 bytes has 1448 bytes of TCP's payload."""
     assert pytest.approx(125e6 * 1448 / 1514) == Wire(4, 2, 10**9).payload_bytes_per_s
 
 

@@ -26,7 +26,7 @@ def write(path: Path, contents: Any) -> Path:
 
 
 def test_a_file_is_read_in_its_order(tmp_path: Path) -> None:
-    """With the elements that shapes have; a scalar has one."""
+    """A shape becomes its number of elements; a scalar has one."""
     workload = read_workload(write(tmp_path / "small.json", CONTENTS))
 
     assert WORKLOAD == workload
@@ -57,7 +57,7 @@ def test_a_workload_survives_the_command_line() -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """With the file and what is wrong in it."""
+    """The refusal names the file and the fault in it."""
     path = write(tmp_path / "small.json", {**CONTENTS, **changes})
 
     with pytest.raises(ConfigError, match=rf"--workload {path}: {message}"):

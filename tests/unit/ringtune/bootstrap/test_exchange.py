@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks that hear each other agree on where they meet."""
+"""Agreement of connected ranks on their meeting place."""
 
 import threading
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens under an MPI launcher before any MPI is there; the MPIs themselves are tested with their launchers."""
+"""Bootstrap under an MPI launcher before any MPI is there; the MPIs themselves are tested with their launchers."""
 
 import sys
 from types import SimpleNamespace
@@ -86,7 +86,7 @@ def test_under_srun_its_own_way_follows(monkeypatch: pytest.MonkeyPatch, prepare
 
 
 def test_texts_travel_as_bytes_of_one_size() -> None:
-    """What was given comes out, whatever its length."""
+    """A text of any length survives the padding."""
     exchange = MpiExchange(OneRank(), None)
 
     assert ["hällo"] == exchange.gather("hällo")

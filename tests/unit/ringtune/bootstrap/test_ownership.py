@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who owns a place: one owner at a time, told apart by what the launcher sets, and by no place in a world of one."""
+"""Ownership of a place: one owner at a time, told apart by the launcher's variables; none in a world of one."""
 
 import os
 import secrets

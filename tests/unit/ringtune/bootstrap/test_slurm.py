@@ -81,7 +81,7 @@ def test_without_a_key_the_user_is_told_how_to_make_one() -> None:
     ],
 )
 def test_a_malformed_variable_is_named(variable: str, value: str) -> None:
-    """With its value and what is allowed."""
+    """The error has the variable's value and the allowed values."""
     with pytest.raises(ConfigError, match="allowed") as caught:
         find_place({**STEP, variable: value}, 0, 1.0)
 
@@ -99,5 +99,5 @@ def test_a_malformed_variable_is_named(variable: str, value: str) -> None:
     ],
 )
 def test_a_list_of_nodes_is_expanded(nodes: str, names: list[str]) -> None:
-    """With leading zeros, ranges and suffixes as Slurm writes them."""
+    """A list is expanded with leading zeros, ranges and suffixes as Slurm writes them."""
     assert names == list(expand_nodes(nodes))

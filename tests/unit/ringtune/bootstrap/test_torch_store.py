@@ -53,7 +53,7 @@ def test_an_agents_store_that_is_not_there_is_an_error() -> None:
 
 @pytest.mark.parametrize(("variable", "value"), [("RANK", "2"), ("WORLD_SIZE", "x"), ("MASTER_PORT", "99999999")])
 def test_a_malformed_variable_is_named(variable: str, value: str) -> None:
-    """With its value and what is allowed."""
+    """The error has the variable's value and the allowed values."""
     environ = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": "9", "TORCHELASTIC_USE_AGENT_STORE": "True"}
 
     with pytest.raises(ConfigError, match=f"{variable}='{value}' is not allowed; allowed"):

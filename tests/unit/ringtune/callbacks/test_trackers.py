@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MLflow and TensorBoard get, read back through their own interfaces."""
+"""Records in MLflow and TensorBoard, read back through their own interfaces."""
 
 import sys
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_mlflow_gets_metrics_over_steps_and_the_decision_in_a_run_of_its_own(store: str) -> None:
-    """Where no run is active, one is made, and ended."""
+    """A run is made and ended if none is active."""
     tell(MlflowCallback(tracking_uri=store, experiment="own"))
 
     client = mlflow.MlflowClient(store)
@@ -122,7 +122,7 @@ def test_a_number_that_is_none_and_a_text_are_left_out(store: str) -> None:
 
 
 def test_a_callback_that_hears_nothing_leaves_nothing(store: str, tmp_path: Path) -> None:
-    """As on every rank but one: no run, no folder."""
+    """A callback without events, as on every rank but one, makes no run and no folder."""
     before = len(mlflow.search_experiments())
 
     MlflowCallback(tracking_uri=store, experiment="silent").close()
@@ -147,7 +147,7 @@ def test_tensorboard_gets_scalars_over_steps_and_the_verdict(tmp_path: Path) -> 
 
 
 def test_the_trainings_writer_stays_open(tmp_path: Path) -> None:
-    """What the training writes after the tuner's end is in the same file."""
+    """The training's writer writes into the same file after the tuner's end."""
     writer = SummaryWriter(str(tmp_path))
 
     tell(TensorBoardCallback(writer=writer))

@@ -21,7 +21,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def test_the_newest_are_kept(environ: dict[str, str]) -> None:
-    """As many as there is room for, the newest first; nothing else is left in the folder."""
+    """The newest records fill the limit, the newest first; nothing else is left in the folder."""
     store = ComparisonStore(environ)
     for number in range(MAX_ENTRIES + 5):
         store.keep(replace(ENTRY, unix_time_s=float(number)))

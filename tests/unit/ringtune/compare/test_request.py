@@ -20,7 +20,7 @@ def script(tmp_path: Path) -> str:
 
 
 def test_scripts_and_modules_are_named_as_for_python(script: str) -> None:
-    """With and without an interpreter, whose options stay; the program's own arguments are left alone."""
+    """A script or module is found with and without an interpreter and its options; its own arguments are left alone."""
     alone = Program.parse([script, "-m", "--epochs", "1"])
     python = Program.parse(["python3.11", "-u", "-X", "dev", script, "a"])
     module = Program.parse(["python", "-m", "package.train", "-np", "3"])
@@ -81,7 +81,7 @@ def test_both_arms_have_the_user_s_settings_and_no_place() -> None:
     ],
 )
 def test_numbers_that_cannot_be_are_refused(script: str, option: str, value: float) -> None:
-    """With the option, the value and what is allowed."""
+    """The refusal has the option, the value and the allowed values."""
     good = CompareRequest(2, Program.parse([script]))
     request = replace(good, **{option: value})  # type: ignore[arg-type]  # a field's name is a parameter here
     good.check()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From runs to a ratio with an interval, and from a record to a run."""
+"""The verdict of a comparison: from a record to a run, and from runs to a ratio with an interval."""
 
 import json
 import math
@@ -48,7 +48,7 @@ def test_the_ratio_is_the_geometric_mean_over_pairs() -> None:
 def test_only_an_interval_on_one_side_names_a_winner(
     seconds: tuple[tuple[float, float], ...], winner: str, words: str
 ) -> None:
-    """Whichever it is; the report says so in a sentence and in JSON."""
+    """The winner is named in a sentence and in JSON if the interval lies on one side."""
     found = pairs(*seconds)
     request = CompareRequest(2, Program(("python",), "train.py", ()))
     comparison = Comparison(request, found, Verdict.of(found), ())
@@ -85,7 +85,7 @@ def test_a_record_of_no_time_is_refused(fields: dict[str, Any], reason: str) -> 
 
 
 def test_records_are_told_from_what_scripts_write() -> None:
-    """By the run's token; a record may have lost its place at the start of a line, and may be cut."""
+    """The run's token marks a record, which may begin within a line and may be cut."""
     line = MARK + b'token {"kind": "progress", "steps": 3}'
 
     assert {"kind": "progress", "steps": 3} == record_in(line, "token")

@@ -16,7 +16,7 @@ def test_sizes_survive_the_way_through_a_config(sizes: BucketSizes) -> None:
 
 
 def test_a_config_has_ddps_own_name_and_unit() -> None:
-    """What is adopted can be written into the call of DistributedDataParallel."""
+    """The adopted config can be written into the call of DistributedDataParallel."""
     assert {"bucket_cap_mb": 25.0, "first_bucket_bytes": MIB} == dict(DEFAULT.to_config())
 
 
@@ -31,7 +31,7 @@ def test_the_space_of_a_large_model_is_the_whole_range() -> None:
 @pytest.mark.parametrize("gradient_bytes", [1, 4 * KIB, MIB, 40 * MIB, 10**10])
 @pytest.mark.parametrize("baseline", [DEFAULT, BucketSizes(1, 1), BucketSizes(10**10, 10**10)])
 def test_the_baseline_is_legal_and_so_is_all_that_is_suggested(baseline: BucketSizes, gradient_bytes: int) -> None:
-    """Whatever the model and what it was wrapped with."""
+    """Configs are legal for any model and any arguments of its wrapper."""
     space = bucket_space(baseline, gradient_bytes, is_fixed=False)
     rng = np.random.default_rng(0)
 

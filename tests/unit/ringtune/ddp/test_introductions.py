@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from what the ranks say of themselves."""
+"""Conclusions from the ranks' introductions."""
 
 from dataclasses import replace
 

@@ -135,7 +135,7 @@ def test_a_hook_with_a_state_needs_the_users_word() -> None:
 
 
 def test_another_version_of_torch_is_named() -> None:
-    """Where the inside of DDP is another, its buckets are left alone."""
+    """A version of torch with another inside of DDP is named, and its buckets are left alone."""
     model = wrapped()
     del model._comm_hooks
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What survives when only the largest of each number does."""
+"""Rounds of the ranks, of which only the largest of each number survives."""
 
 import pytest
 
@@ -27,14 +27,14 @@ def test_rank_0s_wish_reaches_everybody() -> None:
 
 
 def test_the_last_wish_is_known_as_such() -> None:
-    """Whether it is a decision is another question."""
+    """The last wish is marked as such, whether or not it is a decision."""
     last = Round(8, Wish(3, BucketSizes(5_000, 70), is_last=True), None)
 
     assert last == Round.from_words(last.words(WORLD), WORLD)
 
 
 def test_of_several_objections_the_first_ranks_is_named() -> None:
-    """So that one rank says why, and once."""
+    """One rank gives its objection, once."""
     said = [Round(2, WISH if rank == 0 else None, rank if rank in (1, 3) else None) for rank in range(WORLD)]
 
     agreed = Round.from_words(merged([one.words(WORLD) for one in said]), WORLD)
@@ -66,7 +66,7 @@ def test_one_rank_that_cannot_change_is_enough() -> None:
 
 @pytest.mark.parametrize("digests", [(5, 6), (6, 5)])
 def test_differing_hashes_raise_on_every_rank(digests: tuple[int, int]) -> None:
-    """Whichever is the larger."""
+    """Every rank raises, whether its hash is the larger or not."""
     words = merged([Vote(digest, has_failed=False).words() for digest in digests])
 
     for digest in digests:

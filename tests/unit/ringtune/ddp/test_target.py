@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tuning thread and the training thread hand each other."""
+"""The exchange between the tuning thread and the training thread."""
 
 import threading
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ def train(exchange: Exchange, steps: Iterable[int]) -> None:
 
 
 def test_a_config_becomes_a_wish_with_a_new_epoch() -> None:
-    """What is wished for already, or in force, keeps its epoch."""
+    """A config that is wished for already, or in force, keeps its epoch."""
     target, exchange = make_target()
 
     epochs = [target.apply(sizes.to_config()) for sizes in (FIRST, OTHER, OTHER, FIRST)]
@@ -49,7 +49,7 @@ def test_the_last_wish_keeps_its_sizes() -> None:
 
 
 def test_a_decision_lasts_until_something_else_is_asked_for() -> None:
-    """What is in force already may be asked for: nothing is tried by that."""
+    """A decision holds until another request; a request for the config in force tries nothing."""
     target, exchange = make_target()
 
     exchange.settle()

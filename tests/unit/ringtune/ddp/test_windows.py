@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ends of steps become windows."""
+"""Windows made from the ends of steps."""
 
 from collections.abc import Iterable
 
@@ -76,7 +76,7 @@ def test_a_pause_voids_the_window(pause_ms: float, reason: VoidReason | None) ->
 
 
 def test_a_gap_of_less_than_five_medians_is_no_pause() -> None:
-    """Where steps take half a second, two seconds are within what happens."""
+    """A gap of two seconds is no pause if steps take half a second."""
     builder = opened(steps=7)
 
     (window,) = windows_of(builder, ends([500] * 6 + [2000]))
@@ -107,7 +107,7 @@ def test_slow_steps_cut_the_window_but_one_slow_step_does_not() -> None:
 
 
 def test_lost_steps_begin_the_window_again() -> None:
-    """What lies between two known ends is not one step."""
+    """The time between two known ends with lost steps between them is not one step."""
     builder = opened(steps=3)
     early, late = ends([1, 1]), ends([2, 2, 2], first=9, start_s=1.0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which names mean this machine."""
+"""Names of this machine."""
 
 import socket
 

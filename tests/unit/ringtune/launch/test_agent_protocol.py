@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher and a host agent say to each other."""
+"""The protocol between the launcher and a host agent."""
 
 from itertools import pairwise
 
@@ -36,7 +36,7 @@ NOISE = st.binary(max_size=40).filter(lambda noise: (noise + MARK).find(MARK) ==
 
 @given(reports=REPORTS, noise=NOISE, places=st.lists(st.integers(0, 1000), max_size=6))
 def test_reports_come_through_however_they_are_cut(reports: list[Report], noise: bytes, places: list[int]) -> None:
-    """What the login prints before the mark is left out, and every byte after it arrives."""
+    """Every byte after the mark arrives, and the login's output before it is left out."""
     stream = noise + MARK
     for report in reports:
         stream += agent_protocol.encode_output(report.kind, report.rank, report.payload)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rank is blamed, and when the others are asked, then killed."""
+"""The blamed rank, and the times when the others are asked to end and are killed."""
 
 from signal import SIGCONT, SIGINT, SIGKILL, SIGTERM
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables the ranks get."""
+"""Variables that the ranks get."""
 
 from ringtune.launch.environment import HostPlace, forwarded, rank_environment
 from ringtune.launch.rank_streams import RankStreams
@@ -31,7 +31,7 @@ def test_a_chosen_few_go_to_other_hosts() -> None:
 
 
 def test_a_terminals_name_goes_where_ranks_have_one() -> None:
-    """What programs there draw on is this machine's terminal."""
+    """TERM goes to ranks that have a terminal, for their programs draw on this machine's."""
     environ = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
     told = [forwarded(environ, RankStreams(err_is_terminal=is_terminal)) for is_terminal in (True, False)]

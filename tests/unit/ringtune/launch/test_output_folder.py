@@ -14,7 +14,7 @@ from tests.unit.full_disk import no_room_beyond
 
 
 def test_each_stream_has_a_file_whose_name_sorts_like_the_rank(tmp_path: Path) -> None:
-    """As Horovod's: leading zeros; a rank that writes nothing has empty files, and what was there before is gone."""
+    """Names have leading zeros as Horovod's; a silent rank has empty files, and older contents are gone."""
     (tmp_path / "out" / "rank.07").mkdir(parents=True)
     (tmp_path / "out" / "rank.07" / "stdout").write_bytes(b"old")
 
@@ -32,7 +32,7 @@ def test_each_stream_has_a_file_whose_name_sorts_like_the_rank(tmp_path: Path) -
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_before_anything_starts(tmp_path: Path) -> None:
-    """With the path that is in the way."""
+    """The error names the path that is in the way."""
     (tmp_path / "file").write_bytes(b"")
 
     with pytest.raises(ConfigError, match=r"--output-filename .*file.* cannot be made"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher is to start."""
+"""The launcher's plan."""
 
 import os
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_two_jobs_share_nothing() -> None:
 
 
 def test_settings_are_forwarded_and_options_added() -> None:
-    """What is set outside holds inside, and an option comes on top."""
+    """A setting from outside holds inside, and an option comes on top."""
     (environment,) = make_plan(["true"], 1, {"AUTOTUNE": "1"}, ENVIRON).environments
 
     assert ("1", "3", "2") == tuple(environment[n] for n in ("AUTOTUNE", "AUTOTUNE_SEED", "HOROVOD_CYCLE_TIME"))
@@ -78,7 +78,7 @@ def test_threads_are_shared_out_unless_chosen() -> None:
 
 
 def test_hosts_are_filled_and_their_cores_shared_by_their_own_ranks() -> None:
-    """Who runs where is part of the plan, and threads are shared out host by host."""
+    """The plan places ranks on hosts, and shares each host's threads among its ranks."""
     plan = make_plan(["true"], 3, {}, ENVIRON, hosts=parse_hosts("a:2,b"))
 
     assert [("a", (0, 1)), ("b", (2,))] == [(share.host, share.ranks) for share in plan.shares]

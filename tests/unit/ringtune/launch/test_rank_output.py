@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many ranks write, shown as lines, on pipes and on a terminal."""
+"""Output of many ranks as lines, on pipes and on a terminal."""
 
 import os
 import pty
@@ -193,7 +193,7 @@ def test_without_prefix_a_pipe_gets_what_was_written() -> None:
 
 
 def test_taps_get_every_byte_as_it_was_written() -> None:
-    """Whoever taps the output sees rank, stream and bytes, before lines are made of them."""
+    """A tap gets rank, stream and bytes, before lines are made of them."""
     heard: list[tuple[int, int, bytes]] = []
     tap = SimpleNamespace(take=lambda rank, stream, data: heard.append((rank, stream, data)))
     with on_pipes(taps=[tap]) as shown:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command is started on another host."""
+"""The start of a command on another host."""
 
 import shlex
 import sys
@@ -47,7 +47,7 @@ def test_another_shell_is_split_as_a_shell_would() -> None:
 def test_options_that_cannot_be_meant_are_errors(
     rsh: str | None, port: int | None, identity: Path | None, word: str
 ) -> None:
-    """What is wrong is found before a host is called."""
+    """A wrong option is refused before a host is called."""
     with pytest.raises(ConfigError) as error:
         make_remote_shell(rsh, port, identity, 30.0)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher tells ranks of its terminal."""
+"""The launcher's description of its terminal to the ranks."""
 
 import fcntl
 import os

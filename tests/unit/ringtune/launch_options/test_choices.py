@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What options do to the ranks' environment, and which variables `--env` sends."""
+"""Options' effects on the ranks' environment, and the variables that `--env` sends."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_diagnosis_reaches_the_engine() -> None:
     ],
 )
 def test_the_command_line_wins_over_the_environment(given: dict[str, object], environ: dict[str, str]) -> None:
-    """Whatever the spelling there: two spellings that differ would be an error."""
+    """The command line wins over any spelling in the environment, where two that differ would be an error."""
     settings = Settings.from_environment(read_choices(given).environment(environ))
 
     assert 3.0 == settings.fixed["cycle_ms"]

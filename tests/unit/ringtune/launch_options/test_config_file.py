@@ -50,7 +50,7 @@ def chosen(folder: Path, text: str, **given: object) -> Choices:
 
 
 def test_every_key_of_horovods_file_is_taken(tmp_path: Path) -> None:
-    """What has a counterpart reaches the ranks; what has none is a warning each."""
+    """A key with a counterpart reaches the ranks; each other one is a warning."""
     choices = chosen(tmp_path, FULL)
 
     settings = Settings.from_environment(choices.environment({}))
@@ -79,7 +79,7 @@ def test_every_key_of_horovods_file_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
-    """Wherever it names the file."""
+    """The command line wins wherever it names the file."""
     choices = chosen(tmp_path, FULL, cycle_time_ms="3", autotune=False)
 
     settings = Settings.from_environment(choices.environment({}))
@@ -121,6 +121,6 @@ def test_a_mistake_is_named_with_file_and_key(tmp_path: Path, text: str, word: s
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    """With the system's reason."""
+    """The error has the system's reason."""
     with pytest.raises(ConfigError, match="cannot be read .*No such file"):
         read_choices({"config_file": str(tmp_path / "missing.yaml")})

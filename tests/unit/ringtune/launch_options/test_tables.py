@@ -51,7 +51,7 @@ def test_every_option_of_horovodrun_is_there_and_no_other() -> None:
 
 
 def test_the_command_line_takes_every_spelling() -> None:
-    """What the tables say is what the command parses."""
+    """Every spelling in the tables is one that the command parses."""
     run = get_command(app).commands["run"]  # type: ignore[attr-defined]
 
     parsed = {name for parameter in run.params for name in (*parameter.opts, *parameter.secondary_opts)}

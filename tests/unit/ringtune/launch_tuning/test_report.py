@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people see."""
+"""The report that people see."""
 
 import io
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_a_long_path_is_not_broken_where_a_program_reads_it() -> None:
 
 
 def test_each_launch_is_a_line(capfd: pytest.CaptureFixture[str]) -> None:
-    """With its median and what was set; a failure with its reason and the command's last words."""
+    """A line has the launch's median and settings, or the reason of its failure and the command's last words."""
     display = LaunchDisplay()
 
     display.launched(LaunchEvent(BETTER, Launched((3.0, 1.0, 2.0), Ending.BY_ITSELF, 0, 0.5, ())))
@@ -75,5 +75,5 @@ def test_a_comment_is_single_lines() -> None:
 
 
 def test_the_median_of_an_even_number_is_between_two() -> None:
-    """As everywhere."""
+    """The median of an even number of values is between the middle two."""
     assert 2.5 == median_of([4.0, 1.0, 2.0, 3.0])

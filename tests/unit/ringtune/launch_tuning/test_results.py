@@ -30,7 +30,7 @@ def test_results_within_the_tolerance_are_those_of_the_baseline(results: tuple[f
 
 @pytest.mark.parametrize("wrong", [2.01, -2.0, math.nan, math.inf, 0.0])
 def test_a_wrong_result_is_named_with_the_right_one(wrong: float) -> None:
-    """By its place."""
+    """The wrong result is named by its place."""
     problem = check_with(1.0, 2.0).problem((1.0, wrong), is_whole=True)
 
     assert f"gave wrong results: result 2 is {wrong:.9g}, with nothing set it is 2" == problem

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From lines to step times."""
+"""Step times from lines."""
 
 import pytest
 
@@ -45,6 +45,6 @@ def test_a_group_that_took_no_part_is_left_out() -> None:
 
 
 def test_the_duration_of_a_launch_is_in_no_line() -> None:
-    """Whatever the command prints."""
+    """The duration counts whatever the command prints."""
     assert [] == WallScore().times_ms("ringtune: step_ms=12.5")
     assert not WallScore().is_of_lines

@@ -21,7 +21,7 @@ def test_a_step_is_printed_so_that_it_is_found_again() -> None:
 
 
 def test_steps_are_timed() -> None:
-    """What is done inside counts; the first ones can be left out."""
+    """The time inside counts; the first steps can be left out."""
     stream = io.StringIO()
     report = StepReport(skip=1, stream=stream)
 

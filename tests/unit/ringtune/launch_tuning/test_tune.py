@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be tuned is refused before anything is launched."""
+"""Refusals before anything is launched."""
 
 import io
 from pathlib import Path
@@ -30,7 +30,7 @@ from ringtune.launch_tuning import TuneRequest, run_tune
     ],
 )
 def test_impossible_requests_are_refused(tmp_path: Path, changes: dict[str, object], said: str) -> None:
-    """With what is wrong and what would be right; nothing is written."""
+    """The refusal has the fault and a right form; nothing is written."""
     fields = {"target": "horovod", "command": ("true",), "output": tmp_path / "out", **changes}
 
     with pytest.raises(ConfigError, match=said):

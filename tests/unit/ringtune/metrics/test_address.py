@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How RINGTUNE_METRICS_PORT is read."""
+"""Values of RINGTUNE_METRICS_PORT."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from ringtune.settings import Settings
     ],
 )
 def test_a_port_alone_is_loopback_and_an_address_opens_it(text: str, expected: ListenAddress) -> None:
-    """What is read comes back from its own text."""
+    """An address is read back from its own text."""
     address = ListenAddress.parse(text)
 
     assert expected == address

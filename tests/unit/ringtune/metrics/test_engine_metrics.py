@@ -44,7 +44,7 @@ def test_counters_stand_under_their_own_names() -> None:
 
 
 def test_no_counter_of_the_engine_is_forgotten() -> None:
-    """What the engine's source names is what is shown."""
+    """Every counter that the engine's source names is shown."""
     source = (REPOSITORY / "native/src/telemetry/counters.h").read_text(encoding="utf-8")
     listed = re.search(r"kCounterNames\{(.*?)\}", source, re.DOTALL)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is noted of a tuning run, and how a scraper reads it."""
+"""Facts of a tuning run, and their form for a scraper."""
 
 import threading
 from collections import Counter
@@ -82,7 +82,7 @@ def test_scores_are_medians_by_trial(outcome: tuple[TunerFacts, Result, list[Rec
 
 
 def test_costs_of_runs_add_up_and_a_new_run_has_its_own_scores() -> None:
-    """What one run gained pays for no other; the time of the first run's begin stays."""
+    """Costs of runs add up without the gains of others; the begin of the first run stays."""
     facts = TunerFacts()
     first, _ = tuned(facts)
     began_unix_s = facts.state().began_unix_s
@@ -136,7 +136,7 @@ def test_what_a_run_costs_is_known_while_it_goes_on(baseline: Config) -> None:
 
 
 def test_a_copy_does_not_change_when_the_tuner_goes_on() -> None:
-    """Whoever reads has what was known then."""
+    """A reader keeps the facts of its moment."""
     facts = TunerFacts()
     before = facts.state()
 

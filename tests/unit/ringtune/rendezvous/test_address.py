@@ -23,7 +23,7 @@ from ringtune.rendezvous.channel import Deadline
     ],
 )
 def test_an_address_is_read_and_written_alike(text: str, address: Address) -> None:
-    """What is written is what was read."""
+    """An address is read back from its own text."""
     assert address == Address.parse(text)
     assert text == str(address)
 

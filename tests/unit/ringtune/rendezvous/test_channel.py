@@ -106,7 +106,7 @@ def channels() -> Iterator[tuple[Channel, Channel]]:
 
 
 def test_a_socket_is_handed_on_without_a_byte_lost(channels: tuple[Channel, Channel]) -> None:
-    """What follows the last message stays in the socket for whoever takes it over."""
+    """Bytes after the last message stay in the socket for its next owner."""
     ours, theirs = channels
     theirs.send({"type": "last"})
     descriptor = theirs.detach()
@@ -168,7 +168,7 @@ def test_waiting_ends_at_the_deadline_and_with_the_peer(channels: tuple[Channel,
 
 
 def test_news_of_another_channel_go_first(channels: tuple[Channel, Channel]) -> None:
-    """Who waits for one peer is woken by another that is more important."""
+    """A wait for one peer ends when a more important one has news."""
     ours, theirs = channels
     ends = [Channel(end) for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)]
     ends[1].send({"type": "abort"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why rank 0 refuses to start with what a rank said."""
+"""Reasons for rank 0 to refuse a rank's introduction."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def test_a_failing_rank_stops_the_job_with_its_own_words() -> None:
 
 
 def test_a_rank_of_another_host_agrees() -> None:
-    """Where ranks run is no conflict: rank 0 plans with it."""
+    """Ranks of other hosts are no conflict: rank 0 plans with them."""
     assert find_conflict(PLACE, OFFER, 1, join(host="boot/2")) is None
 
 

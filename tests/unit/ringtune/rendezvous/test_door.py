@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is let in, who is dropped, and what a flood of strangers costs."""
+"""Admission of ranks, and the cost of a flood of strangers."""
 
 import socket
 import threading
@@ -128,7 +128,7 @@ def test_nobody_there_is_waited_for() -> None:
 
 
 def test_a_door_that_was_there_and_is_gone_is_a_lost_rank() -> None:
-    """Who has been connected before does not wait until the deadline."""
+    """A rank that was connected to the door does not wait until the deadline."""
     with listen(Address.fresh_unix()) as listener:
         address = bound_address(listener)
 
@@ -237,7 +237,7 @@ def test_a_rank_comes_through_a_flood(open_door: OpenDoor, monkeypatch: pytest.M
 
 
 def test_a_long_frame_of_a_stranger_is_not_kept(open_door: OpenDoor) -> None:
-    """Who has not proved itself cannot make the door hold memory: the frame's length alone is enough to go."""
+    """A stranger cannot make the door hold memory: the frame's length alone ends the connection."""
     with stranger_at(open_door.address) as stranger:
         stranger.sendall((1 << 16).to_bytes(4, "big"))
 

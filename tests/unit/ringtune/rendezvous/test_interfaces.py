@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which address leads to the other hosts."""
+"""The address that leads to the other hosts."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_a_name_that_does_not_resolve_is_an_error() -> None:
 
 
 def test_own_networks_have_prefixes_and_no_loopback() -> None:
-    """Whatever this machine has, it has this form."""
+    """A machine's networks have this form, whichever they are."""
     for network in own_networks():
         assert "/" in network
         assert not network.startswith("127.")

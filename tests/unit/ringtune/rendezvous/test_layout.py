@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is on which host."""
+"""Ranks and their hosts."""
 
 import pytest
 

@@ -40,9 +40,9 @@ class Ranks:
     Attributes:
         hosts: A name per rank.
         transport: `RINGTUNE_TRANSPORT` of rank 0.
-        scheme: How rank 0 is met.
+        scheme: The scheme by which rank 0 is met.
         segments: Makes each rank's shared memory.
-        failures: What a rank's engine says in place of starting.
+        failures: Errors of a rank's engine in place of a start.
         limits_s: A rank's limit, where it is not `LIMIT_S`.
         late: Ranks that conclude only after rank 0 has left.
     """
@@ -246,7 +246,7 @@ def test_a_missing_rank_is_named_at_the_deadline(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_rank_that_ends_while_hosts_connect_is_a_lost_peer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for it hears of it, without waiting for the deadline."""
+    """The waiting ranks hear of the end at once, without waiting for the deadline."""
 
     def end(_rank_count: int) -> int:
         raise SystemExit

@@ -39,7 +39,7 @@ def test_a_proof_cannot_be_reflected() -> None:
 
 @pytest.mark.parametrize("claimed", [None, 1, "", "x" * 64, [], {"a": 1}, "\ud800"])
 def test_nonsense_is_no_proof(claimed: object) -> None:
-    """Whatever JSON can carry in place of a proof is refused without an error."""
+    """A JSON value of any kind in place of a proof is refused without an error."""
     assert not TRANSCRIPT.is_proof(KEY, "caller", claimed)
 
 

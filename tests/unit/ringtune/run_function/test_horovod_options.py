@@ -93,7 +93,7 @@ def test_no_number_of_ranks_or_two_are_refused(np: int | None, num_proc: int | N
 
 
 def test_an_argument_that_nobody_knows_is_pythons_own_error() -> None:
-    """As for any function; so is a call without a function."""
+    """An unknown argument is a TypeError as for any function; so is a call without a function."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'processes'"):
         ringtune.run(len, processes=2)
     with pytest.raises(TypeError, match="misses the function"):

@@ -36,7 +36,7 @@ def test_plain_data_comes_back_as_it_was(tmp_path: Path) -> None:
     ids=["strided", "empty", "no dimension", "bool"],
 )
 def test_arrays_come_back_and_can_be_written_to(array: Any, tmp_path: Path) -> None:
-    """Whatever their strides."""
+    """Arrays of any strides come back writable."""
     back = there_and_back(tmp_path, [array, "after"])
 
     np.testing.assert_array_equal(array, back[0])
@@ -64,7 +64,7 @@ def test_tensors_come_back(tensor: torch.Tensor, tmp_path: Path) -> None:
 
 
 def test_a_numpy_scalar_stays_one(tmp_path: Path) -> None:
-    """As a loss that was summed up with numpy is."""
+    """A numpy scalar, such as a loss that numpy summed, stays one."""
     back = there_and_back(tmp_path, np.float32(0.1))
 
     assert (np.float32, np.float32(0.1)) == (type(back), back)

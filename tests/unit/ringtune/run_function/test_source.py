@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a function is described: by name where it can be imported, else by source, and what is in the way by name."""
+"""Description of a function: by name if it can be imported, else by source; obstacles are named."""
 
 import importlib.util
 import linecache
@@ -175,7 +175,7 @@ def test_a_lambda_is_refused(notebook: dict[str, Any]) -> None:
 
 
 def test_a_function_without_source_is_refused() -> None:
-    """As one that was typed into a Python prompt."""
+    """A function that was typed into a Python prompt is refused."""
     code = compile("def typed(): pass", "<stdin>", "exec").co_consts[0]
 
     with pytest.raises(ConfigError, match="source of typed cannot be found"):
@@ -183,7 +183,7 @@ def test_a_function_without_source_is_refused() -> None:
 
 
 def test_annotations_that_were_not_looked_at_are_not_looked_at_there(tmp_path: Path) -> None:
-    """With `from __future__ import annotations` they may name what is nowhere."""
+    """Annotations under `from __future__ import annotations` may name what exists nowhere."""
     text = "from __future__ import annotations\n\ndef annotated(x: Missing) -> Missing:\n    return x + 1\n"
     file = tmp_path / "cell.py"
     file.write_text(text, encoding="utf-8")

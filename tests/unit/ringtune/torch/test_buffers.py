@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a tensor the engine sees."""
+"""The memory of a tensor as the engine sees it."""
 
 import pytest
 import torch
@@ -73,7 +73,7 @@ def test_channels_last_is_used_as_it_is_under_a_shape_of_its_own(
     data=st.data(),
 )
 def test_any_strides_keep_their_elements(shape: list[int], seed: int, data: st.DataObject) -> None:
-    """Whatever the strides, the memory holds the elements in an order that the shape and format determine."""
+    """The memory holds the elements in an order that shape and format determine, for any strides."""
     order = data.draw(st.permutations(range(len(shape))))
     step = data.draw(st.integers(1, 2))
     tensor = torch.rand(shape, generator=torch.Generator().manual_seed(seed)).permute(*order)[::step]
@@ -113,7 +113,7 @@ def test_every_engine_dtype_is_taken(dtype: torch.dtype) -> None:
 
 
 def test_rows_are_dense_whatever_the_strides() -> None:
-    """What is cut into rows is laid out row after row, and a tensor without rows is refused."""
+    """Rows lie one after the other for any strides, and a tensor without rows is refused."""
     tensor = torch.arange(12.0).reshape(3, 4).t()
 
     operand = rows_of("alltoall", tensor)

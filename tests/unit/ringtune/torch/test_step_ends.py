@@ -15,7 +15,7 @@ from tests.unit.ringtune.marked_device import Device
 
 
 class Steps:
-    """What the engine is told."""
+    """The calls that the engine gets."""
 
     def __init__(self) -> None:
         """Begin without a step."""
@@ -45,7 +45,7 @@ def world() -> Any:
 
 
 def test_a_step_in_cpu_memory_ends_on_the_host(world: Any) -> None:
-    """As ever."""
+    """A step in CPU memory ends when the host is through with it."""
     world.gradient_set.add("w", "float32", (2,))
 
     mark_step_end(world)
@@ -54,7 +54,7 @@ def test_a_step_in_cpu_memory_ends_on_the_host(world: Any) -> None:
 
 
 def test_a_step_on_a_gpu_ends_when_the_gpu_is_through_with_it(world: Any) -> None:
-    """By its own clock, which begins at the host's time; the host waits for nothing."""
+    """The GPU's own clock, which begins at the host's time, ends the step; the host waits for nothing."""
     device = Device()
     ends = StepEnds(DeviceClock(device.new_event, lambda: "stream"))
     for _ in range(3):

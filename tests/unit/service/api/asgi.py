@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 @dataclass
 class Reply:
-    """What was answered."""
+    """The application's answer."""
 
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who finds a place."""
+"""Admission to the limited places."""
 
 import asyncio
 from dataclasses import dataclass, field

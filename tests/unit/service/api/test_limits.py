@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client may cost is bounded, and what is over a bound is refused at once."""
+"""Bounds on a client's cost: a request over one is refused at once."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -90,7 +90,7 @@ def test_a_body_that_trickles_is_given_up() -> None:
 
 
 def test_all_bodies_together_are_bounded() -> None:
-    """What has no room is refused at once and told when to come; an answer, a failure and a loss make room again."""
+    """A body without room is refused at once with a time to come again; an answer, a failure or a loss makes room."""
 
     async def scenario() -> tuple[list[int], Reply, list[int], Reply]:
         go_on = asyncio.Event()
@@ -126,7 +126,7 @@ def test_all_bodies_together_are_bounded() -> None:
 
 
 def test_a_token_has_its_burst_and_then_its_rate() -> None:
-    """Who asks too often is told when to come back; others are not concerned."""
+    """A caller beyond the rate is told when to come back; others are not affected."""
     now_s = [0.0]
     app = RateLimit(echo, rate_per_s=2.0, burst=3, clock=lambda: now_s[0])
 

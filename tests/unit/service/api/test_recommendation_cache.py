@@ -5,7 +5,7 @@ from ringtune.service.api.recommendation_cache import MAX_QUERY_BYTES, Recommend
 
 
 def test_an_entry_lives_for_its_time() -> None:
-    """What is older than the limit is asked for again."""
+    """An entry older than the limit is asked for again."""
     now_s = [10.0]
     cache = RecommendationCache(entries_max=10, ttl_s=1.0, clock=lambda: now_s[0])
     cache.put(b"model=a", b"{}")

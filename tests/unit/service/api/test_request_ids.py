@@ -11,7 +11,7 @@ from tests.unit.service.api.asgi import ask, echo, scope_of
 
 @pytest.mark.parametrize(("given", "is_kept"), [("abc-1.2_3", True), ("a b", False), ("x" * 65, False), ("", False)])
 def test_a_harmless_id_of_the_client_is_kept(given: str, is_kept: bool) -> None:
-    """What could break a log line is replaced; the reply says by what."""
+    """An id that could break a log line is replaced; the reply has the new one."""
     scope = scope_of(headers=[("x-request-id", given)])
 
     reply = asyncio.run(ask(RequestIds(echo, ids=IdSource()), scope))

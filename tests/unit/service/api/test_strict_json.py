@@ -67,7 +67,7 @@ def test_a_name_that_occurs_twice_is_named() -> None:
 def test_a_stream_finds_what_the_text_has(
     value: dict[str, Any], piece: int, indent: int | None, is_ascii: bool
 ) -> None:
-    """Whatever its parts are and wherever a piece ends: in a number, a name, a character."""
+    """The stream finds the parts of any text, wherever a piece ends: in a number, a name, a character."""
     body = json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(strict_json, "PIECE_BYTES", piece)
@@ -81,7 +81,7 @@ def test_a_stream_finds_what_the_text_has(
     "body", [b"[]", b'"a"', b"1", b'{"records":1}', b'{"records":{}}', b"{}"], ids=lambda body: body.decode()
 )
 def test_an_array_that_is_missing_is_found_missing(body: bytes) -> None:
-    """What is there in its place is a member as any other; what is no object is refused."""
+    """A value in the array's place is a member as any other; a text that is no object is refused."""
     stream = JsonStream(body, "records")
     if not body.startswith(b"{"):
         with pytest.raises(UnreadableBodyError):

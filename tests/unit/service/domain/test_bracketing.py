@@ -37,7 +37,7 @@ def test_a_window_without_a_neighbour_on_each_side_waits_or_is_left_out() -> Non
 
 @given(steps, st.integers(0, 40))
 def test_it_does_not_matter_where_a_transaction_ends(told: list[tuple[str, int]], cut: int) -> None:
-    """What is kept in the row between two transactions is all that is needed."""
+    """The row holds all that is needed between two transactions."""
 
     def gains_of(parts: list[list[tuple[str, int]]]) -> list[Any]:
         found, kept = [], OpenWindows().text()

@@ -118,7 +118,7 @@ def test_two_that_adopted_it_and_fewer_against_support_a_config() -> None:
 
 
 def test_windows_that_show_it_slower_are_against_a_tested_config() -> None:
-    """Whoever got the config as a prior and measured that it is slow need not test it."""
+    """A reporter that got the config as a prior and measured that it is slow need not test it."""
     votes = votes_of([stand("adopted", 0.5), stand("slower", -0.2), stand("slower", -0.3)])
 
     assert (1, 2, False) == (votes.adopted, votes.opposed, votes.is_promising)
@@ -135,7 +135,7 @@ def test_it_is_spoken_for_since_the_first_that_adopted_it() -> None:
 
 @given(st.lists(speedups, min_size=2, max_size=9), speedups)
 def test_one_more_reporter_moves_the_estimate_no_further_than_the_others_reach(others: list[float], lie: float) -> None:
-    """Whatever one reporter says, what is stated is a test that lies between those of the others."""
+    """The estimate stays between the tests of the others, whatever one reporter adds."""
     rows = [with_test(speedup) for speedup in (*others, lie)]
     stands = [found for number, item in enumerate(rows) if (found := stand_of(f"token:{number}", [item], LIMIT))]
 

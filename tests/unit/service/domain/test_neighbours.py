@@ -27,7 +27,7 @@ SMALL = TensorSet(40_000_000, 10)
     ],
 )
 def test_the_distance_is_the_sum_of_what_differs(found: object, tensors: TensorSet | None, expected: float) -> None:
-    """As the table in the module says."""
+    """The distance follows the table in the module."""
     assert expected == distance(KEY, found, SMALL, tensors)  # type: ignore[arg-type]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is refused, what is quarantined, and that honest results are neither."""
+"""Refusal and quarantine of results, and that honest ones meet neither."""
 
 import math
 import statistics
@@ -81,7 +81,7 @@ def test_a_void_window_needs_no_numbers() -> None:
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=40))
 def test_the_summary_of_any_steps_is_possible(step_ms: list[float]) -> None:
-    """Whatever positive steps a job measures, their median, deviation and mean are accepted."""
+    """Median, deviation and mean of any positive steps are accepted."""
     times = StepTimes.of(step_ms)
     assert times.median == statistics.median(step_ms)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a designer is asked, and what its process answers."""
+"""Questions to a designer, and the answers of its process."""
 
 import math
 from typing import Any
@@ -84,7 +84,7 @@ def test_without_any_result_the_default_is_the_baseline() -> None:
 
 @pytest.mark.parametrize("sizes", [(), GRADIENT_BYTES])
 def test_suggestions_are_legal_and_differ(sizes: tuple[int, ...]) -> None:
-    """From each other and from what is being measured; the same problem has the same answer."""
+    """Suggestions differ from each other and from configs at work; the same problem has the same answer."""
     rows = [ledger_row("job-1", DEFAULT, 100.0, "baseline")]
     rows += [ledger_row("job-1", DEFAULT.replace({"cycle_ms": 1.5 * n}), 100.0 - n) for n in range(1, 6)]
     posed = problem(rows, [BETTER], 3, sizes)

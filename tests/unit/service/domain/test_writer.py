@@ -239,7 +239,7 @@ def test_a_coroutine_waits_no_longer_than_a_thread(writer_with: MakeWriter, data
 
 
 def test_many_coroutines_share_a_commit(writer_with: MakeWriter) -> None:
-    """As threads do; each gets its own outcome."""
+    """Coroutines share a commit as threads do, and each gets its own outcome."""
     gate = Gate("begun")
     writer = writer_with(gate)
 

@@ -59,7 +59,7 @@ def test_commits_are_synced_and_keys_are_kept(database: Database) -> None:
 
 
 def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
-    """What was written in it is gone, and the next one works."""
+    """A failed transaction's writes are gone, and the next one works."""
 
     def fail() -> None:
         with database.writing() as connection:
@@ -76,7 +76,7 @@ def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
 
 
 def test_a_reader_sees_one_moment(database: Database) -> None:
-    """What is written while it reads does not show."""
+    """A reader does not see writes that come while it reads."""
     with database.reading() as reader:
         assert 0 == len(audit.newest(reader, 10))
         with database.writing() as writer:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every engine promises, and how configs become variables and files."""
+"""Promises of every engine, and the variables and files that configs become."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_only_the_named_knobs_vary() -> None:
 
 
 def test_an_unknown_engine_lists_those_there_are() -> None:
-    """So that a typing error needs no manual."""
+    """The error lists the engines, so that a typing error needs no manual."""
     with pytest.raises(ConfigError, match="--target gloo: not known; known are openmpi, mpich, nccl, horovod"):
         find_engine("gloo")
 

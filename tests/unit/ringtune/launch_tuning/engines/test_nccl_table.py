@@ -64,14 +64,14 @@ def test_a_table_of_version_1_is_read() -> None:
 
 
 def test_a_table_of_a_later_version_is_refused() -> None:
-    """With the versions that are known."""
+    """The refusal has the known versions."""
     with pytest.raises(ConfigError, match="version 3, this program reads versions 1 to 2"):
         decode_table(encode_table([]).replace(b"RTNCCLT\0\2", b"RTNCCLT\0\3"))
 
 
 @given(st.lists(RULES, min_size=1, max_size=3), st.data())
 def test_a_changed_byte_is_noticed(rules: list[Rule], data: st.DataObject) -> None:
-    """Whichever byte it is, and however it is cut."""
+    """A table with any byte changed, or cut anywhere, is refused."""
     table = bytearray(encode_table(rules))
     table[data.draw(st.integers(0, len(table) - 1))] ^= data.draw(st.integers(1, 255))
     shorter = encode_table(rules)[: data.draw(st.integers(0, len(table) - 1))]
@@ -110,7 +110,7 @@ def test_there_is_a_limit_to_the_rules() -> None:
 
 
 def test_a_table_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    """Who has the old one open keeps it, and nothing else lies in the folder."""
+    """A reader of the old table keeps it, and nothing else lies in the folder."""
     path = tmp_path / "new" / "table"
     write_table(path, [Rule("allreduce", "ring")])
 
@@ -123,7 +123,7 @@ def test_a_table_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """Where a file is in the folder's place."""
+    """The error names the folder if a file is in its place."""
     (tmp_path / "file").touch()
 
     with pytest.raises(ConfigError, match=r"file/table cannot be written"):

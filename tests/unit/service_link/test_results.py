@@ -48,7 +48,7 @@ def test_what_was_measured_under_the_baseline_marks_it(phase: str, config: dict[
 
 
 def test_times_that_do_not_exist_are_told_as_null() -> None:
-    """As a void window has them; one that is zero has no logarithm either."""
+    """A void window's times, and one of zero, which has no logarithm, become null."""
     void = replace(SAMPLE, step_ms={**TIMES, "median": 0.0}, valid=False, reason="invalid_score")
 
     result = Results(RUN).take(void)

@@ -45,7 +45,7 @@ def test_what_was_delivered_is_not_pending_any_more(spool: Spool) -> None:
 
 
 def test_an_empty_file_is_removed_when_its_job_ends(spool: Spool) -> None:
-    """What was delivered leaves nothing; what was not stays."""
+    """A spool without undelivered records leaves no file."""
     first, second = spool.open("first"), spool.open("second")
     second.append(b"x")
 
@@ -98,12 +98,12 @@ def test_a_killed_job_leaves_everything_that_it_wrote(tmp_path: Path) -> None:
 
 
 def test_services_do_not_share_a_folder(tmp_path: Path) -> None:
-    """What is meant for one is never sent to another."""
+    """A record for one service is never sent to another."""
     assert Spool(tmp_path, URL).folder != Spool(tmp_path, "http://127.0.0.1:2").folder
 
 
 def test_a_torn_tail_is_closed_before_the_next_is_written(spool: Spool) -> None:
-    """As a kill in the middle of a write leaves it."""
+    """A record torn by a kill in the middle of a write does not swallow the next one."""
     file = spool.open("job")
     file.append(b"whole")
     file.append(b"torn")
@@ -140,7 +140,7 @@ def test_a_file_torn_at_any_byte_takes_the_next_record(spool: Spool) -> None:
 
 
 def test_a_file_and_the_folder_are_bounded(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What does not fit is an error for the one who writes; what is there stays."""
+    """A record beyond the bound is an error for its writer, and earlier records stay."""
     monkeypatch.setattr(file_module, "MAX_FILE_BYTES", 100)
     monkeypatch.setattr(spool_module, "MAX_FOLDER_BYTES", 50)
     file = spool.open("job")
@@ -154,7 +154,7 @@ def test_a_file_and_the_folder_are_bounded(spool: Spool, monkeypatch: pytest.Mon
 
 
 def test_a_full_disk_leaves_what_was_there(spool: Spool) -> None:
-    """What fits in part is taken back."""
+    """A record that fits in part is taken back."""
     file = spool.open("job")
     file.append(b"first")
     size = file.path.stat().st_size

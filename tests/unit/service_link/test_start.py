@@ -16,7 +16,7 @@ OFFER: Mapping[str, Any] = {**default_config(), "fusion_bytes": 1 << 20, "cycle_
 
 
 def test_a_late_answer_is_not_waited_for() -> None:
-    """Whatever holds it up; its thread is left behind."""
+    """A late answer is left behind with its thread, whatever holds it up."""
     release = threading.Event()
 
     with pytest.raises(ServiceUnavailableError, match="within 0.1 s"):
@@ -26,14 +26,14 @@ def test_a_late_answer_is_not_waited_for() -> None:
 
 
 def test_an_answer_and_an_error_come_through() -> None:
-    """As if the call had been made here."""
+    """The caller gets the answer or the error as if it had made the call itself."""
     assert 3 == within(5.0, lambda: 3)
     with pytest.raises(ZeroDivisionError):
         within(5.0, lambda: 1 // 0)
 
 
 def test_knobs_that_are_fixed_here_keep_their_values_and_unknown_ones_are_ignored() -> None:
-    """As an offer from another layout, or from a later version, has them."""
+    """An offer from another layout or a later version keeps the knobs that are fixed here."""
     config = legal_config({**OFFER, "hierarchical_allreduce": True, "new_knob": 7}, SPACE)
 
     assert config["hierarchical_allreduce"] is False
@@ -84,7 +84,7 @@ def test_the_offer_is_suggested_first_and_once() -> None:
 
 
 def test_an_offer_that_was_tried_before_is_not_tried_again() -> None:
-    """As in a run that was resumed, or where the baseline is what the service recommends."""
+    """A resumed run, or one whose baseline is the offer, does not try it again."""
     config = legal_config(OFFER, SPACE)
     designer = StartingDesigner(make_designer("random", SPACE, 1), config)
 

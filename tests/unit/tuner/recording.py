@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tuner's tests share: a run in one call, and an observer and a log that remember."""
+"""Support for the tuner's tests: a run in one call, and an observer and a log that remember."""
 
 from dataclasses import dataclass, field
 

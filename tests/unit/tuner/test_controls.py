@@ -21,7 +21,7 @@ def share_of_grid(target: SyntheticTarget, config: Config) -> float:
 
 @pytest.mark.parametrize("designer", ["gp", "random"])
 def test_a_poor_baseline_is_repaired(designer: str, record_property: Callable[[str, object], None]) -> None:
-    """With 4 % noise: adopted in at least 9 of 10 seeds, with at least 70 % of the grid's gain.
+    """A poor baseline under 4 % noise is repaired in at least 9 of 10 seeds, with at least 70 % of the grid's gain.
 
     The random designer is the control: what it reaches is reported, not asserted.
     """

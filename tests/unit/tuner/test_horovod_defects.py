@@ -356,7 +356,7 @@ def test_d20_knobs_that_cannot_act_are_not_tuned() -> None:
 
 
 def test_d21_what_is_fixed_costs_no_steps() -> None:
-    """With both numbers fixed Horovod went through all of its samples of nothing."""
+    """A run with both numbers fixed takes no steps; Horovod went through all of its samples."""
     nothing = search_space(dict(default_config()), default_config())
     fixed = {"fusion_bytes": default_config()["fusion_bytes"], "cycle_ms": default_config()["cycle_ms"]}
 

@@ -62,7 +62,7 @@ def test_a_score_that_is_no_positive_number_is_invalid(step_ms: tuple[float, ...
 
 @given(st.lists(st.floats(), max_size=5), st.integers())
 def test_no_window_raises(step_ms: list[float], size: int) -> None:
-    """Whatever the numbers: a valid sample is finite and positive, else it has a reason."""
+    """A valid sample of any numbers is finite and positive; others have a reason."""
     sample = judge(Window(1, tuple(step_ms), size, 1))
 
     assert not sample.valid or (0 < sample.score_bytes_per_s < math.inf and sample.step_times.median > 0)
@@ -91,7 +91,7 @@ def test_a_late_step_moves_what_is_typical_by_one_standard_error_at_most() -> No
 
 
 def test_a_typical_step_is_surer_than_a_median() -> None:
-    """Of normal numbers its variance is no more than the constant says, and below that of a median."""
+    """The variance for normal numbers is no more than the constant, and below that of a median."""
     windows = np.random.default_rng(0).normal(100.0, 1.0, (4000, 10))
     typical = [judge(Window(1, tuple(steps), 4000, 1)).typical_ms for steps in windows.tolist()]
 

@@ -13,8 +13,8 @@ def asked(designer: Designer, rounds: int, surface: Surface, measured: Sequence[
 
     Args:
         designer: A new one.
-        rounds: How often it is asked.
-        surface: What answers.
+        rounds: Number of times that it is asked.
+        surface: Surface that gives the scores.
         measured: Configs that have a sample before.
     """
     step_ms = {config: [math.exp(surface(config))] for config in measured}

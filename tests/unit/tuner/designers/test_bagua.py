@@ -25,7 +25,7 @@ def test_the_first_points_do_not_depend_on_what_was_measured() -> None:
 
 
 def test_the_model_decides_afterwards() -> None:
-    """From the twenty-first on, what was measured matters."""
+    """Measurements matter from the twenty-first suggestion on."""
     rounds = INITIAL_POINTS + 3
 
     assert asked(BaguaDesigner(SPACE, 0), rounds, engine_like_surface) != asked(

@@ -50,7 +50,7 @@ def test_first_numbers_leave_switches_and_special_values_at_their_defaults() -> 
 
 
 def test_neighbours_are_legal_and_closer_with_a_smaller_step() -> None:
-    """By the mean distance of their encodings."""
+    """The mean distance of encodings falls with the step."""
     rng = np.random.default_rng(0)
     home = SPACE.encode(default_config())
 
@@ -63,7 +63,7 @@ def test_neighbours_are_legal_and_closer_with_a_smaller_step() -> None:
 
 
 def test_neighbours_differ_and_now_and_then_in_a_switch() -> None:
-    """Of many, each is legal; a switch that no small step could turn is turned in some, and stays in most."""
+    """Neighbours are legal; a switch that no small step could turn is turned in some, and stays in most."""
     drawn = neighbours(SPACE, default_config(), np.random.default_rng(0), 200)
 
     assert 200 == len(drawn)

@@ -20,7 +20,7 @@ def test_a_special_value_is_a_choice_beside_the_number() -> None:
 
 
 def test_configs_come_back_from_their_points() -> None:
-    """Whatever kinds of values they have, special ones, numbers, switches and categories."""
+    """A config of special values, numbers, switches and categories comes back from its point."""
     rng = np.random.default_rng(0)
 
     for config in [SPACE.default(), *(SPACE.random(rng) for _ in range(200))]:

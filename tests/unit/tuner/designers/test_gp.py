@@ -46,7 +46,7 @@ def test_it_says_what_configs_have_in_common() -> None:
 
 
 def test_the_model_orders_what_it_has_not_seen() -> None:
-    """From 25 noisy samples, predictions of 200 other configs correlate with the truth."""
+    """Predictions of 200 configs correlate with the truth after 25 noisy samples of others."""
     rng = np.random.default_rng(3)
     unseen = [SPACE.random(rng) for _ in range(200)]
     designer = GaussianProcessDesigner(SPACE, 0)
@@ -58,7 +58,7 @@ def test_the_model_orders_what_it_has_not_seen() -> None:
 
 
 def test_after_the_start_suggestions_expect_something_and_are_good() -> None:
-    """Of a model of 25 samples, the next config is better than nine in ten random ones."""
+    """The next config of a model of 25 samples beats nine in ten random ones."""
     designer = GaussianProcessDesigner(SPACE, 0)
     rng = np.random.default_rng(5)
     random = sorted(engine_like_surface(SPACE.random(rng)) for _ in range(200))
@@ -161,7 +161,7 @@ def test_a_prior_tells_good_configs_apart_however_poor_the_baseline_is() -> None
 
 
 def test_of_two_priors_the_samples_choose() -> None:
-    """Whichever comes first."""
+    """The better of two priors leads, in either order."""
     true, false = KnownSurface(engine_like_surface), KnownSurface(unrelated)
 
     for priors in ((true, false), (false, true)):
@@ -237,7 +237,7 @@ def test_a_model_of_few_configs_asks_for_others() -> None:
 
 
 def test_a_model_that_was_told_what_to_expect_elsewhere_doubts_its_leaders_sooner() -> None:
-    """With a true prior in three or more of 72 cases, of as many configs as without one are too few."""
+    """A model with a true prior asks for a repeat of its leader after fewer configs, in at least three of 72 cases."""
     too_few = range(LEAST_INFORMED_CHALLENGERS, LEAST_CHALLENGERS)
     told = [KnownSurface(engine_like_surface)]
 

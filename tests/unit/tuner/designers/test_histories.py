@@ -25,7 +25,7 @@ DESIGNERS = {
     "skopt": (15, 3_000),
     "skopt_hedge": (10, 1_000),
 }
-"""By name: histories in the short form, and in the long one."""
+"""Designers by name, with the number of histories in the short form and in the long one."""
 CASES = [
     pytest.param(name, count, marks=[pytest.mark.long, pytest.mark.timeout(7200)] if is_long else [])
     for name, counts in DESIGNERS.items()

@@ -55,7 +55,7 @@ def test_at_the_end_the_luckiest_sample_wins() -> None:
 
 
 def test_its_model_leans_towards_what_scored_well_nearby() -> None:
-    """With points closer than its length scale."""
+    """Predictions lean towards points closer than the length scale."""
     x = np.array([[4.0, 5.0], [4.5, 5.2], [30.0, 50.0], [30.5, 50.1], [29.8, 49.7]])
     model = HorovodModel(x, np.array([1.0, 1.1, 5.0, 5.2, 5.1]))
 

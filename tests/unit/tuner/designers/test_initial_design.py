@@ -56,7 +56,7 @@ def test_every_choice_of_a_category_is_tried_once() -> None:
 
 
 def test_what_was_tried_already_is_no_move() -> None:
-    """Whoever tried it: a number close to the increased one will do."""
+    """A number close to the increased one counts as tried, whoever tried it."""
     tried = [default_config(), SWITCHED_ON.replace({"cycle_ms": 15.0})]
 
     move = opening_move(SPACE, tried[1], tried, is_informed=False)

@@ -13,7 +13,7 @@ SPACE = search_space({}, default_config())
 
 
 def test_one_lucky_sample_is_drawn_to_the_mean_of_all() -> None:
-    """With noise as large as the spread, a single low value is not believed."""
+    """A single low value is not believed where the noise is as large as the spread."""
     designer = RandomDesigner(SPACE, 0)
     other = default_config().replace({"cycle_ms": 2.0})
 

@@ -26,7 +26,7 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
 
 
 def test_the_default_is_registered() -> None:
-    """What a job gets without asking exists."""
+    """The default designer of a job exists."""
     assert DEFAULT_DESIGNER in designer_names()
 
 
@@ -41,7 +41,7 @@ def test_importing_the_tuner_does_not_import_what_only_designers_need() -> None:
 
 
 def test_a_loaded_designer_imports_nothing_more_when_it_works() -> None:
-    """What it needs was there before training began."""
+    """Every import of a designer happens before training begins."""
     script = """
 import sys
 from ringtune.tuner import DEFAULT_DESIGNER, default_config, load_designer, make_designer, search_space

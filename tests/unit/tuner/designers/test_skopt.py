@@ -23,7 +23,7 @@ def test_from_a_poor_baseline_the_built_in_defaults_come_first() -> None:
 
 
 def test_the_model_orders_what_it_has_not_seen() -> None:
-    """From 25 noisy samples, predictions of 200 other configs correlate with the truth."""
+    """Predictions of 200 configs correlate with the truth after 25 noisy samples of others."""
     rng = np.random.default_rng(3)
     configs = [SPACE.random(rng) for _ in range(25)]
     noisy = [math.exp(engine_like_surface(config) + rng.normal(0.0, 0.01)) for config in configs]

@@ -51,7 +51,7 @@ def test_with_noise_it_is_what_draws_of_everything_together_say() -> None:
 
 
 def test_a_measured_config_promises_less_than_an_unknown_one_of_the_same_mean() -> None:
-    """What is known cannot improve on itself."""
+    """A known config has no expected improvement over itself."""
     process = GaussianProcess(Observations(POINTS, Y, np.zeros(9)), Hyperparameters(np.full(2, 0.4), 0.2, 1e-4))
     best = X[[int(np.argmin(Y))]]
 
@@ -82,7 +82,7 @@ def refitted_lowest_mean(process: GaussianProcess, observed: Observations, sampl
 
 
 def test_one_more_sample_lowers_the_pick_as_processes_with_it_say() -> None:
-    """Whichever of the measured configs it is of."""
+    """The pick falls as refitted processes say, whichever measured config the sample is of."""
     process, observed = noisy_process(0.03)
     posterior = process.joint(POINTS, POINTS)
     variances = np.diag(posterior.within)

@@ -48,7 +48,7 @@ def test_the_last_of_two_that_overlap_gives_the_threads_back() -> None:
 
 
 def test_it_holds_for_a_thread_although_another_has_set_limits() -> None:
-    """As in a job whose own thread lives on."""
+    """The limit holds in a job whose own thread lives on."""
     limit = SharedLimit()
     within = set[int]()
 

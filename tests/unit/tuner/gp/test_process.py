@@ -70,7 +70,7 @@ def test_the_gradient_is_that_of_the_value(seed: int, points_of: Callable[[Array
 
 
 def test_what_the_fit_minimises_is_the_evidence_of_the_process() -> None:
-    """Of configs with several samples, too: both have the same covariance."""
+    """The evidence has the process's covariance, for configs with several samples too."""
     data = observed(8, 0.05, variance=1e-4)
     twice = Points.without_trend(np.vstack([data.points.x, data.points.x]))
     data = Observations(twice, np.append(data.y, data.y + 0.01), np.tile(data.variance, 2))
@@ -163,7 +163,7 @@ def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
 
 
 def test_noise_that_the_steps_explain_is_not_counted_twice() -> None:
-    """With the samples' own variance given, little is left for the windows'."""
+    """Samples with a variance of their own leave little noise for the windows."""
     given = fitted_process(observed(40, 0.05, variance=0.05**2), 0)
     found = fitted_process(observed(40, 0.05), 0)
 
@@ -193,7 +193,7 @@ def test_equal_values_are_no_error() -> None:
 
 
 def test_one_observation_is_enough() -> None:
-    """As at the begin of a run."""
+    """One observation, as at the begin of a run, gives a fit."""
     data = Observations(Points.without_trend(np.zeros((1, 3))), np.array([2.0]), np.zeros(1))
 
     mean, std = fitted_process(data, 0).predict(Points.without_trend(np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])))
@@ -213,7 +213,7 @@ def too_weak(x: Array) -> Array:
 
 
 def test_a_true_trend_makes_five_samples_enough() -> None:
-    """What was expected where nothing was measured counts; without it five samples say little."""
+    """Five samples are enough with the true trend; without it they say little."""
     alternatives = [observed(5, 0.01, trend=too_weak), observed(5, 0.01)]
     unseen = np.random.default_rng(9).random((200, 3))
 
@@ -227,7 +227,7 @@ def test_a_true_trend_makes_five_samples_enough() -> None:
 
 
 def test_the_samples_say_how_strong_the_trend_is() -> None:
-    """Of a trend without a pattern in space, which nothing but its factor can explain; it is half of what is true."""
+    """The trend's factor is found to be half of the truth, for a trend without a pattern in space."""
     rng = np.random.default_rng(2)
     x, trend = rng.random((25, 3)), rng.normal(0.0, 0.1, 25)
     y = 3.0 + 2.0 * trend + rng.normal(0.0, 0.01, 25)
@@ -241,7 +241,7 @@ def test_the_samples_say_how_strong_the_trend_is() -> None:
 
 
 def test_where_nothing_told_of_an_unknown_the_trend_is_not_believed() -> None:
-    """Where it acts, what is expected is as uncertain as it is; one sample there makes it known everywhere."""
+    """A prediction where the unknown acts is as uncertain as the unknown; one sample makes it known everywhere."""
     x = np.zeros((12, 3))
     x[:, 2] = np.linspace(0.0, 1.0, 12)
     sure, unsure = np.array([[0.0, 0.0, 0.5]]), np.array([[1.0, 0.0, 0.5], [0.0, 0.0, 0.9]])

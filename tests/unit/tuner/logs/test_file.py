@@ -44,7 +44,7 @@ def test_nothing_is_appended_to_something_else(name: str, content: bytes, tmp_pa
 
 @pytest.mark.parametrize("cut", [1, 5, 9, 30])
 def test_a_log_whose_first_line_was_torn_goes_on(cut: int, tmp_path: Path) -> None:
-    """Whoever was killed at any byte left a log; so did who lost its first line."""
+    """A log that was killed at any byte, or lost its first line, goes on."""
     path = tmp_path / "tune.jsonl"
     whole = log_of(path)
     path.write_bytes(whole[:cut])
@@ -136,7 +136,7 @@ def test_a_pipe_is_reviewed_as_long_as_something_comes(tmp_path: Path, monkeypat
 def test_a_memory_with_flipped_bits_or_an_end_that_is_missing_is_read_as_far_as_it_is_one(
     seed: int, tmp_path: Path
 ) -> None:
-    """Whatever the bytes are: reading ends without an error, and what is kept next is there afterwards."""
+    """Reading damaged bytes ends without an error, and a run that is kept next is there afterwards."""
     path = tmp_path / "memory.jsonl"
     for _ in range(30):
         log_of(path)

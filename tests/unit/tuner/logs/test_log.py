@@ -45,7 +45,7 @@ def test_an_existing_file_is_appended_to(tmp_path: Path) -> None:
 
 
 def test_a_torn_tail_is_closed_first(tmp_path: Path) -> None:
-    """What a killed run left half-written does not swallow the next run's first record."""
+    """A half-written line of a killed run does not swallow the next run's first record."""
     path = tmp_path / "tuning.jsonl"
     path.write_text('{"type":"resu')
 
@@ -91,7 +91,7 @@ def test_after_a_partial_write_the_next_line_starts_anew(tmp_path: Path, monkeyp
 
 
 def test_each_record_is_one_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a kill tears at most the last line, and two writers do not mix."""
+    """A kill tears at most the last line, and two writers do not mix."""
     writes: list[bytes] = []
     log = open_log(tmp_path / "tuning.jsonl")
 

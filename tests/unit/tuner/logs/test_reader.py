@@ -32,7 +32,7 @@ def count_records(path: Path) -> int:
 
 
 def test_torn_at_every_byte_of_its_tail_it_still_reads(tmp_path: Path) -> None:
-    """Whatever byte a kill came at: all whole lines are read, at most the last is bad, and appending works."""
+    """A log killed at any byte has all its whole lines, at most one bad one, and takes new ones."""
     whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
     write_run(whole)
     lines = whole.read_bytes().splitlines(keepends=True)

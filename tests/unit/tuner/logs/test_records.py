@@ -69,7 +69,7 @@ def test_every_line_is_read_back_as_it_was(lines: list[dict[str, Any]]) -> None:
 
 
 def test_a_run_says_what_people_call_it(lines: list[dict[str, Any]]) -> None:
-    """Where it has a name, tags, a commit or machines; a log without them is read as before, and written as it was."""
+    """A run has its name, tags, commit and machines; a log without them is read and written as before."""
     plain = next(line for line in lines if line["type"] == "run")
     machines = [{"hosts": 2, "cpu_model": "EPYC", "cores": 64}]
     labels = {

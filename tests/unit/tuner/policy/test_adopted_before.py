@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an earlier run of the same question has adopted: who knows it, when it is preferred, how it is tested again."""
+"""Configs that an earlier run adopted: where they are known, preferred, and tested again."""
 
 import math
 from collections.abc import Sequence
@@ -199,7 +199,7 @@ def test_what_the_space_does_not_allow_was_not_adopted(answer: Any) -> None:
 
 
 def test_a_designer_that_raises_has_failed() -> None:
-    """As with every other answer."""
+    """A designer that raises here has failed, as with every other answer."""
     with pytest.raises(DesignerFailed, match="told raised ZeroDivisionError"):
         GuardedDesigner(Told(ZeroDivisionError()), SPACE, 60.0).adopted_before(TRIALS)
 

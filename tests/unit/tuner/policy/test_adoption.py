@@ -143,7 +143,7 @@ class Fading(SyntheticTarget):
 def test_a_window_before_the_test_costs_no_pair_that_is_needed(
     max_steps: int, max_samples: int, step_noise: float, is_confirmed: bool
 ) -> None:
-    """Of two pairs more is asked than of three, which is worth more than to know the challenger better.
+    """A window before the test is measured only if three pairs still fit, since two pairs must show more.
 
     It costs nothing where two pairs show the gain, and where there is room for both.
     """
@@ -195,7 +195,7 @@ def test_without_a_pause_all_windows_of_the_test_are_as_planned(max_steps: int) 
 
 
 def test_a_lucky_search_is_not_adopted() -> None:
-    """What looked 10 % faster while searching and is as fast as the baseline when tested again is not adopted."""
+    """A config that looked 10 % faster in the search, and is as fast as the baseline in the test, is not adopted."""
     outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
 
     assert not outcome.result.adopted
@@ -218,7 +218,7 @@ def test_keeping_the_default_comes_with_no_gain() -> None:
 
 
 def test_what_is_just_shown_lies_above_zero_in_the_interval() -> None:
-    """With all of its pairs, and a gain that is barely shown; the record states the interval's level."""
+    """A gain that all pairs barely show lies above zero; the record states the interval's level."""
     outcome = tune(Fading(26, -0.006), settings=RunSettings(max_samples=20, warmup_steps=0))
 
     record, result = adoption(outcome), outcome.result

@@ -68,7 +68,7 @@ def test_too_few_steps_for_two_pairs_are_worth_nothing() -> None:
 @pytest.mark.parametrize("pairs", [2, 3, 6])
 @pytest.mark.parametrize("gain", [0.0, 0.04, 0.08])
 def test_power_is_the_share_of_tests_that_show_the_gain(pairs: int, gain: float) -> None:
-    """Of pairs that scatter as expected, within what an approximation to Student's noncentral t may be off by."""
+    """The power agrees with simulated pairs within the error of an approximation to Student's noncentral t."""
     rng, noise = np.random.default_rng(0), PairNoise(PAIR_STD**2)
     shown = 0
     for _ in range(1000):

@@ -64,7 +64,7 @@ def test_another_sample_of_the_pick_promises_nothing() -> None:
 
 
 def test_what_is_picked_now_is_worth_what_the_outcomes_of_a_sample_of_it_say() -> None:
-    """So that a sample that changes no pick seems neither better nor worse than none; kept, no other is picked."""
+    """A sample that changes no pick has a value of zero; kept, no other is picked."""
     covariance = np.array([[0.0, 0.0, 0.0], [0.0, 0.01, 0.008], [0.0, 0.008, 0.01]])
     near, promising = Belief(np.array([1.0, 0.6, 0.9]), covariance), Belief(np.array([1.0, 0.6, 0.55]), covariance)
 
@@ -74,7 +74,7 @@ def test_what_is_picked_now_is_worth_what_the_outcomes_of_a_sample_of_it_say() -
 
 
 def test_a_noisy_sample_tells_little() -> None:
-    """What it leaves unknown is what it does not tell."""
+    """A noisy sample leaves much unknown, and has little value."""
     belief = independent([1.0, 0.8, 0.8], [0.0, 0.0, 0.02])
     calm, noisy = (max(belief.gains_after(noise)) for noise in (CALM, NOISY))
 

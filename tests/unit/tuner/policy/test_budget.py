@@ -24,7 +24,7 @@ NOISE = PairNoise(PAIR_STD**2)
 
 @pytest.mark.parametrize("weight", [LEAST_WEIGHT, MOST_WEIGHT])
 def test_so_many_pairs_show_the_gain_mostly(weight: int) -> None:
-    """With pairs of that scatter, in at least four of five tests, and not in many more than needed."""
+    """The number of pairs shows the gain in at least four of five tests, and is not much larger than needed."""
     rng = np.random.default_rng(0)
     noise = PairNoise(PAIR_STD**2, weight)
     for gain in (0.02, 0.03, 0.05):
@@ -55,7 +55,7 @@ def test_the_fewest_pairs_are_reserved_and_a_spare_one_where_it_fits(max_steps: 
 
 @pytest.mark.parametrize(("max_steps", "pairs"), [(600, 5), (1000, 9), (100_000, 12)])
 def test_of_a_large_budget_a_share_is_the_test_s_up_to_all_its_pairs(max_steps: int, pairs: int) -> None:
-    """What noise may come is not what came so far."""
+    """A large budget reserves a share for the test, since future noise may exceed past noise."""
     assert adoption_steps(pairs, 10) == reserved_steps(max_steps, 10, most_pairs=12)
 
 

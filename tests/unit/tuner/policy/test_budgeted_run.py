@@ -93,7 +93,7 @@ def test_without_a_prior_many_configs_are_looked_at_for_a_short_while(designer: 
 
 
 def test_while_nothing_is_found_the_search_has_what_a_small_gain_would_need() -> None:
-    """What is left in the end is room for short windows of a test, and no other sample."""
+    """The rest of the budget has room for short windows of a test, and for no other sample."""
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
     max_steps = 100
     settings = RunSettings(max_steps=max_steps, max_samples=100, warmup_steps=0, steps_per_sample=10)
@@ -128,7 +128,7 @@ def test_the_baseline_has_several_windows_however_small_the_budget(
 
 
 def test_the_baseline_is_not_measured_again_just_before_the_test() -> None:
-    """Which measures it anyway: what that takes is left to the search and to the test."""
+    """The test measures the baseline anyway, so that the steps before it stay with search and test."""
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
     settings = RunSettings(max_samples=100, warmup_steps=0, steps_per_sample=10)
     searched = {}
@@ -170,7 +170,7 @@ class Settled:
 
 @pytest.mark.parametrize(("later_gain", "most_samples"), [(-0.5, 1), (0.3, 30)], ids=["hopeless", "promising"])
 def test_no_sample_is_taken_from_the_test_without_a_prospect(later_gain: float, most_samples: int) -> None:
-    """What a small gain needs to be shown is not spent on configs that will not be better."""
+    """The steps that show a small gain are not spent on configs without a prospect of one."""
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.03), seed=0)
     settings = RunSettings(max_steps=200, max_samples=30, warmup_steps=0, steps_per_sample=10)
 
@@ -296,7 +296,7 @@ def slow_default(config: Config) -> float:
 
 
 def test_seconds_are_planned_for_the_default_s_steps() -> None:
-    """What was found is ten times as fast, but half of the test runs the default: that must fit as well."""
+    """The plan of seconds fits the default's steps, in half of the test, even if the candidate is ten times as fast."""
     target = SyntheticTarget(surface=slow_default, baseline=poor_baseline(), seed=2)
 
     result = tune(target, settings=RunSettings(max_samples=None, max_seconds=200.0)).result
@@ -307,7 +307,7 @@ def test_seconds_are_planned_for_the_default_s_steps() -> None:
 
 @pytest.mark.parametrize("least_steps", [0, 200])
 def test_slow_steps_have_a_least_number_of_them(least_steps: int) -> None:
-    """Of steps of 4 s two minutes have 30: too few to try anything, and two hundred show a gain."""
+    """Steps of 4 s, of which two minutes have 30, get two hundred, which show a gain."""
 
     def surface(config: Config) -> float:
         return math.log(2.0) + slow_default(config)

@@ -46,7 +46,7 @@ HOUR_S = 3600.0
 CHANGE_S = 1.0 * HOUR_S
 
 Change = Callable[[Config], float]
-"""What is added to ln(step time) from CHANGE_S on."""
+"""Function from a config to the change of ln(step time) from CHANGE_S on."""
 
 
 class ChangingTarget(SyntheticTarget):
@@ -78,9 +78,9 @@ class Job:
     """A job that was tuned to its end.
 
     Attributes:
-        log: As the engine's wiring keeps it.
-        records: Of the log.
-        observer: What people were told.
+        log: The log as the engine's wiring keeps it.
+        records: The log's records.
+        observer: Messages that people got.
         asked: The trials that came with each question.
         kept: Run ids that were there to be kept after each decision.
     """
@@ -177,7 +177,7 @@ def test_an_adopted_config_that_has_become_slow_is_given_up_at_once() -> None:
 
 
 def test_a_machine_that_is_slower_as_a_whole_is_no_reason_to_search() -> None:
-    """What was adopted is as much faster as before: it stays, and one check is all."""
+    """An adopted config that stays as much faster as before keeps its place after a single check."""
     target = ChangingTarget(lambda _: 0.25)
 
     job = tune_for(target, hours=4)
@@ -307,7 +307,7 @@ def test_long_pauses_are_no_drift_either() -> None:
 
 
 def test_a_job_that_has_spent_its_share_only_watches() -> None:
-    """Whatever changes."""
+    """A job that has spent its share only watches, whatever changes."""
     job = tune_for(ChangingTarget(late_optimum), hours=3, spent_s=EXPLORATION_SHARE * 4 * HOUR_S)
 
     assert 1 == len(job.runs)
@@ -315,7 +315,7 @@ def test_a_job_that_has_spent_its_share_only_watches() -> None:
 
 
 def test_what_a_search_has_cost_is_on_the_jobs_account() -> None:
-    """From the built-in default most candidates are slower."""
+    """The costs of slower candidates than the built-in default are on the job's account."""
     target = SyntheticTarget(seed=0)
     account = ExplorationAccount(target.clock())
     made = make_designer("random", target.space(), 0)
@@ -344,7 +344,7 @@ def test_checks_and_searches_become_rarer_and_cost_little() -> None:
 
 
 def test_nothing_to_tune_is_not_watched() -> None:
-    """Where every knob is fixed the run is over at once."""
+    """A run with every knob fixed is over at once."""
     space = search_space(dict(default_config()), default_config())
 
     job = tune_for(SyntheticTarget(space=space), hours=1)
@@ -354,7 +354,7 @@ def test_nothing_to_tune_is_not_watched() -> None:
 
 
 def test_an_earlier_search_of_the_job_is_the_next_ones_prior() -> None:
-    """Of a machine that is slower by half, the default designer's first suggestion is already near the best."""
+    """The first suggestion on a machine slower by half is near the best, thanks to the earlier search."""
     target = SyntheticTarget(baseline=poor_baseline(), seed=5)
     space = target.space()
     log, observer = RecordingLog(), RecordingObserver()

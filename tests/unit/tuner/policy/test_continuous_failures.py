@@ -55,7 +55,7 @@ def test_a_first_search_that_fails_is_not_watched() -> None:
 
 
 def test_a_target_that_takes_no_config_for_a_while_is_asked_again() -> None:
-    """What failed is tried again later, when the target takes configs once more."""
+    """A config that the target refused is tried again later, when the target takes configs once more."""
     target = Stubborn(refusals=5)
 
     job = tune_for(target, hours=30)

@@ -135,7 +135,7 @@ def test_a_designer_that_exits_has_failed() -> None:
 
 
 def test_a_designer_that_waits_for_a_processor_has_not_failed() -> None:
-    """What counts is the time that it uses: on a crowded machine an answer may be late by the clock."""
+    """The designer's CPU time counts, for an answer may be late by the clock on a crowded machine."""
     suggestion = Suggestion(default_config())
     waited = threading.Event()
 
@@ -147,7 +147,7 @@ def test_a_designer_that_waits_for_a_processor_has_not_failed() -> None:
 
 
 def test_a_job_that_was_stopped_meanwhile_has_a_designer_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an hour between two looks at the clock a second counts."""
+    """An hour between two looks at the clock counts as a second."""
     suggestion = Suggestion(default_config())
     begun, looked_again = threading.Event(), threading.Event()
     clock, looks = time.monotonic, itertools.count()

@@ -27,7 +27,7 @@ def paced(steps: int, step_s: float) -> Pace:
 def test_seconds_are_steps_of_the_slower_of_default_and_pace(
     baseline_s: float, is_launched: bool, expected: int
 ) -> None:
-    """Of 100 s 95 are planned and 5 gone. Of a launch most is no step, and its pace says what it takes."""
+    """Times of 100 s, of which 5 are gone, plan 95 at the slower of the default's step and the launches' pace."""
     settings = RunSettings(max_samples=None, max_seconds=100.0, fixed_windows=is_launched)
 
     left = steps_left_by_limit(settings, paced(25, 0.2), elapsed_s=100.0 * PLANNED_SHARE - 90.0, baseline_s=baseline_s)
@@ -36,7 +36,7 @@ def test_seconds_are_steps_of_the_slower_of_default_and_pace(
 
 
 def test_the_least_number_of_steps_outlives_the_seconds() -> None:
-    """Of 200 steps 25 are gone, and so are all seconds."""
+    """A least number of 200 steps leaves 175 after 25, even when all seconds are gone."""
     settings = RunSettings(max_samples=None, max_seconds=100.0, least_steps=200)
 
     left = steps_left_by_limit(settings, paced(25, 8.0), elapsed_s=200.0, baseline_s=8.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step costs of a budget, and runs of the policy that have to decide within steps of a job, or seconds."""
+"""Pace of a budget, and runs of the policy that decide within steps of a job, or seconds."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -84,7 +84,7 @@ def test_the_pace_follows_the_job() -> None:
 
 
 def test_steps_of_the_job_count_where_it_numbers_them() -> None:
-    """Of 40 steps 10 were measured; while nobody looks, as many go by as before in the time."""
+    """Steps go by at the measured pace while nobody looks: of 40 steps 10 were measured."""
     clock = Clock()
     pace = Pace(clock)
     for last_step in (1000, 1040, 1080):
@@ -115,7 +115,7 @@ def test_a_launch_that_failed_lasts_until_the_next_that_did_not() -> None:
 def test_samples_have_a_default_only_without_another_budget(
     limits: tuple[int | None, int | None, float | None], expected: int | None
 ) -> None:
-    """What the user chooses holds in any case."""
+    """The user's number of samples holds in any case."""
     assert expected == sample_limit(*limits)
 
 

@@ -116,7 +116,7 @@ def test_while_the_designer_thinks_the_best_known_config_is_in_force() -> None:
 
 
 def test_void_windows_are_measured_again_and_the_run_goes_on() -> None:
-    """With a third of all windows void, every trial still gets its sample or is recorded as inconclusive."""
+    """A trial gets its sample or is recorded as inconclusive, even if a third of all windows is void."""
     void = {VoidReason.PAUSE: 0.15, VoidReason.TENSOR_SET_CHANGED: 0.1, VoidReason.MIXED_EPOCHS: 0.1}
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(void=void), seed=5)
 
@@ -147,7 +147,7 @@ def dear(config: Config) -> float:
 
 
 def test_exploration_costs_no_more_than_its_share_of_the_time() -> None:
-    """With steps of a second each try costs many; the job trains on under the default until it has paid for it."""
+    """A job with steps of a second trains on under the default until it has paid for each try."""
     outcome = tune(SyntheticTarget(surface=dear), settings=RunSettings(max_samples=12))
 
     assert outcome.result.is_complete
@@ -167,7 +167,7 @@ class SlowerLater(SyntheticTarget):
 
 
 def test_a_machine_that_becomes_slower_does_not_make_the_search_wait_for_ever() -> None:
-    """What waiting takes is not the price of what was tried; its windows are those of a watch."""
+    """Windows while waiting are those of a watch, and not the price of a try."""
     outcome = tune(SlowerLater(), settings=RunSettings(max_samples=20))
 
     assert outcome.result.is_complete
@@ -177,7 +177,7 @@ def test_a_machine_that_becomes_slower_does_not_make_the_search_wait_for_ever() 
 
 
 def test_what_is_faster_than_the_baseline_need_not_be_paid_for() -> None:
-    """From a poor baseline the search saves time, and nothing holds it up."""
+    """A search from a poor baseline saves time, and nothing holds it up."""
 
     def poor_default(config: Config) -> float:
         return math.log(1000.0) - (0.0 if config == default_config() else 0.3)

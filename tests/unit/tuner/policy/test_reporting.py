@@ -57,7 +57,7 @@ def test_an_observer_whose_warnings_fail_too_is_let_be() -> None:
 
 
 def test_results_and_warnings_are_passed_on() -> None:
-    """What happens is told."""
+    """Results and warnings reach the display."""
     observer = RecordingObserver()
     reporter = Reporter(RecordingLog(), observer)
 

@@ -154,7 +154,7 @@ def test_a_full_disk_costs_one_warning() -> None:
 
 
 def test_an_observer_that_raises_costs_one_warning() -> None:
-    """Whoever watches cannot stop the tuning."""
+    """A failing observer cannot stop the tuning."""
 
     class Clumsy(RecordingObserver):
         """Cannot show progress."""
@@ -189,7 +189,7 @@ def test_progress_names_phases_counts_and_time_left() -> None:
 
 
 def test_cost_and_payback_are_reported() -> None:
-    """From the default most candidates are slower: there is a cost, won back after so many steps."""
+    """A run from the default has a cost, and the number of steps that win it back."""
     result = tune(SyntheticTarget(seed=0), settings=RunSettings(seed=3)).result
 
     assert result.adopted

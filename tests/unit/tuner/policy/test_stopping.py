@@ -55,7 +55,7 @@ def test_patience_ends_after_hopeless_suggestions_in_a_row() -> None:
 
 
 def test_a_search_never_ends_before_enough_configs_were_measured() -> None:
-    """Whatever a model of three samples believes."""
+    """The least number of configs holds, whatever a model of three samples believes."""
     patience = Patience()
 
     assert not any(patience.is_over(advice(HOPELESS), LEAST_CONFIGS - 1) for _ in range(10))

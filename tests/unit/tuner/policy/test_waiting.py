@@ -25,7 +25,7 @@ def needle(config: Config) -> float:
 
 
 def test_a_config_that_was_measured_to_be_slower_is_not_in_force_while_waiting() -> None:
-    """Whatever the model makes of it: the time of waiting is on no account."""
+    """The config while waiting is never one that was measured to be slower, whatever the model predicts."""
     target = SyntheticTarget(surface=needle, disturbances=Disturbances(step_noise=0.03), seed=0)
     designer, log = make_designer("gp", target.space(), 0), RecordingLog()
 

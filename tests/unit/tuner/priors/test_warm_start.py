@@ -98,7 +98,7 @@ def test_far_from_its_samples_it_expects_what_a_model_of_the_job_does() -> None:
 def test_the_model_of_a_job_is_asked_of_studies_of_the_same_gradients_and_layout(
     run: RunLog, changed: dict[str, object], is_asked: bool
 ) -> None:
-    """Of others it does not hold; what a machine costs it learns from the samples."""
+    """A job's model holds for equal gradients and layout; the constants of a machine come from the samples."""
     model = DearCycles()
     (study,) = earlier_studies([asked(run, **changed)], KEY, SPACE, 0, [model])
 
@@ -124,7 +124,7 @@ def test_with_it_the_first_suggestion_is_good(run: RunLog) -> None:
     ids=["another engine", "another engine's version", "neither model nor machine"],
 )
 def test_a_study_of_something_else_is_not_taken(run: RunLog, changed: dict[str, object]) -> None:
-    """What was measured there does not apply."""
+    """A study of another question does not apply."""
     assert earlier_studies([asked(run, **changed)], KEY, SPACE, 0) == ()
 
 

@@ -29,7 +29,7 @@ def sentences(run: RunReview, analysis: Analysis) -> str:
 
 
 def test_noise_above_the_gap_asks_for_longer_windows(flat: tuple[RunReview, Analysis]) -> None:
-    """With both figures, and how many steps would do."""
+    """The advice has noise and gap, and the number of steps that would do."""
     run, analysis = flat
     noisy = replace(analysis, noise=Noise(window=0.06, between=0.01), gap=Change(0.02, -0.04, 0.08))
 
@@ -152,7 +152,7 @@ def test_many_void_windows_come_with_their_cause(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_run_can_be_resumed(tmp_path: Path) -> None:
-    """With the same log."""
+    """The advice names the log."""
     logged(tmp_path / "x.jsonl", target=SyntheticTarget(disturbances=Disturbances(closes_after_windows=14)))
     run = review_log(tmp_path / "x.jsonl").runs[0]
 

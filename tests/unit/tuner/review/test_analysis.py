@@ -115,7 +115,7 @@ def test_improvements_get_better_and_end_in_the_fastest_trial(run: RunReview) ->
 
 
 def test_void_windows_are_counted_by_reason(tmp_path: Path) -> None:
-    """Of each trial."""
+    """Each trial's void windows are counted by reason."""
     disturbances = Disturbances(void={VoidReason.PAUSE: 0.3})
     logged(tmp_path / "x.jsonl", target=SyntheticTarget(disturbances=disturbances, seed=1), max_samples=8)
     run = review_log(tmp_path / "x.jsonl").runs[0]
@@ -146,7 +146,7 @@ def test_a_model_needs_several_configs(tmp_path: Path) -> None:
 
 
 def test_of_very_many_windows_some_of_each_config_are_fitted(tmp_path: Path) -> None:
-    """So that the fit stays quick, whatever the log."""
+    """The fit stays quick, whatever the size of the log."""
     header = HOROVOD.splitlines()[0]
     rows = [f"0,0,0, 1,{1 + index % 40},{4 + index % 3},{300 + index % 7}" for index in range(2000)]
     run = reviewed(tmp_path / "h.csv", "\n".join([header, *rows]) + "\n")

@@ -98,7 +98,7 @@ def test_a_header_alone_says_why(tmp_path: Path) -> None:
 
 
 def test_our_own_csv_is_read(tmp_path: Path) -> None:
-    """What AUTOTUNE_LOG writes into a .csv has Horovod's columns."""
+    """A .csv of AUTOTUNE_LOG has Horovod's columns."""
     outcome = logged(tmp_path / "ours.csv", max_samples=5)
 
     (run,) = review_log(tmp_path / "ours.csv").runs

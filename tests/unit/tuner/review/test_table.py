@@ -52,7 +52,7 @@ def test_the_verdict_comes_first_then_cost_then_the_configs(tmp_path: Path) -> N
 
 
 def test_a_cost_comes_with_its_payback(tmp_path: Path) -> None:
-    """From the built-in default, trying costs time that the winner brings back."""
+    """The cost of trying from the built-in default is shown with the time after which the winner brings it back."""
     path = tmp_path / "x.jsonl"
     logged(path, SyntheticTarget(seed=0))
 

@@ -25,7 +25,7 @@ def test_an_undisturbed_pass_submits_on_time() -> None:
 
 
 def test_communication_on_free_cores_disturbs_nobody() -> None:
-    """With a core for every thread both go at their own speed."""
+    """Both go at their own speed if every thread has a core."""
     backward = Backward((2.0, 8.0), 0.0, ROOMY, 1.0)
 
     end_ms = backward.run_beside(1.0, lambda stretch: busy(3.0 * stretch))
@@ -64,7 +64,7 @@ def test_an_accelerator_is_not_disturbed() -> None:
 
 
 def test_what_outlasts_the_pass_goes_on_at_full_speed() -> None:
-    """Of 4 ms, 2 ms are done at half speed while the pass ends; the other 2 take 2 ms."""
+    """2 of 4 ms are done at half speed while the pass ends; the other 2 take 2 ms."""
     backward = Backward((2.0,), 0.0, TIGHT, 1.0)
 
     end_ms = backward.run_beside(0.0, lambda stretch: busy(4.0 * stretch))

@@ -140,7 +140,7 @@ rates = st.floats(1e6, 1e11)
 def test_a_faster_link_is_never_slower(
     algorithm: Algorithm, size: int, chunk: int, speeds: tuple[float, float], counts: tuple[int, int]
 ) -> None:
-    """Of a single allreduce, whatever its size, chunk and world."""
+    """A single allreduce of any size, chunk and world is never slower."""
     slow, fast = (Cluster(*counts, 64, Link(rate)) for rate in sorted(speeds))
 
     assert time_ms(algorithm, fast, size, chunk) <= time_ms(algorithm, slow, size, chunk) * (1 + 1e-12)
@@ -152,7 +152,7 @@ def test_a_faster_link_is_never_slower(
 def test_a_faster_memory_is_never_slower(
     algorithm: Algorithm, size: int, chunk: int, speeds: tuple[float, float], ranks: int
 ) -> None:
-    """Of a single allreduce inside a host."""
+    """A single allreduce inside a host is never slower."""
     times = []
     for speed in sorted(speeds):
         task = Task(replace(MACHINE, memory_bytes_per_s=speed), Cluster(1, ranks, 64), size, chunk, 1.0)

@@ -75,7 +75,7 @@ def test_the_search_goes_on_while_a_curve_leads_further() -> None:
 
 
 def test_there_is_a_curve_per_free_parameter(answer: Forecast) -> None:
-    """With a time per value, special values included."""
+    """A curve has a time per value, special values included."""
     curves = {curve.name: curve for curve in answer.curves}
 
     assert {"fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes", "hierarchical_allreduce"} == set(curves)
@@ -106,7 +106,7 @@ def test_fixed_values_are_not_searched() -> None:
 
 
 def test_an_illegal_baseline_is_refused() -> None:
-    """What cannot act in the layout, or is out of range."""
+    """A baseline with a value that cannot act in the layout, or is out of range, is refused."""
     with pytest.raises(SpaceError, match="hierarchical_allreduce"):
         forecast(JOB, Cluster(), baseline=config_of(hierarchical_allreduce=True))
     with pytest.raises(SpaceError, match="cycle_ms"):
@@ -169,6 +169,6 @@ def test_a_map_shows_its_cells() -> None:
 
 
 def test_curves_are_drawn_on_their_own_scale() -> None:
-    """From the lowest bar to the highest; differences below 1 % are hardly seen."""
+    """A curve's scale goes from its lowest bar to its highest; differences below 1 % are hardly seen."""
     assert "▁█▁" == draw_curve(Curve("x", (1, 2, 3), (10.0, 20.0, 10.0)))
     assert "▁▂" == draw_curve(Curve("x", (1, 2), (10.0, 10.01)))

@@ -11,7 +11,7 @@ from ringtune.tuner.simulator import Gradient, Job, described_job, model_job, re
 
 
 def test_gradients_are_ready_in_proportion_to_their_work() -> None:
-    """With work known for all, sizes do not matter."""
+    """Sizes do not matter when the work of all is known."""
     job = Job("j", (Gradient("a", (100,), 3.0), Gradient("b", (900,), 1.0)), 1.0, 1.0)
 
     assert (0.75, 1.0) == job.ready_shares
@@ -38,7 +38,7 @@ def test_half_precision_takes_half_the_bytes() -> None:
 
 
 def test_large_gradients_live_in_registered_memory() -> None:
-    """From 64 KiB on, unless the job has no such memory."""
+    """A gradient of 64 KiB or more lives in registered memory, unless the job has none."""
     small, large = Gradient("s", (16 * 1024 - 1,)), Gradient("l", (16 * 1024,))
     job = Job("j", (small, large), 1.0, 1.0)
     without = Job("j", (small, large), 1.0, 1.0, home_bytes=None)

@@ -38,7 +38,7 @@ def test_rank_0_works_as_long_as_measured_for_named_tensors(hosts: int, ranks: i
 
 
 def test_without_the_cache_negotiation_costs_more_with_more_tensors_and_ranks() -> None:
-    """What the cache saves grows with both."""
+    """The cache's saving grows with tensors and with ranks."""
 
     def saved_ms(hosts: int, tensors: int) -> float:
         with_cache, without = of(hosts, 8), of(hosts, 8, has_cache=False)
@@ -49,7 +49,7 @@ def test_without_the_cache_negotiation_costs_more_with_more_tensors_and_ranks() 
 
 @pytest.mark.parametrize("has_cache", [True, False])
 def test_a_round_takes_longer_with_every_host(has_cache: bool) -> None:
-    """From one host to two the network comes in; then rank 0's work grows."""
+    """The network adds to a round from the second host on, then rank 0's work."""
     times = [round_ms(of(hosts, 4, has_cache=has_cache), TENSORS) for hosts in (1, 2, 3, 8, 100, 1000)]
 
     assert sorted(times) == times

@@ -48,7 +48,7 @@ def test_steps_and_windows_spread_as_asked() -> None:
 
 @pytest.mark.parametrize("world_size", [1, 64, 4096])
 def test_a_step_is_late_when_any_rank_is(world_size: int) -> None:
-    """With chance 1 - (1 - p)^n."""
+    """A step is late with chance 1 - (1 - p)^n."""
     chance = 5e-4
     slowest = NoiseStream(Noise(late_chance=chance, late_factor=1.5), world_size, 2).window(40_000, 0.0).slowest
     expected = 1.0 - (1.0 - chance) ** world_size

@@ -87,7 +87,7 @@ def test_a_batch_goes_when_the_step_is_complete() -> None:
 
 
 def test_without_fusion_every_tensor_is_asked_for_alone() -> None:
-    """As many batches and messages as gradients."""
+    """A step without fusion has as many batches and messages as gradients."""
     trace = trace_of(job_of(*[4 * KIB] * 5), cycle_ms=50.0, fusion_bytes=0)
 
     assert [1] * 5 == tensors(trace)

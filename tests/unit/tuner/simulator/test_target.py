@@ -106,7 +106,7 @@ def test_true_speedup_is_the_ratio_of_step_times() -> None:
 
 
 def test_a_late_rank_delays_the_step() -> None:
-    """By little more than its lateness where computing is what takes long; monotone in it."""
+    """The delay is little more than the rank's lateness where computing dominates, and monotone in it."""
     target = SimulatedTarget(JOB, Cluster())
     times = [target.step_ms(POOR, factor) for factor in (1.0, 1.25, 2.0, 4.0)]
 
@@ -160,7 +160,7 @@ def test_a_job_ends() -> None:
 
 
 def test_an_illegal_config_is_refused() -> None:
-    """As by the engine: it never comes in force."""
+    """An illegal config never comes in force, as at the engine."""
     target = SimulatedTarget(JOB, Cluster())
 
     with pytest.raises(SpaceError, match="hierarchical_allreduce=True is not allowed"):

@@ -44,7 +44,7 @@ def test_a_config_cannot_be_assigned_to() -> None:
 
 
 def test_json_round_trip() -> None:
-    """What JSON reads back is the same config."""
+    """A config read back from JSON is the same."""
     config = Config({"cycle_ms": 0.25, "fusion_bytes": 65536, "response_cache": False, "chunk_bytes": "auto"})
 
     assert config == Config(json.loads(json.dumps(config.to_json())))

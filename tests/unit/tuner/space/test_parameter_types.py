@@ -92,7 +92,7 @@ def test_decode_inverts_encode(parameter: Parameter, quantile: float) -> None:
 @pytest.mark.parametrize("parameter", KINDS, ids=lambda parameter: parameter.name)
 @given(data=st.data())
 def test_decode_is_always_inside_the_box(parameter: Parameter, data: st.DataObject) -> None:
-    """Whatever the coordinates, the value is an allowed one, of the right type."""
+    """Coordinates of any value decode to an allowed value of the right type."""
     numbers = st.floats(-1e6, 1e6, allow_nan=False)
     coordinates = data.draw(st.lists(numbers, min_size=parameter.coordinates, max_size=parameter.coordinates))
 

@@ -61,7 +61,7 @@ def test_what_the_user_fixed_is_left_alone() -> None:
 
 
 def test_algorithms_are_choices_when_told() -> None:
-    """With names of the registry the algorithm can be tuned."""
+    """The algorithm can be tuned once the registry's names are given."""
     space = search_space({}, default_config(), tuned=("allreduce_algorithm",), algorithms=("ring",))
 
     assert ("auto", "ring") == space.free[0].choices  # type: ignore[union-attr]
@@ -85,7 +85,7 @@ def test_a_baseline_that_contradicts_a_fixed_value_is_refused() -> None:
 def test_hierarchical_switches_are_tuned_where_they_can_act(
     ranks_per_host: list[int], has_allgathers: bool, switches: set[str]
 ) -> None:
-    """With several hosts of which one has several ranks; the one for allgathers where there are any."""
+    """A switch can act with several hosts of which one has several ranks; that of allgathers needs some."""
     names = set(tunable_names(ranks_per_host, has_allgathers=has_allgathers))
 
     assert {"fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes"} | switches == names

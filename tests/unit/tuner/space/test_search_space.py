@@ -67,7 +67,7 @@ def test_random_configs_are_legal_and_reproducible(seed: int) -> None:
 
 
 def test_random_configs_cover_special_values_and_decades() -> None:
-    """Of 200 random configs some are without fusion, some automatic, and the sizes spread over the octaves."""
+    """Some of 200 random configs have no fusion, some are automatic, and sizes spread over the octaves."""
     rng = np.random.default_rng(0)
     configs = [SPACE.random(rng) for _ in range(200)]
 
@@ -80,7 +80,7 @@ def test_random_configs_cover_special_values_and_decades() -> None:
 
 
 def test_fixed_parameters_are_no_coordinates() -> None:
-    """What the user fixed is neither encoded nor varied."""
+    """A parameter that the user fixed is neither encoded nor varied."""
     space = SearchSpace(engine_parameters(), {"fusion_bytes": 0, "cycle_ms": 2})
 
     assert "fusion_bytes" not in {parameter.name for parameter in space.free}
@@ -152,6 +152,6 @@ def test_description_round_trip() -> None:
 
 @pytest.mark.parametrize("data", [{}, {"parameters": [], "fixed": {"x": 1}}, {"parameters": [3], "fixed": {}}])
 def test_a_foreign_description_is_refused(data: dict[str, Any]) -> None:
-    """What describes no space is a SpaceError."""
+    """A description of no space is a SpaceError."""
     with pytest.raises(SpaceError):
         SearchSpace.from_json(data)

@@ -28,7 +28,7 @@ def alarm(y: Iterable[float]) -> int | None:
 
 @pytest.mark.parametrize("std", [0.003, 0.015, 0.06])
 def test_false_alarms_are_as_rare_as_stated(std: float) -> None:
-    """Of 40 series of normal noise, 80,000 windows in all, at most twice as many alarm as the rate lets expect."""
+    """False alarms in 40 series of normal noise, 80,000 windows in all, are at most twice the stated rate."""
     rng = np.random.default_rng(1)
     windows = 2000
 
@@ -89,7 +89,7 @@ def test_outliers_and_short_moves_are_no_drift() -> None:
 
 
 def test_a_move_that_goes_back_is_forgotten() -> None:
-    """What was an alarm is none after as many windows of the old time."""
+    """An alarm ends after as many windows of the old time."""
     detector = DriftDetector()
     for median_ms in [10.0] * REFERENCE_WINDOWS + [12.0] * 30:
         detector.add(median_ms)
@@ -103,7 +103,7 @@ def test_a_move_that_goes_back_is_forgotten() -> None:
 
 
 def test_however_long_a_move_lasts_it_can_go_back_soon() -> None:
-    """Under noise of 6 %, where a move needs a few windows to be seen, 300 of them are forgotten in a few dozen."""
+    """A move of 300 windows under noise of 6 % is forgotten in a few dozen."""
     noise = [0.06 * (-1) ** n for n in range(400)]
     detector = DriftDetector()
     for n, y in enumerate(noise):

@@ -74,7 +74,7 @@ def test_a_pair_counts_by_what_its_windows_tell() -> None:
 
 
 def test_a_pair_is_the_surer_the_less_the_steps_of_both_windows_scatter() -> None:
-    """Whichever of the two it is whose steps scatter."""
+    """A pair is less sure if either of its windows has steps that scatter."""
     calm, noisy = (
         replace(measured_trial(0, default_config(), [20.0]).samples[0], step_times=StepTimes(20.0, mad, 20.0))
         for mad in (0.1, 4.0)
@@ -168,7 +168,7 @@ def test_of_the_fewest_pairs_more_is_asked() -> None:
 
 @pytest.mark.parametrize("pairs", [2, 3, 5, PAIRS])
 def test_whatever_is_adopted_lies_above_zero_in_its_interval(pairs: int) -> None:
-    """With any number of pairs, ended early or not, of gains near what can be shown; and nothing else does."""
+    """A gain is adopted exactly if it lies above zero in its interval, for any number of pairs, ended early or not."""
     rng = np.random.default_rng(pairs)
     tests = [decided(rng, gain, pairs) for gain in rng.uniform(-0.02, 0.06, 400)]
 
@@ -228,7 +228,7 @@ def test_a_disturbed_window_says_little_of_how_much_windows_differ() -> None:
 
 
 def test_the_expected_variance_is_not_too_small_for_the_weighed_mean_of_pairs() -> None:
-    """Where one window in five scatters by five times as much; nor three times as large as it is."""
+    """The variance is neither too small nor three times too large where one window in five scatters fivefold."""
     rng = np.random.default_rng(0)
 
     trials = [Trial(0, default_config(), tuple(uneven(rng, 20) for _ in range(200)))]
@@ -268,7 +268,7 @@ def test_what_is_known_of_the_noise_counts_by_the_windows_it_was_seen_in(windows
 
 
 def test_without_repeats_large_noise_is_known_all_the_same() -> None:
-    """Where steps scatter by 14 % it hardly matters by how much windows differ, where by 1 % it is all that matters."""
+    """Noise between windows hardly matters where steps scatter by 14 %, and is all that matters at 1 %."""
     calm, noisy = (expected_pair_noise(scattered(2, mad), 5).weight for mad in (0.007, 0.1))
 
     assert (LEAST_WEIGHT, MIN_REPEATS + 2) == (calm, noisy)
@@ -276,7 +276,7 @@ def test_without_repeats_large_noise_is_known_all_the_same() -> None:
 
 
 def test_noise_that_many_steps_tell_is_known_better() -> None:
-    """Where steps scatter by far more than windows differ, it is their number that counts."""
+    """The number of steps counts where steps scatter by far more than windows differ."""
     weights = [expected_pair_noise(scattered(4, mad), 10).weight for mad in (0.0, 0.01, 0.05)]
 
     assert weights == sorted(weights)
@@ -284,13 +284,13 @@ def test_noise_that_many_steps_tell_is_known_better() -> None:
 
 
 def test_noise_beyond_what_steps_explain_is_known_from_the_windows_alone() -> None:
-    """Where windows of one config differ by more than was to be expected, they are all that is known of it."""
+    """Windows of one config that differ by more than expected are all that is known of the noise."""
     assert expected_pair_noise([measured_trial(0, default_config(), [20.0, 22.0, 18.0, 21.0])], 10).weight == 5
 
 
 @pytest.mark.parametrize("weight", [LEAST_WEIGHT, 5, MOST_WEIGHT])
 def test_from_enough_pairs_on_they_speak_alone(weight: int) -> None:
-    """What the samples before them say fades with every pair."""
+    """The weight of the samples before the pairs fades with every pair."""
     weights = [PairNoise(1.0, weight).weight_beside(pairs) for pairs in range(MIN_PAIRS, SPEAKING_PAIRS + 1)]
 
     assert weights[0] == weight

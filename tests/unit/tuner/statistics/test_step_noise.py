@@ -39,7 +39,7 @@ def test_a_window_is_drawn_to_all_others(mad: float) -> None:
 
 
 def test_a_long_window_speaks_for_itself() -> None:
-    """Of many steps the scatter is known."""
+    """A window of many steps gives the scatter by itself."""
     usual = sample_of(0.2, 200)
     own, short = (
         scatter_of(*[usual] * 9, odd).log_variance(odd) / odd.log_variance

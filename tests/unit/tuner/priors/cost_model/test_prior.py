@@ -32,7 +32,7 @@ def prior() -> UncertainPrior:
 
 
 def test_the_computing_is_what_explains_the_baseline() -> None:
-    """So of steps that follow the model, all are expected about as they are."""
+    """Steps that follow the model are all predicted about as they are."""
     configs = [poor_baseline(), default_config(), default_config().replace({"hierarchical_allreduce": True})]
     true_ms = 1e3 * expected_step_s(JOB, COSTS, MADE_UP_COMPUTE_S, configs)
 
@@ -42,7 +42,7 @@ def test_the_computing_is_what_explains_the_baseline() -> None:
 
 
 def test_constants_that_the_start_got_wrong_are_learned_from_the_trials() -> None:
-    """Where all ranks together fill a link that one alone does not, one config that uses it tells of the others."""
+    """A constant of a link that all ranks fill together, and one alone does not, is learned from one config."""
     true_costs = EngineCosts(link=LinkCosts(together=0.3))
     on = default_config().replace({"hierarchical_allreduce": True})
     configs = [default_config(), on, on.replace({"fusion_bytes": 4 << 20}), on.replace({"chunk_bytes": 2 << 20})]
@@ -71,7 +71,7 @@ def test_a_link_that_the_start_said_little_of_is_learned_from_the_trials(byte_st
 
 
 def test_a_job_that_hardly_computes_is_recognised() -> None:
-    """Where communication takes many times as long as backward nothing hides, and a long cycle costs nothing."""
+    """Communication many times longer than backward hides nothing, and a long cycle costs nothing."""
     slow = EngineCosts(link=LinkCosts(latency_s=40e-6, byte_s=8e-9))
     job = JobShape((88_000,) * 158, (2, 2))
     on = default_config().replace({"hierarchical_allreduce": True})
@@ -163,7 +163,7 @@ def test_a_job_that_communicates_little_is_expected_to_gain_little() -> None:
 
 
 def test_on_a_slow_link_it_is_sure_what_all_ranks_get_out_of_it_together() -> None:
-    """As much as one gets, which the start has measured: what a rank's work may hide is small beside it."""
+    """The bandwidth of all ranks together equals the measured one of a single rank on a link that dominates the work."""
     slow = CostModelPrior(JOB, EngineCosts(link=LinkCosts(byte_s=80e-9)))
     together = default_config().replace({"hierarchical_allreduce": True})
 

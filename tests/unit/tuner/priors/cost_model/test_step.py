@@ -22,13 +22,13 @@ def step_s(job: JobShape, costs: EngineCosts = COSTS, compute_s: float = 0.06, *
 
 
 def test_a_step_takes_at_least_its_computing() -> None:
-    """Whatever is hidden, and wherever."""
+    """A step takes its computing time at least, whatever is hidden, and wherever."""
     for job in (ONE_HOST, FOUR_HOSTS):
         assert step_s(job) > 0.06
 
 
 def test_without_fusion_every_tensor_pays_for_a_message() -> None:
-    """Where latency is high, a few large messages are far quicker than two hundred."""
+    """A few large messages are far quicker than two hundred on a link of high latency."""
     slow = EngineCosts(call_s=1e-3)
 
     assert step_s(ONE_HOST, slow, fusion_bytes=0) > 0.06 + 200 * 1e-3 * 0.9
@@ -71,7 +71,7 @@ def test_between_hosts_the_next_chunks_waits_hide_behind_the_wire() -> None:
 
 
 def test_between_hosts_a_wait_longer_than_a_chunk_on_the_wire_is_paid_for() -> None:
-    """So many chunks as there are rounds and one more are on their way at once."""
+    """The chunks on their way at once are one more than the rounds."""
     far = EngineCosts(link=LinkCosts(latency_s=10e-3, byte_s=0.1e-9))
     chunks = sum(TENSORS) / (256 * 1024)
 
@@ -140,7 +140,7 @@ def test_more_of_anything_is_never_quicker() -> None:
 
 
 def test_tensors_in_registered_memory_and_others_do_not_travel_together() -> None:
-    """So of a few small tensors among large ones, the message is paid for on top."""
+    """A few small tensors among large ones pay for one message more."""
     slow = EngineCosts(call_s=5e-3)
     mixed = JobShape((*TENSORS, 4), (2,))
 
@@ -148,7 +148,7 @@ def test_tensors_in_registered_memory_and_others_do_not_travel_together() -> Non
 
 
 def test_batches_cost_threads_that_compute_on_the_same_cores() -> None:
-    """Where every core computes, a longer cycle saves wake-ups; elsewhere the thread has a core of its own."""
+    """A longer cycle saves wake-ups where every core computes; elsewhere the thread has a core of its own."""
     shared, own = (JobShape((1024,) * 200, (2,), is_crowded=is_crowded) for is_crowded in (True, False))
 
     assert step_s(shared, cycle_ms=0.05) > step_s(shared, cycle_ms=5.0) + 10 * COSTS.wake_s

@@ -163,7 +163,7 @@ def test_a_job_that_communicates_little_is_expected_to_gain_little() -> None:
 
 
 def test_on_a_slow_link_it_is_sure_what_all_ranks_get_out_of_it_together() -> None:
-    """The bandwidth of all ranks together equals the measured one of a single rank on a link that dominates the work."""
+    """All ranks together get the bandwidth measured for one, on a link that dominates the work."""
     slow = CostModelPrior(JOB, EngineCosts(link=LinkCosts(byte_s=80e-9)))
     together = default_config().replace({"hierarchical_allreduce": True})
 

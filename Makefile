@@ -211,18 +211,18 @@ docs-pictures: setup system-packages ## take the tutorial's pictures anew, from 
 
 bench: setup setup-mpi ## all of benchmarks/; prints tables (an hour and a half)
 	@$(BIN)/ringtune bench
-	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/allreduce_sizes.py
-	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/algorithm_table.py
-	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/dtypes.py
-	@$(BIN)/python -m benchmarks.training_step
-	@$(BIN)/python -m benchmarks.idle_cost
-	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/small_tensors.py
-	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.timeline_cost
-	@$(BIN)/python -m benchmarks.launchers
-	@$(BIN)/python -m benchmarks.web_pages
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/allreduce_sizes.py
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/algorithm_table.py
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/dtypes.py
+	@$(BIN)/python -m benchmarks.engine.training_step
+	@$(BIN)/python -m benchmarks.engine.idle_cost
+	@$(BIN)/ringtune run -np 2 $(BIN)/python benchmarks/engine/small_tensors.py
+	@$(BIN)/ringtune run -np 2 $(BIN)/python -m benchmarks.engine.timeline_cost
+	@$(BIN)/python -m benchmarks.engine.launchers
+	@$(BIN)/python -m benchmarks.service.web_pages
 	@$(BIN)/python -m benchmarks.service
-	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner_controls
-	@PYTHONPATH=examples $(BIN)/python -m benchmarks.training_accuracy
+	@PYTHONPATH=examples $(BIN)/python -m benchmarks.tuner.controls
+	@PYTHONPATH=examples $(BIN)/python -m benchmarks.engine.training_accuracy
 	$(call build_native,$(ENGINE_BUILD),-DRINGTUNE_BENCHMARKS=ON,ringtune_negotiation)
 	@$(ENGINE_BUILD)/ringtune_negotiation
 

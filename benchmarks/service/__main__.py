@@ -18,11 +18,11 @@ from rich.progress import MofNCompleteColumn, Progress
 
 from ringtune.service.store import Database
 
-from .databases import KINDS, database_url
-from .filling import TRIALS_PER_STUDY, Known, fill, known_studies
-from .report import table_of
-from .scenarios import SCENARIOS
-from .server import serving
+from .load.databases import KINDS, database_url
+from .load.filling import TRIALS_PER_STUDY, Known, fill, known_studies
+from .load.report import table_of
+from .load.scenarios import SCENARIOS
+from .load.server import serving
 
 FILE_WIDTH = 200
 """Columns of a table that goes into a file."""

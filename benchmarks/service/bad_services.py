@@ -21,9 +21,9 @@ from rich.table import Table
 
 from ringtune.tuner.statistics.paired_test import Pair, speedup_interval
 
-from .launching import launched
+from .engine_jobs.launching import launched
 
-PROGRAM = "benchmarks.service.job_rank"
+PROGRAM = "benchmarks.service.ranks.blocks"
 RANKS = 2
 NONE, NOT_THERE = "none", "not there"
 CONFIDENCE = 0.95

@@ -28,10 +28,10 @@ from ringtune.tuner import Phase, default_config
 from ringtune.tuner.logs.reader import read_log
 from ringtune.tuner.statistics.paired_test import Interval, Pair, speedup_interval
 
-from .launching import launched
-from .server import serving
+from .engine_jobs.launching import launched
+from .load.server import serving
 
-PROGRAM = "benchmarks.service.tuned_rank"
+PROGRAM = "benchmarks.service.ranks.tuned"
 POOR_BASELINE = "fusion_bytes=0,cycle_ms=5"
 LONG, SAME_KEY, OTHER_LAYOUT = 20, 5, 10
 """Samples."""

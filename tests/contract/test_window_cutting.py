@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.regret.problem import Problem
-from benchmarks.regret.table import Table, TableProblem
+from benchmarks.tuner.regret.problem import Problem
+from benchmarks.tuner.regret.table import Table, TableProblem
 from ringtune import _engine
 from ringtune.ddp.windows import StepEnd, WindowBuilder
 from ringtune.tuner import BooleanParameter, Config, SearchSpace, Target, Window, WindowSpec, is_over_limit

@@ -3,8 +3,8 @@
 
 import pytest
 
-from benchmarks.live.__main__ import HOSTS, Plan, run_one
-from benchmarks.live.task import Task
+from benchmarks.tuner.live.__main__ import HOSTS, Plan, run_one
+from benchmarks.tuner.live.task import Task
 from ringtune.bench.network import joined_hosts
 from tests.integration.hosts import needs_hosts
 

@@ -102,28 +102,6 @@ def bytes_per_step(trials: Sequence[Trial]) -> float | None:
     return None
 
 
-def best_single_samples(configs: Sequence[Config], trials: Sequence[Trial]) -> Prediction:
-    """Return each config's best single sample, and the worst of those for a config that has none.
-
-    This is how tuners decide that believe what they have measured.
-
-    Raises:
-        ValueError: If no valid sample was seen yet.
-    """
-    best = {trial.config: min(trial.log_step_ms) for trial in trials if trial.is_conclusive}
-    if not best:
-        raise ValueError("no valid sample to predict from")
-    worst = max(best.values())
-    return Prediction(np.array([best.get(config, worst) for config in configs]), np.zeros(len(configs)))
-
-
-def best_single_suggestion(config: Config, trials: Sequence[Trial]) -> Suggestion:
-    """Return a suggestion that expects the config's best single sample; nothing before there is a valid one."""
-    if not any(trial.is_conclusive for trial in trials):
-        return Suggestion(config)
-    return expected_suggestion(config, trials, best_single_samples([config], trials))
-
-
 def expected_suggestion(config: Config, trials: Sequence[Trial], prediction: Prediction) -> Suggestion:
     """Return a suggestion whose prediction (of one config) is turned from ln(ms) into bytes per second."""
     size = bytes_per_step(trials)

@@ -8,14 +8,10 @@ from types import MappingProxyType
 from ringtune.tuner.priors.base import Prior
 from ringtune.tuner.space.search_space import SearchSpace
 
-from .bagua import BaguaDesigner
 from .base import Designer, DesignerFactory
 from .gp import GaussianProcessDesigner
-from .grid import GridDesigner
-from .horovod import HorovodDesigner
 from .random import RandomDesigner
 from .skopt import SkoptDesigner
-from .skopt_hedge import SkoptHedgeDesigner
 
 
 def _without_priors(factory: Callable[[SearchSpace, int], Designer]) -> DesignerFactory:
@@ -25,22 +21,16 @@ def _without_priors(factory: Callable[[SearchSpace, int], Designer]) -> Designer
 
 DESIGNERS: Mapping[str, DesignerFactory] = MappingProxyType(
     {
-        "bagua": _without_priors(BaguaDesigner),
         "gp": GaussianProcessDesigner,
-        "grid": _without_priors(GridDesigner),
-        "horovod": _without_priors(HorovodDesigner),
         "random": _without_priors(RandomDesigner),
         "skopt": _without_priors(SkoptDesigner),
-        "skopt_hedge": _without_priors(SkoptHedgeDesigner),
     }
 )
 DEFAULT_DESIGNER = "gp"
 LATE_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "bagua": ("skopt",),
         "gp": ("ringtune.tuner.gp.process", "scipy.optimize"),
         "skopt": ("skopt.acquisition", "skopt.learning"),
-        "skopt_hedge": ("skopt",),
     }
 )
 """What designers import when they first work."""

@@ -43,7 +43,8 @@ CI_LEVEL = 1.0 - 2.0 * ERROR
 NOISE_SHARE = 0.5
 """Share of ERROR that MIN_PAIRS pairs leave to phi being expected too small: they say next to nothing of it themselves.
 
-Without it 8.7 instead of 2.8 of 100 tests of two pairs err where windows differ by 2 % (`benchmarks.adoption_error`).
+Without it 8.7 instead of 2.8 of 100 tests of two pairs err where windows differ by 2 %:
+`python -m benchmarks.tuner.adoption_error`.
 """
 EARLY_ERROR = 0.001
 """Share of challengers that gain nothing which one look before the last adopts."""

@@ -36,7 +36,7 @@ def tune(
     pairs: Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")] = 6,
     seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
     trial_timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")] = 600.0,
-    designer: Annotated[str | None, typer.Option(help="Name of the search method.")] = None,
+    designer: Annotated[str | None, typer.Option(help="Search method: gp (default), skopt or random.")] = None,
     only: Annotated[str | None, typer.Option(metavar="KNOB,...", help="Knobs to vary; default: all.")] = None,
     result_tolerance: Annotated[
         float, typer.Option(metavar="FRACTION", help="Relative difference up to which printed results are equal.")

@@ -1,113 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Designers in random spaces, after random histories: whatever has happened, the next config is legal.
+"""Registered designers in random spaces, after random histories: the next config is always legal."""
 
-Histories have duplicates, constant and extreme step times, windows without a valid sample, and configs that took a
-thousand times as long; spaces have every kind of parameter, one legal config, or nothing that is free.
-"""
-
-import math
-from collections.abc import Callable
-
-import numpy as np
 import pytest
 
-from ringtune.tuner import Config, SearchSpace, designer_names, make_designer
-from ringtune.tuner.designers import JointDesigner
-from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
-from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter, Scale
+from ringtune.tuner import designer_names, make_designer
+from tests.unit.tuner.designers.histories import check_histories, short_and_long
 
-DESIGNERS = {
-    "bagua": (15, 3_000),
-    "gp": (60, 20_000),
-    "grid": (300, 60_000),
-    "horovod": (100, 20_000),
-    "random": (300, 60_000),
-    "skopt": (15, 3_000),
-    "skopt_hedge": (10, 1_000),
-}
-"""Designers by name, with the number of histories in the short form and in the long one."""
-CASES = [
-    pytest.param(name, count, marks=[pytest.mark.long, pytest.mark.timeout(7200)] if is_long else [])
-    for name, counts in DESIGNERS.items()
-    for is_long, count in enumerate(counts)
-]
-
-
-def random_parameter(rng: np.random.Generator, name: str) -> Parameter:
-    """Return a parameter of a random kind."""
-    kind = rng.integers(4)
-    if kind == 0:
-        return BooleanParameter(name, bool(rng.integers(2)))
-    if kind == 1:
-        choices = tuple("abcde"[: int(rng.integers(1, 6))])
-        return CategoryParameter(name, choices, str(rng.choice(choices)))
-    low = float(2.0 ** rng.integers(-4, 4))
-    special = (0,) if rng.random() < 0.5 else ()
-    scale: Scale = "log2" if kind == 2 else "linear"
-    return NumberParameter(name, low, low * float(2.0 ** rng.integers(1, 12)), low, scale=scale, special=special)
-
-
-def random_space(rng: np.random.Generator) -> SearchSpace:
-    """Return a space of up to five parameters, some of them fixed."""
-    parameters = [random_parameter(rng, f"p{number}") for number in range(rng.integers(1, 6))]
-    free = SearchSpace(parameters, {})
-    config = free.random(rng)
-    return SearchSpace(parameters, {name: config[name] for name in config if rng.random() < 0.25})
-
-
-def random_step_ms(rng: np.random.Generator) -> Callable[[], float]:
-    """Return what draws step times: scattered, all equal, or with outliers of a factor of a thousand."""
-    level = float(10.0 ** rng.uniform(-3, 5))
-    spread = float(rng.choice([0.0, 0.001, 0.05, 2.0]))
-    outliers = float(rng.choice([0.0, 0.2]))
-    return lambda: level * math.exp(rng.normal(0.0, spread)) * (1000.0 if rng.random() < outliers else 1.0)
-
-
-def random_sample(rng: np.random.Generator, trial_id: int, config: Config, step_ms: float) -> Sample:
-    """Return a sample that is void now and then."""
-    if rng.random() < 0.15:
-        empty = StepTimes.of(())
-        return Sample(trial_id, config, Phase.SEARCH, trial_id, math.nan, empty, 0, VoidReason.PAUSE)
-    times = StepTimes(step_ms, step_ms * float(rng.choice([0.0, 0.01, 0.5])), step_ms)
-    return Sample(trial_id, config, Phase.SEARCH, trial_id, 1e9 / step_ms, times, int(rng.integers(1, 50)))
-
-
-def random_history(rng: np.random.Generator, space: SearchSpace) -> list[Trial]:
-    """Return up to fifteen trials of distinct configs, fewer where there are not so many."""
-    configs = dict.fromkeys([space.default(), *(space.random(rng) for _ in range(rng.integers(0, 15)))])
-    draw = random_step_ms(rng)
-    return [
-        Trial(i, config, tuple(random_sample(rng, i, config, draw()) for _ in range(rng.integers(1, 4))))
-        for i, config in enumerate(configs)
-    ]
+HISTORIES = {"gp": (60, 20_000), "random": (300, 60_000), "skopt": (15, 3_000)}
+"""Number of histories by designer: the short form, and the long one."""
 
 
 def test_every_registered_designer_has_its_histories() -> None:
     """A new registry entry needs a row above."""
-    assert sorted(DESIGNERS) == sorted(designer_names())
+    assert sorted(HISTORIES) == sorted(designer_names())
 
 
-@pytest.mark.parametrize(("name", "count"), CASES)
+@pytest.mark.parametrize(("name", "count"), short_and_long(HISTORIES))
 def test_whatever_has_happened_the_next_config_is_legal(name: str, count: int) -> None:
-    """And what is expected of it, and of every measured config, is finite."""
-    for number in range(count):
-        rng = np.random.default_rng([number, len(name)])
-        space = random_space(rng)
-        trials = random_history(rng, space)
-        designer = make_designer(name, space, number)
-
-        designer.update(trials)
-        suggestion = designer.suggest()
-
-        assert space.contains(suggestion.config), (number, suggestion)
-        if suggestion.expected_score is not None:
-            assert math.isfinite(suggestion.expected_score), (number, suggestion)
-            assert suggestion.expected_std is not None
-            assert math.isfinite(suggestion.expected_std), (number, suggestion)
-        if any(trial.is_conclusive for trial in trials):
-            configs = [trial.config for trial in trials]
-            prediction = designer.predict(configs)
-            assert np.all(np.isfinite(prediction.mean_log_step_ms)), number
-            assert np.all(np.isfinite(prediction.std)), number
-            if isinstance(designer, JointDesigner):
-                assert np.all(np.isfinite(designer.covariance(configs))), number
+    """The expectations of it, and of every measured config, are finite."""
+    check_histories(name, lambda space, seed: make_designer(name, space, seed), count)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file of live runs (JSON Lines), appended to run by run, so that a series that was ended goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.tuner.regret.source_digest import sources_digest
+from ringtune import ddp, tuner
+
+RIVALS = Path(__file__).parents[1] / "regret" / "rivals"
+"""Folder of the restated schemes, Horovod's among them."""
+NOT_RUN = frozenset(("report.py", "kept_runs.py", "__main__.py", "review", "simulator"))
+"""Files and folders on which no run depends: they show results, or look at other things."""
+
+
+class KeptRuns:
+    """The runs of a file that were done with these sources of the tuner, and how many others it has.
+
+    Attributes:
+        rows: A dictionary of each run.
+        outdated: Runs of other versions, which stay in the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Make the folder, so that no run is lost for want of it, and read what is there; a torn line is no run."""
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folders = (*map(_folder, (tuner, ddp)), RIVALS, Path(__file__).parent)
+        self._sources = sources_digest(folders, NOT_RUN)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        self._is_torn = text != "" and not text.endswith("\n")
+        known = [json.loads(line) for line in text.splitlines() if line.startswith("{") and line.endswith("}")]
+        self.rows: list[dict[str, Any]] = [row for row in known if row.get("sources") == self._sources]
+        self.outdated = len(known) - len(self.rows)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Keep a run, on a line of its own even behind a torn one."""
+        of_these_sources = {**row, "sources": self._sources}
+        self.rows.append(of_these_sources)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write("\n" * self._is_torn + json.dumps(of_these_sources) + "\n")
+        self._is_torn = False
+
+
+def _folder(package: Any) -> Path:
+    return Path(package.__file__).parent

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a job on this engine, which a scheme tunes live from a thread of rank 0."""
+
+import json
+import sys
+import threading
+
+from benchmarks.tuner.live.schemes import conduct
+from benchmarks.tuner.live.task import MARK, Task
+from ringtune._engine import allreduce_algorithms
+from ringtune.basics import init, shutdown
+from ringtune.bench.surface_rank import TrainingSteps, agree
+from ringtune.bench.workloads import Gradient, Workload
+from ringtune.engine_target import EngineTarget
+from ringtune.job_costs import job_prior
+from ringtune.process_sets import global_process_set
+from ringtune.submissions import world_of
+from ringtune.tuner import default_config, search_space, tunable_names
+from ringtune.tuner.space.parameters import pinned_by_layout
+from ringtune.world import World
+
+STEPS_BETWEEN = 10
+"""After so many steps the ranks agree whether to go on."""
+
+
+def workload_of(task: Task) -> Workload:
+    """Return weights and biases, the last layer's first."""
+    gradients = []
+    for layer in reversed(range(task.layers)):
+        gradients += [Gradient(f"{layer}.bias", task.width), Gradient(f"{layer}.weight", task.width**2)]
+    return Workload("live", tuple(gradients))
+
+
+class Tuner:
+    """Rank 0's thread.
+
+    Attributes:
+        is_over: Whether it has said what it found, or failed.
+    """
+
+    def __init__(self, world: World, task: Task) -> None:
+        self._world = world
+        self._task = task
+        self._thread = threading.Thread(target=self._run, name="live tuner", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the thread has ended."""
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        world, task = self._world, self._task
+        layout = world.layout.ranks_per_host
+        baseline = default_config().replace(pinned_by_layout(layout))
+        tuned = tunable_names(layout, has_allgathers=False)
+        space = search_space({}, baseline, tuned=tuned, algorithms=allreduce_algorithms())
+        target = EngineTarget(world.engine, space, baseline, threading.Event())
+        prior = job_prior(world.gradient_set.counts(), layout, world.calls, is_hierarchical=False)
+        found = conduct(target, task.scheme, [] if prior is None else [prior], task.seed, task.steps)
+        sys.stdout.write(MARK + json.dumps(found.to_json()) + "\n")
+        sys.stdout.flush()
+
+
+def main() -> None:
+    """Train until the scheme is through."""
+    task = Task.from_argument(sys.argv[1])
+    init()
+    world = world_of(global_process_set)
+    steps = TrainingSteps(world, workload_of(task), task.compute_ms)
+    steps.run(STEPS_BETWEEN)
+    tuner = Tuner(world, task) if world.rank == 0 else None
+    while not agree(world, int(tuner is not None and tuner.is_over)):
+        steps.run(STEPS_BETWEEN)
+    shutdown()
+
+
+if __name__ == "__main__":
+    main()

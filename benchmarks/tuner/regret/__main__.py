@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far from the best config do tuners end, at equal budgets of steps, and how often do they leave a job worse off?
+
+Start it by `python -m benchmarks.regret`. One sample is ten steps, settling after a switch counts as well. Problems are
+simulated jobs, recorded surfaces of this engine (benchmarks/tuner/surfaces), and public measurements of others
+(--data): these within one launch, and again with a launch for each window. A problem counts for search only where
+random search misses the optimum by 2 % in half of its runs, which is settled first; those in which nothing is to be
+gained, and those whose knobs do nothing, have tables of their own, for safety. Where several kinds are run, what counts
+of them is told together, too.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+
+from ringtune.errors import ConfigError
+
+from .contestants import OPTUNA_RIVALS, RIVALS, rivals_here
+from .harness import Comparison, KeptOutcomes, Outcome
+from .outcomes import Outcomes
+from .plots import write_plots
+from .problems import KINDS, SURFACES, Sources, all_problems
+from .random_control import ROUNDS, RandomControl, settle
+from .report import render, render_regret
+
+FILE_WIDTH = 260
+"""Columns of tables that go into a file."""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's flags."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=30, help="runs of each rival on each problem")
+    parser.add_argument(
+        "--control-seeds",
+        type=int,
+        default=ROUNDS[-1],
+        help=f"most runs of random search that settle whether a problem counts; {ROUNDS[0]} are enough where that is"
+        " clear (default: %(default)s; 0: all problems count in which something is to be gained)",
+    )
+    parser.add_argument("--budgets", type=int, nargs="+", default=[100, 200, 300, 600], help="steps")
+    parser.add_argument("--rivals", nargs="+", choices=RIVALS, help="default: all whose libraries are installed")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--problems", nargs="+", metavar="NAME", help="default: all of the kinds")
+    parser.add_argument("--surfaces", type=Path, default=SURFACES, metavar="DIR", help="recorded surfaces")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="public measurements: surfaces/, collectives/")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="every outcome; what is in it is not run again")
+    parser.add_argument("--plots", type=Path, metavar="DIR", help="write pages with figures there")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the comparison and print the tables."""
+    arguments = parse_arguments()
+    notes = Console(stderr=True)
+    sources = Sources(arguments.surfaces, arguments.data)
+    rivals = tuple(arguments.rivals or rivals_here())
+    missing = sources.missing()
+    if arguments.rivals is None and not set(OPTUNA_RIVALS) <= set(rivals):
+        missing.append("no Optuna: install ringtune[benchmark] to compare with it")
+    for note in missing:
+        notes.print(note, highlight=False, markup=False)
+    names, budgets = _problem_names(arguments, sources), tuple(arguments.budgets)
+    try:
+        kept = None if arguments.keep is None else KeptOutcomes(arguments.keep, sources)
+    except ConfigError as error:
+        raise SystemExit(str(error)) from error
+    shown = _Shown(arguments.jobs, kept, notes)
+    control = settle(sources, names, arguments.control_seeds, shown.of_control)
+    comparison = Comparison(sources, names, rivals, budgets, range(arguments.seeds))
+    outcomes = Outcomes(shown.of_rivals(comparison, control), all_problems(sources), control)
+    render(outcomes, Console(width=None if sys.stdout.isatty() else FILE_WIDTH))
+    if arguments.plots is not None:
+        write_plots(outcomes, arguments.plots)
+        notes.print(f"figures: {arguments.plots}", highlight=False, markup=False)
+
+
+def _problem_names(arguments: argparse.Namespace, sources: Sources) -> tuple[str, ...]:
+    problems = all_problems(sources)
+    names = arguments.problems or [name for name, problem in problems.items() if problem.kind in arguments.kinds]
+    if unknown := [name for name in names if name not in problems]:
+        raise SystemExit(f"no such problems: {', '.join(unknown)}; there are {', '.join(problems)}")
+    return tuple(names)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Runs comparisons and shows how far they are.
+
+    Attributes:
+        jobs: Number of processes.
+        kept: What earlier comparisons have done; None where nothing is to be kept.
+        console: Where it is shown.
+    """
+
+    jobs: int
+    kept: KeptOutcomes | None
+    console: Console
+
+    def of_control(self, comparison: Comparison) -> list[Outcome]:
+        """Return all outcomes of a comparison that settles what counts."""
+        return [outcome for found in self._runs(comparison, "which problems count") for outcome in found]
+
+    def of_rivals(self, comparison: Comparison, control: RandomControl) -> list[Outcome]:
+        """Return all outcomes; show the first table now and then."""
+        outcomes: list[Outcome] = []
+        total = len(comparison.runs)
+        for number, found in enumerate(self._runs(comparison, "runs"), start=1):
+            outcomes += found
+            if number % max(total // 10, 1) == 0 and number < total:
+                self.console.print(f"{number} of {total} runs, those that every rival has done:")
+                render_regret(Outcomes(outcomes, all_problems(comparison.sources), control), self.console)
+        return outcomes
+
+    def _runs(self, comparison: Comparison, words: str) -> Iterator[list[Outcome]]:
+        columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.console) as progress:
+            yield from progress.track(
+                comparison.outcomes(self.jobs, self.kept), len(comparison.runs), description=words
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is compared: ringtune's whole policy, designers that spend every step on a search, and two that do not search.
+
+A rival picks as it does at home: it believes its own model or its best sample, and tests nothing. That leaves it more
+steps to search with than the policy has, which keeps some for the adoption test.
+"""
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ringtune.tuner import (
+    Config,
+    Designer,
+    Phase,
+    RunSettings,
+    SearchSpace,
+    SilentObserver,
+    TuningRun,
+    make_designer,
+    open_log,
+)
+from ringtune.tuner.designers.gp import GaussianProcessDesigner
+from ringtune.tuner.policy.measuring import SETTLE_STEPS, Meter, Order
+from ringtune.tuner.policy.settings import job_limits
+from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
+from ringtune.tuner.testing import coarse_grid
+
+from .ledger import Ledger
+from .memoized import MemoizedDesigner
+from .priors import WINDOW_STEPS, PriorsOf, cost_model, earlier_job, falsehoods, nothing
+from .problem import Problem
+from .rivals.bagua import BaguaDesigner
+from .rivals.grid import GridDesigner
+from .rivals.horovod import HorovodDesigner
+from .rivals.skopt_hedge import SkoptHedgeDesigner
+
+BASELINE_EVERY = 10
+"""Rivals measure the baseline once, and again before every tenth sample, so that all tell drift from a gain."""
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What a rival would run from now on.
+
+    Attributes:
+        config: Its choice.
+        slow_down: By which fraction the steps of its search were longer than the baseline's, on average.
+        later_cost: Which share of the time after the first minute was lost to the search.
+        steps: That it took; 0 where the budget says it.
+        seconds: That it took; 0 where the budget says it.
+    """
+
+    config: Config
+    slow_down: float = 0.0
+    later_cost: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
+
+
+Picks = Mapping[int, Pick]
+"""By budget, in steps."""
+Rival = Callable[[Problem, Sequence[int], int], Picks]
+"""Picks for a problem, at each budget, from a seed."""
+SettingsOf = Callable[[int, int], RunSettings]
+"""Settings of a run, from a budget of steps and a seed."""
+
+
+def ten_step_windows(budget: int, seed: int) -> RunSettings:
+    """Return a budget of steps without a warmup, for nothing warms up here, and windows of ten steps at most.
+
+    In a job that is AUTOTUNE_MAX_STEPS, AUTOTUNE_WARMUP_STEPS=0 and AUTOTUNE_STEPS_PER_SAMPLE=10.
+    """
+    return RunSettings(max_samples=budget, max_steps=budget, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed)
+
+
+def steps_alone(budget: int, seed: int) -> RunSettings:
+    """Return what a job has of which AUTOTUNE_MAX_STEPS alone is set."""
+    return RunSettings(max_samples=None, max_steps=budget, seed=seed)
+
+
+def nothing_set(budget: int, seed: int) -> RunSettings:
+    """Return what a job has of which nothing is set but AUTOTUNE=1, whatever budget the others have."""
+    del budget
+    return RunSettings(**job_limits(None, None, None)._asdict(), seed=seed)
+
+
+def twenty_samples(budget: int, seed: int) -> RunSettings:
+    """Return what a job had before there was a default budget of time: AUTOTUNE_MAX_SAMPLES=20."""
+    del budget
+    return RunSettings(max_samples=20, seed=seed)
+
+
+def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows) -> Rival:
+    """Return the whole policy: baseline, search, adoption test, within the budget."""
+
+    def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
+        picks = {}
+        space, priors = problem.target(seed).space(), priors_of(problem, seed)
+        chosen = MemoizedDesigner(GaussianProcessDesigner(space, seed, priors))
+        for budget in budgets:
+            target = Ledger(problem.target(seed), problem.baseline_ms)
+            settings = settings_of(budget, seed)
+            result = TuningRun(target, chosen, settings, open_log(None), SilentObserver(), clock=target.clock).run()
+            picks[budget] = Pick(result.config, target.slow_down, target.later_cost, result.steps, result.seconds)
+        return picks
+
+    return pick
+
+
+def searcher(designer: str, priors_of: PriorsOf = nothing) -> Rival:
+    """Return a designer that spends all steps on its search and believes what it finds."""
+    return _searching(lambda problem, space, seed: make_designer(designer, space, seed, priors_of(problem, seed)))
+
+
+def rival_searcher(designer: Callable[[SearchSpace, int], Designer]) -> Rival:
+    """Return a rival's designer that spends all steps on its search and believes what it finds."""
+    return _searching(lambda _, space, seed: designer(space, seed))
+
+
+def optuna_searcher(sampler: str) -> Rival:
+    """Return the same with one of Optuna's samplers.
+
+    Args:
+        sampler: Name of a function in `rivals.optuna_samplers`.
+    """
+
+    def make(problem: Problem, space: SearchSpace, seed: int) -> Designer:
+        del problem
+        from .rivals import optuna_samplers  # noqa: PLC0415  (an extra, which takes seconds to import)
+
+        return optuna_samplers.OptunaDesigner(space, seed, getattr(optuna_samplers, sampler))
+
+    return _searching(make)
+
+
+def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
+    def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
+        target = Ledger(problem.target(seed), problem.baseline_ms)
+        return _Search(target, make(problem, target.space(), seed)).run(budgets)
+
+    return pick
+
+
+def without_noise(rival: Rival) -> Rival:
+    """Return a rival on a machine without noise: what it loses there the search loses, not the noise."""
+    return lambda problem, budgets, seed: rival(problem.without_noise, budgets, seed)
+
+
+def always_baseline(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
+    """Change nothing."""
+    del seed
+    return dict.fromkeys(budgets, Pick(problem.baseline))
+
+
+def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
+    """Believe the cost model, without a sample but those of the baseline that calibrate it; no model, no change."""
+    model = problem.cost_model(seed)
+    if model is None:
+        return always_baseline(problem, budgets, seed)
+    target = Ledger(problem.target(seed), problem.baseline_ms)
+    search = _Search(target, make_designer("random", target.space(), seed))
+    search.measure(target.baseline())
+    candidates = coarse_grid(target.space())
+    expected = model.log_step_ms(candidates, search.book.trials())
+    return dict.fromkeys(budgets, Pick(candidates[int(np.argmin(expected))]))
+
+
+RIVALS: Mapping[str, Rival] = {
+    "ringtune": policy(cost_model),
+    "ringtune, steps alone": policy(cost_model, steps_alone),
+    "ringtune, nothing set": policy(cost_model, nothing_set),
+    "ringtune, 20 samples": policy(cost_model, twenty_samples),
+    "ringtune, warm": policy(earlier_job),
+    "ringtune, no prior": policy(nothing),
+    "ringtune, no noise": without_noise(policy(cost_model)),
+    "ringtune, warm, no noise": without_noise(policy(earlier_job)),
+    "ringtune, false prior": policy(falsehoods),
+    "gp, untested": searcher("gp", cost_model),
+    "skopt": searcher("skopt"),
+    "skopt gp_hedge": rival_searcher(SkoptHedgeDesigner),
+    "optuna gp": optuna_searcher("gp_sampler"),
+    "optuna tpe": optuna_searcher("tpe_sampler"),
+    "optuna cma-es": optuna_searcher("cma_es_sampler"),
+    "random": searcher("random"),
+    "grid": rival_searcher(GridDesigner),
+    "horovod": rival_searcher(HorovodDesigner),
+    "bagua": rival_searcher(BaguaDesigner),
+    "cost model alone": model_optimum,
+    "baseline": always_baseline,
+}
+
+
+OPTUNA_RIVALS = tuple(name for name in RIVALS if name.startswith("optuna"))
+
+
+def rivals_here() -> tuple[str, ...]:
+    """Return the names of those whose libraries are installed."""
+    is_there = all(importlib.util.find_spec(module) is not None for module in ("optuna", "cmaes"))
+    return tuple(name for name in RIVALS if is_there or name not in OPTUNA_RIVALS)
+
+
+class _Search:
+    """A designer at work, without a policy."""
+
+    def __init__(self, target: Ledger, designer: Designer) -> None:
+        self._target = target
+        self._designer = designer
+        self._meter = Meter(target, lambda _: None)
+        self.book = TrialBook(target.baseline())
+
+    def run(self, budgets: Sequence[int]) -> Picks:
+        """Search to the largest budget; note the pick whenever one is spent."""
+        picks: dict[int, Pick] = {}
+        self.measure(self._target.baseline())
+        for budget in sorted(budgets):
+            while self._meter.steps + WINDOW_STEPS + SETTLE_STEPS <= budget:
+                self._advance()
+            picks[budget] = self._pick()
+        return picks
+
+    def measure(self, config: Config) -> None:
+        """Take a sample."""
+        trial_id = self.book.id_of(config)
+        phase = Phase.BASELINE if trial_id == BASELINE_ID else Phase.SEARCH
+        self.book.add(self._meter.measure(Order(config, trial_id, phase, WINDOW_STEPS), repeats=0))
+
+    def _advance(self) -> None:
+        samples = sum(len(trial.samples) for trial in self.book.trials())
+        if samples % BASELINE_EVERY == 0:
+            self.measure(self._target.baseline())
+            return
+        self._designer.update(self.book.trials())
+        self.measure(self._designer.suggest().config)
+
+    def _pick(self) -> Pick:
+        measured = self.book.measured()
+        slow_down, later_cost = self._target.slow_down, self._target.later_cost
+        if not measured:
+            return Pick(self._target.baseline(), slow_down, later_cost)
+        self._designer.update(self.book.trials())
+        means = self._designer.predict(measured).mean_log_step_ms
+        return Pick(measured[int(np.argmin(means))], slow_down, later_cost)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every rival on every problem from every seed, in several processes, and keeps what they picked."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from ringtune import tuner
+from ringtune.errors import ConfigError
+
+from .contestants import RIVALS
+from .problems import Sources, all_problems
+from .source_digest import sources_digest
+
+TOLD_AFTERWARDS = frozenset(
+    ("random_control.py", "outcomes.py", "report.py", "plots.py", "rows.py", "tables.py", "__main__.py", "optima.py")
+)
+NOT_COMPARED = TOLD_AFTERWARDS | frozenset(("review", "watch.py", "drift.py", "continuous.py"))
+"""Files and folders of the tuner and of this comparison on which no outcome depends."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run at a budget.
+
+    Attributes:
+        problem: The problem's name.
+        rival: Who picked.
+        seed: Of the run.
+        budget: Steps.
+        regret: By which fraction the pick's steps are longer than the shortest possible.
+        loss: By which fraction they are longer than the baseline's; below zero where they are shorter.
+        slow_down: By which fraction steps were longer than the baseline's during the search, on average.
+        later_cost: Which share of the time after the first minute the search has cost.
+        is_changed: Whether the pick is another config than the baseline.
+        steps: That the run took; 0 where its budget says it.
+        seconds: That the run took; 0 where its budget says it.
+    """
+
+    problem: str
+    rival: str
+    seed: int
+    budget: int
+    regret: float
+    loss: float
+    slow_down: float
+    later_cost: float = 0.0
+    is_changed: bool = True
+    steps: int = 0
+    seconds: float = 0.0
+
+
+Run = tuple[str, str, int]
+"""Problem, rival, seed."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Who meets where.
+
+    Attributes:
+        sources: Of problems.
+        problems: Names.
+        rivals: Names.
+        budgets: Steps.
+        seeds: Of the runs of each.
+    """
+
+    sources: Sources
+    problems: tuple[str, ...]
+    rivals: tuple[str, ...]
+    budgets: tuple[int, ...]
+    seeds: range
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them, seed by seed, so that what is done at any moment compares all rivals."""
+        return [(p, r, seed) for seed in self.seeds for p in self.problems for r in self.rivals]
+
+    def outcomes(self, jobs: int, kept: "KeptOutcomes | None" = None) -> Iterator[list[Outcome]]:
+        """Yield the outcomes of run after run: those that are kept already, then others as they come, which are kept.
+
+        Args:
+            jobs: Number of processes.
+            kept: What earlier comparisons have done; None where nothing is to be kept.
+        """
+        missing = []
+        for wanted in self.runs:
+            found = [] if kept is None else [o for o in kept.of(wanted) if o.budget in self.budgets]
+            if len(found) == len(self.budgets):
+                yield found
+            else:
+                missing.append(wanted)
+        with ProcessPoolExecutor(jobs, initializer=_compute_alone) as pool:
+            futures = [pool.submit(run, self.sources, *wanted, self.budgets) for wanted in missing]
+            for future in as_completed(futures):
+                if kept is not None:
+                    kept.add(future.result())
+                yield future.result()
+
+
+def _compute_alone() -> None:
+    """Keep a process to one thread: libraries that a rival brings would start one for each core in every process."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    threadpool_limits(1)
+
+
+def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
+    """Return what a rival picks at each budget."""
+    asked = all_problems(sources)[problem]
+    picks = RIVALS[rival](asked, budgets, seed)
+    return [
+        Outcome(
+            problem,
+            rival,
+            seed,
+            budget,
+            asked.regret(pick.config),
+            asked.loss(pick.config),
+            pick.slow_down,
+            pick.later_cost,
+            pick.config != asked.baseline,
+            pick.steps,
+            pick.seconds,
+        )
+        for budget, pick in picks.items()
+    ]
+
+
+class KeptOutcomes:
+    """A file of outcomes (JSON Lines), appended to run by run, so that a comparison that was ended goes on."""
+
+    def __init__(self, path: Path, sources: Sources) -> None:
+        """Read what is there.
+
+        Args:
+            path: The file.
+            sources: Of problems; of one that has other data than a kept outcome's, nothing is known.
+
+        Raises:
+            ConfigError: If it was written by another version of the tuner or of this comparison.
+        """
+        self._path = path
+        self._problems = all_problems(sources)
+        self._by_run: dict[tuple[Run, str], dict[int, Outcome]] = {}
+        version = {"sources": _sources_digest()}
+        lines = path.read_bytes().split(b"\n") if path.exists() else []
+        if len(lines) < 2:  # not even the first line is whole
+            path.write_text(json.dumps(version) + "\n", encoding="utf-8")
+            return
+        if json.loads(lines[0]) != version:
+            raise ConfigError(
+                f"{path} holds outcomes of another version of the tuner; remove it, or give another --keep"
+            )
+        if lines[-1]:
+            path.write_bytes(b"\n".join(lines[:-1]) + b"\n")  # the last line is torn
+        for line in lines[1:-1]:
+            record = json.loads(line)
+            self._note([Outcome(**outcome) for outcome in record["outcomes"]], record["data"])
+
+    def of(self, wanted: Run) -> list[Outcome]:
+        """Return a run's outcomes, at each budget that it was done at."""
+        return list(self._by_run.get((wanted, self._problems[wanted[0]].data_digest), {}).values())
+
+    def add(self, outcomes: Sequence[Outcome]) -> None:
+        """Keep a run's outcomes, at least one."""
+        data = self._problems[outcomes[0].problem].data_digest
+        self._note(outcomes, data)
+        record = {"data": data, "outcomes": [asdict(outcome) for outcome in outcomes]}
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def _note(self, outcomes: Sequence[Outcome], data: str) -> None:
+        for outcome in outcomes:
+            done: Run = (outcome.problem, outcome.rival, outcome.seed)
+            self._by_run.setdefault((done, data), {})[outcome.budget] = outcome
+
+
+def _sources_digest() -> str:
+    """Return what identifies the tuner and this comparison, but for what only shows results, or comes after them."""
+    return sources_digest((Path(tuner.__file__).parent, Path(__file__).parent), NOT_COMPARED)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A designer that is not asked twice: runs of one seed at several budgets begin with the same windows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ringtune.tuner import Config, Trial
+from ringtune.tuner.designers import DesignerWrapper, Prediction, Suggestion
+from ringtune.tuner.designers.gp import GaussianProcessDesigner
+
+Array = NDArray[np.float64]
+Asked = tuple[tuple[Trial, ...], tuple[Config, ...]]
+"""All trials, and configs."""
+
+
+class MemoizedDesigner(DesignerWrapper):
+    """Answers as another designer does, whose answers depend on the trials alone."""
+
+    def __init__(self, designer: GaussianProcessDesigner) -> None:
+        """Ask `designer` whatever was not asked before."""
+        super().__init__(designer)
+        self._trials: tuple[Trial, ...] = ()
+        self._suggestions: dict[tuple[Trial, ...], Suggestion] = {}
+        self._predictions: dict[Asked, Prediction] = {}
+        self._covariances: dict[Asked, Array] = {}
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Take in all trials so far; the designer hears of them once it has to answer."""
+        self._trials = tuple(trials)
+
+    @property
+    def adopted_before(self) -> Config | None:
+        """What the designer says that an earlier run has adopted."""
+        super().update(self._trials)
+        return super().adopted_before
+
+    def suggest(self) -> Suggestion:
+        """Return the config to try next."""
+        if self._trials not in self._suggestions:
+            super().update(self._trials)
+            self._suggestions[self._trials] = super().suggest()
+        return self._suggestions[self._trials]
+
+    def predict(self, configs: Sequence[Config]) -> Prediction:
+        """Return what the trials say about `configs`."""
+        asked = self._trials, tuple(configs)
+        if asked not in self._predictions:
+            super().update(self._trials)
+            self._predictions[asked] = super().predict(configs)
+        return self._predictions[asked]
+
+    def covariance(self, configs: Sequence[Config]) -> Array:
+        """Return how what the trials say about `configs` hangs together."""
+        asked = self._trials, tuple(configs)
+        if asked not in self._covariances:
+            super().update(self._trials)
+            self._covariances[asked] = super().covariance(configs)
+        return self._covariances[asked]

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the tables of README.md, of this folder's and of docs/in_the_job.md from the raw rows in results/.
+
+`python -m benchmarks.tuner.regret.tables` rewrites them between their marks; `--take FILE` first takes in the outcomes
+of a file of `python -m benchmarks.regret --keep FILE`. A test fails when a table and its rows disagree.
+"""
+
+import argparse
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from .problem import NEAR
+from .problems import Sources, all_problems
+from .report import STANDARD_ERRORS, WORSE
+from .rows import CONTROL, RUNS, Row, of_rival, read_rows, rows_of, write_rows
+
+ROOT = Path(__file__).parents[3]
+PAGES = (ROOT / "README.md", Path(__file__).parent / "README.md", ROOT / "docs" / "in_the_job.md")
+MARKED = re.compile(r"<!-- table: (?P<name>[\w ,]+) -->\n.*?<!-- end of table -->", re.DOTALL)
+OURS, UNSET, BEFORE = "ringtune", "ringtune, nothing set", "ringtune, 20 samples"
+BUDGETS = (100, 200, 300, 600)
+SCATTER = (0.0, 0.015, 0.045, 0.1, 0.15)
+"""Bounds of how much steps scatter, as a standard deviation of ln(step time)."""
+NAMES: Mapping[str, str] = {
+    "ringtune": "ringtune",
+    "ringtune, steps alone": "ringtune, `AUTOTUNE_MAX_STEPS` alone",
+    "ringtune, warm": "ringtune, job known from earlier runs",
+    "skopt": "scikit-optimize's expected improvement",
+    "bagua": "Bagua's scheme",
+    "random": "random search",
+    "grid": "grid search",
+    "horovod": "Horovod's scheme",
+    "cost model alone": "the cost model alone",
+    "baseline": "the default",
+}
+"""Rivals as the tables call them, in their order; those without rows are left out."""
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "all": ("simulated", "recorded", "public"),
+    "here": ("simulated", "recorded"),
+    "simulated": ("simulated",),
+    "recorded": ("recorded",),
+    "public": ("public",),
+}
+PARTS: Mapping[str, Mapping[str, str]] = {
+    "all": {"simulated": "simulated", "recorded": "recorded", "public": "public tables", "all": "all together"},
+    "here": {"here": "those in this repository"},
+}
+"""Rows of a table that has one for each kind of problem, with their names."""
+
+
+def counting(control: Sequence[Row]) -> frozenset[str]:
+    """Return the problems that random search misses in half of its runs, as the rows of the control say."""
+    misses: dict[str, list[bool]] = {}
+    for row in control:
+        misses.setdefault(row.problem, []).append(row.regret > NEAR)
+    return frozenset(name for name, missed in misses.items() if np.mean(missed) >= 0.5)
+
+
+class Tables:
+    """All tables, by name."""
+
+    def __init__(self, runs: Sequence[Row], control: Sequence[Row]) -> None:
+        """Take the raw rows."""
+        counted = counting(control)
+        self._control = control
+        self._searched = [row for row in runs if row.problem in counted]
+        self._others = [row for row in runs if row.problem not in counted]
+
+    def table(self, name: str) -> str:
+        """Return a table in Markdown: what it shows, and of which problems, such as `regret, all`."""
+        what, _, kind = name.partition(", ")
+        made: Mapping[str, Callable[[str], list[list[str]]]] = {
+            "regret": self._regret,
+            "paired": self._paired,
+            "unset": self._unset,
+            "safety": self._safety,
+            "control": self._settled,
+            "scatter": self._by_scatter,
+        }
+        return _markdown(made[what](kind))
+
+    def _of(self, kind: str) -> list[Row]:
+        return [row for row in self._searched if row.kind in KINDS[kind]]
+
+    def _regret(self, kind: str) -> list[list[str]]:
+        """Mean regret with its standard error and the share of runs near the optimum, by rival and budget."""
+        rows = self._of(kind)
+        lines = [["", "seeds", "100 steps", *map(str, BUDGETS[1:])]]
+        for rival in _present(rows):
+            mine = of_rival(rows, rival)
+            cells = [_regret_cell([row for row in mine if row.budget == budget]) for budget in BUDGETS]
+            lines.append([NAMES[rival], str(len({row.seed for row in mine})), *cells])
+        return lines
+
+    def _paired(self, kind: str) -> list[list[str]]:
+        """Return how much larger each rival's regret is than ours, on the same problems and seeds."""
+        rows = self._of(kind)
+        ours = {(row.problem, row.seed, row.budget): row.regret for row in of_rival(rows, OURS)}
+        lines = [["", "100 steps", *map(str, BUDGETS[1:])]]
+        for rival in _present(rows)[1:]:
+            cells = []
+            for budget in BUDGETS:
+                both = [row for row in of_rival(rows, rival) if (row.problem, row.seed, budget) in ours]
+                cells.append(_paired_cell([r for r in both if r.budget == budget], ours))
+            lines.append([NAMES[rival], *cells])
+        return lines
+
+    def _unset(self, kind: str) -> list[list[str]]:
+        """Return the regret of a job that sets nothing, and what its decision took, by kind of problem."""
+        lines = [["jobs", "problems", "seeds", "regret", "steps, median and most", "seconds, median and most"]]
+        lines += [_spent_line(name, of_rival(self._of(part), UNSET)) for part, name in PARTS[kind].items()]
+        return [*lines, _spent_line("the same with 20 samples, the default before", of_rival(self._of(kind), BEFORE))]
+
+    def _safety(self, kind: str) -> list[list[str]]:
+        """How many picks leave a job over 1 % slower than its baseline, and what the search cost."""
+        lines = [["", "runs", "over 1 % slower than the default", "most slower", "steps while tuning ÷ the default's"]]
+        rows = self._of(kind)
+        for rival in (*_present(rows), UNSET):
+            mine = of_rival(rows, rival)
+            if mine:
+                worse = sum(row.loss > WORSE for row in mine)
+                most = f"{100 * max(row.loss for row in mine):+.1f} %"
+                pace = f"{1 + np.mean([row.slow_down for row in mine]):.2f}"
+                name = NAMES.get(rival, UNSET)
+                lines.append([name, f"{len(mine):,}", f"{worse:,}", most, pace])
+        return lines
+
+    def _by_scatter(self, kind: str) -> list[list[str]]:
+        """Return the regret that a budget of steps leads to, by how much steps scatter."""
+        rows = of_rival(self._of(kind), OURS)
+        lines = [["scatter of a step", "jobs", "100 steps", *map(str, BUDGETS[1:])]]
+        for low, high in pairwise(SCATTER):
+            here = [row for row in rows if low < row.step_noise <= high]
+            name = f"up to {100 * high:g} %" if low == 0 else f"{100 * low:g} to {100 * high:g} %"
+            cells = [_regret_cell([row for row in here if row.budget == budget]) for budget in BUDGETS]
+            lines.append([name, str(len({row.problem for row in here})), *cells])
+        return lines
+
+    def _settled(self, kind: str) -> list[list[str]]:
+        """In which share of runs of random search the optimum is missed, of problems for which thirty did not do."""
+        lines = [["problem", "misses 2 %", "runs", "counts"]]
+        shares = {}
+        for name in dict.fromkeys(row.problem for row in self._control if row.kind in KINDS[kind]):
+            missed = [row.regret > NEAR for row in self._control if row.problem == name]
+            if len(missed) > 30:
+                shares[name] = (float(np.mean(missed)), len(missed))
+        for name, (share, runs) in sorted(shares.items(), key=lambda item: (-item[1][0], item[0])):
+            lines.append([f"`{name}`", f"{100 * share:.0f} %", f"{runs:,}", "yes" if share >= 0.5 else "no"])
+        return lines
+
+
+def standard_error(rows: Sequence[Row]) -> float:
+    """Return that of the mean over problems, which are fixed: from what each problem's seeds differ by."""
+    by_problem: dict[str, list[float]] = {}
+    for row in rows:
+        by_problem.setdefault(row.problem, []).append(row.regret)
+    known = [np.var(of, ddof=1) / len(of) for of in by_problem.values() if len(of) > 1]
+    return float(np.sqrt(sum(known))) / len(by_problem) if len(known) == len(by_problem) else float("nan")
+
+
+def rewritten(page: str, tables: Tables) -> str:
+    """Return a page with its tables made anew."""
+
+    def made(found: re.Match[str]) -> str:
+        name = found["name"]
+        return f"<!-- table: {name} -->\n{tables.table(name)}\n<!-- end of table -->"
+
+    return MARKED.sub(made, page)
+
+
+def _present(rows: Sequence[Row]) -> list[str]:
+    there = {row.rival for row in rows}
+    return [rival for rival in NAMES if rival in there]
+
+
+def _mean(rows: Sequence[Row]) -> float:
+    """Return the mean regret, each problem counting as much as another, however many seeds it has."""
+    names = {row.problem for row in rows}
+    return float(np.mean([np.mean([row.regret for row in rows if row.problem == name]) for name in sorted(names)]))
+
+
+def _regret_cell(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    error, near = 100 * standard_error(rows), np.mean([row.regret <= NEAR for row in rows])
+    margin = "" if np.isnan(error) else f" ± {error:.1f}"
+    return f"{100 * _mean(rows):.1f}{margin} %, {100 * near:.0f} %"
+
+
+def _spent_line(name: str, rows: Sequence[Row]) -> list[str]:
+    problems, seeds = ({getattr(row, field) for row in rows} for field in ("problem", "seed"))
+    spent = [[getattr(row, field) for row in rows] for field in ("steps", "seconds")]
+    cells = [f"{np.median(of):,.0f}, {max(of):,.0f}" for of in spent]
+    return [name, str(len(problems)), str(len(seeds)), _regret_cell(rows), *cells]
+
+
+def _paired_cell(rows: Sequence[Row], ours: Mapping[tuple[str, int, int], float]) -> str:
+    if not rows:
+        return ""
+    differences = np.array([row.regret - ours[row.problem, row.seed, row.budget] for row in rows])
+    margin = STANDARD_ERRORS * differences.std(ddof=1) / np.sqrt(len(differences))
+    word = " level" if abs(differences.mean()) <= margin else "" if differences.mean() > 0 else " **behind**"
+    return f"{100 * differences.mean():+.1f} ± {100 * margin:.1f}{word}"
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    head, *rest = ["".join(f"| {cell} " if cell else "| " for cell in line) + "|" for line in lines]
+    return "\n".join((head, f"{'|---' * len(lines[0])}|", *rest))
+
+
+def main() -> None:
+    """Take in rows where asked to, and rewrite the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--take", type=Path, nargs="+", default=[], metavar="FILE", help="of --keep: all runs anew")
+    parser.add_argument("--take-control", type=Path, metavar="FILE", help="of --keep: what settled which count")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="public measurements, where the files have any")
+    arguments = parser.parse_args()
+    problems = dict(all_problems(Sources(data=arguments.data)))
+    if arguments.take:
+        write_rows(RUNS, [row for file in arguments.take for row in rows_of(file, problems)])
+    if arguments.take_control is not None:
+        write_rows(CONTROL, rows_of(arguments.take_control, problems))
+    tables = Tables(read_rows(RUNS), read_rows(CONTROL))
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text(encoding="utf-8"), tables), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

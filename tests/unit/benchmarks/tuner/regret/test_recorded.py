@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded surfaces as problems."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.tuner.regret.problems import Sources, all_problems
+from benchmarks.tuner.regret.recorded import recorded_problem, recorded_problems
+from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, write_surface
+from ringtune.errors import ConfigError
+from ringtune.tuner import Trial, default_config
+
+HEADER = {
+    "schema": SCHEMA,
+    "gradient_bytes": [4096, 1 << 20],
+    "ranks_per_host": [2],
+    "baseline": default_config().to_json(),
+    "calls": [],
+}
+CALLS = [[1 << power, 1e-5 + 1e-9 * (1 << power)] for power in range(10, 24, 2)]
+CONFIGS: list[dict[str, int | float]] = [
+    {},
+    {"cycle_ms": 5.0},
+    {"fusion_bytes": 0},
+    {"fusion_bytes": 1 << 20, "cycle_ms": 5.0},
+]
+
+
+def surface(folder: Path, slower_by_ms: float = 0.0) -> Path:
+    """Write a surface of four configs, the default's steps so much slower."""
+    journal = Journal(folder / "j", HEADER)
+    journal.begin(CALLS)
+    for number in range(len(CONFIGS)):
+        first_ms = 10.0 + number + slower_by_ms * (number == 0)
+        journal.add(RecordedWindow(number, 0, 0, 0.0, (first_ms, first_ms + 1.0)))
+    write_surface(folder / "small.jsonl.gz", journal, CONFIGS)
+    return folder / "small.jsonl.gz"
+
+
+def test_a_surface_is_a_problem(tmp_path: Path) -> None:
+    """The space holds the varied knobs from their least to their largest value; the others are fixed."""
+    problem = recorded_problem(surface(tmp_path))
+
+    free = {parameter.name for parameter in problem.table.space.free}
+    assert ("recorded_small", "recorded") == (problem.name, problem.kind)
+    assert {"fusion_bytes", "cycle_ms"} == free
+    assert default_config() == problem.baseline
+    assert 10.5 == pytest.approx(problem.baseline_ms)
+    assert 13.5 == pytest.approx(problem.step_ms(default_config().replace(CONFIGS[3])))
+    assert 1.0 == problem.table.space.parameters[1].low  # type: ignore[union-attr]
+
+
+def test_the_cost_model_knows_the_job(tmp_path: Path) -> None:
+    """The cost model gets the job's gradients, and the allreduces that it timed when it began."""
+    problem = recorded_problem(surface(tmp_path))
+    model = problem.cost_model(0)
+
+    assert model is not None
+    trials = [Trial(0, problem.baseline)]
+    expected = model.log_step_ms([problem.baseline, default_config().replace({"fusion_bytes": 0})], trials)
+    assert np.all(np.isfinite(expected))
+
+
+def test_a_folder_without_surfaces_is_said_and_left_out(tmp_path: Path) -> None:
+    """A folder without surfaces is reported and left out, whether it exists or not."""
+    assert [] == recorded_problems(tmp_path)
+    assert [] == recorded_problems(tmp_path / "none")
+    assert "no recorded surfaces" in Sources(tmp_path).missing()[0]
+
+
+def test_a_broken_surface_is_an_error(tmp_path: Path) -> None:
+    """Not a problem less."""
+    (tmp_path / "broken.jsonl.gz").write_bytes(b"no gzip")
+
+    with pytest.raises(ConfigError, match="broken"):
+        recorded_problems(tmp_path)
+
+
+def test_a_surface_takes_no_scenarios_place(tmp_path: Path) -> None:
+    """Its file may be called as a scenario is: both are problems."""
+    surface(tmp_path).rename(tmp_path / "manysmall_np2.jsonl.gz")
+
+    problems = all_problems(Sources(tmp_path))
+
+    assert ("simulated", "recorded") == tuple(
+        problems[name].kind for name in ("manysmall_np2", "recorded_manysmall_np2")
+    )

@@ -27,3 +27,11 @@ def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> s
     return subprocess.run(
         command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
+
+
+BUDGET = {
+    "AUTOTUNE": "1",
+    "AUTOTUNE_MAX_SAMPLES": "3",
+    "AUTOTUNE_WARMUP_STEPS": "10",
+    "AUTOTUNE_STEPS_PER_SAMPLE": "5",
+}

@@ -10,14 +10,7 @@ import pytest
 
 from job import Job
 from ringtune.tuner.review import review_log
-from tests.e2e.commands import TIMEOUT_S, TORCHRUN, run, run_ringtune
-
-BUDGET = {
-    "AUTOTUNE": "1",
-    "AUTOTUNE_MAX_SAMPLES": "3",
-    "AUTOTUNE_WARMUP_STEPS": "10",
-    "AUTOTUNE_STEPS_PER_SAMPLE": "5",
-}
+from tests.e2e.commands import BUDGET, TIMEOUT_S, TORCHRUN, run, run_ringtune
 
 
 @pytest.fixture(scope="module")

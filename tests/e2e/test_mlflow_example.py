@@ -10,8 +10,7 @@ from mlflow.entities import Run
 
 from job import Job
 from ringtune.tuner.review import review_log
-from tests.e2e.commands import TIMEOUT_S
-from tests.e2e.test_examples import BUDGET
+from tests.e2e.commands import BUDGET, TIMEOUT_S
 
 ARGUMENTS = ("--epochs", "3", "--train-for-tuner")
 

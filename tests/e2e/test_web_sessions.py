@@ -19,7 +19,7 @@ import pytest
 
 from ringtune.dashboards.web.session_cookie import NAME, SECURE_NAME
 from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET
-from tests.contract.service.test_who_may import SCOPES, path_of
+from tests.contract.service.routes import SCOPES, path_of
 from tests.e2e.browsing import CHROMIUM, FLAGS, LIMIT_MS, visiting
 from tests.e2e.web_service import WebService, web_service
 

@@ -4,7 +4,7 @@
 import re
 
 from tests.integration.jobs import Finished, ranks, run_job
-from tests.integration.test_tuning import QUICK
+from tests.integration.quick_tuning import QUICK
 
 
 def tuned_with(kind: str) -> Finished:

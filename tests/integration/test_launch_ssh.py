@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import program, ringtune, run_job, started, wait_for_line
+from tests.integration.printed_lines import ALL, COUNT, LONGEST, RANKS, numbers, torn_lines
 from tests.integration.remote_shells import SshServer, needs_ssh, ssh_server
 from tests.integration.terminals import on_terminal
-from tests.integration.test_output_relay import ALL, COUNT, LONGEST, RANKS, numbers, torn_lines
 
 pytestmark = needs_ssh
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import launched, program, ranks, ringtune, run_job
+from tests.integration.quick_tuning import QUICK
 from tests.integration.terminals import COLUMNS, LINES, run_on_terminal
-from tests.integration.test_tuning import QUICK
 
 LIVE = "ringtune autotune: "
 TUNED = program("tuned", "6", "60", "marked")

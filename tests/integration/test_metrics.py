@@ -11,8 +11,8 @@ import pytest
 
 from tests.integration.jobs import REPOSITORY, Finished, Job, launched, ranks, run_job, started
 from tests.integration.ports import free_ports
+from tests.integration.quick_tuning import QUICK
 from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
-from tests.integration.test_tuning import QUICK
 
 NO_THREAD_FOR_METRICS = """
 import threading

@@ -16,9 +16,9 @@ from tests.contract.service.requests import STUDY_BODY, UUIDS
 from tests.integration.jobs import REPOSITORY, launched, started
 from tests.integration.ports import free_ports
 from tests.integration.prometheus_process import WINDOW, Prometheus, prometheus
+from tests.integration.quick_tuning import QUICK
 from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
 from tests.integration.service.server_process import serving
-from tests.integration.test_tuning import QUICK
 
 ALERTS = REPOSITORY / "dashboards/prometheus/alerts.yml"
 PAGE = REPOSITORY / "docs/monitoring.md"

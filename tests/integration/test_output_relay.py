@@ -6,17 +6,16 @@ import re
 import signal
 import sys
 import time
-import zlib
 from pathlib import Path
 
 import pytest
 
 from ringtune.launch.rank_output import BACKLOG_BYTES
 from tests.integration.jobs import launched_by, program, ringtune, run_job, started
+from tests.integration.printed_lines import ALL, COUNT, LONGEST, RANKS, numbers, torn_lines
 from tests.integration.remote_shells import ONE, write_rsh
 from tests.integration.terminals import COLUMNS, LINES, bytes_on_terminal, on_terminal, run_on_terminal
 
-RANKS, COUNT, LONGEST = 8, 1250, 1 << 16
 SIDES = ("", ONE)
 
 
@@ -24,29 +23,6 @@ def printing(folder: Path, host: str, *options: str) -> list[str]:
     """Return the command of 8 ranks that print 10,000 lines on each stream; on a host, or on this machine."""
     hosts = ["-H", f"localhost:4,{host}:4", "--rsh", write_rsh(folder)] if host else []
     return ringtune("run", "-np", str(RANKS), *hosts, *options, *program("prints_lines", str(COUNT), str(LONGEST)))
-
-
-def torn_lines(data: bytes, prefix: str) -> list[bytes]:
-    """Return the lines that are no line of a rank's, with its number in front where that is expected."""
-    return [line for line in data.split(b"\n")[:-1] if not _is_whole(line, prefix)]
-
-
-def _is_whole(line: bytes, prefix: str) -> bool:
-    match = re.fullmatch(rb"(?P<prefix>(\[\d\] )?)(?P<body>(out|err) (?P<rank>\d) .*) (?P<sum>[0-9a-f]{8})", line)
-    if match is None or prefix.encode().replace(b"N", match["rank"]) != match["prefix"]:
-        return False
-    return zlib.crc32(match["body"]) == int(match["sum"], 16)
-
-
-def numbers(data: bytes, stream: str) -> dict[int, list[int]]:
-    """Return the numbers of each rank's lines in the order in which they came."""
-    found: dict[int, list[int]] = {rank: [] for rank in range(RANKS)}
-    for match in re.finditer(rb"^(?:\[\d\] )?%s (\d) (\d+) " % stream.encode(), data, re.MULTILINE):
-        found[int(match[1])].append(int(match[2]))
-    return found
-
-
-ALL = {rank: list(range(COUNT)) for rank in range(RANKS)}
 
 
 @pytest.mark.parametrize("host", SIDES)

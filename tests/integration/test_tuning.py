@@ -10,14 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.jobs import Finished, launched, program, ranks, ringtune, run_job
-
-QUICK = {
-    "AUTOTUNE": "1",
-    "AUTOTUNE_MAX_SAMPLES": "3",
-    "AUTOTUNE_WARMUP_STEPS": "5",
-    "AUTOTUNE_STEPS_PER_SAMPLE": "5",
-    "AUTOTUNE_BASELINE": "fusion_bytes=0,cycle_ms=5",
-}
+from tests.integration.quick_tuning import QUICK
 
 
 def unshared(script: str) -> list[str]:

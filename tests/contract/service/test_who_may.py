@@ -2,7 +2,6 @@
 """Authorization of every route: the application is walked, and a new route fails until it stands in the table."""
 
 import asyncio
-import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,61 +21,12 @@ from ringtune.service.settings import ServiceSettings
 from ringtune.service.store import Database
 from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, application, bearer
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
+from tests.contract.service.routes import OPEN, PAGES, PAGES_OPEN, SCOPES, path_of
 from tests.contract.web.applications import application_with_pages
 from tests.unit.service.api.asgi import ask, scope_of
 
 HERE = "http://127.0.0.1"
-LEASE = "/v1/studies/{study_id}/suggestions/{trial_id}/lease"
-RESULT = "/v1/studies/{study_id}/trials/{trial_id}/result"
-OPEN = {("GET", "/healthz"), ("GET", "/readyz")}
-SCOPES = {
-    ("GET", "/metrics"): "read",
-    ("GET", "/openapi.json"): "read",
-    ("GET", "/v1/recommendations"): "read",
-    ("GET", "/v1/studies"): "read",
-    ("GET", "/v1/studies/{study_id}"): "read",
-    ("GET", "/v1/studies/{study_id}/jobs"): "read",
-    ("GET", "/v1/events"): "read",
-    ("PUT", "/v1/studies/{study_id}/jobs/{job_id}"): "report",
-    ("POST", "/v1/studies"): "report",
-    ("POST", "/v1/studies/{study_id}/suggestions"): "report",
-    ("PUT", LEASE): "report",
-    ("DELETE", LEASE): "report",
-    ("PUT", RESULT): "report",
-    ("POST", "/v1/studies/{study_id}/results"): "report",
-    ("POST", "/v1/runs"): "report",
-    ("DELETE", "/v1/studies/{study_id}"): "admin",
-    ("GET", "/v1/export"): "admin",
-    ("POST", "/v1/import"): "admin",
-    ("GET", "/v1/tokens"): "admin",
-    ("POST", "/v1/tokens"): "admin",
-    ("DELETE", "/v1/tokens/{token_id}"): "admin",
-    ("PATCH", "/v1/tokens/{token_id}"): "admin",
-    ("DELETE", "/v1/tokens/{token_id}/results"): "admin",
-}
-PAGES_OPEN = {("GET", "/sign-in"), ("POST", "/sign-in")}
-PAGES = {
-    ("GET", "/"): "read",
-    ("GET", "/studies"): "read",
-    ("GET", "/studies/{study_id}"): "read",
-    ("GET", "/studies.csv"): "read",
-    ("GET", "/studies/{study_id}/{table}.csv"): "read",
-    ("GET", "/compare"): "read",
-    ("GET", "/compare.csv"): "read",
-    ("GET", "/hardware"): "read",
-    ("GET", "/recommendations"): "read",
-    ("GET", "/static/{name}"): "read",
-    ("POST", "/sign-out"): "read",
-    ("GET", "/tokens"): "admin",
-    ("POST", "/tokens"): "admin",
-    ("POST", "/tokens/{token_id}/counting"): "admin",
-    ("POST", "/tokens/{token_id}/delete-results"): "admin",
-    ("POST", "/tokens/{token_id}/revoke"): "admin",
-    ("POST", "/tokens/sessions/{handle}/end"): "admin",
-    ("GET", "/events"): "read",
-}
 ENDLESS = frozenset({"/v1/events", "/events"})
-TOKEN_ID = "0" * 16
 
 
 def walked(app: FastAPI) -> set[tuple[str, str]]:
@@ -103,20 +53,6 @@ def api_routes(holder: object) -> Iterator[APIRoute]:
             yield route
         else:
             yield from api_routes(getattr(route, "original_router", route))
-
-
-def path_of(template: str) -> str:
-    """Return a path that fits a template."""
-    known = {
-        "study_id": "0" * 32,
-        "trial_id": UUIDS[0],
-        "job_id": UUIDS[1],
-        "token_id": TOKEN_ID,
-        "name": "ringtune.js",
-        "table": "jobs",
-        "handle": "0" * 16,
-    }
-    return re.sub(r"{(\w+)}", lambda match: known[match[1]], template)
 
 
 @pytest.fixture

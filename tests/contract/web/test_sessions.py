@@ -20,7 +20,7 @@ from ringtune.service.errors import StoreUnavailable
 from ringtune.service.store import Database
 from ringtune.service.store.tables import page_sessions
 from tests.contract.service.applications import ADMIN_SECRET, READ_SECRET, bearer
-from tests.contract.service.test_who_may import PAGES, PAGES_OPEN, SCOPES, path_of
+from tests.contract.service.routes import PAGES, PAGES_OPEN, SCOPES, path_of
 from tests.contract.web.applications import BROWSER, FORM, FORM_KEY, HERE, application_with_pages, send, sign_in
 from tests.unit.dashboards.pages import Page
 

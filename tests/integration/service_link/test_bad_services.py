@@ -2,20 +2,18 @@
 """Jobs whose service is away, slow or broken: they tune as if there were none, end in time, and lose no result."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 
 from ringtune.service_link import breaker, courier
 from ringtune.service_link.courier import CLOSE_LIMIT_S
-from ringtune.service_link.frames import payloads
-from ringtune.service_link.results import ADOPTION_WINDOW, trial_uuid
-from ringtune.service_link.spool import Spool
+from ringtune.service_link.results import trial_uuid
 from ringtune.service_link.start import START_LIMIT_S
 from ringtune.tuner import open_log
-from ringtune.tuner.logs.records import AdoptionRecord, Record, SampleRecord
+from tests.integration.service_link.deliveries import spooled, trial_ids
 from tests.integration.service_link.jobs import (
     GRADIENTS,
     Notes,
@@ -34,6 +32,7 @@ from tests.integration.service_link.servers import (
     serving,
     trickle,
 )
+from tests.integration.waiting import wait_until
 
 WORDS = 3
 """Requests of a job beside its results: the study is announced, the job says that it runs, and what it decided."""
@@ -52,22 +51,6 @@ BAD_SERVICES: dict[str, Callable[[], AbstractContextManager[str]]] = {
     "no service": lambda: serving(always(http_reply(b"<html>hello</html>"))),
     "elsewhere": lambda: serving(always(http_reply(b"", "307 Temporary Redirect", "Location: http://a.b/\r\n"))),
 }
-
-
-def trial_ids(records: Sequence[Record]) -> set[str]:
-    """Return the ids under which a log is reported: a result per window, and one for the adoption test."""
-    windows = {trial_uuid(record.run_id, record.window) for record in records if isinstance(record, SampleRecord)}
-    tests = {trial_uuid(record.run_id, ADOPTION_WINDOW) for record in records if isinstance(record, AdoptionRecord)}
-    return windows | tests
-
-
-def spooled(folder: Path, url: str) -> list[bytes]:
-    """Return what the spool of a service holds, also while a job has its file open or removes a delivered one."""
-    held: list[bytes] = []
-    for path in Spool(folder, url).folder.glob("*"):
-        with suppress(FileNotFoundError):
-            held.extend(payloads(path.read_bytes()))
-    return held
 
 
 @pytest.mark.parametrize("name", BAD_SERVICES)
@@ -93,14 +76,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let couriers collect and pause for a moment only."""
     monkeypatch.setattr(courier, "LINGER_S", 0.01)
     monkeypatch.setattr(breaker, "FIRST_PAUSE_S", 0.01)
-
-
-def wait_until(is_true: Callable[[], bool], limit_s: float = 60.0) -> None:
-    """Wait for something that another thread does."""
-    end_s = time.monotonic() + limit_s
-    while not is_true():
-        assert time.monotonic() < end_s, "it did not happen in time"
-        time.sleep(0.01)
 
 
 @pytest.mark.usefixtures("hurried", "patient")

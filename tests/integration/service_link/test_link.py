@@ -12,9 +12,9 @@ from ringtune.errors import ConfigError
 from ringtune.service_link import Job, service_link
 from ringtune.service_link.results import job_uuid
 from ringtune.tuner import RunSettings, SearchSpace, engine_parameters, make_designer, open_log
+from tests.integration.service_link.deliveries import trial_ids
 from tests.integration.service_link.jobs import Notes, connect, run_job, tuned_records
 from tests.integration.service_link.servers import Ledger, closed_port, serving
-from tests.integration.service_link.test_bad_services import trial_ids
 
 pytestmark = pytest.mark.usefixtures("patient")
 

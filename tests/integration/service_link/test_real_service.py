@@ -21,6 +21,7 @@ from ringtune.tuner import Config, JobLabels, RunSettings, open_log
 from ringtune.tuner.logs.records import AdoptionRecord, SampleRecord, SuggestionRecord, record_to_json
 from ringtune.tuner.testing import engine_like_surface, poor_baseline
 from tests.integration.service_link.commands import ringtune
+from tests.integration.service_link.deliveries import spooled, trial_ids
 from tests.integration.service_link.jobs import (
     KEY,
     Notes,
@@ -32,7 +33,7 @@ from tests.integration.service_link.jobs import (
     tuned_records,
 )
 from tests.integration.service_link.real_service import RealService
-from tests.integration.service_link.test_bad_services import spooled, trial_ids, wait_until
+from tests.integration.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("patient")
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 import pytest
 
 from ringtune.service.domain import Policy, Service
-from ringtune.service.domain.archive_seal import Seal
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.tokens import Tokens
 from ringtune.service.domain.values import Adoption, Imported, StudyFilter
@@ -20,6 +19,7 @@ from ringtune.service.store.tables import tokens as tokens_table
 from ringtune.tuner import StepTimes, VoidReason
 from ringtune.tuner.logs.records import record_to_json
 from tests.integration.service_link.jobs import run_record
+from tests.integration.service_store.archives import sealed
 from tests.unit.service.domain.reported import (
     BETTER,
     DEFAULT,
@@ -33,13 +33,6 @@ from tests.unit.service.domain.reported import (
     study_of,
     tell,
 )
-
-
-def sealed(lines: list[str]) -> list[str]:
-    """Return changed lines of an export with a last line that fits them, as who changes them on purpose makes it."""
-    seal = Seal()
-    body = lines[:-1] if '"type":"end"' in lines[-1] else lines
-    return [*map(seal.add, body), seal.line]
 
 
 @pytest.fixture

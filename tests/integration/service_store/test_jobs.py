@@ -18,7 +18,7 @@ from ringtune.service.store import Database
 from ringtune.service.store.clock import UnixNow
 from ringtune.service.store.tables import job_facts, reports
 from ringtune.tuner import Phase
-from tests.integration.service_store.test_archive import sealed
+from tests.integration.service_store.archives import sealed
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
 
 MACHINE = Machine(hosts=2, cpu_model="AMD EPYC 7B13", cores=64, link_kind="tcp", link_bits_per_s=25 * 10**9)

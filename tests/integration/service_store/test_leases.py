@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import update
 
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.asked_space import AskedSpace
@@ -20,17 +19,11 @@ from ringtune.service.domain.study_cache import StudyCache
 from ringtune.service.domain.suggestions import HeldLease, filling_config
 from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, TrialConflict, TrialNotFound
 from ringtune.service.store import Database
-from ringtune.service.store.tables import trials
 from ringtune.tuner import search_space
+from tests.integration.service_store.leases import end_lease
 from tests.unit.service.domain.reported import BETTER, DEFAULT, measure, new_id, result, study_of, tell
 
 DESIGN_LIMIT_S = 60.0
-
-
-def end_lease(database: Database, trial_id: str) -> None:
-    """Let a lease be over, as if its time had passed."""
-    with database.writing() as connection:
-        connection.execute(update(trials).where(trials.c.trial_id == trial_id).values(expires_unix_s=1.0))
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:

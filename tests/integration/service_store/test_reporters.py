@@ -13,7 +13,7 @@ from ringtune.service.domain.values import Recommendation
 from ringtune.service.errors import JobConflict, TokenNotFound
 from ringtune.service.store import Database, reports
 from ringtune.tuner import Config, Phase, StepTimes
-from tests.integration.service_store.test_run_logs import log_of
+from tests.integration.service_store.run_logs import log_of
 from tests.unit.service.domain.reported import (
     BETTER,
     OTHER,

@@ -7,26 +7,9 @@ from dataclasses import replace
 import pytest
 
 from ringtune.progress import TuningDisplay, progress_text, result_text
-from ringtune.tuner import Config, Phase, Progress, Result
+from ringtune.tuner import Phase
 from tests.unit.ringtune.captured_stderr import piped_stderr, read_until
-
-BASELINE = Config({"fusion_bytes": 0, "cycle_ms": 20.0})
-CHOSEN = Config({"fusion_bytes": 1048576, "cycle_ms": 20.0})
-PROGRESS = Progress(Phase.SEARCH, 3, 20, 123.4e6, 45.6, 78.9, CHOSEN)
-RESULT = Result(
-    config=CHOSEN,
-    baseline=BASELINE,
-    adopted=True,
-    verdict="adopted: +12.3 % [9.8, 14.9]",
-    speedup=0.123,
-    ci_low=0.098,
-    ci_high=0.149,
-    cost_s=1.5,
-    payback_steps=200,
-    steps=1000,
-    seconds=30.0,
-    is_complete=True,
-)
+from tests.unit.ringtune.tuning_news import BASELINE, PROGRESS, RESULT
 
 
 def test_the_live_line_has_phase_sample_throughput_and_time_left() -> None:

@@ -10,7 +10,7 @@ from ringtune import tuning_callbacks
 from ringtune.errors import EngineError
 from ringtune.tuner import Progress, Result
 from ringtune.tuning_callbacks import QUEUE_CALLS, Callback, CallbackObserver, Moment, RegisteredCallbacks
-from tests.unit.ringtune.test_progress import PROGRESS, RESULT
+from tests.unit.ringtune.tuning_news import PROGRESS, RESULT
 
 DEADLINE_S = 20.0
 

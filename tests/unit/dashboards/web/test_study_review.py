@@ -13,7 +13,7 @@ from ringtune.service.domain.overview import ShownStudy, StoredResult
 from ringtune.service.domain.values import Adoption
 from ringtune.tuner import Config, SearchSpace, default_config
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
-from tests.unit.dashboards.web.test_wording import BEST, STUDY
+from tests.unit.dashboards.web.studies import BEST, STUDY
 
 FAST = default_config().replace({"cycle_ms": 0.3})
 TEST = Adoption(0.3, 0.2, 0.4, 6)

@@ -11,7 +11,7 @@ from benchmarks.tuner.regret.harness import Comparison, KeptOutcomes, _sources_d
 from benchmarks.tuner.regret.problems import Sources
 from ringtune import tuner
 from ringtune.errors import ConfigError
-from tests.unit.benchmarks.tuner.regret.test_recorded import surface
+from tests.unit.benchmarks.tuner.regret.small_surface import surface
 
 COMPARISON = Comparison(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), range(2))
 

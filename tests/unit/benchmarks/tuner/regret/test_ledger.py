@@ -8,7 +8,7 @@ from benchmarks.tuner.regret.simulated import SimulatedProblem
 from benchmarks.tuner.regret.table import TableProblem
 from ringtune.tuner import WindowSpec
 from ringtune.tuner.simulator import Cluster, Noise, Scenario
-from tests.unit.benchmarks.tuner.regret.test_table import KIB, TABLE, config
+from tests.unit.benchmarks.tuner.regret.small_table import KIB, TABLE, config
 from tests.unit.tuner.simulator.jobs import job_of
 
 PROBLEM = TableProblem(TABLE, has_noise=False)

@@ -8,35 +8,9 @@ import pytest
 
 from benchmarks.tuner.regret.problems import Sources, all_problems
 from benchmarks.tuner.regret.recorded import recorded_problem, recorded_problems
-from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, write_surface
 from ringtune.errors import ConfigError
 from ringtune.tuner import Trial, default_config
-
-HEADER = {
-    "schema": SCHEMA,
-    "gradient_bytes": [4096, 1 << 20],
-    "ranks_per_host": [2],
-    "baseline": default_config().to_json(),
-    "calls": [],
-}
-CALLS = [[1 << power, 1e-5 + 1e-9 * (1 << power)] for power in range(10, 24, 2)]
-CONFIGS: list[dict[str, int | float]] = [
-    {},
-    {"cycle_ms": 5.0},
-    {"fusion_bytes": 0},
-    {"fusion_bytes": 1 << 20, "cycle_ms": 5.0},
-]
-
-
-def surface(folder: Path, slower_by_ms: float = 0.0) -> Path:
-    """Write a surface of four configs, the default's steps so much slower."""
-    journal = Journal(folder / "j", HEADER)
-    journal.begin(CALLS)
-    for number in range(len(CONFIGS)):
-        first_ms = 10.0 + number + slower_by_ms * (number == 0)
-        journal.add(RecordedWindow(number, 0, 0, 0.0, (first_ms, first_ms + 1.0)))
-    write_surface(folder / "small.jsonl.gz", journal, CONFIGS)
-    return folder / "small.jsonl.gz"
+from tests.unit.benchmarks.tuner.regret.small_surface import CONFIGS, surface
 
 
 def test_a_surface_is_a_problem(tmp_path: Path) -> None:

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A listed study with a confirmed best config."""
+
+from ringtune.service.domain.overview import BestConfig, ListedStudy
+from ringtune.service.domain.values import Evidence, StudyKey
+from ringtune.tuner import default_config
+
+EVIDENCE = Evidence(trials=9, jobs=2, speedup=0.125, ci_low=0.05, ci_high=0.2, age_s=3.0)
+BEST = BestConfig(default_config(), EVIDENCE, is_confirmed=True, is_promising=True)
+STUDY = ListedStudy(
+    study_id="0" * 32,
+    key=StudyKey("a" * 64, "b" * 64, (2, 4)),
+    model_name="resnet50",
+    hardware_name=None,
+    machines=None,
+    trials=20,
+    jobs=3,
+    age_s=10.0,
+    idle_s=1.0,
+    states={"adopted": 2, "keeping_default": 1, "lost": 0},
+    best=BEST,
+    baseline_step_ms=20.0,
+)

@@ -18,7 +18,7 @@ from ringtune.tuner.space.parameter_types import NumberParameter, Parameter
 from ringtune.tuner.space.search_space import SearchSpace
 
 SHARES = (0.5, 0.3, 0.7, 0.1)
-"""Of a number's range on its scale, in the order in which they are tried."""
+"""Shares of a number's range on its scale, in the order in which they are tried."""
 GRID_NUMBERS = 2
 """Numbers that are combined; the others keep their defaults, as a person's would."""
 

@@ -45,7 +45,7 @@ class Knob(NamedTuple):
 
     Attributes:
         name: Our name of it.
-        unit: Of one of Horovod's units in ours.
+        unit: Size of Horovod's unit in ours.
         low: The search box, in Horovod's unit.
         high: Its other end.
     """

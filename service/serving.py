@@ -4,6 +4,7 @@
 import asyncio
 import gc
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,9 @@ PROBED_AFTER_S, PROBED_EVERY_S, VANISHED_AFTER_S = 30, 10, 60
 """A peer whose machine gives no sign of life: when the kernel begins to ask for one, how often, when it gives up."""
 YOUNG_OBJECTS_MAX = 7_000
 """Ten times Python's own number, so that collections of more than the young are as much rarer."""
+SWITCH_INTERVAL_S = 0.0005
+"""Longest time that a busy thread keeps the interpreter from others, a tenth of Python's own: a request waits for it
+several times while a thread works on a large log, 60 ms in all with Python's 5 ms."""
 
 
 class _Server(uvicorn.Server):
@@ -108,6 +112,7 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
         with _listen(settings.host, settings.port) as listener:
             configure_logging(settings.log_level, settings.log_format)
             _load_what_stays()
+            sys.setswitchinterval(SWITCH_INTERVAL_S)
             greeting = _greeting(settings, listener.getsockname()[1])
             door = _door(listener, settings, parts)
             _Server(config, parts, door, lambda: announce(greeting)).run()

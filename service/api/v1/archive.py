@@ -4,10 +4,11 @@
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from io import BytesIO
 
 import structlog
-from anyio import CancelScope, fail_after, to_thread
+from anyio import CancelScope, fail_after
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -58,7 +59,7 @@ async def import_everything(request: Request, parts: PartsDep, service: ServiceD
     body = await request.body()
     if body.count(b"\n") > values_max(len(body)):
         raise BodyTooLarge(f"the body has more than {values_max(len(body))} lines; an export has none that are empty")
-    taken = await to_thread.run_sync(service.archive.take, _Lines(body), limiter=parts.threads_for(body))
+    taken = await parts.work_on(body, partial(service.archive.take, _Lines(body)))
     return schemas.Imported(**asdict(taken))
 
 

@@ -3,9 +3,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from anyio import to_thread
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
@@ -41,8 +41,7 @@ async def take_log(request: Request, parts: PartsDep, token_id: TokenDep) -> sch
     if media_type != MEDIA_TYPE:
         raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON as {MEDIA_TYPE}")
     body = await request.body()
-    threads = parts.threads_for(body)
-    stored = await to_thread.run_sync(read_and_store, body, parts.service, token_id, limiter=threads)
+    stored = await parts.work_on(body, partial(read_and_store, body, parts.service, token_id))
     return schemas.StoredRuns(runs=[schemas.StoredRun(**asdict(run)) for run in stored])
 
 

@@ -55,6 +55,11 @@ class Bench:
             torch.cuda._sleep(int(milliseconds * 1.5e6))  # cycles of a GPU of 1.5 GHz or more
 
 
+def checks_of(members: Mapping[str, Any]) -> dict[str, Check]:
+    """Return a program's `check_` functions by name, from its globals."""
+    return {name.removeprefix("check_"): check for name, check in members.items() if name.startswith("check_")}
+
+
 def main(checks: Mapping[str, Check]) -> None:
     """Run a program's checks on this rank. Arguments: device, file for the outcomes, check names."""
     kind, path, *chosen = sys.argv[1:]

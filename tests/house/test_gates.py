@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import documentation, forbidden, lock_files, native_layers, prose, python_layers, sizes
+from tests.house import documentation, folders, forbidden, lock_files, native_layers, prose, python_layers, sizes
 from tests.house.source_tree import SourceTree, Violation
 
 Gate = Callable[[SourceTree], list[Violation]]
@@ -109,6 +109,17 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     ),
     (prose.fragments, "a.md", "- Of two\n  ranks.\n", "- two ranks,\n\n```\nWhat\n```\n"),
 )
+TEST_IMPORT = "from tests.unit.test_a import X\n"
+MAIN = 'if __name__ == "__main__":\n    main()\n'
+CASES += (
+    (folders.test_imports, "tests/unit/test_b.py", TEST_IMPORT, "from tests.unit.a import X\n"),
+    (folders.test_imports, "tests/unit/b.py", f'SCRIPT = """\n{TEST_IMPORT}"""\n', "from tests.unit.a import x\n"),
+    (folders.benchmark_folders, "benchmarks/tuner/a.py", "x = 1\n", MAIN),
+    (folders.benchmark_folders, "benchmarks/engine/ranks/a.py", "x = 1\n", MAIN),
+    (folders.benchmark_folders, "benchmarks/engine/ranks/b/a.py", "x = 1\n", MAIN),
+    (folders.benchmark_folders, "benchmarks/a.py", MAIN, ""),
+    (folders.benchmark_folders, "benchmarks/odd/a.py", MAIN, ""),
+)
 NEW_MAJOR = GOOD_LOCK.replace("fastapi==0.165.1", "fastapi==1.0")
 CASES += (
     (lock_files.lock_violations, SERVICE_LOCK, GOOD_LOCK.replace(HASH, "\n"), GOOD_LOCK),
@@ -134,6 +145,7 @@ SURROUNDINGS = {
     "native/python/ringtune/errors.py": "",
 }
 NAMED_WRONGLY = {"native/src/odd/a.h", "native/python/ringtune/odd.py", "tuner/utils.py", "common/ring.py"}
+NAMED_WRONGLY |= {"benchmarks/a.py", "benchmarks/odd/a.py"}
 
 
 def tree_with(root: Path, files: dict[str, str]) -> SourceTree:

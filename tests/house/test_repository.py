@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.house import documentation, forbidden, lock_files, native_layers, python_layers, sizes
+from tests.house import documentation, folders, forbidden, lock_files, native_layers, python_layers, sizes
 from tests.house.source_tree import REPOSITORY, SourceTree, Violation, listing
 
 GATES = (
@@ -22,6 +22,8 @@ GATES = (
     documentation.variable_violations,
     documentation.knob_violations,
     lock_files.lock_violations,
+    folders.test_imports,
+    folders.benchmark_folders,
 )
 
 

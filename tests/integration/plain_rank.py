@@ -4,9 +4,11 @@
 import os
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from ringtune.errors import ConfigError
 from ringtune.session import SESSION
 from ringtune.world import World
 
@@ -62,3 +64,23 @@ def expect_error(kind: type[Exception], words: str, call: Callable[[], object]) 
     else:
         raise AssertionError(f"no error: {words}")
     assert words in text, text
+
+
+def expect_refusal(words: str, call: Callable[[], object]) -> None:
+    """Make a call that must raise a ConfigError with some words."""
+    expect_error(ConfigError, words, call)
+
+
+def run_cases(members: Mapping[str, Any], chosen: Sequence[str] = (), *arguments: object) -> None:
+    """Run a program's `case_` functions, and print `NAME: begins` and `NAME: right` around each.
+
+    Args:
+        members: The program's globals.
+        chosen: Names of cases; all in their order by default.
+        arguments: Arguments of every case.
+    """
+    cases = {name.removeprefix("case_"): case for name, case in members.items() if name.startswith("case_")}
+    for name in chosen or cases:
+        say(f"{name}: begins")
+        cases[name](*arguments)
+        say(f"{name}: right")

@@ -6,33 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from ringtune.bench.network_comparison import Topology
-from ringtune.bench.surface import SurfaceRequest, record_surface
-from ringtune.bench.surface_file import JOURNAL_SUFFIX, Journal, RecordedWindow, read_surface
-from ringtune.bench.surface_grid import Grid
-from ringtune.bench.workloads import Gradient, Workload
-from ringtune.tuner.space.parameters import MIB
-from tests.integration.hosts import needs_hosts
-
-WORKLOAD = Workload("small", tuple(Gradient(f"t{number}", 1000 + 20_000 * (number % 3)) for number in range(9)))
-GRID = Grid((1 * MIB,), (0.5,))
-RECORDS = """
-import io, os, sys
-from pathlib import Path
-from rich.console import Console
 from ringtune.bench.surface import record_surface
-from tests.integration.test_bench_surface import request
-record_surface(request(Path(sys.argv[1])), None, os.environ, Console(file=io.StringIO()))
-"""
+from ringtune.bench.surface_file import JOURNAL_SUFFIX, Journal, RecordedWindow, read_surface
+from tests.integration.hosts import needs_hosts
+from tests.integration.small_recording import request
 
-
-def request(folder: Path, ranks: int = 2) -> SurfaceRequest:
-    """Return what is recorded."""
-    return SurfaceRequest(folder / "s.gz", ranks, WORKLOAD, 2, GRID, compute_ms=1.0, window_ms=20.0)
+RECORDER = (sys.executable, "-m", "tests.integration.programs.records_surface")
 
 
 def journal_of(folder: Path) -> list[RecordedWindow]:
@@ -42,7 +27,7 @@ def journal_of(folder: Path) -> list[RecordedWindow]:
 
 def test_a_recording_that_was_killed_goes_on_where_it_stood(tmp_path: Path) -> None:
     """No window is measured again, and every config has one of each repeat."""
-    with subprocess.Popen([sys.executable, "-c", RECORDS, str(tmp_path)], stdout=subprocess.DEVNULL) as recorder:
+    with subprocess.Popen([*RECORDER, str(tmp_path)], stdout=subprocess.DEVNULL) as recorder:
         journal = tmp_path / f"s.gz{JOURNAL_SUFFIX}"
         while recorder.poll() is None and not (journal.exists() and 4 <= journal.read_bytes().count(b"\n")):
             os.sched_yield()
@@ -64,7 +49,7 @@ def test_a_recording_that_was_killed_goes_on_where_it_stood(tmp_path: Path) -> N
 
 def test_the_time_limit_ends_a_recording(tmp_path: Path) -> None:
     """A recording that reaches its limit is incomplete and has no file."""
-    limited = SurfaceRequest(tmp_path / "s.gz", 2, WORKLOAD, 2, GRID, 1.0, 20.0, minutes=1e-6)
+    limited = replace(request(tmp_path), minutes=1e-6)
 
     assert not record_surface(limited, None, os.environ, Console(file=io.StringIO()))
     assert not (tmp_path / "s.gz").exists()

@@ -3,24 +3,13 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs import PROGRAMS
+from tests.integration.jobs import PROGRAMS, program
 
 COMPILER = shutil.which("g++")
-
-JOIN = """
-import ctypes, sys
-ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
-import torch
-import ringtune.torch as hvd
-
-hvd.init()
-print(hvd.allreduce(torch.ones(3)).tolist())
-"""
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no g++: another compiler's C++ library has other names")
@@ -31,7 +20,7 @@ def test_the_engine_is_bound_to_its_own_cxx_library(tmp_path: Path) -> None:
     subprocess.run([str(COMPILER), "-std=c++20", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
 
     done = subprocess.run(
-        [sys.executable, "-c", JOIN, str(library)], capture_output=True, text=True, timeout=120, check=False
+        program("averages_beside_library", str(library)), capture_output=True, text=True, timeout=120, check=False
     )
 
     assert (0, "[1.0, 1.0, 1.0]\n") == (done.returncode, done.stdout), done.stderr

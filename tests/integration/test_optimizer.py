@@ -16,5 +16,5 @@ def test_training_agrees_with_a_single_process(count: int) -> None:
     finished = run_job(ranks(count, "optimizer"))
 
     assert 0 == finished.code, finished.text
-    agreed = re.findall(r"^(\w+): agrees$", finished.stdout, re.MULTILINE)
+    agreed = re.findall(r"^(\w+): right$", finished.stdout, re.MULTILINE)
     assert sorted(CASES * count) == sorted(agreed), finished.text

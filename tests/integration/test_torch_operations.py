@@ -87,7 +87,7 @@ def test_every_option_of_the_optimizer_agrees_with_a_single_process(count: int) 
     finished = run_job(ranks(count, "torch_optimizer"))
 
     assert 0 == finished.code, finished.text
-    agreed = re.findall(r"^(\w+): agrees$", finished.stdout, re.MULTILINE)
+    agreed = re.findall(r"^(\w+): right$", finished.stdout, re.MULTILINE)
     assert sorted(OPTIONS * count) == sorted(agreed), finished.text
 
 

@@ -14,13 +14,13 @@ import httpx
 import pytest
 
 from ringtune import __version__
-from tests.integration.test_foreign_cxx_library import JOIN
 from tests.mpi.launching import BY_MPI, OPEN_MPI
 from tests.package.distributions import DIST, GLIBC
 from tests.package.environments import PROGRAMS, Environment
 
 START_LIMIT_S = 120.0
 COMPILER = shutil.which("c++")
+RANK_PROGRAMS = PROGRAMS.parents[1] / "integration" / "programs"
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no c++, which compiles plugins where they are needed")
 
@@ -106,7 +106,7 @@ def test_the_plugin_for_nccl_can_be_loaded(installed: Environment) -> None:
 @needs_compiler
 def test_a_foreign_cxx_library_does_not_reach_the_engine(installed: Environment, tmp_path: Path) -> None:
     """Neither GCC's, as torch for CUDA brings it, nor one of the kind that the engine was built with."""
-    source = PROGRAMS.parents[1] / "integration" / "programs" / "foreign_cxx_library.cpp"
+    source = RANK_PROGRAMS / "foreign_cxx_library.cpp"
     gnu, llvm = tmp_path / "libgnu.so", tmp_path / "libllvm.so"
     options = ["-std=c++20", "-O1", "-shared", "-fPIC"]
     subprocess.run([str(COMPILER), *options, str(source), "-o", str(gnu)], check=True)
@@ -115,7 +115,7 @@ def test_a_foreign_cxx_library_does_not_reach_the_engine(installed: Environment,
     subprocess.run([*zig, *options, str(PROGRAMS / "foreign_llvm_library.cpp"), "-o", str(llvm)], check=True)
 
     for library in (gnu, llvm):
-        joined = installed.run(installed.python, "-c", JOIN, str(library))
+        joined = installed.run(installed.python, str(RANK_PROGRAMS / "averages_beside_library.py"), str(library))
 
         assert (0, "[1.0, 1.0, 1.0]\n") == (joined.code, joined.stdout), joined.text
 

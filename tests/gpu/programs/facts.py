@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 COPY_BYTES = 64 << 20
 ROUNDS = 10
@@ -59,9 +59,5 @@ def rate(bench: Bench, target: torch.Tensor, source: torch.Tensor) -> float:
     return round(1e-9 * COPY_BYTES * ROUNDS / (time.perf_counter() - begin_s), 1)
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

@@ -4,7 +4,7 @@
 import torch
 
 import ringtune.torch as hvd
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 WORLDS = 3
 LEFT_BYTES = 32 << 20
@@ -33,7 +33,5 @@ def _free_after_a_world(bench: Bench) -> int:
     return int(torch.cuda.mem_get_info(bench.device)[0])
 
 
-CHECKS: dict[str, Check] = {"memory_comes_back": check_memory_comes_back}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

@@ -13,7 +13,7 @@ import torch
 import ringtune.torch as hvd
 from ringtune.session import SESSION
 from ringtune.torch.buffers import ENGINE_DTYPES
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 NEVER = (torch.bool, torch.int16, torch.uint16)  # no type of NCCL's
@@ -173,9 +173,5 @@ def check_capture(bench: Bench) -> None:
     require_same(bench, torch.full((3,), float(hvd.size())), hvd.allreduce(own.new_ones(3), op=hvd.Sum), "after it")
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

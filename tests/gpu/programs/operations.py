@@ -10,7 +10,7 @@ import torch
 
 import ringtune.torch as hvd
 from ringtune.torch.buffers import ENGINE_DTYPES, MOVABLE_DTYPES
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SHAPES = ((), (0,), (1,), (3, 5), (2, 0, 3), (1031,), (65537,), (2, 3, 4, 5))
@@ -289,9 +289,5 @@ def check_mixed(bench: Bench) -> dict[str, int]:
     return {"operations": 2 * len(names)}
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

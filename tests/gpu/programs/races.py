@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 import ringtune.torch as hvd
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 ROUNDS = 20
 LATE_MS = 4.0
@@ -211,9 +211,5 @@ def check_backward_on_a_side_stream(bench: Bench) -> None:
         assert torch.allclose(expected, got, rtol=1e-9, atol=1e-11), (expected - got).abs().max()
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

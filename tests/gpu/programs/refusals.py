@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 
 import ringtune.torch as hvd
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 CAPTURES = 10
 CAPTURE_OPERATIONS = 100
@@ -99,9 +99,5 @@ def check_only_the_own_device(bench: Bench) -> dict[str, int]:
     return {"devices": torch.cuda.device_count() if bench.is_gpu else 0}
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
 import ringtune.torch as hvd
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 PAIRS = 10
 
@@ -178,9 +178,5 @@ def check_cost_per_tensor(bench: Bench) -> dict[str, Any]:
     return figures
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

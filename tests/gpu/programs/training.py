@@ -9,7 +9,7 @@ from torch.distributed import FileStore  # type: ignore[attr-defined]  # exporte
 from torch.nn.parallel import DistributedDataParallel
 
 import ringtune.torch as hvd
-from tests.gpu.checks import Bench, Check, main
+from tests.gpu.checks import Bench, checks_of, main
 
 STEPS = 6
 
@@ -228,9 +228,5 @@ def check_ddp_hook(bench: Bench) -> None:
     torch.distributed.destroy_process_group()
 
 
-CHECKS: dict[str, Check] = {
-    name.removeprefix("check_"): check for name, check in list(globals().items()) if name.startswith("check_")
-}
-
 if __name__ == "__main__":
-    main(CHECKS)
+    main(checks_of(globals()))

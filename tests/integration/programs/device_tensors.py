@@ -10,7 +10,7 @@ import torch
 
 import ringtune.torch as hvd
 from ringtune.torch.buffers import ENGINE_DTYPES, MOVABLE_DTYPES
-from tests.integration.plain_rank import say
+from tests.integration.plain_rank import run_cases, say
 from tests.integration.standin_device import DeviceTensor, Machine, on_device
 
 Tensors = list[torch.Tensor]
@@ -157,17 +157,12 @@ def _refused(kind: type[Exception], word: str, call: Callable[[], object]) -> No
     assert word in text, text
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
-
 def main() -> None:
     """Run cases, and require that nothing of the engine's is left on the device."""
     torch.set_num_threads(1)
     hvd.init()
     machine = Machine(seed=hvd.rank() + 1)
-    for name in sys.argv[1:]:
-        CASES[name](machine)
-        say(f"{name}: right")
+    run_cases(globals(), sys.argv[1:], machine)
     hvd.shutdown()
     gc.collect()
     left = machine.close()

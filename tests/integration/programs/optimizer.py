@@ -1,57 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains with DistributedOptimizer and, beside it, alone on the joined batch; both must agree. Argument: the case."""
 
-import sys
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
-from torch.nn import functional
 
 import ringtune.torch as hvd
-from tests.integration.plain_rank import expect_error, say
-
-expect_refusal = partial(expect_error, hvd.ConfigError)
-
-STEPS = 6
-ROWS = 8
-
-
-def make_model() -> torch.nn.Module:
-    """Return a small network with equal weights on all ranks."""
-    torch.manual_seed(7)
-    return torch.nn.Sequential(torch.nn.Linear(5, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2))
-
-
-def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the joined batch of all ranks."""
-    generator = torch.Generator().manual_seed(step)
-    rows = ROWS * hvd.size()
-    return torch.randn(rows, 5, generator=generator), torch.randn(rows, 2, generator=generator)
-
-
-def own_part(tensor: torch.Tensor) -> torch.Tensor:
-    """Return this rank's rows."""
-    return tensor[ROWS * hvd.rank() : ROWS * (hvd.rank() + 1)]
-
-
-def loss_of(model: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Return the mean loss over the rows."""
-    return functional.mse_loss(model(inputs), targets)
+from tests.integration.joined_batch import (
+    ROWS,
+    STEPS,
+    assert_same,
+    batch,
+    loss_of,
+    make_model,
+    own_part,
+    sgd,
+)
+from tests.integration.plain_rank import expect_refusal
+from tests.integration.torch_cases import main
 
 
 def distributed(model: torch.nn.Module, optimizer: torch.optim.Optimizer, **options: Any) -> Any:
     """Return the distributed optimizer over the model's parameters."""
     return hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters(), **options)
-
-
-def assert_same(ours: torch.nn.Module, alone: torch.nn.Module) -> None:
-    """Require what was trained alone, up to rounding, and the same bits on all ranks."""
-    for mine, expected in zip(ours.parameters(), alone.parameters(), strict=True):
-        assert torch.allclose(expected, mine, rtol=1e-4, atol=1e-6), (expected - mine).abs().max()
-        bits = hvd.allgather(mine.detach().reshape(1, -1))
-        assert all(torch.equal(bits[0], row) for row in bits)
 
 
 def train(make: Callable[[Any], torch.optim.Optimizer], *, set_to_none: bool = True) -> None:
@@ -71,11 +43,6 @@ def train(make: Callable[[Any], torch.optim.Optimizer], *, set_to_none: bool = T
         for scheduler in schedulers:
             scheduler.step()
     assert_same(ours, alone)
-
-
-def sgd(parameters: Any) -> torch.optim.Optimizer:
-    """Return SGD with everything on."""
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, weight_decay=0.01)
 
 
 def case_plain() -> None:
@@ -240,12 +207,5 @@ def case_misuse() -> None:
     assert kept is not None
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    hvd.init()
-    for chosen in sys.argv[1:] or CASES:
-        CASES[chosen]()
-        say(f"{chosen}: agrees")
-    hvd.shutdown()
+    main(globals())

@@ -6,7 +6,6 @@ Each case ends as training alone on the joined batch would, or with the same err
 
 import copy
 import io
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,9 +15,9 @@ import numpy as np
 import torch
 
 import ringtune.torch as hvd
-from tests.integration.plain_rank import say
-from tests.integration.programs.agreement import assert_equal_everywhere, fails_everywhere, on_rank
-from tests.integration.programs.optimizer import STEPS, assert_same, batch, loss_of, make_model, own_part
+from tests.integration.agreement import assert_equal_everywhere, fails_everywhere, on_rank
+from tests.integration.joined_batch import STEPS, assert_same, batch, loss_of, make_model, own_part
+from tests.integration.torch_cases import main
 
 Change = Callable[[torch.nn.Module], object]
 
@@ -374,12 +373,5 @@ def case_clipped_in_closure() -> None:
     fails_everywhere("call synchronize() first", lambda: optimizer.step(lambda: closure(is_synchronized=False)))
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    hvd.init()
-    for chosen in sys.argv[1:] or CASES:
-        CASES[chosen]()
-        say(f"{chosen}: agrees")
-    hvd.shutdown()
+    main(globals())

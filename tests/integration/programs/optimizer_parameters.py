@@ -4,7 +4,6 @@
 Each case ends as training alone on the joined batch would, or with the same error on every rank. Argument: the case.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +11,9 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import ringtune.torch as hvd
-from tests.integration.plain_rank import say
-from tests.integration.programs.agreement import assert_equal_everywhere, fails_everywhere, on_rank
-from tests.integration.programs.optimizer import STEPS, assert_same, batch, loss_of, make_model, own_part
+from tests.integration.agreement import assert_equal_everywhere, fails_everywhere, on_rank
+from tests.integration.joined_batch import STEPS, assert_same, batch, loss_of, make_model, own_part
+from tests.integration.torch_cases import main
 
 Make = Callable[[Any], torch.optim.Optimizer]
 
@@ -295,12 +294,5 @@ def case_rank_alone() -> None:
         fails_everywhere("noname.0.1 came into param_groups after synchronize()", optimizer.step)
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    hvd.init()
-    for chosen in sys.argv[1:] or CASES:
-        CASES[chosen]()
-        say(f"{chosen}: agrees")
-    hvd.shutdown()
+    main(globals())

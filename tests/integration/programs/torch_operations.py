@@ -4,7 +4,6 @@
 import json
 import math
 import random
-import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +12,8 @@ from pathlib import Path
 import torch
 
 import ringtune.torch as hvd
-from tests.integration.plain_rank import expect_error, say
+from tests.integration.plain_rank import expect_error
+from tests.integration.torch_cases import main
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.int32, torch.uint32, torch.int64, torch.uint64)
@@ -300,12 +300,5 @@ def case_refusals() -> None:
     expect_error(hvd.ConfigError, f"rank {hvd.size()}", lambda: hvd.broadcast(torch.zeros(1), hvd.size()))
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    hvd.init()
-    for chosen in sys.argv[1:] or CASES:
-        CASES[chosen]()
-        say(f"{chosen}: right")
-    hvd.shutdown()
+    main(globals())

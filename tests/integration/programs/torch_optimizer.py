@@ -2,7 +2,6 @@
 """The options of DistributedOptimizer, each against training alone on the joined batch. Argument: the case."""
 
 import copy
-import sys
 from functools import partial
 from typing import Any
 
@@ -10,18 +9,18 @@ import torch
 
 import ringtune.torch as hvd
 from ringtune.session import SESSION
-from tests.integration.plain_rank import say
-from tests.integration.programs.optimizer import (
+from tests.integration.joined_batch import (
     ROWS,
     STEPS,
     assert_same,
     batch,
-    expect_refusal,
     loss_of,
     make_model,
     own_part,
     sgd,
 )
+from tests.integration.plain_rank import expect_refusal
+from tests.integration.torch_cases import main
 
 
 def train(*, tolerance: float | None = None, **options: Any) -> dict[str, int]:
@@ -241,12 +240,5 @@ def case_refusals() -> None:
         expect_refusal(words_of_error, partial(make, torch.optim.SGD([parameter], lr=1.0), **options))
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
-    hvd.init()
-    for chosen in sys.argv[1:] or CASES:
-        CASES[chosen]()
-        say(f"{chosen}: agrees")
-    hvd.shutdown()
+    main(globals())

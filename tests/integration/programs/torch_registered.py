@@ -13,7 +13,7 @@ import torch
 
 import ringtune.torch as hvd
 from ringtune.session import SESSION
-from tests.integration.plain_rank import say
+from tests.integration.torch_cases import main
 
 STEPS = 5
 WIDTH = 131  # a weight of 67 KiB, of no whole number of cache lines: large enough for a home
@@ -225,14 +225,7 @@ def case_short() -> None:
     assert registered_uses() == 0
 
 
-CASES = {name.removeprefix("case_"): case for name, case in globals().items() if name.startswith("case_")}
-
 if __name__ == "__main__":
-    torch.set_num_threads(1)
     if sys.argv[1:] == ["short"]:
         limit_address_space()
-    hvd.init()
-    for chosen in sys.argv[1:] or [name for name in CASES if name != "short"]:
-        CASES[chosen]()
-        say(f"{chosen}: right")
-    hvd.shutdown()
+    main({name: member for name, member in globals().items() if name != "case_short" or sys.argv[1:]})

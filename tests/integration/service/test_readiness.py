@@ -6,9 +6,8 @@ import resource
 import signal
 import sqlite3
 import stat
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,9 +16,8 @@ import pytest
 
 from tests.contract.service.requests import STUDY_BODY, result_body
 from tests.integration.service.server_process import ServerProcess, serving
+from tests.waiting import wait_until
 
-LIMIT_S = 60.0
-REST_S = 0.05
 PAGE_BYTES = 4096
 KEPT_BYTES = 16 * PAGE_BYTES
 
@@ -63,14 +61,6 @@ def client(tmp_path: Path, file: Path) -> Iterator[Client]:
             assert 201 == made.report().status_code
         assert 200 == made.ready().status_code
         yield made
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something."""
-    end_s = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < end_s
-        time.sleep(REST_S)
 
 
 def stored(file: Path) -> set[str]:
@@ -172,7 +162,7 @@ def test_a_damaged_file_is_said_so_and_healed(client: Client, file: Path, tmp_pa
         damaged.seek(KEPT_BYTES)
         damaged.write(bytes(len(whole) - KEPT_BYTES))
 
-    until(lambda: client.ready().status_code == 503)
+    wait_until(lambda: client.ready().status_code == 503)
     assert_away(client.ready(), "damaged")
     paths = ["/v1/studies", f"/v1/studies/{client.study_id}", "/v1/export"]
     replies = [client.server.client.get(path) for path in paths]
@@ -183,7 +173,7 @@ def test_a_damaged_file_is_said_so_and_healed(client: Client, file: Path, tmp_pa
         mended.flush()
         os.fsync(mended.fileno())
 
-    until(lambda: client.ready().status_code == 200)
+    wait_until(lambda: client.ready().status_code == 200)
     log = (tmp_path / "stderr.txt").read_text(encoding="utf-8")
     assert "Traceback" not in log
     assert "not_ready" in log

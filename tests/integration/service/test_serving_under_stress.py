@@ -5,9 +5,8 @@ import json
 import os
 import re
 import socket
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 from tests.contract.service.requests import STUDY_BODY, UUIDS, result_body
 from tests.integration.service.server_process import END_S, ServerProcess, serving
+from tests.waiting import wait_until
 
 CLIENTS = 24
 BATCH = 400
@@ -113,7 +113,7 @@ def test_accepted_work_is_finished_before_the_end(server: ServerProcess) -> None
         assert connection.recv(4096).startswith(b"HTTP/1.1 100")  # it has begun to read the request
         connection.sendall(body[:1000])
         server.process.terminate()
-        assert wait_until(lambda: refuses(server))
+        wait_until(lambda: refuses(server), END_S)
         connection.sendall(body[1000:])
         reply = read_all(connection)
         code = server.process.wait(END_S)
@@ -207,7 +207,7 @@ def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server
         assert 200 == server.client.post(f"/v1/studies/{study_id}/results", json=batch_of(job)).status_code
     with server.client.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"}) as reader:
         assert f"id: {BATCH}" in reader.iter_lines()  # what the first listener costs alone is no growth
-    assert wait_until(lambda: listeners(server) == 0)
+    wait_until(lambda: listeners(server) == 0, END_S)
     before = resident_bytes(server.process.pid)
     memory: list[int] = []
 
@@ -217,7 +217,7 @@ def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server
 
     with silent_listener(server), silent_listener(server):
         assert 2 == listeners(server)
-        assert wait_until(are_dropped)
+        wait_until(are_dropped, END_S)
 
     assert max(memory) - before < MEMORY_OF_TWO
 
@@ -227,11 +227,3 @@ def listeners(server: ServerProcess) -> int:
     found = re.search(r"^ringtune_events_listeners ([0-9.]+)", server.client.get("/metrics").text, re.MULTILINE)
     assert found is not None
     return int(float(found[1]))
-
-
-def wait_until(is_so: Callable[[], bool]) -> bool:
-    """Return whether something became so within the time."""
-    end_s = time.monotonic() + END_S
-    while not (found := is_so()) and time.monotonic() < end_s:
-        time.sleep(0.05)
-    return found

@@ -32,7 +32,7 @@ from tests.integration.service_link.servers import (
     serving,
     trickle,
 )
-from tests.integration.waiting import wait_until
+from tests.waiting import wait_until
 
 WORDS = 3
 """Requests of a job beside its results: the study is announced, the job says that it runs, and what it decided."""

@@ -33,7 +33,7 @@ from tests.integration.service_link.jobs import (
     tuned_records,
 )
 from tests.integration.service_link.real_service import RealService
-from tests.integration.waiting import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("patient")
 

@@ -21,7 +21,7 @@ from ringtune.service.store import Database, reports, summaries
 from tests.integration.service_store.readiness import Readiness
 from tests.unit.service.domain.reported import study_of
 
-PROGRAM = "tests.integration.service_store.crash_program"
+PROGRAM = "tests.integration.service_store.programs.crash_while_reporting"
 ROOT = Path(__file__).resolve().parents[3]
 FEW_POINTS = ("before_commit", "committed")
 PER_RUN = 60

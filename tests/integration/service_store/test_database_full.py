@@ -4,10 +4,9 @@
 import shutil
 import subprocess
 import tempfile
-import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from ringtune.service.domain import Policy, Service
 from ringtune.service.errors import Unavailable
 from ringtune.service.store import Database, reports
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
+from tests.waiting import wait_until
 
 DISK_MIB = 160
 """A new PostgreSQL takes 40 MiB, and its log up to 64 MiB more."""
@@ -29,7 +29,6 @@ CLIENTS = 4
 MOST_RESULTS = 4_000
 FEW = 40
 LIMIT_S = 120.0
-REST_S = 0.05
 
 
 @dataclass
@@ -123,14 +122,6 @@ class Record:
             return sum(pool.map(self.report, [new_id() for _ in range(count)]))
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    """Wait for something."""
-    end_s = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < end_s
-        time.sleep(REST_S)
-
-
 def fill_and_heal(disk: SmallDisk, record: Record) -> None:
     """Fill the disk until results are refused, make room, and report what is left."""
     disk.fill()
@@ -140,9 +131,9 @@ def fill_and_heal(disk: SmallDisk, record: Record) -> None:
 
     disk.make_room()
     disk.start()
-    until(record.service.is_ready)
+    wait_until(record.service.is_ready, LIMIT_S)
     for trial_id in record.sent - record.acknowledged:
-        until(partial(record.report, trial_id))
+        wait_until(partial(record.report, trial_id), LIMIT_S)
 
 
 def check(disk: SmallDisk, times: int) -> None:

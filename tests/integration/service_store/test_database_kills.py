@@ -23,7 +23,7 @@ from ringtune.service.domain.values import ReportedResult, Study
 from ringtune.service.domain.writer import POINTS, GroupWriter, Ticket
 from ringtune.service.errors import Unavailable
 from ringtune.service.store import Database, reports, summaries
-from tests.integration.service_store.crash_program import EarlyWriter
+from tests.integration.service_store.early_writer import EarlyWriter
 from tests.integration.service_store.readiness import Readiness
 from tests.unit.service.domain.reported import BETTER, new_id, result, study_of, tell
 

@@ -4,8 +4,6 @@
 import itertools
 import os
 import signal
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,17 +20,9 @@ from ringtune.service.store import Database
 from ringtune.tuner import search_space
 from tests.integration.service_store.leases import end_lease
 from tests.unit.service.domain.reported import BETTER, DEFAULT, measure, new_id, result, study_of, tell
+from tests.waiting import wait_until
 
 DESIGN_LIMIT_S = 60.0
-
-
-def wait_until(is_true: Callable[[], bool]) -> None:
-    """Wait for another thread or process; fails when it takes too long."""
-    deadline = time.monotonic() + DESIGN_LIMIT_S
-    pause = threading.Event()
-    while not is_true():
-        assert time.monotonic() < deadline
-        pause.wait(0.02)
 
 
 def test_the_same_trial_gets_the_same_config(service: Service) -> None:

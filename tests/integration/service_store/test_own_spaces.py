@@ -18,8 +18,8 @@ from ringtune.service.store import Database, migrate
 from ringtune.service.store.tables import queued_suggestions
 from ringtune.tuner import Config, SearchSpace, Value, search_space
 from tests.integration.service_store.leases import end_lease
-from tests.integration.service_store.test_leases import wait_until
 from tests.unit.service.domain.reported import BETTER, DEFAULT, KEY, measure, new_id, result, study_of, tell
+from tests.waiting import wait_until
 
 WIDE = search_space({}, DEFAULT)
 NO_CACHE = DEFAULT.replace({"response_cache": False})

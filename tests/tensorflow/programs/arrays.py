@@ -10,8 +10,7 @@ import numpy as np
 
 import ringtune.arrays as hvd
 from ringtune.errors import ConfigError, MismatchError
-from tests.integration.plain_rank import expect_error
-from tests.tensorflow.programs.cases import run_cases
+from tests.integration.plain_rank import expect_error, run_cases
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 FLOATS = [np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64)]

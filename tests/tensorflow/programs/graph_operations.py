@@ -20,8 +20,8 @@ from ringtune.session import SESSION
 from ringtune.submissions import NO_GROUP, PLAIN_AVERAGE
 from ringtune.tensorflow.gradients import GradientPlan, GradientReducer
 from ringtune.tensorflow.graph_operations import graph_operations
-from tests.integration.plain_rank import expect_error
-from tests.tensorflow.programs.cases import choose_way, run_cases
+from tests.integration.plain_rank import expect_error, run_cases
+from tests.tensorflow.ways import choose_way
 
 LIMIT_S = 100.0  # far below the engine's own limits
 OPERATIONS = {"RingtuneAllreduce", "RingtuneMarkStep"}

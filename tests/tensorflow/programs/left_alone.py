@@ -9,7 +9,7 @@ import numpy as np
 
 import ringtune.keras as hvd
 from tests.integration.plain_rank import say
-from tests.tensorflow.programs.cases import choose_way
+from tests.tensorflow.ways import choose_way
 
 
 def leave(batch: int, logs: dict[str, Any]) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import ringtune.tensorflow as hvd
-from tests.integration.plain_rank import expect_error
-from tests.tensorflow.programs.cases import run_cases
+from tests.integration.plain_rank import expect_error, run_cases
 
 FLOATS = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 INTEGERS = (tf.uint8, tf.int8, tf.int16, tf.uint16, tf.int32, tf.uint32, tf.int64, tf.uint64)

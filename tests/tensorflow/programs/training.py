@@ -16,8 +16,8 @@ import tensorflow as tf
 import ringtune.keras as hvd
 import ringtune.tensorflow.keras as horovods_name
 from ringtune.session import SESSION
-from tests.integration.plain_rank import expect_error
-from tests.tensorflow.programs.cases import choose_way, run_cases
+from tests.integration.plain_rank import expect_error, run_cases
+from tests.tensorflow.ways import choose_way
 
 ROWS = 4  # rows of a batch on each rank
 STEPS = 3

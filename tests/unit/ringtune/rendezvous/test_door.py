@@ -17,6 +17,7 @@ from ringtune.rendezvous.channel import Channel, Deadline, Message, encode_frame
 from ringtune.rendezvous.door import GREETING_LIMIT_S, MAX_UNPROVED, Door, Guest
 from ringtune.rendezvous.loop import Loop
 from ringtune.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
+from tests.waiting import wait_until
 
 KEY = b"k" * 32
 
@@ -65,14 +66,6 @@ def call(
     """Call the door as rank 2 and hang up."""
     deadline = Deadline.after(limit_s)
     place_call(Call(door.address, 0, purpose), Membership(2, generation, key), {"word": "hi"}, deadline).close()
-
-
-def wait_until(is_so: object, limit_s: float = 60.0) -> None:
-    """Wait until a condition holds."""
-    end_s = time.monotonic() + limit_s
-    while not is_so():  # type: ignore[operator]
-        assert time.monotonic() < end_s, "it did not come to that"
-        time.sleep(0.005)
 
 
 def test_who_holds_the_key_is_let_in_with_what_it_says(open_door: OpenDoor) -> None:

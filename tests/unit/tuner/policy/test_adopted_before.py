@@ -16,7 +16,7 @@ from ringtune.tuner.logs.store import KeepingLog
 from ringtune.tuner.policy.designer_watchdog import DesignerFailed, GuardedDesigner
 from ringtune.tuner.priors.warm_start import EarlierStudy, earlier_studies
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, measured_trial, poor_baseline
-from tests.unit.tuner.policy.test_designer_watchdog import Unsure
+from tests.unit.tuner.policy.scripted_designers import Unsure
 from tests.unit.tuner.recording import Outcome, samples, tune
 
 KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}

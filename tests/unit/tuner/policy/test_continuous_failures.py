@@ -3,7 +3,7 @@
 
 from ringtune.tuner import Config, TargetClosed
 from ringtune.tuner.policy.continuous import MOST_FAILURES
-from tests.unit.tuner.policy.test_continuous import CHANGE_S, HOUR_S, ChangingTarget, late_optimum, tune_for
+from tests.unit.tuner.policy.changing_target import CHANGE_S, HOUR_S, ChangingTarget, late_optimum, tune_for
 
 BROKEN = "ZeroDivisionError"
 REFUSED = "refused"

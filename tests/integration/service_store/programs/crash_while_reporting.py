@@ -14,27 +14,16 @@ import signal
 import sys
 import threading
 import uuid
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from sqlalchemy import Connection
-
 from ringtune.service.domain import Policy, Service
-from ringtune.service.domain.writer import GroupWriter, Outcome, Ticket
+from ringtune.service.domain.writer import GroupWriter
 from ringtune.service.store import Database
+from tests.integration.service_store.early_writer import EarlyWriter
 from tests.unit.service.domain.reported import BETTER, result, tell
 
 CLIENTS = 8
 NAMESPACE = uuid.UUID(int=6)
-
-
-class EarlyWriter(GroupWriter):
-    """The control: it answers when the rows are inserted, before they are committed."""
-
-    def _stored(self, connection: Connection, tickets: Sequence[Ticket]) -> list[Outcome]:
-        outcomes = super()._stored(connection, tickets)
-        self._answer(tickets, outcomes)
-        return outcomes
 
 
 class Killer:

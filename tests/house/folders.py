@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders hold one kind of file: tests import fixtures only, and programs of benchmarks stand apart from libraries."""
+
+import re
+from pathlib import Path
+
+from tests.house.source_tree import PYTHON, SourceTree, Violation
+
+TEST_IMPORT = re.compile(
+    r"^\s*(?:from tests[\w.]*\.test_\w+ import|from tests[\w.]* import test_|import tests[\w.]*\.test_)"
+)
+BENCHMARKS = Path("benchmarks")
+AREAS = ("engine", "tuner", "service")
+SHORT_NAME = BENCHMARKS / "regret.py"
+"""Short name of `benchmarks.tuner.regret`, the command that other documents name."""
+IS_PROGRAM = '__name__ == "__main__"'
+
+
+def test_imports(tree: SourceTree) -> list[Violation]:
+    """Return the lines below tests/ that import from a module of tests, programs in strings included."""
+    return [
+        Violation(path, number, "imports from a module of tests; move what is shared to a module named for it")
+        for path in tree.files(PYTHON, under=("tests",))
+        for number, line in enumerate(tree.text(path).splitlines(), start=1)
+        if TEST_IMPORT.match(line)
+    ]
+
+
+def benchmark_folders(tree: SourceTree) -> list[Violation]:
+    """Return the files of benchmarks/ that stand in no area, and modules beside programs that cannot be started."""
+    found = []
+    for path in tree.files(under=(str(BENCHMARKS),)):
+        area, *rest = path.relative_to(BENCHMARKS).parts
+        if not rest and area != "README.md" and path != SHORT_NAME:
+            found.append(Violation(path, 0, f"stands at the top; the areas are {', '.join(AREAS)}"))
+        elif rest and area not in AREAS:
+            found.append(Violation(path, 0, f"is in no area; the areas are {', '.join(AREAS)}"))
+        elif path.suffix in PYTHON and _is_among_programs(rest) and IS_PROGRAM not in tree.text(path):
+            found.append(Violation(path, 0, "stands among programs and is none; a folder named for it is its place"))
+    return found
+
+
+def _is_among_programs(rest: list[str]) -> bool:
+    """Return whether a file of an area stands where programs do: directly in it, or in a folder of ranks' programs."""
+    return len(rest) == 1 or "ranks" in rest[:-1]

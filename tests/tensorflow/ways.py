@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of gradients in graphs: TensorFlow operations, or numpy functions."""
+
+from ringtune import tensorflow_op
+
+
+def choose_way(way: str, rank: int) -> None:
+    """Make this rank's gradients go a way where graphs are made.
+
+    Args:
+        way: `operations`, `numpy`, or `mixed` for operations on even ranks and numpy functions on odd ones.
+        rank: This rank.
+    """
+    if way == "numpy" or (way == "mixed" and rank % 2):
+        tensorflow_op._folders = lambda: iter(())  # nothing was built

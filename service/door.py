@@ -153,7 +153,7 @@ class Door:
             **self._untold,
             open=len(self._places),
             connections_max=self._places.limits.connections_max,
-            detail="those without a whole request head for the longest go first; docs/service.md says what each means",
+            detail="the longest without a whole request head goes first; see docs/reference/service.md, Connections",
         )
         self._untold.clear()
         self._sweeps_untold = TOLD_EVERY_SWEEPS

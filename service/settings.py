@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service's settings: flags first, then `RINGTUNE_SERVICE_*`, then `.env`, then the defaults; read once, at start.
 
-`docs/service.md` has the table; a test compares it with the fields here.
+`docs/reference/service.md` has the table; a test compares it with the fields here.
 """
 
 import difflib
@@ -234,4 +234,4 @@ def _in_words(error: ValidationError) -> str:
     for item in error.errors(include_url=False, include_context=False, include_input=False):
         name = "_".join(str(part) for part in item["loc"])
         problems.append(f"{PREFIX}{name.upper()}: {item['msg']}" if name else item["msg"])
-    return f"the service's settings cannot be used: {'; '.join(problems)}; see docs/service.md for what is allowed"
+    return f"the service's settings cannot be used: {'; '.join(problems)}; see docs/reference/service.md for the values"

@@ -20,10 +20,11 @@ from tests.house.source_tree import CXX, PYTHON, REPOSITORY, SourceTree, Violati
 CEILINGS = Path(__file__).with_name("prose_ceilings.toml")
 
 NOUN_CLAUSES = frozenset(
-    "what whatever which whichever who whoever whom whose how why whether of so than that".split()  # noqa: SIM905 - reads as a list of words
+    "what whatever which whichever who whoever whom whose how why whether of so than".split()  # noqa: SIM905 - reads as a list of words
 )
-FRAGMENTS = NOUN_CLAUSES | frozenset(("as", "by", "from", "under", "where", "wherever", "with"))
-"""Openings barred from docstrings, constants and options. Documents may open with the prepositions among them."""
+"""Openings barred everywhere: they make a noun of a clause, or have lost their subject."""
+FRAGMENTS = NOUN_CLAUSES | frozenset(("as", "by", "from", "that", "under", "where", "wherever", "with"))
+"""Openings barred from docstrings, constants and options; documents may open with "As" or "With" and a clause."""
 
 FIRST_WORD = re.compile(r"[\s*_(\[\"'“]*([A-Za-z]+)")
 DESCRIPTION = re.compile(r"^ {4}(?:\*{0,2}\w+)(?: \([^)]*\))?: (\S.*)$")
@@ -34,6 +35,8 @@ CXX_TRAILING = re.compile(r"[;,{]\s*//\s*(\S.*)$")
 CXX_STATEMENT = re.compile(r"^\s*(?:#|\}|if|for|while|switch|return|case|else|try|do)\b|^\s*[}#]")
 FENCE = re.compile(r"^\s*(```|~~~)")
 NO_PARAGRAPH = re.compile(r"^\s*(?:#|\||<|\[\^|!!!|!\[|\d+ |$)")
+NAME = re.compile(r"[\[*`]")
+"""Beginning of a title or a run-in heading, which may be a question: "[How it decides](how_it_decides.md)"."""
 LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.) +")
 
 
@@ -153,7 +156,7 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
         elif not is_code and not NO_PARAGRAPH.match(line):
             item = LIST_ITEM.match(line)
             opening = line[item.end() :] if item else line.strip()
-            if (item or not previous.strip()) and not opening[:1].islower():
+            if (item or not previous.strip()) and not opening[:1].islower() and not NAME.match(opening):
                 yield number, opening
         previous = line
 

@@ -21,7 +21,7 @@ from tests.integration.scrapes import Scrape, promtool, scrape, scrape_until
 from tests.integration.service.server_process import serving
 
 ALERTS = REPOSITORY / "dashboards/prometheus/alerts.yml"
-PAGE = REPOSITORY / "docs/monitoring.md"
+PAGE = REPOSITORY / "docs/howto/monitoring.md"
 PANELS = [
     pytest.param(panel, id=f"{name.partition('.')[0]}: {panel.title}")
     for name, dashboard in dashboards().items()

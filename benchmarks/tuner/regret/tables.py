@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the tables of README.md, of this folder's and of docs/in_the_job.md from the raw rows in results/.
+"""Makes the tables of README.md, of this folder's and of docs/howto/tuning_budget.md from the raw rows in results/.
 
 `python -m benchmarks.tuner.regret.tables` rewrites them between their marks; `--take FILE` first takes in the outcomes
 of a file of `python -m benchmarks.regret --keep FILE`. A test fails when a table and its rows disagree.
@@ -19,7 +19,7 @@ from .report import STANDARD_ERRORS, WORSE
 from .rows import CONTROL, RUNS, Row, of_rival, read_rows, rows_of, write_rows
 
 ROOT = Path(__file__).parents[3]
-PAGES = (ROOT / "README.md", Path(__file__).parent / "README.md", ROOT / "docs" / "in_the_job.md")
+PAGES = (ROOT / "README.md", Path(__file__).parent / "README.md", ROOT / "docs" / "howto" / "tuning_budget.md")
 MARKED = re.compile(r"<!-- table: (?P<name>[\w ,]+) -->\n.*?<!-- end of table -->", re.DOTALL)
 OURS, UNSET, BEFORE = "ringtune", "ringtune, nothing set", "ringtune, 20 samples"
 BUDGETS = (100, 200, 300, 600)

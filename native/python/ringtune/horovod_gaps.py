@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public names of Horovod 0.28 that the front ends lack, and what to use in their place.
 
-`docs/horovod_names.md` shows this table; asking a front end for one of the names raises an error that says the same.
+`docs/reference/horovod_names.md` shows this table; a use of one of the names raises an error with the same text.
 """
 
 from collections.abc import Mapping

@@ -39,7 +39,7 @@ def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Te
 
 
 def goes_by_nccl(dtype: torch.dtype, op: hvd.ReduceOp) -> bool:
-    """Return what the table of meanings says (docs/gpu.md)."""
+    """Return what the table of meanings says (docs/howto/gpu.md)."""
     size = hvd.size()
     if dtype in NEVER or op is hvd.Adasum:
         return False

@@ -12,7 +12,7 @@ from tests.unit.ringtune.horovod_public_names import NAMES
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PACKAGES = REPOSITORY / "native/python/ringtune"
-PAGE = REPOSITORY / "docs/horovod_names.md"
+PAGE = REPOSITORY / "docs/reference/horovod_names.md"
 
 
 def names_of(front_end: str) -> set[str]:

@@ -11,7 +11,7 @@ from ringtune.errors import ConfigError
 from ringtune.service.serving import data_place
 from ringtune.service.settings import PREFIX, ServiceSettings, is_loopback_host
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "service.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "service.md"
 ROW = re.compile(r"^\| `([A-Z_]+)` \|.*\| ([^|]*) \|$", re.MULTILINE)
 
 

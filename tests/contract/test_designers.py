@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from ringtune.launch_tuning.failing_configs import FailureAwareDesigner
-from ringtune.service_link.start import StartingDesigner
+from ringtune.service_link.first_config import FirstConfigDesigner
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Designer,
@@ -64,13 +64,13 @@ class TestStartingDesigner(WrapperConformance):
 
     def wrap(self, designer: Designer) -> Designer:
         """Return a wrapper whose start is the default, which is measured already."""
-        return StartingDesigner(designer, default_config())
+        return FirstConfigDesigner(designer, default_config())
 
     def test_respects_fixed_values(self) -> None:
         """Its start must be legal, which is its maker's duty; the rest is the wrapped designer's."""
         start = default_config().replace({"fusion_bytes": 2 * MIB})
         space = search_space({"fusion_bytes": 2 * MIB}, start)
-        designer = StartingDesigner(make_designer(DEFAULT_DESIGNER, space, 2), start.replace({"cycle_ms": 4.0}))
+        designer = FirstConfigDesigner(make_designer(DEFAULT_DESIGNER, space, 2), start.replace({"cycle_ms": 4.0}))
 
         trials = self.converse(designer, 4)[1:]
 

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from ringtune.service_link import Job, NoService, connected
-from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer, open_log
+from ringtune.service_link import NoService, ServiceJob, http_link
+from ringtune.tuner import DEFAULT_DESIGNER, SilentObserver, TuningRun, default_config, make_designer
 from ringtune.tuner.logs.records import record_to_json
 from ringtune.tuner.testing import SyntheticTarget
 from tests.integration.service.server_process import environment
@@ -68,8 +68,10 @@ class WebService:
         notes = Notes()
         link = connect(self.url, self.folder, notes)
         target = SyntheticTarget(baseline=default_config(), seed=seed)
-        designer = link.with_start(make_designer(DEFAULT_DESIGNER, target.space(), seed), Job(settings, target.space()))
-        log = link.reporting(open_log(None))
+        designer = link.with_start(
+            make_designer(DEFAULT_DESIGNER, target.space(), seed), ServiceJob(settings, target.space())
+        )
+        log = link.report_log()
         TuningRun(target, designer, settings, log, SilentObserver(), clock=target.clock).run()
         link.close()
         assert not notes.warnings, notes.warnings
@@ -132,9 +134,9 @@ def filled_service(folder: Path) -> Iterator[WebService]:
     for the service.
     """
     with pytest.MonkeyPatch.context() as patch, web_service(folder) as service:
-        patch.setattr(connected, "START_LIMIT_S", START_LIMIT_S)
-        patch.setattr(connected, "REPORT_LIMIT_S", START_LIMIT_S)
-        patch.setattr(connected, "CLOSE_LIMIT_S", END_S)
+        patch.setattr(http_link, "START_LIMIT_S", START_LIMIT_S)
+        patch.setattr(http_link, "REPORT_LIMIT_S", START_LIMIT_S)
+        patch.setattr(http_link, "CLOSE_LIMIT_S", END_S)
         service.tune("1", "c", seed=1)
         service.tune("1", "c", seed=2)
         service.tune("1", "d", seed=3, samples=6)

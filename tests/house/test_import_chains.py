@@ -14,7 +14,8 @@ from tests.house.source_tree import REPOSITORY
 # Without `site`: an editable install's finder would show the repository's folders as parts of the package.
 LINT = [sys.executable, "-S", "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"]
 PACKAGES = (
-    *("app", "client", "dashboards", "errors", "launch", "service", "service_link", "session", "tuner", "world"),
+    *("app", "client", "dashboards", "ddp", "engine_tuning", "errors", "launch", "launch_tuning", "service"),
+    *("service_link", "session", "tuner", "tuning", "world"),
     *("service.api", "service.domain", "service.store", "service.app", "tuner.gp"),
 )
 
@@ -51,6 +52,7 @@ def test_the_package_keeps_the_contracts() -> None:
         ("service/domain", "ringtune.session", "the service and its pages"),
         ("dashboards", "torch.nn", "the service and its pages"),
         ("service/store", "ringtune.service.api", "the service's layers"),
+        ("tuning", "ringtune.ddp", "the shared tuning job"),
         ("service_link", "ringtune.world", "the job's client"),
     ],
 )

@@ -19,7 +19,6 @@ from pathlib import Path
 from ringtune.tuner.sample import Phase
 
 from .file import open_for_appending, refuse_other_content
-from .log import TuningLog
 from .reader import LogContents, RunLog, read_log
 from .records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleRecord, record_to_json
 
@@ -28,24 +27,21 @@ MAX_FILE_BYTES = 8 << 20
 
 
 class KeepingLog:
-    """A tuning log that also remembers what is worth keeping of its newest run."""
+    """Log sink in memory: the records of the newest run that are worth keeping in a `StudyStore`."""
 
-    def __init__(self, log: TuningLog) -> None:
-        """Pass records on to `log`."""
-        self._log = log
+    def __init__(self) -> None:
+        """Begin without a run."""
         self._kept: list[Record] = []
 
     def write(self, record: Record) -> None:
-        """Append a record; what raises is the log behind, and the record is remembered all the same."""
+        """Keep a record, unless later runs have no use for it; a new run replaces the one before."""
         if isinstance(record, RunRecord):
             self._kept.clear()
         if _is_worth_keeping(record):
             self._kept.append(record)
-        self._log.write(record)
 
     def close(self) -> None:
-        """Close the log behind."""
-        self._log.close()
+        """Do nothing: the records stay."""
 
     def finished_run(self) -> Sequence[Record]:
         """Return the newest run's records, none if it was not finished, or measured nothing."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a designer at arm's length: it may raise, return nonsense or never return, and training does not notice."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtune.deadlines import DeadlineExceeded, call_with_deadline
 from ringtune.tuner.designers.base import Designer, Prediction, Suggestion
 from ringtune.tuner.designers.wrapper import DesignerWrapper
 from ringtune.tuner.sample import Trial
@@ -153,32 +153,21 @@ class GuardedDesigner:
         return prediction, self._checked_covariance(self._designer.covariance(configs), len(configs))
 
     def _call(self, think: Callable[[], T]) -> T:
-        answers: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
-        thinking = _Thinking(self._deadline_s)
-
-        def work() -> None:
-            thinking.begin()
+        def named() -> T:
             try:
-                answers.put((think(), None))
-            except BaseException as error:  # noqa: BLE001 - also a SystemExit of a foreign designer ends here
-                answers.put((None, error))
+                return think()
+            except DesignerFailed:
+                raise
+            except BaseException as error:
+                raise DesignerFailed(f"designer {self.name} raised {error!r}") from error
 
-        threading.Thread(target=work, name="ringtune-designer", daemon=True).start()
-        while True:
-            try:
-                answer, error = answers.get(timeout=min(POLL_S, self._deadline_s))
-                break
-            except queue.Empty:
-                if self._is_over():
-                    raise TargetClosed("the job ended while the designer was thinking") from None
-                if thinking.is_too_long():
-                    reason = f"designer {self.name} did not answer within {self._deadline_s:g} s"
-                    raise DesignerFailed(reason) from None
-        if isinstance(error, DesignerFailed):
-            raise error
-        if error is not None:
-            raise DesignerFailed(f"designer {self.name} raised {error!r}") from error
-        return answer  # type: ignore[return-value]  # None only beside an error
+        deadline = _CpuDeadline(self._deadline_s, self._is_over)
+        try:
+            return call_with_deadline(named, deadline, "ringtune-designer")
+        except DeadlineExceeded:
+            if self._is_over():
+                raise TargetClosed("the job ended while the designer was thinking") from None
+            raise DesignerFailed(f"designer {self.name} did not answer within {self._deadline_s:g} s") from None
 
     def _checked_suggestion(self, suggestion: object) -> Suggestion:
         if not isinstance(suggestion, Suggestion):
@@ -213,28 +202,30 @@ class GuardedDesigner:
         raise DesignerFailed(f"designer {self.name} knows no covariance of {count} configs: {covariance!r:.200}")
 
 
-class _Thinking:
-    """How long a thread has thought: its own processor's time, for on a crowded machine hours say nothing."""
+class _CpuDeadline:
+    """Processor time limit of the designer's thread: on a crowded machine the wall clock measures other processes."""
 
-    def __init__(self, deadline_s: float) -> None:
-        self._deadline_s = deadline_s
-        self._patience_s = PATIENCE * deadline_s
+    def __init__(self, limit_s: float, is_job_over: Callable[[], bool]) -> None:
+        self.poll_s = min(POLL_S, limit_s)
+        self._limit_s = limit_s
+        self._patience_s = PATIENCE * limit_s
+        self._is_job_over = is_job_over
         self._looked_s = time.monotonic()
         self._clock: int | None = None
 
-    def begin(self) -> None:
-        """Begin, in the thread that thinks."""
+    def start(self) -> None:
+        """Start the clock, in the thread that thinks."""
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
 
-    def is_too_long(self) -> bool:
-        """Return whether the thread has used up its time, or does not use it; to be called now and then."""
+    def is_exceeded(self) -> bool:
+        """Return whether the thread has used up its time, does not use it, or is of no use: the job is over."""
         now_s = time.monotonic()
         self._patience_s -= min(now_s - self._looked_s, LONGEST_LOOK_S)
         self._looked_s = now_s
-        if self._patience_s <= 0:
+        if self._patience_s <= 0 or self._is_job_over():
             return True
         try:
-            return self._clock is not None and time.clock_gettime(self._clock) >= self._deadline_s
+            return self._clock is not None and time.clock_gettime(self._clock) >= self._limit_s
         except OSError:  # the thread has just ended, and its answer is there
             return False
 

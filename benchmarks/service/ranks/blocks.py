@@ -23,9 +23,9 @@ from benchmarks.service.engine_jobs.training import COMPUTING, TrainingSteps
 from ringtune.bench.surface_rank import agree
 from ringtune.console import Console
 from ringtune.process_sets import global_process_set
-from ringtune.service_link import Job, service_link
+from ringtune.service_link import ServiceJob, service_link
 from ringtune.submissions import world_of
-from ringtune.tuner import RunSettings, SearchSpace, default_config, engine_parameters, make_designer, open_log
+from ringtune.tuner import RunSettings, SearchSpace, default_config, engine_parameters, make_designer
 from ringtune.tuner.logs.records import RunRecord, SampleRecord
 
 STEPS_PER_WINDOW = 10
@@ -59,8 +59,8 @@ class Reporter:
 
     def _work(self) -> None:
         settings = RunSettings(key=KEY, layout={"ranks_per_host": [2]})
-        self._link.with_start(make_designer("gp", self._space, 0, ()), Job(settings, self._space))
-        log = self._link.reporting(open_log(None))
+        self._link.with_start(make_designer("gp", self._space, 0, ()), ServiceJob(settings, self._space))
+        log = self._link.report_log()
         run_id, config = uuid.uuid4().hex, default_config().to_json()
         header: dict[str, Any] = {
             "layout": {},

@@ -20,7 +20,7 @@ from torch import nn
 import ringtune.torch as hvd
 from digits import BATCH_SIZE, DEPTH, WIDTH, Digits, residual_mlp
 from ringtune._engine import allreduce_algorithms
-from ringtune.engine_target import EngineTarget
+from ringtune.engine_tuning.target import EngineTarget
 from ringtune.session import SESSION
 from ringtune.tuner import (
     DEFAULT_DESIGNER,

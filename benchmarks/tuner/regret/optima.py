@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ringtune.cache_files import user_cache_folder
 from ringtune.tuner import simulator
 from ringtune.tuner.designers.candidates import neighbour
 from ringtune.tuner.simulator import Scenario, SimulatedTarget
 from ringtune.tuner.testing import coarse_grid
-from ringtune.user_cache import user_cache_folder
 
 GRID_POINTS = 6
 CLIMBS = 5

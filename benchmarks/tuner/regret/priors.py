@@ -17,7 +17,6 @@ from ringtune.tuner import (
     TuningRun,
     earlier_studies,
     make_designer,
-    open_log,
 )
 from ringtune.tuner.logs.reader import RunLog
 
@@ -48,7 +47,7 @@ def cost_model(problem: Problem, seed: int) -> Sequence[Prior]:
 def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
     """Know what an earlier job of the same question found, and the cost model."""
     target = problem.target(seed + EARLIER_SEED)
-    log = KeepingLog(open_log(None))
+    log = KeepingLog()
     settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=WINDOW_STEPS, seed=seed + EARLIER_SEED)
     designer = make_designer("gp", target.space(), settings.seed, cost_model(problem, settings.seed))
     TuningRun(target, designer, settings, log, SilentObserver(), clock=target.clock).run()

@@ -191,10 +191,10 @@ def _from_service(client: "ServiceClient", question: "Question") -> "Recommendat
 
 
 def _from_cache(cache: Path | None, question: "Question") -> "Recommendation":
-    from .memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
+    from .cache_files import user_cache_folder  # noqa: PLC0415
     from .service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
     from .tuner import StudyStore  # noqa: PLC0415
-    from .user_cache import user_cache_folder  # noqa: PLC0415
+    from .tuning.memory import FILE_NAME, OFF  # noqa: PLC0415  (each command imports what it needs)
 
     environ = _environment()
     setting = environ.get(CACHE_NAME)

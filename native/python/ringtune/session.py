@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 from ringtune.errors import ConfigError, ForkedProcessError
 
-from .autotune import Autotune
 from .bootstrap import environment
 from .bootstrap.ownership import Ownership
+from .cache_files import user_cache_folder
+from .engine_tuning import Autotune
 from .metrics.server import MetricsServer
 from .metrics.tuner_facts import TunerFacts
 from .set_registry import ProcessSet, SetRegistry
 from .standard_streams import occupy_standard_streams
-from .tuning_callbacks import RegisteredCallbacks
-from .user_cache import user_cache_folder
+from .tuning.callbacks import RegisteredCallbacks
 from .world import World, join_world
 
 

@@ -25,7 +25,7 @@ from ringtune.ddp.follower import ROUND_STEPS, Follower
 from ringtune.ddp.reducers import bucket_sizes, is_captured
 from ringtune.ddp.step_clock import DeviceSteps, clock_for
 from ringtune.ddp.target import Exchange
-from ringtune.ddp.windows import StepEnd
+from ringtune.tuning.windows import StepEnd
 from tests.gpu.torch_ranks import say_figures
 
 WIDTH, STEPS = 256, 24

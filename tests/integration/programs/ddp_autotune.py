@@ -20,7 +20,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compr
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
-from ringtune.ddp import DdpTuner, autotune, follower, tuning_thread
+from ringtune.ddp import DdpTuner, autotune, follower
 from ringtune.ddp.buckets import BucketSizes
 from ringtune.ddp.control import ControlGroup
 from ringtune.ddp.follower import RESTING_ROUND_STEPS, ROUND_STEPS, Follower
@@ -30,6 +30,7 @@ from ringtune.ddp.step_clock import HostSteps
 from ringtune.ddp.target import Exchange
 from ringtune.errors import MismatchError
 from ringtune.tuner.policy import continuous, watch
+from ringtune.tuning import question
 from tests.integration.ddp_training import Branches, train, wrapped
 from tests.integration.plain_rank import say
 
@@ -252,7 +253,7 @@ def failing() -> None:
         raise ValueError("a broken designer")
 
     model = wrapped()
-    with patch.object(tuning_thread, "make_designer", broken):
+    with patch.object(question, "make_designer", broken):
         tuner = autotune(model)
         steps = steps_until(tuner, model)
     assert tuner.is_finished

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.service_link import connected
+from ringtune.service_link import http_link
 
 LIMIT_S = 60.0
 
@@ -11,6 +11,6 @@ LIMIT_S = 60.0
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let jobs wait for a service that shares few and busy cores with everything else, where its answer is tested."""
-    monkeypatch.setattr(connected, "START_LIMIT_S", LIMIT_S)
-    monkeypatch.setattr(connected, "CLOSE_LIMIT_S", LIMIT_S)
-    monkeypatch.setattr(connected, "REPORT_LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(http_link, "START_LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(http_link, "CLOSE_LIMIT_S", LIMIT_S)
+    monkeypatch.setattr(http_link, "REPORT_LIMIT_S", LIMIT_S)

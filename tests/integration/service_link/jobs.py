@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ringtune.service_link import Job, NoService, ServiceLink, service_link
+from ringtune.service_link import NoService, ServiceJob, ServiceLink, service_link
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Result,
@@ -19,6 +19,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.logs.records import Record, RunRecord
 from ringtune.tuner.testing import GRADIENT_BYTES, Disturbances, SyntheticTarget, poor_baseline
+from ringtune.tuning.log_sinks import LogSinks
 
 KEY: dict[str, Any] = {
     "hardware": "aa" * 32,
@@ -82,9 +83,9 @@ def run_settings(**changes: Any) -> RunSettings:
     return RunSettings(**{"max_samples": 3, "key": KEY, "layout": {"ranks_per_host": [2]}, "seed": 1, **changes})
 
 
-def idle_job() -> Job:
+def idle_job() -> ServiceJob:
     """Return a job that does not tune."""
-    return Job(run_settings(), SPACE)
+    return ServiceJob(run_settings(), SPACE)
 
 
 def connect(url: str, folder: Path, notes: Notes) -> ServiceLink:
@@ -109,9 +110,9 @@ def run_job(
     )
     kept = _Kept()
     designer = make_designer(DEFAULT_DESIGNER, target.space(), settings.seed)
-    job = Job(settings, target.space(), GRADIENTS)
+    job = ServiceJob(settings, target.space(), GRADIENTS)
     designer = link.with_start(designer, job)
-    log = link.reporting(kept)
+    log = LogSinks([link.report_log(), kept])
     result = TuningRun(target, designer, settings, log, SilentObserver(), clock=target.clock).run()
     link.close()
     return Outcome(kept.records, notes, result)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.service_link import breaker, courier
-from ringtune.service_link.courier import CLOSE_LIMIT_S
+from ringtune.service_link import breaker, report_sender
+from ringtune.service_link.report_sender import CLOSE_LIMIT_S
 from ringtune.service_link.results import trial_uuid
-from ringtune.service_link.start import START_LIMIT_S
-from ringtune.tuner import open_log
+from ringtune.service_link.first_config import START_LIMIT_S
 from tests.integration.service_link.deliveries import spooled, trial_ids
 from tests.integration.service_link.jobs import (
     GRADIENTS,
@@ -74,7 +73,7 @@ def test_a_bad_service_costs_neither_the_run_nor_a_result(name: str, tmp_path: P
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let couriers collect and pause for a moment only."""
-    monkeypatch.setattr(courier, "LINGER_S", 0.01)
+    monkeypatch.setattr(report_sender, "LINGER_S", 0.01)
     monkeypatch.setattr(breaker, "FIRST_PAUSE_S", 0.01)
 
 
@@ -87,7 +86,7 @@ def test_a_later_job_delivers_what_an_earlier_one_could_not(tmp_path: Path) -> N
 
     with serving(ledger, port=int(url.rpartition(":")[2])):
         link = connect(url, tmp_path, notes)
-        link.reporting(open_log(None)).write(tuned_records()[0])
+        link.report_log().write(tuned_records()[0])
         wait_until(lambda: not spooled(tmp_path, url))
         link.close()
 
@@ -103,7 +102,7 @@ def test_a_service_that_comes_and_goes_has_each_window_once(tmp_path: Path) -> N
     ledger.loses_replies = 2
     with serving(ledger) as url:
         link = connect(url, tmp_path, notes)
-        log = link.reporting(open_log(None))
+        log = link.report_log()
         for record in tuned_records():
             log.write(record)
         wait_until(lambda: not spooled(tmp_path, url))
@@ -136,7 +135,7 @@ def test_a_service_that_is_too_busy_is_left_alone(tmp_path: Path) -> None:
     ledger.failures = [BUSY] * 9
     with serving(ledger) as url:
         link = connect(url, tmp_path, notes)
-        link.reporting(open_log(None)).write(tuned_records()[0])
+        link.report_log().write(tuned_records()[0])
         wait_until(lambda: ledger.calls > 0)
         time.sleep(0.3)
 

@@ -12,8 +12,8 @@ import pytest
 
 from ringtune.client import Limits, ServiceClient
 from ringtune.errors import StoreError
-from ringtune.service_link.connected import ConnectedService
-from ringtune.service_link.start import StartingDesigner
+from ringtune.service_link.first_config import FirstConfigDesigner
+from ringtune.service_link.http_link import HttpLink
 from ringtune.tuner import make_designer
 from tests.integration.service_link.jobs import SPACE, Notes, idle_job
 from tests.integration.service_link.lies import lie
@@ -37,9 +37,9 @@ def believe(count: int, folder: Path) -> Counter[str]:
             notes = Notes()
             plain = make_designer("random", SPACE, 0)
 
-            designer = ConnectedService(url, None, folder, notes).with_start(plain, idle_job())
+            designer = HttpLink(url, None, folder, notes).with_start(plain, idle_job())
 
-            if isinstance(designer, StartingDesigner):
+            if isinstance(designer, FirstConfigDesigner):
                 outcomes["used"] += 1
                 assert SPACE.contains(designer.suggest().config)
             else:

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from ringtune.client import Limits, ServiceClient, ServiceRefusedError, ServiceUnavailableError
-from ringtune.service_link import breaker, courier, delivery
+from ringtune.service_link import breaker, delivery, report_sender
 from ringtune.service_link.results import study_of
 from ringtune.tuner import Config, JobLabels, RunSettings, open_log
 from ringtune.tuner.logs.records import AdoptionRecord, SampleRecord, SuggestionRecord, record_to_json
@@ -95,7 +95,7 @@ def test_the_service_knows_what_became_of_a_job(service: RealService, tmp_path: 
     decided = run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("e", labels=labels))
     run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("e", seed=3), windows=4)
     killed = connect(service.url, tmp_path, Notes())
-    log = killed.reporting(open_log(None))
+    log = killed.report_log()
     log.write(replace(run_record(), run_id="2" * 32, key={**KEY, "model": "e" * 64}))
     log.write(replace(SAMPLE, run_id="2" * 32, window=0))
     client = ServiceClient(service.url)
@@ -126,7 +126,7 @@ def test_a_service_that_is_killed_has_each_result_once(
     kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed while a job reports, started again on its data: the job delivers the rest, and the archive has all."""
-    monkeypatch.setattr(courier, "LINGER_S", 0.0)
+    monkeypatch.setattr(report_sender, "LINGER_S", 0.0)
     monkeypatch.setattr(delivery, "BATCH", 2)
     monkeypatch.setattr(breaker, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(breaker, "LONGEST_PAUSE_S", 0.1)
@@ -134,7 +134,7 @@ def test_a_service_that_is_killed_has_each_result_once(
     notes, service = Notes(), RealService(tmp_path)
     service.start()
     link = connect(service.url, tmp_path, notes)
-    log = link.reporting(open_log(None))
+    log = link.report_log()
     log.write(run_record())
     windows = [replace(SAMPLE, run_id=run_record().run_id, window=window) for window in range(WINDOWS_PER_KILL * kills)]
     for start in range(0, len(windows), WINDOWS_PER_KILL):

@@ -240,7 +240,7 @@ def test_d13_a_killed_run_is_resumed_and_a_finished_one_remembered(tmp_path: Pat
     killed = open_log(path)
     tune(SyntheticTarget(disturbances=Disturbances(closes_after_windows=8)), settings=QUICK, log=killed)
     killed.close()
-    log = KeepingLog(open_log(None))
+    log = KeepingLog()
     tune(SyntheticTarget(), settings=QUICK, log=log)
     store.keep(log.finished_run())
 

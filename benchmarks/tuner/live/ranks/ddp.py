@@ -20,7 +20,7 @@ from ringtune.ddp.follower import Follower
 from ringtune.ddp.reducers import bucket_sizes, gradient_bytes
 from ringtune.ddp.step_clock import HostSteps
 from ringtune.ddp.target import DdpTarget, Exchange
-from ringtune.ddp.windows import WindowBuilder
+from ringtune.tuning.windows import WindowBuilder
 
 PORT = 29_500  # nothing else runs in this network
 TIMEOUT_S = 600.0

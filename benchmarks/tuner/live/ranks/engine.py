@@ -11,8 +11,8 @@ from ringtune._engine import allreduce_algorithms
 from ringtune.basics import init, shutdown
 from ringtune.bench.surface_rank import TrainingSteps, agree
 from ringtune.bench.workloads import Gradient, Workload
-from ringtune.engine_target import EngineTarget
-from ringtune.job_costs import job_prior
+from ringtune.engine_tuning.cost_prior import job_prior
+from ringtune.engine_tuning.target import EngineTarget
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.tuner import default_config, search_space, tunable_names

@@ -10,8 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ringtune.timely_files import START_LIMIT_S, read_regular_file, within
-from ringtune.user_cache import user_cache_folder
+from ringtune.cache_files import START_LIMIT_S, read_regular_file, user_cache_folder, within
 
 from .table import AlgorithmTable, TableKey
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ringtune.user_cache import user_cache_folder
+from ringtune.cache_files import user_cache_folder
 
 FILE_NAME = "comparisons.json"
 MAX_ENTRIES = 20

@@ -12,8 +12,10 @@ import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from ringtune import __version__
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, machine_facts, study_key
 from ringtune.gpu_facts import find_gpus
+from ringtune.tuning.question import JobIdentity
 
 from .reducers import bucket_sizes, gradient_counts
 from .rounds import digest_of
@@ -78,15 +80,17 @@ class Company:
         machines = {said.host: said.machine for said in self.ranks}
         return hardware_facts(list(machines.values()), dist.get_backend(model.process_group))
 
-    def key(self, model: DistributedDataParallel, hardware: str | None) -> dict[str, Any]:
-        """Return the study's key.
+    def identity(self, model: DistributedDataParallel, hardware_override: str | None) -> JobIdentity:
+        """Return the job's identity.
 
         Args:
             model: Any rank's.
-            hardware: Overrides the hardware fingerprint, or None.
+            hardware_override: Replaces the hardware fingerprint; None keeps it.
         """
-        fingerprint = hardware_fingerprint(self.hardware(model), hardware)
-        return study_key(gradient_counts(model), self.ranks_per_host, fingerprint, TARGET_NAME)
+        hardware = self.hardware(model)
+        fingerprint = hardware_fingerprint(hardware, hardware_override)
+        key = study_key(gradient_counts(model), self.ranks_per_host, fingerprint, TARGET_NAME)
+        return JobIdentity(key, self.ranks_per_host, hardware, _versions(model))
 
 
 def _machine(model: DistributedDataParallel) -> dict[str, Any]:
@@ -94,6 +98,13 @@ def _machine(model: DistributedDataParallel) -> dict[str, Any]:
     if model.device.type != "cuda":
         return machine_facts()
     return machine_facts(find_gpus(), nccl_version(model))
+
+
+def _versions(model: DistributedDataParallel) -> dict[str, str]:
+    """Return the versions that a log keeps: where a model is on a GPU, the driver's and NCCL's too."""
+    gpu = {"nvidia_driver": find_gpus().driver, "nccl": nccl_version(model)} if model.device.type == "cuda" else {}
+    known = {name: version for name, version in gpu.items() if version is not None}
+    return {"ringtune": __version__, "torch": torch.__version__, **known}
 
 
 def nccl_version(model: DistributedDataParallel) -> str | None:

@@ -7,8 +7,7 @@ from typing import Protocol
 import torch
 
 from ringtune.device_clock import DeviceClock, cuda_clock
-
-from .windows import StepEnd
+from ringtune.tuning.windows import StepEnd
 
 
 class StepClock(Protocol):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A DDP model as the tuner's target, and what the tuning thread and the training thread of rank 0 hand each other."""
+"""A DDP model as the tuner's target, and the exchange between rank 0's tuning thread and its training thread."""
 
 import queue
 import threading
@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ringtune.tuner import Config, SearchSpace, TargetClosed, Window, WindowSpec
+from ringtune.tuning.target import BaseTarget
+from ringtune.tuning.windows import StepEnd, WindowBuilder
 
 from .buckets import BucketSizes
-from .windows import StepEnd, WindowBuilder
 
 TARGET_NAME = "torch-ddp"
 POLL_S = 0.1  # how late the end of the job is noticed; a step is handed over at once
@@ -102,8 +103,8 @@ class Exchange:
             raise TargetClosed("the job is over")
 
 
-class DdpTarget:
-    """Implements `ringtune.tuner.Target`; used from the tuning thread alone."""
+class DdpTarget(BaseTarget):
+    """A DDP model's buckets as a target. Used from the tuning thread alone."""
 
     def __init__(self, exchange: Exchange, space: SearchSpace, baseline: Config, builder: WindowBuilder) -> None:
         """Stand before the training threads.
@@ -114,23 +115,9 @@ class DdpTarget:
             baseline: Legal in `space`, and in force.
             builder: Makes windows out of steps.
         """
+        super().__init__(TARGET_NAME, space, baseline)
         self._exchange = exchange
-        self._space = space
-        self._baseline = baseline
         self._builder = builder
-
-    @property
-    def name(self) -> str:
-        """The target's name in a study's key."""
-        return TARGET_NAME
-
-    def space(self) -> SearchSpace:
-        """Return the legal configs."""
-        return self._space
-
-    def baseline(self) -> Config:
-        """Return the config that the job runs without tuning."""
-        return self._baseline
 
     def apply(self, config: Config) -> int:
         """Ask for a config; return its epoch at once.
@@ -142,21 +129,16 @@ class DdpTarget:
         return self._exchange.ask(BucketSizes.from_config(config))
 
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
-        """Yield windows under `spec`, each once it is complete; only the first is preceded by settling steps.
-
-        Steps that were done before count for nothing: they may be minutes old.
+        """Yield windows of the steps to come: steps that nobody has read may be minutes old.
 
         Raises:
             TargetClosed: If the job is over.
         """
         self._exchange.forget_ends()
-        settle_steps = spec.settle_steps
-        while True:
-            self._builder.begin(WindowSpec(spec.epoch, settle_steps, spec.steps, spec.limit_ms))
-            yield self._next_window()
-            settle_steps = 0
+        yield from super().windows(spec)
 
-    def _next_window(self) -> Window:
+    def _window(self, spec: WindowSpec) -> Window:
+        self._builder.begin(spec)
         while True:
             window = self._builder.add(self._exchange.next_end())
             if window is not None:

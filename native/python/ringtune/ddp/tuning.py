@@ -13,39 +13,35 @@ from functools import cache
 from types import TracebackType
 from typing import final
 
-import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from ringtune import __version__
 from ringtune.bootstrap import environment
+from ringtune.cache_files import user_cache_folder
 from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import model_fingerprint
-from ringtune.gpu_facts import find_gpus
-from ringtune.job_labels import job_labels
-from ringtune.memory import Memory
 from ringtune.settings import Settings, find_slips
 from ringtune.tuner import (
     DEFAULT_DESIGNER,
     Config,
     Result,
-    RunSettings,
     TuningLog,
-    find_unfinished,
     load_designer,
     open_log,
 )
-from ringtune.user_cache import user_cache_folder
+from ringtune.tuning.display import TuningDisplay
+from ringtune.tuning.memory import Memory
+from ringtune.tuning.thread import Surroundings, TuningThread
 
 from .buckets import bucket_space
 from .control import ControlGroup, ControlLost
 from .follower import Follower
-from .introductions import Company, Introduction, nccl_version
+from .introductions import Company, Introduction
+from .job import BucketPlan, DdpJob
 from .reducers import bucket_sizes, find_objection, gradient_bytes, gradient_counts, reduced_parameters
 from .step_clock import clock_for
 from .target import Exchange
-from .tuning_thread import Plan, TuningThread
 
 SETTINGS = (
     "AUTOTUNE",
@@ -234,12 +230,11 @@ class _Job:
         return log, None
 
     def _start_alone(self, log: TuningLog | None, objection: str | None, nothing: str) -> DdpTuner:
-        """Say on rank 0, once, that there is nothing to tune, as a run that ends at once."""
+        """Report on rank 0, once, that there is nothing to tune, as a run that ends at once."""
         if log is None:
             return self._stay_off(objection, None)
         company = Company([Introduction.of(self.model, None)])
-        exchange = Exchange(bucket_sizes(self.model))
-        thread = TuningThread(self._plan(company, nothing), log, exchange, self.console.warning)
+        thread = self._thread(company, log, Exchange(bucket_sizes(self.model)), nothing)
         thread.run()
         tuner = DdpTuner(None, thread)
         tuner.close()
@@ -266,9 +261,9 @@ class _Job:
         return tuner
 
     def _make_thread(self, company: Company, log: TuningLog, exchange: Exchange) -> TuningThread | None:
-        """Return what tunes; None where it cannot be made, and then the first round ends tuning on all ranks."""
+        """Return the tuning thread; None where it cannot be made, and then the first round ends tuning on all ranks."""
         try:
-            return TuningThread(self._plan(company, None), log, exchange, self.console.warning)
+            return self._thread(company, log, exchange, nothing="")
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             self.console.warning(f"the tuner of DDP's buckets stays off: {error!r}")
             log.close()
@@ -283,35 +278,26 @@ class _Job:
             tell(f"the tuner of DDP's buckets stays off: {objection}")
         return DdpTuner(None, None)
 
-    def _plan(self, company: Company, nothing: str | None) -> Plan:
+    def _thread(self, company: Company, log: TuningLog, exchange: Exchange, nothing: str) -> TuningThread:
+        """Return the tuning thread; `nothing` is the verdict where there is nothing to tune, empty elsewhere."""
+        settings, warn = self.settings, self.console.warning
+        memory = Memory.of(settings.autotune_cache, user_cache_folder(environment()), self.console)
+        job = DdpJob(self._plan(company, nothing), memory, exchange)
+        observers = (TuningDisplay(settings.autotune_log),)
+        return TuningThread(job, Surroundings((log,), observers, memory, warn, exchange.closing))
+
+    def _plan(self, company: Company, nothing: str) -> BucketPlan:
         model, settings = self.model, self.settings
         baseline, size = bucket_sizes(model), gradient_bytes(model)
-        space = bucket_space(baseline, size, is_fixed=nothing is not None)
-        key = company.key(model, settings.hardware)
-        path = settings.autotune_log
-        run = RunSettings(
-            **settings.limits._asdict(),
-            warmup_steps=settings.warmup_steps,
-            steps_per_sample=settings.steps_per_sample,
-            seed=settings.seed,
-            key=key,
-            model_name=settings.autotune_model,
-            labels=job_labels(settings, company.hardware(model)),
-            layout={"ranks_per_host": company.ranks_per_host},
-            versions=_versions(model),
-            nothing_to_tune=nothing or "",
-            prior_trials=find_unfinished(path, key, space.to_json(), settings.seed),
+        return BucketPlan(
+            space=bucket_space(baseline, size, is_fixed=bool(nothing)),
+            baseline=baseline,
+            settings=settings,
+            identity=company.identity(model, settings.hardware),
+            bytes_per_step=size,
+            tensor_set=int(model_fingerprint(gradient_counts(model))[:15], 16),
+            nothing_to_tune=nothing,
         )
-        tensor_set = int(model_fingerprint(gradient_counts(model))[:15], 16)
-        memory = Memory.of(settings.autotune_cache, user_cache_folder(environment()), self.console)
-        return Plan(space, baseline, run, path, size, tensor_set, memory)
-
-
-def _versions(model: DistributedDataParallel) -> dict[str, str]:
-    """Return the versions that a log keeps: where a model is on a GPU, of the driver and of NCCL too."""
-    gpu = {"nvidia_driver": find_gpus().driver, "nccl": nccl_version(model)} if model.device.type == "cuda" else {}
-    known = {name: version for name, version in gpu.items() if version is not None}
-    return {"ringtune": __version__, "torch": torch.__version__, **known}
 
 
 def _read_settings(arguments: Mapping[str, object]) -> Settings:

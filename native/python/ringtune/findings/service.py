@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ringtune.client import Limits, ServiceClient, ServiceRefusedError
 from ringtune.errors import ConfigError, StoreError
-from ringtune.service_link.start import within
+from ringtune.service_link.first_config import answer_within
 
 from .finding import Problem, Section
 
@@ -41,7 +41,7 @@ def examine_service(environ: Mapping[str, str]) -> Section:
 def _ask(client: ServiceClient, *, has_token: bool) -> Section:
     begin_s = time.monotonic()
     try:
-        version = within(LIMIT_S, client.version)
+        version = answer_within(LIMIT_S, client.version)
     except ServiceRefusedError as error:
         took = _took(begin_s)
         answer, problem = _refusal(error, has_token=has_token)

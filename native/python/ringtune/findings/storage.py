@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ringtune.algorithm_tables.store import TableStore
-from ringtune.memory import FILE_NAME, OFF
-from ringtune.service_link.frames import payloads
+from ringtune.cache_files import user_cache_folder
 from ringtune.service_link.spool import SUFFIX
 from ringtune.service_link.spool_file import MAX_FILE_BYTES
+from ringtune.service_link.spool_format import payloads
 from ringtune.tuner import StudyStore
-from ringtune.user_cache import user_cache_folder
+from ringtune.tuning.memory import FILE_NAME, OFF
 
 from .finding import Problem, Section, bytes_text
 

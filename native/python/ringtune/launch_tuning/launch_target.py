@@ -8,17 +8,18 @@ that nothing is skipped after a switch. Windows have one byte per step, which ma
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ringtune.errors import ConfigError, RingtuneError
 from ringtune.tuner import Config, SearchSpace, TargetClosed, VoidReason, Window, WindowSpec
+from ringtune.tuning.target import BaseTarget
 
 from .atomic_file import replace_file
 from .engines import Engine
-from .launching import Ending, Launched, Launcher, Limits, failure_text
+from .launching import CommandLauncher, Launched, LaunchEnding, LaunchLimits, failure_text
 from .results import DEFAULT_TOLERANCE, ResultCheck
 
 BYTES_PER_STEP = 1
@@ -43,7 +44,7 @@ class LaunchEvent:
     launched: Launched
 
 
-class LaunchTarget:
+class LaunchTarget(BaseTarget):
     """Drives launches of one command under one engine.
 
     A config whose launches have never succeeded is given up at its first failure: its windows are void, by the reason
@@ -61,7 +62,7 @@ class LaunchTarget:
         self,
         engine: Engine,
         space: SearchSpace,
-        launcher: Launcher,
+        launcher: CommandLauncher,
         folder: Path,
         timeout_s: float,
         *,
@@ -81,9 +82,8 @@ class LaunchTarget:
             given_up: Configs known to fail, from the log of an unfinished run.
             result_tolerance: Relative difference up to which a result is that of the baseline.
         """
-        self.name = engine.name
+        super().__init__(engine.name, space, engine.baseline())
         self._engine = engine
-        self._space = space
         self._launcher = launcher
         self._folder = folder / f".trial-{os.getpid()}"  # two runs may write to one folder
         self._timeout_s = timeout_s
@@ -101,41 +101,29 @@ class LaunchTarget:
         """Whether the command prints results, so that they were compared."""
         return self._check.has_reference
 
-    def space(self) -> SearchSpace:
-        """Return the legal configs."""
-        return self._space
-
-    def baseline(self) -> Config:
-        """Return the config that sets nothing."""
-        return self._engine.baseline()
-
     def apply(self, config: Config) -> int:
         """Take `config` for the launches to come; return its epoch."""
         self._config = config
         self._epoch += 1
         return self._epoch
 
-    def windows(self, spec: WindowSpec) -> Iterator[Window]:
-        """Yield a window per launch.
+    def _window(self, spec: WindowSpec) -> Window:
+        """Launch once, or more often where a good config fails.
 
         Raises:
             TargetClosed: If the user wants the end; or with `error` set, if the baseline fails before it has ever
                 succeeded, a trial's file cannot be written, or no process can be started.
         """
-        while True:
-            if self._config in self.given_up:
-                yield self._void(spec)
-                continue
-            launched = self._launched(spec.limit_ms)
-            if launched.failure:
-                self._note_failure(launched)
-                yield self._void(spec)
-            else:
-                self._succeeded.add(self._config)
-                was_cut = launched.ending is Ending.CUT
-                times = launched.step_ms
-                self._steps += len(times)
-                yield Window(spec.epoch, times, BYTES_PER_STEP, TENSOR_SET, was_cut=was_cut, last_step=self._steps)
+        if self._config in self.given_up:
+            return self._void(spec)
+        launched = self._launched(spec.limit_ms)
+        if launched.failure:
+            self._note_failure(launched)
+            return self._void(spec)
+        self._succeeded.add(self._config)
+        self._steps += len(launched.step_ms)
+        was_cut = launched.ending is LaunchEnding.CUT
+        return Window(spec.epoch, launched.step_ms, BYTES_PER_STEP, TENSOR_SET, was_cut=was_cut, last_step=self._steps)
 
     def close(self) -> None:
         """Remove the files of trials; idempotent."""
@@ -166,7 +154,7 @@ class LaunchTarget:
         for file in self._engine.trial_files(config, self._folder, TRIAL_COMMENT):
             replace_file(self._folder / file.name, file.content)
         variables = self._engine.variables(config, self._folder)
-        return self._launcher.launch(variables, Limits(self._timeout_s, limit_ms))
+        return self._launcher.launch(variables, LaunchLimits(self._timeout_s, limit_ms))
 
     def _checked(self, launched: Launched) -> Launched:
         """Return a launch with what is wrong with its results; the first of the baseline is the reference."""
@@ -174,11 +162,11 @@ class LaunchTarget:
             return launched
         if self._config == self.baseline():
             self._check.adopt(launched.results)
-        is_whole = launched.ending is Ending.BY_ITSELF
+        is_whole = launched.ending is LaunchEnding.BY_ITSELF
         return replace(launched, complaint=self._check.problem(launched.results, is_whole=is_whole))
 
     def _note_failure(self, launched: Launched) -> None:
-        if launched.ending is Ending.STOPPED:
+        if launched.ending is LaunchEnding.STOPPED:
             raise TargetClosed(ENDED)
         if self._config in self._succeeded and not launched.complaint:
             return

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from statistics import median
 
 from ringtune.errors import ConfigError
+from ringtune.tuner import is_over_limit
 
 from . import keeper
 from .results import MAX_RESULTS, results_in
@@ -29,15 +29,15 @@ MAX_LINE_BYTES = 1 << 16
 MAX_STEPS = 100_000
 """Of a launch are kept; further ones change no median."""
 COLD_STEPS = 3
-"""Of a launch are not held against it."""
-CUT_STEPS = range(5, 200)
-"""With so many further steps, a launch may be cut for being slow; after more it is better left to end."""
+"""First steps of a launch that cannot cut it: caches are cold."""
+MOST_STEPS_BEFORE_CUT = 200
+"""Warm steps after which a launch is left to end: it is nearly done."""
 PATIENCE_S = 2.0
 """Beyond the keeper's grace, for the end of the output."""
 _READ_BYTES = 1 << 16
 
 
-class Ending(Enum):
+class LaunchEnding(Enum):
     """Why a launch ended."""
 
     BY_ITSELF = "by itself"
@@ -47,7 +47,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True)
-class Limits:
+class LaunchLimits:
     """When a launch is ended early.
 
     Attributes:
@@ -74,7 +74,7 @@ class Launched:
     """
 
     step_ms: tuple[float, ...]
-    ending: Ending
+    ending: LaunchEnding
     exit_code: int
     seconds: float
     tail: tuple[str, ...]
@@ -84,11 +84,11 @@ class Launched:
     @property
     def failure(self) -> str:
         """Why it counts for nothing, in words; empty where it does count."""
-        if self.ending is Ending.TIMED_OUT:
+        if self.ending is LaunchEnding.TIMED_OUT:
             return f"did not end within {self.seconds:.3g} s"
-        if self.ending is Ending.STOPPED:
+        if self.ending is LaunchEnding.STOPPED:
             return "was stopped"
-        if self.ending is Ending.BY_ITSELF and self.exit_code:
+        if self.ending is LaunchEnding.BY_ITSELF and self.exit_code:
             return f"failed with exit code {self.exit_code} after {self.seconds:.3g} s"
         return self.complaint if self.step_ms else "printed no score"
 
@@ -117,8 +117,8 @@ class _Output:
             self.pending = b""
 
     def is_over(self, limit_ms: float) -> bool:
-        warm = self.step_ms[COLD_STEPS : COLD_STEPS + CUT_STEPS.stop]
-        return bool(limit_ms) and len(warm) in CUT_STEPS and median(warm) > limit_ms
+        warm = self.step_ms[COLD_STEPS : COLD_STEPS + MOST_STEPS_BEFORE_CUT]
+        return len(warm) < MOST_STEPS_BEFORE_CUT and is_over_limit(warm, limit_ms)
 
     def _take_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "backslashreplace").rstrip("\r")
@@ -128,7 +128,7 @@ class _Output:
         self.results += results_in(text)[: MAX_RESULTS - len(self.results)]
 
 
-class Launcher:
+class CommandLauncher:
     """Launches one command again and again, one launch at a time."""
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], score: Score, stop: StopRequest) -> None:
@@ -150,7 +150,7 @@ class Launcher:
         """Whether the user wants the end."""
         return self._stop.signal_number != 0
 
-    def launch(self, variables: Mapping[str, str], limits: Limits) -> Launched:
+    def launch(self, variables: Mapping[str, str], limits: LaunchLimits) -> Launched:
         """Launch the command and wait for its end; nothing that it has started is left then.
 
         Args:
@@ -189,7 +189,9 @@ class Launcher:
                 f"{self.command[0]} cannot be launched ({error}); check the limits of processes"
             ) from error
 
-    def _follow(self, process: subprocess.Popen[bytes], output: _Output, begin_s: float, limits: Limits) -> Ending:
+    def _follow(
+        self, process: subprocess.Popen[bytes], output: _Output, begin_s: float, limits: LaunchLimits
+    ) -> LaunchEnding:
         """Read until the end of the output or a limit."""
         pipe = _pipe_of(process)
         end_s = begin_s + min(limits.timeout_s, self._limit_s(limits))
@@ -199,18 +201,18 @@ class Launcher:
             while True:
                 ready = {key.fd for key, _ in selector.select(max(end_s - time.monotonic(), 0.0))}
                 if self._stop.descriptor in ready:
-                    return Ending.STOPPED
+                    return LaunchEnding.STOPPED
                 if pipe in ready:
                     data = os.read(pipe, _READ_BYTES)
                     if not data:
-                        return Ending.BY_ITSELF
+                        return LaunchEnding.BY_ITSELF
                     output.take(data)
                     if output.is_over(limits.step_ms):
-                        return Ending.CUT
+                        return LaunchEnding.CUT
                 if time.monotonic() >= end_s:
-                    return Ending.TIMED_OUT
+                    return LaunchEnding.TIMED_OUT
 
-    def _limit_s(self, limits: Limits) -> float:
+    def _limit_s(self, limits: LaunchLimits) -> float:
         """Return the limit of a whole launch that is one step, seconds; infinite for others."""
         return limits.step_ms * 1e-3 if limits.step_ms and not self._score.is_of_lines else float("inf")
 
@@ -229,13 +231,13 @@ def failure_text(command: Sequence[str], launched: Launched) -> str:
     return f"without anything being set, {shlex.join(command)} {reason}. {said}"
 
 
-def _whole(ending: Ending, seconds: float, limits: Limits) -> tuple[Ending, tuple[float, ...]]:
+def _whole(ending: LaunchEnding, seconds: float, limits: LaunchLimits) -> tuple[LaunchEnding, tuple[float, ...]]:
     """Return the ending and the one step of a launch that is scored as a whole.
 
     One that ran over the step limit was at least that slow: the limit is its time, and it counts.
     """
-    if ending is Ending.TIMED_OUT and limits.step_ms and limits.step_ms * 1e-3 < limits.timeout_s:
-        return Ending.CUT, (limits.step_ms,)
+    if ending is LaunchEnding.TIMED_OUT and limits.step_ms and limits.step_ms * 1e-3 < limits.timeout_s:
+        return LaunchEnding.CUT, (limits.step_ms,)
     return ending, (seconds * 1e3,)
 
 

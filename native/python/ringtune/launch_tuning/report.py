@@ -13,7 +13,7 @@ from ringtune.tuner import Config, Phase, Progress, Result, readable_value
 
 from .engines import DEFAULT, WinnerFile
 from .launch_target import LaunchEvent
-from .launching import Ending
+from .launching import LaunchEnding
 
 PREFIX = "ringtune tune:"
 UNCHECKED = "not compared: the command prints none; let it print lines such as 'ringtune: result=1.25'"
@@ -41,7 +41,7 @@ class LaunchDisplay:
         if self.best is None or median_ms < self.best[0]:
             self.best = (median_ms, event.config)
         how = "one step" if len(launched.step_ms) == 1 else f"{len(launched.step_ms)} steps"
-        if launched.ending is not Ending.BY_ITSELF:
+        if launched.ending is not LaunchEnding.BY_ITSELF:
             how += f", {launched.ending.value}"
         left = "" if self._seconds_left is None else f", about {self._seconds_left:.0f} s left"
         write_line(

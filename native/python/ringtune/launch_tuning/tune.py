@@ -37,7 +37,7 @@ from .atomic_file import replace_file
 from .engines import Engine, WinnerFile, find_engine
 from .failing_configs import FailureAwareDesigner, failed_configs
 from .launch_target import LaunchEvent, LaunchTarget
-from .launching import Launcher
+from .launching import CommandLauncher
 from .report import PREFIX, LaunchDisplay, comment_text, median_of, print_table, result_table, settings_text
 from .results import DEFAULT_TOLERANCE
 from .scores import STEP_LINE, LineScore, Score, WallScore
@@ -159,7 +159,7 @@ class _Run:
         self.baseline_ms: list[float] = []
         score = _score_of(request)
         self._settings = _run_settings(request, space, score)
-        launcher = Launcher(request.command, environ, score, stop)
+        launcher = CommandLauncher(request.command, environ, score, stop)
         given_up = _given_up(request, self._settings.key, space)
         self.target = LaunchTarget(
             engine,

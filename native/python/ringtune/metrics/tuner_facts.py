@@ -4,11 +4,10 @@
 import copy
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
-from ringtune.tuner import Phase, Progress, Result, TuningLog
+from ringtune.tuner import Phase, Progress, Result
 from ringtune.tuner.logs.records import Record, RunRecord, SampleRecord, SuggestionRecord
 from ringtune.tuner.policy.trials import BASELINE_ID
 
@@ -89,7 +88,7 @@ class TunerState:
 
 
 class TunerFacts:
-    """An observer of tuning runs that remembers; `state` may be called from any thread."""
+    """Observer and log sink that keeps figures for metrics; `state` may be called from any thread."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -100,10 +99,6 @@ class TunerFacts:
         """Return a copy of what is known."""
         with self._lock:
             return copy.deepcopy(self._state)
-
-    def reading(self, log: TuningLog) -> TuningLog:
-        """Return a log that tells this object of every record, and passes it on."""
-        return _ReadLog(log, self._record)
 
     def progress(self, progress: Progress) -> None:
         """Note where the run stands."""
@@ -130,7 +125,8 @@ class TunerFacts:
         with self._lock:
             self._state.warnings += 1
 
-    def _record(self, record: Record) -> None:
+    def write(self, record: Record) -> None:
+        """Take a record, as a log sink."""
         with self._lock:
             if isinstance(record, RunRecord):
                 self._begin_run(record)
@@ -139,6 +135,9 @@ class TunerFacts:
             elif isinstance(record, SuggestionRecord):
                 self._state.suggestions[record.designer] += 1
                 self._state.design_s += record.ask_ms * 1e-3
+
+    def close(self) -> None:
+        """Do nothing: the figures stay."""
 
     def _begin_run(self, record: RunRecord) -> None:
         before = self._state.result
@@ -160,20 +159,3 @@ class TunerFacts:
         if record.phase != Phase.WARMUP:
             scores = run.scores.setdefault(record.trial_id, deque(maxlen=SCORES_PER_TRIAL))
             scores.append(record.score_bytes_per_s)
-
-
-class _ReadLog:
-    """A log before another one; the other may raise, which is the caller's business."""
-
-    def __init__(self, log: TuningLog, listen: Callable[[Record], None]) -> None:
-        self._log = log
-        self._listen = listen
-
-    def write(self, record: Record) -> None:
-        """Show the record, then append it."""
-        self._listen(record)
-        self._log.write(record)
-
-    def close(self) -> None:
-        """Close the log behind."""
-        self._log.close()

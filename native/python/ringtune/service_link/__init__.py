@@ -5,6 +5,6 @@ It never raises into training, never makes it wait, and ends in a bounded time. 
 service, and nowhere else.
 """
 
-from .link import Job, NoService, Notices, ServiceLink, service_link
+from .link import NoService, Notices, ServiceJob, ServiceLink, service_link
 
-__all__ = ["Job", "NoService", "Notices", "ServiceLink", "service_link"]
+__all__ = ["NoService", "Notices", "ServiceJob", "ServiceLink", "service_link"]

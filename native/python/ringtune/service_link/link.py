@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ringtune.tuner import Designer, RunSettings, SearchSpace, TuningLog
+from ringtune.tuner import Designer, RunSettings, SearchSpace, TuningLog, open_log
 
 
 @dataclass(frozen=True)
-class Job:
+class ServiceJob:
     """What the service is told of a job, and what is legal in it.
 
     Attributes:
@@ -37,11 +37,11 @@ class Notices(Protocol):
 class ServiceLink(Protocol):
     """A job's link to the service; `close` belongs to the main thread, the rest to the tuning thread."""
 
-    def with_start(self, designer: Designer, job: Job) -> Designer:
+    def with_start(self, designer: Designer, job: ServiceJob) -> Designer:
         """Return a designer that begins with what the service recommends, or the same one; takes 2 s at most."""
 
-    def reporting(self, log: TuningLog) -> TuningLog:
-        """Return a log that also reports the job's first run to the service, or the same one; the caller closes it."""
+    def report_log(self) -> TuningLog:
+        """Return a log sink that reports the job's first run to the service; `close` ends it."""
 
     def close(self) -> None:
         """Deliver what is left if that is possible at once; takes 2 s at most. Idempotent."""
@@ -50,14 +50,14 @@ class ServiceLink(Protocol):
 class NoService:
     """The link of a job without a service: everything stays as it is."""
 
-    def with_start(self, designer: Designer, job: Job) -> Designer:
+    def with_start(self, designer: Designer, job: ServiceJob) -> Designer:
         """Return the designer."""
         del job
         return designer
 
-    def reporting(self, log: TuningLog) -> TuningLog:
-        """Return the log."""
-        return log
+    def report_log(self) -> TuningLog:
+        """Return a log that keeps nothing."""
+        return open_log(None)
 
     def close(self) -> None:
         """Do nothing."""
@@ -77,6 +77,6 @@ def service_link(url: str | None, token: str | None, cache_folder: Path, notices
     """
     if url is None:
         return NoService()
-    from .connected import ConnectedService  # noqa: PLC0415  (httpx is for jobs that have a service)
+    from .http_link import HttpLink  # noqa: PLC0415  (httpx is for jobs that have a service)
 
-    return ConnectedService(url, token, cache_folder, notices)
+    return HttpLink(url, token, cache_folder, notices)

@@ -14,7 +14,7 @@ import stat
 import threading
 from pathlib import Path
 
-from .frames import frame, payloads
+from .spool_format import frame, payloads
 
 MAX_FILE_BYTES = 8 << 20
 """Some ten thousand results."""

@@ -15,7 +15,7 @@ import ringtune.callbacks
 from ringtune.callbacks import Callback, MlflowCallback, Moment, TensorBoardCallback
 from ringtune.errors import ConfigError
 from ringtune.session import SESSION
-from ringtune.tuning_callbacks import CallbackObserver, RegisteredCallbacks
+from ringtune.tuning.callbacks import CallbackObserver, RegisteredCallbacks
 from tests.unit.ringtune.tuning_news import CHOSEN, PROGRESS, RESULT
 
 FIGURES = {

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from ringtune.ddp.step_clock import DeviceSteps, HostSteps, clock_for
-from ringtune.ddp.windows import StepEnd
 from ringtune.device_clock import MOST_PENDING, DeviceClock
+from ringtune.tuning.windows import StepEnd
 from tests.unit.ringtune.marked_device import Device
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from ringtune.ddp.buckets import BucketSizes, bucket_space
 from ringtune.ddp.target import MOST_UNREAD_STEPS, DdpTarget, Exchange, Wish
-from ringtune.ddp.windows import StepEnd, WindowBuilder
 from ringtune.tuner import TargetClosed, WindowSpec
+from ringtune.tuning.windows import StepEnd, WindowBuilder
 
 FIRST, OTHER = BucketSizes(1000, 100), BucketSizes(2000, 100)
 SPEC = WindowSpec(epoch=0, settle_steps=1, steps=2, limit_ms=0.0)

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ringtune.launch_tuning.engines import WinnerFile, find_engine
 from ringtune.launch_tuning.launch_target import LaunchEvent
-from ringtune.launch_tuning.launching import Ending, Launched
+from ringtune.launch_tuning.launching import Launched, LaunchEnding
 from ringtune.launch_tuning.report import LaunchDisplay, comment_text, median_of, print_table, result_table
 from ringtune.tuner import Result
 
@@ -57,8 +57,8 @@ def test_each_launch_is_a_line(capfd: pytest.CaptureFixture[str]) -> None:
     """A line has the launch's median and settings, or the reason of its failure and the command's last words."""
     display = LaunchDisplay()
 
-    display.launched(LaunchEvent(BETTER, Launched((3.0, 1.0, 2.0), Ending.BY_ITSELF, 0, 0.5, ())))
-    display.launched(LaunchEvent(BASELINE, Launched((), Ending.BY_ITSELF, 3, 0.5, ("first", "out of luck"))))
+    display.launched(LaunchEvent(BETTER, Launched((3.0, 1.0, 2.0), LaunchEnding.BY_ITSELF, 0, 0.5, ())))
+    display.launched(LaunchEvent(BASELINE, Launched((), LaunchEnding.BY_ITSELF, 3, 0.5, ("first", "out of luck"))))
 
     good, bad = capfd.readouterr().err.splitlines()
     assert "2 ms (3 steps, 0.5 s) with fusion_bytes 8 MiB" in good

@@ -22,6 +22,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.logs.records import Record, ResultRecord, SampleRecord
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
+from ringtune.tuning.log_sinks import LogSinks
 from tests.unit.ringtune.metrics.doubles import IDENTITY, labelled, series_of
 from tests.unit.tuner.recording import RecordingLog
 
@@ -32,7 +33,7 @@ def tuned(facts: TunerFacts, seed: int = 1) -> tuple[Result, list[Record]]:
     log = RecordingLog()
     designer = make_designer("random", target.space(), seed)
     settings = RunSettings(run_id="test", max_samples=6)
-    return TuningRun(target, designer, settings, facts.reading(log), facts, clock=target.clock).run(), log.records
+    return TuningRun(target, designer, settings, LogSinks([facts, log]), facts, clock=target.clock).run(), log.records
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +126,7 @@ def test_what_a_run_costs_is_known_while_it_goes_on(baseline: Config) -> None:
     target = SyntheticTarget(baseline=baseline, disturbances=Disturbances(void={VoidReason.PAUSE: 0.1}), seed=3)
     settings = RunSettings(run_id="test", max_samples=6)
     designer = make_designer("random", target.space(), 3)
-    log = facts.reading(RecordingLog())
+    log = LogSinks([facts, RecordingLog()])
 
     result = TuningRun(target, designer, settings, log, watching, clock=target.clock).run()
 
@@ -154,7 +155,7 @@ def test_a_log_that_fails_fails_its_caller_and_hides_nothing() -> None:
             raise OSError("no space left")
 
     facts = TunerFacts()
-    log = facts.reading(Full())
+    log = LogSinks([Full(), facts])
     _, records = tuned(TunerFacts())
 
     with pytest.raises(OSError, match="no space left"):

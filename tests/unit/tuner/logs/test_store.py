@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.tuner import RunSettings, open_log
+from ringtune.tuner import RunSettings
 from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.logs.store import MAX_FILE_BYTES, KeepingLog, StudyStore
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
@@ -18,7 +18,7 @@ from tests.unit.tuner.recording import tune
 
 def kept_run(run_id: str, disturbances: Disturbances | None = None) -> KeepingLog:
     """Return the log of a run from the poor baseline."""
-    log = KeepingLog(open_log(None))
+    log = KeepingLog()
     target = SyntheticTarget(baseline=poor_baseline(), disturbances=disturbances, seed=1)
     tune(target, settings=RunSettings(run_id=run_id, max_samples=6, key={"model": "m"}), log=log)
     return log
@@ -52,17 +52,6 @@ def test_a_finished_run_is_remembered_without_its_warmup(store: StudyStore) -> N
 def test_an_unfinished_run_is_not_kept() -> None:
     """It can be resumed from its log, and says nothing that was decided."""
     assert kept_run("a", Disturbances(closes_after_windows=12)).finished_run() == ()
-
-
-def test_the_log_behind_gets_every_record(tmp_path: Path) -> None:
-    """Also those that are not kept."""
-    path = tmp_path / "log.jsonl"
-    log = KeepingLog(open_log(path))
-    tune(SyntheticTarget(seed=1), settings=RunSettings(max_samples=2), log=log)
-    log.close()
-
-    assert path.read_text().count('"phase":"warmup"') > 0
-    assert [r for r in log.finished_run() if isinstance(r, SampleRecord) and r.phase == "warmup"] == []
 
 
 def test_a_torn_line_costs_its_own_run_alone(store: StudyStore) -> None:

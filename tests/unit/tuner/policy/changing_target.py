@@ -25,6 +25,7 @@ from ringtune.tuner.testing import (
     engine_like_surface,
     poor_baseline,
 )
+from ringtune.tuning.log_sinks import LogSinks
 from tests.unit.tuner.recording import RecordingLog, RecordingObserver
 
 HOUR_S = 3600.0
@@ -103,7 +104,7 @@ def tune_for(
     The designers of those questions raise whose numbers `fails` has, from 0.
     """
     kept = RecordingLog()
-    log = KeepingLog(kept)
+    log = KeepingLog()
     job = Job(log, kept.records, RecordingObserver())
 
     def ask(earlier: Sequence[Trial]) -> Question:
@@ -122,7 +123,7 @@ def tune_for(
     def keep(_: Result) -> None:
         job.kept += {record.run_id for record in log.finished_run()}
 
-    tuning = ContinuousTuning(ask, log, job.observer, rest=rest, on_decision=keep, clock=target.clock)
+    tuning = ContinuousTuning(ask, LogSinks([log, kept]), job.observer, rest=rest, on_decision=keep, clock=target.clock)
     tuning._account.spent_s = spent_s
     tuning.run()
     return job

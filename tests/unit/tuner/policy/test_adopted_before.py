@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringtune.tuner import Config, Phase, RunSettings, Trial, default_config, make_designer, open_log, search_space
+from ringtune.tuner import Config, Phase, RunSettings, Trial, default_config, make_designer, search_space
 from ringtune.tuner.designers import ExperiencedDesigner
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord
@@ -44,7 +44,7 @@ def target(noise: float = 0.002, seed: int = 0) -> SyntheticTarget:
 @pytest.fixture(scope="module")
 def run() -> RunLog:
     """A finished run of that job, which adopted something."""
-    log = KeepingLog(open_log(None))
+    log = KeepingLog()
     outcome = tune(target(), settings=RunSettings(key=KEY), log=log)
     assert outcome.result.adopted, outcome.result.verdict
     (first, *_) = records = log.finished_run()

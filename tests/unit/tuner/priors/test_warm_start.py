@@ -18,7 +18,6 @@ from ringtune.tuner import (
     TuningRun,
     default_config,
     make_designer,
-    open_log,
     search_space,
 )
 from ringtune.tuner.logs.reader import MOST_SAMPLES, RunLog
@@ -37,7 +36,7 @@ TRIALS = [measured_trial(0, default_config(), [20.0, 20.1])]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunLog:
     """A finished run of 20 samples on the engine-like surface."""
-    log = KeepingLog(open_log(None))
+    log = KeepingLog()
     tune(SyntheticTarget(seed=3), settings=RunSettings(key=KEY, seed=3), log=log)
     store = StudyStore(tmp_path_factory.mktemp("cache") / "studies.jsonl")
     store.keep(log.finished_run())
@@ -192,14 +191,14 @@ def test_what_an_earlier_study_knows_is_not_tried_again_while_it_holds(step_ms: 
 def test_a_second_job_adopts_what_the_first_has_found(tmp_path: Path) -> None:
     """Within a hundred steps, through the file: the first config that it tries is the first job's best."""
     store = StudyStore(tmp_path / "studies.jsonl")
-    first = KeepingLog(open_log(None))
+    first = KeepingLog()
     target = SCENARIOS["manysmall_8x8_25gbit"].target(seed=1)
     settings = RunSettings(key=KEY, warmup_steps=0, steps_per_sample=10, seed=1)
     designer = make_designer("gp", target.space(), 1)
     TuningRun(target, designer, settings, first, SilentObserver(), clock=target.clock).run()
     store.keep(first.finished_run())
 
-    later = KeepingLog(open_log(None))
+    later = KeepingLog()
     target = SCENARIOS["manysmall_8x8_25gbit"].target(seed=2)
     studies = earlier_studies(store.runs(), KEY, target.space(), 2)
     settings = replace(settings, max_steps=100, max_samples=100, seed=2)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tuner of a job on the engine: opens the log before the ranks meet, and starts the tuning thread after.
+
+`Autotune.prepare` finds everything that can be wrong with the settings before training starts. After that nothing here
+raises into training, and nothing runs on its threads.
+"""
+
+import threading
+from functools import partial
+from pathlib import Path
+
+from ringtune.cache_files import START_LIMIT_S, within
+from ringtune.console import Console
+from ringtune.errors import ConfigError
+from ringtune.metrics.tuner_facts import TunerFacts
+from ringtune.service_link import NoService, ServiceLink, service_link
+from ringtune.settings import Settings
+from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log
+from ringtune.tuning.callbacks import CallbackObserver, Moment, RegisteredCallbacks
+from ringtune.tuning.display import TuningDisplay
+from ringtune.tuning.memory import Memory
+from ringtune.tuning.observers import TimelineObserver
+from ringtune.tuning.thread import Surroundings, TuningThread
+from ringtune.world import World
+
+from .job import EngineJob
+
+
+class Autotune:
+    """The tuner of one job, on rank 0: `prepare()`, `start()`, `stop()`. Used from the main thread.
+
+    Attributes:
+        facts: Figures of the tuner's work, for metrics; readable from any thread.
+    """
+
+    def __init__(self, cache_folder: Path, callbacks: RegisteredCallbacks) -> None:
+        """Begin without a log.
+
+        Args:
+            cache_folder: Folder of the file of earlier studies, unless a setting names another file.
+            callbacks: The user's callbacks, which hear of the tuner's work.
+        """
+        self.facts = TunerFacts()
+        self._callbacks = callbacks
+        self._cache_folder = cache_folder
+        self._log: TuningLog | None = None
+        self._thread: TuningThread | None = None
+        self._closing = threading.Event()
+        self._link: ServiceLink = NoService()
+
+    def prepare(self, settings: Settings) -> None:
+        """Open the log and load the designer, before the ranks meet.
+
+        Raises:
+            ConfigError: If the log cannot be written, or the service's URL or token is malformed.
+        """
+        if not settings.autotune:
+            return
+        console = Console(0, settings.log_level)
+        self._link = service_link(settings.service_url, settings.service_token, self._cache_folder, console)
+        try:
+            self._log = within(START_LIMIT_S, partial(open_log, settings.autotune_log))
+        except OSError as error:
+            raise ConfigError(
+                f"AUTOTUNE_LOG={settings.autotune_log!r} cannot be written: {error.strerror or error}; choose a file "
+                "in a folder that exists and is yours"
+            ) from error
+        try:
+            load_designer(DEFAULT_DESIGNER)
+        except ImportError:  # the tuning run meets it again, warns, and keeps the config
+            return
+
+    def start(self, world: World) -> None:
+        """Start the tuning thread on rank 0, if the tuner is on."""
+        if self._log is None or world.rank != 0:
+            return
+        warn = world.console.warning
+        memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
+        around = Surroundings(
+            sinks=(self.facts, self._link.report_log(), self._log),
+            observers=(
+                TimelineObserver(world.engine),
+                TuningDisplay(world.settings.autotune_log),
+                self.facts,
+                CallbackObserver(self._callbacks, partial(_moment, world, self.facts), warn),
+            ),
+            memory=memory,
+            warn=warn,
+            closing=self._closing,
+        )
+        self._thread = TuningThread(EngineJob(world, memory, self._link, self._closing), around)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End tuning and close the log; a thread that does not end in time is left behind. Never raises."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.stop()
+            self._link.close()
+        elif self._log is not None:
+            self._log.close()
+
+
+def _moment(world: World, facts: TunerFacts) -> Moment:
+    """Return where training is, for the user's callbacks."""
+    step_s = facts.state().run.step_s
+    return Moment(world.engine.counters()["steps"], None if step_s is None else step_s * 1e3)

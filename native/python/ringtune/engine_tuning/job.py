@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's job as a `TuningJob`: waits for steps, and asks what to search for in the world as it is."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from ringtune import __version__, _engine
+from ringtune.errors import RingtuneError
+from ringtune.fingerprints import hardware_facts, hardware_fingerprint, study_key
+from ringtune.service_link import ServiceJob, ServiceLink
+from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
+from ringtune.tuning.memory import Memory
+from ringtune.tuning.question import JobIdentity, question_of, run_settings
+from ringtune.world import World
+
+from .cost_prior import gradient_bytes, job_prior
+from .ddp_buckets import DdpBuckets
+from .target import EngineTarget
+
+MARKER_LIMIT_S = 30.0
+"""Seconds of collectives without a marked step, after which people are warned."""
+MARKER_LIMIT_COLLECTIVES = 200
+"""Collectives without a marked step, after which people are warned earlier."""
+MARKER_POLL_S = 0.2
+
+
+class MarkerWatch:
+    """Decides when to warn that no step is marked: once, after a while or many collectives."""
+
+    def __init__(self) -> None:
+        """Begin before the first collective."""
+        self._since_s: float | None = None
+        self._has_warned = False
+
+    def look(self, counters: Mapping[str, int], now_s: float) -> str | None:
+        """Return the warning when it is due; `now_s` is on the monotonic clock."""
+        collectives = sum(count for name, count in counters.items() if name.startswith("algorithm."))
+        if self._has_warned or collectives == 0:
+            return None
+        self._since_s = now_s if self._since_s is None else self._since_s
+        if collectives < MARKER_LIMIT_COLLECTIVES and now_s - self._since_s < MARKER_LIMIT_S:
+            return None
+        self._has_warned = True
+        return (
+            f"AUTOTUNE=1, but no step was marked in {collectives} allreduces: the tuner stays off; use "
+            "DistributedOptimizer, or call ringtune.mark_step() after each step"
+        )
+
+
+class EngineJob:
+    """See `ringtune.tuning.thread.TuningJob`."""
+
+    def __init__(self, world: World, memory: Memory, link: ServiceLink, closing: threading.Event) -> None:
+        """Stand before a world.
+
+        Args:
+            world: Rank 0's.
+            memory: Finished runs of this machine.
+            link: The job's link to the service.
+            closing: Set when the job ends.
+        """
+        self._world = world
+        self._memory = memory
+        self._link = link
+        self._closing = closing
+
+    def begin(self, warn: Callable[[str], None]) -> bool:
+        """Wait for a marked step, then look for knobs that can act."""
+        if not self._wait_for_steps():
+            return False
+        buckets = DdpBuckets(self._world.gradient_set.bucket_bytes)
+        try:
+            space = self._space(buckets)
+        except SpaceError as error:
+            warn(f"the tuner stays off: {error}")
+            return False
+        if space.free and buckets.note:
+            warn(buckets.note)
+        return True
+
+    def question(self, earlier: Sequence[Trial]) -> Question:
+        """Return what to search for in the job as it is now; see `TuningJob`."""
+        self._tell_ranks(is_finished=False)
+        world = self._world
+        buckets = DdpBuckets(world.gradient_set.bucket_bytes)
+        space = self._space(buckets)
+        settings = run_settings(world.settings, self._identity(), space, is_first=not earlier)
+        if buckets.sizes:
+            settings = replace(settings, nothing_to_tune=buckets.nothing_to_tune)
+        target = EngineTarget(world.engine, space, world.settings.baseline, self._closing)
+        question = question_of(target, settings, self._memory, earlier, self._cost_model(buckets))
+        if earlier:
+            return question
+        job = ServiceJob(settings, space, gradient_bytes(world.gradient_set.counts()))
+        return replace(question, designer=self._link.with_start(question.designer, job))
+
+    def rest(self, seconds: float) -> None:
+        """Wait, less when the job ends."""
+        self._closing.wait(seconds)
+
+    def decided(self, result: Result) -> None:
+        """Let all ranks know that a decision is in force."""
+        del result
+        self._tell_ranks(is_finished=True)
+
+    def ended(self) -> None:
+        """Let all ranks know that nothing more is tried."""
+        self._tell_ranks(is_finished=True)
+
+    def _wait_for_steps(self) -> bool:
+        """Return whether a step was marked; false at the end of the job. Without a marker warn once, and wait on."""
+        watch = MarkerWatch()
+        # DDP makes its buckets anew after the first step.
+        unsettled_steps = 1 if self._world.gradient_set.bucket_bytes else 0
+        while not self._closing.wait(MARKER_POLL_S):
+            try:
+                counters = self._world.engine.counters()
+            except RingtuneError:
+                return False
+            if counters["steps"] > unsettled_steps:
+                return True
+            text = watch.look(counters, time.monotonic())
+            if text is not None:
+                self._world.console.warning(text)
+        return False
+
+    def _tell_ranks(self, *, is_finished: bool) -> None:
+        with suppress(RingtuneError):  # a world that is over needs no word
+            self._world.engine.tell_tuning(is_finished)
+
+    def _cost_model(self, buckets: DdpBuckets) -> list[Prior]:
+        """Return the cost model, where gradients come one by one as it supposes."""
+        world = self._world
+        prior = job_prior(
+            world.gradient_set.counts(),
+            world.layout.ranks_per_host,
+            world.calls,
+            is_hierarchical=bool(world.settings.baseline["hierarchical_allreduce"]),
+        )
+        return [] if prior is None or buckets.sizes else [prior]
+
+    def _space(self, buckets: DdpBuckets) -> SearchSpace:
+        """Return the legal configs of this world, for the steps seen so far."""
+        world = self._world
+        has_allgathers = world.engine.counters().get("allgathers", 0) > 0
+        tuned = buckets.tunable(tunable_names(world.layout.ranks_per_host, has_allgathers=has_allgathers))
+        algorithms = _engine.allreduce_algorithms()
+        return search_space(world.settings.fixed, world.settings.baseline, tuned=tuned, algorithms=algorithms)
+
+    def _identity(self) -> JobIdentity:
+        world = self._world
+        ranks_per_host = world.layout.ranks_per_host
+        facts = hardware_facts(world.machines, world.carrier, is_on_gpus=world.gradient_set.gpu is not None)
+        fingerprint = hardware_fingerprint(facts, world.settings.hardware)
+        key = study_key(world.gradient_set.counts(), ranks_per_host, fingerprint)
+        return JobIdentity(key, ranks_per_host, facts, {"ringtune": __version__})

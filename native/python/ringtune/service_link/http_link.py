@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The link of a job that has a service. Whatever the service does, the job trains on."""
+
+from contextlib import closing
+from pathlib import Path
+
+from ringtune.client import Limits, Recommendation, ServiceClient
+from ringtune.errors import StoreError
+from ringtune.tuner import Designer, SpaceError, TuningLog
+from ringtune.tuner.logs.records import RunRecord
+
+from .breaker import Breaker
+from .delivery import Delivery, payload_of
+from .first_config import START_LIMIT_S, FirstConfigDesigner, answer_within, legal_config
+from .link import Notices, ServiceJob
+from .report_log import ReportLog
+from .report_sender import CLOSE_LIMIT_S, ReportSender
+from .results import job_uuid, study_of
+from .spool import MemoryQueue, Pending, Spool
+
+REPORT_LIMIT_S = 5.0
+"""Of one call of the background thread; nobody waits for it."""
+
+
+class HttpLink:
+    """See `link.ServiceLink`."""
+
+    def __init__(self, url: str, token: str | None, cache_folder: Path, notices: Notices) -> None:
+        """Prepare; nothing is sent yet.
+
+        Raises:
+            ConfigError: If the URL or the token is malformed.
+        """
+        self._notices = notices
+        self._asking = ServiceClient(url, token, Limits(START_LIMIT_S))
+        self._telling = ServiceClient(url, token, Limits(REPORT_LIMIT_S))
+        self._delivery = Delivery(self._telling)
+        self._spool = Spool(cache_folder, self._telling.url)
+        self._breaker = Breaker()
+        self._gradient_bytes: tuple[int, ...] = ()
+        self._log: ReportLog | None = None
+        self._sender = ReportSender(self._delivery, self._spool, self._breaker, notices.warning)
+
+    def with_start(self, designer: Designer, job: ServiceJob) -> Designer:
+        """Return a designer that begins with what the service recommends; see `link.ServiceLink`."""
+        self._gradient_bytes = tuple(job.gradient_bytes)
+        try:
+            offer = answer_within(START_LIMIT_S, lambda: self._recommendation(job))
+            if offer.source == "default":
+                self._notices.info(f"the service at {self._asking.url} knows no config for this job yet")
+                return designer
+            config = legal_config(offer.config, job.space)
+        except StoreError as error:
+            self._breaker.failed()
+            self._notices.warning(f"{error}; the search begins without it")
+        except SpaceError as error:
+            self._notices.warning(f"the service at {self._asking.url} offers a config that is not legal here: {error}")
+        except Exception as error:  # noqa: BLE001  (the service never fails tuning)
+            self._notices.warning(f"the service at {self._asking.url} failed unexpectedly: {error!r}")
+        else:
+            self._notices.info(f"the search begins with what the service recommends ({_described(offer)})")
+            return FirstConfigDesigner(designer, config)
+        return designer
+
+    def report_log(self) -> TuningLog:
+        """Return a log sink that reports to the service; see `link.ServiceLink`."""
+        self._log = ReportLog(self._begin_report, wake=self._sender.wake, say=self._notices.warning)
+        return self._log
+
+    def close(self) -> None:
+        """Deliver what is left if that is possible at once; see `link.ServiceLink`."""
+        if self._log is not None:
+            self._log.end()
+        if self._sender.close(CLOSE_LIMIT_S):
+            self._telling.close()
+        tally = self._delivery.tally
+        if not tally.kept + tally.refused:
+            return
+        text = f"{tally.kept} results were reported to {self._telling.url}"
+        if tally.quarantined or tally.refused:
+            doubts = f"{tally.quarantined} are not used there and {tally.refused} were refused ({tally.reason})"
+            self._notices.warning(f"{text}; {doubts}")
+        else:
+            self._notices.info(text)
+
+    def _recommendation(self, job: ServiceJob) -> Recommendation:
+        key, ranks_per_host = job.settings.key, job.settings.layout["ranks_per_host"]
+        with closing(self._asking) as client:
+            return client.recommendation(
+                hardware=key["hardware"],
+                model_fingerprint=key["model"],
+                world_size=sum(ranks_per_host),
+                local_size=max(ranks_per_host),
+                target=key["target"],
+                surface_version=key["surface_version"],
+                gradient_bytes=job.gradient_bytes,
+            )
+
+    def _begin_report(self, run: RunRecord) -> Pending:
+        """Open the job's queue, announce its study, and begin to deliver."""
+        study = payload_of(study_of(run, self._gradient_bytes), None)
+        queue = self._open_queue(job_uuid(run.run_id))
+        try:
+            queue.append(study)
+        except OSError as error:
+            queue.close()
+            queue = self._queue_in_memory(error)
+            queue.append(study)
+        self._sender.start(queue)
+        return queue
+
+    def _open_queue(self, job_id: str) -> Pending:
+        try:
+            return self._spool.open(job_id)
+        except OSError as error:
+            return self._queue_in_memory(error)
+
+    def _queue_in_memory(self, error: OSError) -> Pending:
+        self._notices.warning(
+            f"{self._spool.folder} cannot keep what the service is not told at once ({error.strerror or error}); "
+            "results that are not delivered when the job ends are lost"
+        )
+        return MemoryQueue()
+
+
+def _described(offer: Recommendation) -> str:
+    evidence = offer.evidence
+    gain = "" if evidence.speedup is None else f", {100 * evidence.speedup:+.1f} %"
+    return f"{offer.source}, {evidence.trials} trials of {evidence.jobs} jobs{gain}, measured on {offer.target}"

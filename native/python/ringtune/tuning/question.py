@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The question of a search: the job's settings and identity, and priors from its past, this machine and models."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringtune.settings import Settings
+from ringtune.tuner import (
+    DEFAULT_DESIGNER,
+    Prior,
+    Question,
+    RunSettings,
+    SearchSpace,
+    Target,
+    Trial,
+    find_unfinished,
+    make_designer,
+    study_of,
+)
+
+from .job_labels import job_labels
+from .memory import Memory
+
+
+@dataclass(frozen=True)
+class JobIdentity:
+    """Identity of a training job.
+
+    Attributes:
+        key: The study's key, from `fingerprints.study_key`.
+        ranks_per_host: Number of ranks on each host.
+        hardware: Facts of its machines, from `fingerprints.hardware_facts`.
+        versions: Versions of the software.
+    """
+
+    key: Mapping[str, Any]
+    ranks_per_host: Sequence[int]
+    hardware: Sequence[Mapping[str, Any]]
+    versions: Mapping[str, str]
+
+
+def run_settings(settings: Settings, identity: JobIdentity, space: SearchSpace, *, is_first: bool) -> RunSettings:
+    """Return the budget and identity of a search.
+
+    Args:
+        settings: The job's.
+        identity: The job's.
+        space: The legal configs.
+        is_first: Whether it is the job's first search, which resumes an unfinished run of its log.
+    """
+    path, question = settings.autotune_log, (identity.key, space.to_json(), settings.seed)
+    return RunSettings(
+        **settings.limits._asdict(),
+        warmup_steps=settings.warmup_steps,
+        steps_per_sample=settings.steps_per_sample,
+        seed=settings.seed,
+        key=identity.key,
+        model_name=settings.autotune_model,
+        labels=job_labels(settings, identity.hardware),
+        layout={"ranks_per_host": list(identity.ranks_per_host)},
+        versions=identity.versions,
+        prior_trials=find_unfinished(path, *question) if is_first else (),
+    )
+
+
+def question_of(
+    target: Target, settings: RunSettings, memory: Memory, earlier: Sequence[Trial], models: Sequence[Prior] = ()
+) -> Question:
+    """Return a question whose designer has a prior: the job's search before, or else earlier jobs; then models.
+
+    Args:
+        target: What is tuned.
+        settings: Budget and identity.
+        memory: What earlier jobs of this machine found; not read where nothing is to be tuned.
+        earlier: Trials of the job's search before; empty for the first.
+        models: Priors that need no measurements.
+    """
+    space, seed = target.space(), settings.seed
+    learned: Sequence[Prior] = study_of(space, earlier, seed)
+    if not learned and space.free:
+        learned = memory.priors(settings.key, space, seed, models)
+    return Question(target, make_designer(DEFAULT_DESIGNER, space, seed, [*learned, *models]), settings)

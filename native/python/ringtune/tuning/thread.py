@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rank 0's tuning thread: runs `ContinuousTuning` beside training, which it never fails and never holds up."""
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Protocol
+
+from ringtune.tuner import ContinuousTuning, KeepingLog, Question, Result, Trial, TuningLog
+
+from .log_sinks import LogSinks
+from .memory import Memory
+from .observers import JobObserver, Observers
+
+STOP_LIMIT_S = 2.0
+"""Longest wait for the tuning thread at the end of the job, seconds; a designer may be in the middle of a fit."""
+
+
+class TuningJob(Protocol):
+    """A training job that can be tuned: the engine's, or a DDP model. Called from the tuning thread alone."""
+
+    def begin(self, warn: Callable[[str], None]) -> bool:
+        """Wait until the job can be tuned; return whether it can, after a warning of what is in the way."""
+
+    def question(self, earlier: Sequence[Trial]) -> Question:
+        """Return what to search for in the job as it is now; `earlier` are the trials of its search before."""
+
+    def rest(self, seconds: float) -> object:
+        """Wait for so many seconds, less when the job ends."""
+
+    def decided(self, result: Result) -> None:
+        """Let all ranks know that a decision is in force."""
+
+    def ended(self) -> None:
+        """Let all ranks know that nothing more is tried; called once, whatever went wrong."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Everything around a tuning job that is not the job.
+
+    Attributes:
+        sinks: Take every record, in this order; closed at the end.
+        observers: See progress, verdicts and warnings; closed at the end.
+        memory: Finished runs of this machine, and where this job's go.
+        warn: Shows a warning to people.
+        closing: Set when the job ends.
+    """
+
+    sinks: Sequence[TuningLog]
+    observers: Sequence[JobObserver]
+    memory: Memory
+    warn: Callable[[str], None]
+    closing: threading.Event
+
+
+class TuningThread:
+    """Tunes one job: `start()`, or `run()` in the calling thread; then `stop()`.
+
+    Attributes:
+        result: The last decision; None before the first.
+    """
+
+    def __init__(self, job: TuningJob, around: Surroundings) -> None:
+        """Prepare; nothing is measured before `start` or `run`."""
+        self._job = job
+        self._around = around
+        self._kept = KeepingLog()
+        self._log = LogSinks([self._kept, *around.sinks])
+        # A daemon: training may end without `stop`, and a stuck designer must not keep the process alive.
+        self._thread = threading.Thread(target=self.run, name="ringtune-tuning", daemon=True)
+        self.result: Result | None = None
+
+    def start(self) -> None:
+        """Run in the thread."""
+        self._thread.start()
+
+    def run(self) -> None:
+        """Tune, and watch what was decided, to the end of the job; never raises."""
+        around = self._around
+        try:
+            with closing(Observers(around.observers, around.warn)) as observers:
+                if self._job.begin(observers.warned):
+                    self._tune(observers)
+        except Exception as error:  # noqa: BLE001  (tuning never fails training)
+            around.warn(f"the tuner failed and stays off: {error!r}; training goes on")
+        finally:
+            self._job.ended()
+            self._log.close()  # `stop` does not wait for a thread that is deep in a fit
+
+    def stop(self) -> None:
+        """End tuning and close the sinks; a thread that does not end in time is left behind. Never raises."""
+        self._around.closing.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_LIMIT_S)
+        if not self._thread.is_alive():
+            self._log.close()
+
+    def _tune(self, observers: Observers) -> None:
+        ContinuousTuning(
+            self._job.question,
+            self._log,
+            observers,
+            rest=self._job.rest,
+            on_decision=self._take_decision,
+            is_over=self._around.closing.is_set,
+        ).run()
+
+    def _take_decision(self, result: Result) -> None:
+        self.result = result
+        self._job.decided(result)  # first: no rank waits for a disk
+        self._around.memory.keep(self._kept.finished_run())

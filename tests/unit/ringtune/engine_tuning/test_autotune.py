@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the tuner says that nobody marks steps, and what it checks before training."""
+
+from pathlib import Path
+
+import pytest
+
+from ringtune.engine_tuning import Autotune
+from ringtune.engine_tuning.job import MARKER_LIMIT_COLLECTIVES, MARKER_LIMIT_S, MarkerWatch
+from ringtune.errors import ConfigError
+from ringtune.settings import Settings
+from ringtune.tuning.callbacks import RegisteredCallbacks
+
+
+def counters(allreduces: int) -> dict[str, int]:
+    """Return the engine's counters after some allreduces."""
+    return {"steps": 0, "cycles": 10**6, "algorithm.direct": allreduces, "algorithm.other": 0}
+
+
+def test_a_job_that_does_nothing_yet_is_not_warned() -> None:
+    """Loading data for minutes before the first step is in order."""
+    watch = MarkerWatch()
+
+    assert watch.look(counters(0), now_s=0.0) is None
+    assert watch.look(counters(0), now_s=10 * MARKER_LIMIT_S) is None
+
+
+def test_many_collectives_without_a_step_are_warned_of_once() -> None:
+    """The warning says what to call."""
+    watch = MarkerWatch()
+
+    first = watch.look(counters(MARKER_LIMIT_COLLECTIVES), now_s=0.0)
+    second = watch.look(counters(10 * MARKER_LIMIT_COLLECTIVES), now_s=1e6)
+
+    assert first is not None
+    assert "mark_step()" in first
+    assert second is None
+
+
+def test_few_collectives_are_warned_of_after_a_while() -> None:
+    """The clock starts with the first collective."""
+    watch = MarkerWatch()
+
+    looks = [watch.look(counters(1), now_s=1000.0 + s) for s in (0.0, MARKER_LIMIT_S - 1, MARKER_LIMIT_S + 1)]
+
+    assert [None, None] == looks[:2]
+    assert looks[2] is not None
+
+
+def test_a_log_that_cannot_be_written_is_found_before_training(tmp_path: Path) -> None:
+    """The error names variable and path; without tuning the path does not matter."""
+    path = str(tmp_path / "missing" / "tune.jsonl")
+
+    Autotune(tmp_path, RegisteredCallbacks()).prepare(Settings.from_environment({"AUTOTUNE_LOG": path}))
+
+    with pytest.raises(ConfigError, match="AUTOTUNE_LOG=.*cannot be written"):
+        Autotune(tmp_path, RegisteredCallbacks()).prepare(
+            Settings.from_environment({"AUTOTUNE_LOG": path, "AUTOTUNE": "1"})
+        )
+
+
+def test_a_tuner_that_never_started_can_be_stopped(tmp_path: Path) -> None:
+    """When the ranks do not meet, the log is closed and nothing else happens."""
+    autotune = Autotune(tmp_path, RegisteredCallbacks())
+    autotune.prepare(Settings.from_environment({"AUTOTUNE_LOG": str(tmp_path / "t.jsonl"), "AUTOTUNE": "1"}))
+
+    autotune.stop()
+    autotune.stop()
+
+    assert b"" == (tmp_path / "t.jsonl").read_bytes()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several observers of one tuning run."""
+
+from dataclasses import dataclass
+
+from ringtune.tuner import Result, RunSettings, TuningRun, make_designer, open_log
+from ringtune.tuner.testing import SyntheticTarget
+from ringtune.tuning.observers import Observers, TimelineObserver
+from tests.unit.tuner.recording import RecordingObserver
+
+
+@dataclass
+class ClosedObserver(RecordingObserver):
+    """Counts how often it is closed."""
+
+    closed: int = 0
+
+    def close(self) -> None:
+        """Count."""
+        self.closed += 1
+
+
+class FailingObserver(ClosedObserver):
+    """Hears one thing and breaks."""
+
+    def progress(self, progress: object) -> None:
+        """Break."""
+        raise RuntimeError("out of paper")
+
+
+def unheard(text: str) -> None:
+    """Fail: nothing was to be warned of."""
+    raise AssertionError(text)
+
+
+def tuned(observers: Observers) -> Result:
+    """Return the end of a short tuning run."""
+    target = SyntheticTarget(seed=1)
+    designer = make_designer("random", target.space(), 1)
+    settings = RunSettings(run_id="test", max_samples=2)
+    return TuningRun(target, designer, settings, open_log(None), observers, clock=target.clock).run()
+
+
+def test_each_observer_hears_everything() -> None:
+    """In the same words as alone."""
+    first, second, alone = ClosedObserver(), ClosedObserver(), ClosedObserver()
+
+    tuned(Observers([first, second], unheard))
+    tuned(Observers([alone], unheard))
+
+    assert alone.seen == first.seen == second.seen
+    assert 1 == len(first.results) == len(second.results)
+
+
+def test_an_observer_that_raises_is_dropped_with_one_warning() -> None:
+    """The others, before it and after it, hear on; so does the run."""
+    failing, before, after = FailingObserver(), ClosedObserver(), ClosedObserver()
+    warnings: list[str] = []
+
+    result = tuned(Observers([before, failing, after], warnings.append))
+
+    assert result.is_complete
+    assert before.seen == after.seen != []
+    assert 1 == len(before.results) == len(after.results)
+    assert [] == failing.results
+    assert ["FailingObserver failed and hears no more of the tuning run: RuntimeError('out of paper')"] == warnings
+
+
+def test_warnings_reach_all() -> None:
+    """Those of the run, word for word."""
+    first, second = ClosedObserver(), ClosedObserver()
+
+    Observers([first, second], unheard).warned("mind the gap")
+
+    assert ["mind the gap"] == first.warnings == second.warnings
+
+
+def test_all_are_closed_also_those_that_were_dropped() -> None:
+    """A display that failed once still leaves the terminal as it was; one that cannot be closed holds up no other."""
+
+    class Stuck(ClosedObserver):
+        def close(self) -> None:
+            raise RuntimeError("stuck")
+
+    failing, after = FailingObserver(), ClosedObserver()
+    warnings: list[str] = []
+    observers = Observers([failing, Stuck(), after], warnings.append)
+    tuned(observers)
+
+    observers.close()
+
+    assert (1, 1) == (failing.closed, after.closed)
+    assert 2 == len(warnings)
+    assert "stuck" in warnings[1]
+
+
+def test_the_timeline_has_samples_verdict_and_warnings() -> None:
+    """As events beside the engine's own; a timeline that is gone costs the display nothing."""
+    events: list[tuple[str, str]] = []
+
+    class Events:
+        def timeline_event(self, name: str, detail: str) -> None:
+            events.append((name, detail))
+
+    alone = ClosedObserver()
+    observers = Observers([TimelineObserver(Events()), alone], unheard)
+    result = tuned(observers)
+    observers.warned("mind the gap")
+    observers.close()
+
+    assert ("tuner verdict", result.verdict) in events
+    assert ("tuner warning", "mind the gap") == events[-1]
+    assert len(alone.seen) + 2 == len(events)
+    assert {"tuner warmup", "tuner baseline", "tuner search"} <= {name for name, _ in events}

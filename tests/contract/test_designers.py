@@ -59,7 +59,7 @@ class TestDesignerWrapper(WrapperConformance):
         return DesignerWrapper(designer)
 
 
-class TestStartingDesigner(WrapperConformance):
+class TestFirstConfigDesigner(WrapperConformance):
     """The start that the service offers; the service's config comes first and is not the wrapped designer's."""
 
     def wrap(self, designer: Designer) -> Designer:

@@ -4,7 +4,7 @@
 from collections.abc import Callable, Sequence
 
 from ringtune.tuner import TuningLog
-from ringtune.tuner.records import Record
+from ringtune.tuner.logs.records import Record
 
 
 class LogSinks:

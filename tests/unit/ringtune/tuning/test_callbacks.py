@@ -10,7 +10,7 @@ from ringtune.errors import EngineError
 from ringtune.tuner import Progress, Result
 from ringtune.tuning import callbacks
 from ringtune.tuning.callbacks import QUEUE_CALLS, Callback, CallbackObserver, Moment, RegisteredCallbacks
-from tests.unit.ringtune.tuning_news import PROGRESS, RESULT
+from tests.unit.ringtune.tuning.news import PROGRESS, RESULT
 
 DEADLINE_S = 20.0
 

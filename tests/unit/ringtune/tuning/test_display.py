@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from ringtune.tuning.display import TuningDisplay, progress_text, result_text
 from ringtune.tuner import Phase
+from ringtune.tuning.display import TuningDisplay, progress_text, result_text
 from tests.unit.ringtune.captured_stderr import piped_stderr, read_until
-from tests.unit.ringtune.tuning_news import BASELINE, PROGRESS, RESULT
+from tests.unit.ringtune.tuning.news import BASELINE, PROGRESS, RESULT
 
 
 def test_the_live_line_has_phase_sample_throughput_and_time_left() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ringtune.tuner import KeepingLog, RunSettings, open_log
-from ringtune.tuner.records import Record, SampleRecord
+from ringtune.tuner.logs.records import Record, SampleRecord
 from ringtune.tuner.testing import SyntheticTarget
 from ringtune.tuning.log_sinks import LogSinks
 from tests.unit.tuner.recording import RecordingLog, tune

@@ -95,7 +95,7 @@ def test_all_are_closed_also_those_that_were_dropped() -> None:
 
 
 def test_the_timeline_has_samples_verdict_and_warnings() -> None:
-    """As events beside the engine's own; a timeline that is gone costs the display nothing."""
+    """Each is an event beside the engine's own."""
     events: list[tuple[str, str]] = []
 
     class Events:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from ringtune.tuner import RunSettings
-from ringtune.tuner.logs.records import SampleRecord
 from ringtune.tuner.logs.store import MAX_FILE_BYTES, KeepingLog, StudyStore
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.full_disk import no_room_beyond

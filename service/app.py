@@ -14,20 +14,18 @@ from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
 from ringtune.service.api import health
-from ringtune.service.api.access import OPEN_PATHS, Access, Callers
-from ringtune.service.api.admission import STREAMS, Admission, Arrivals, Gate
+from ringtune.service.api.access import Callers
+from ringtune.service.api.admission import Admission
 from ringtune.service.api.authorization import deny_undeclared
 from ringtune.service.api.browser_sessions import BrowserSessions
-from ringtune.service.api.limits import BodyLimit, RateLimit
+from ringtune.service.api.dependencies import AppState
+from ringtune.service.api.layers import install, layers
 from ringtune.service.api.listeners import Listeners
-from ringtune.service.api.metrics import Measured, Metrics
+from ringtune.service.api.metrics import Metrics
 from ringtune.service.api.openapi import describe
-from ringtune.service.api.pages import PageParts, Pages
-from ringtune.service.api.parts import Parts
-from ringtune.service.api.problems import Failures, install_handlers
-from ringtune.service.api.recommendation_cache import CachedRecommendations, RecommendationCache
-from ringtune.service.api.reply_headers import Heads, ReplyHeaders
-from ringtune.service.api.request_ids import RequestIds
+from ringtune.service.api.pages import Pages, PageState
+from ringtune.service.api.problems import install_handlers
+from ringtune.service.api.recommendation_cache import RecommendationCache
 from ringtune.service.api.v1 import ROUTERS
 from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.policy import Policy
@@ -50,10 +48,6 @@ DAY_S = 24 * HOUR_S
 FIRST_RETENTION_S = 600.0
 """From the start to the first retention."""
 RETENTION_INTERVAL_S = HOUR_S
-BULK_PATHS = ("/v1/runs", "/v1/import")
-EXPORT_PATH = "/v1/export"
-OPEN_BODY_BYTES_MAX = 16 << 10
-"""Of a request that anybody may send: the form of a sign-in has room, with the longest token and address quoted."""
 
 
 def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI:
@@ -69,7 +63,7 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
     database = Database.open(settings.effective_database_url)
     service = Service(database, policy=policy_of(settings))
     listeners = Listeners(settings.events_clients_max)
-    parts = Parts(
+    state = AppState(
         settings=settings,
         service=service,
         metrics=Metrics(service, listeners),
@@ -89,17 +83,17 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
         redirect_slashes=False,
         dependencies=[Depends(deny_undeclared)],
         generate_unique_id_function=_operation_id,
-        lifespan=_lifespan(parts),
+        lifespan=_lifespan(state),
     )
     callers = Callers(service, settings, time.monotonic)
-    app.state.parts = parts
+    app.state.service_state = state
     app.state.pages = pages
-    page_parts = PageParts(callers, BrowserSessions(service.page_sessions, callers), Overview(database))
-    app.state.page_parts = page_parts
+    page_state = PageState(callers, BrowserSessions(service.page_sessions, callers), Overview(database))
+    app.state.pages_state = page_state
     for router in (health.router, *ROUTERS, *(pages.routers if pages else ())):
         app.include_router(router)
     install_handlers(app)
-    _install_middleware(app, parts, page_parts, pages)
+    install(app, layers(state, page_state, pages))
     app.openapi = _describe_once(app)  # type: ignore[method-assign]
     return app
 
@@ -116,56 +110,32 @@ def policy_of(settings: ServiceSettings) -> Policy:
     )
 
 
-def _install_middleware(app: FastAPI, parts: Parts, page_parts: PageParts, pages: Pages | None) -> None:
-    """Put everything before the routes; what is added last is met first."""
-    settings = parts.settings
-    open_paths = OPEN_PATHS | (pages.open_paths if pages else frozenset())
-    by_path = {
-        **dict.fromkeys(BULK_PATHS, settings.bulk_bytes_max),
-        **dict.fromkeys(open_paths, min(OPEN_BODY_BYTES_MAX, settings.body_bytes_max)),
-    }
-    streams = STREAMS | (pages.stream_paths if pages else frozenset())
-    app.add_middleware(Heads, lasting=streams | {EXPORT_PATH})
-    app.add_middleware(Gate, admission=parts.admission, streams=streams)
-    app.add_middleware(BodyLimit, bytes_max=settings.body_bytes_max, by_path=by_path, timeout_s=settings.body_timeout_s)
-    app.add_middleware(CachedRecommendations, cache=parts.cache, metrics=parts.metrics)
-    app.add_middleware(RateLimit, rate_per_s=settings.rate_per_s, burst=settings.rate_burst, clock=time.monotonic)
-    app.add_middleware(Access, callers=page_parts.callers, open_paths=open_paths)
-    app.add_middleware(Failures)
-    app.add_middleware(Measured, metrics=parts.metrics)
-    if pages is not None:
-        app.add_middleware(pages.wrap, sessions=page_parts.sessions)
-    app.add_middleware(RequestIds, ids=parts.ids)
-    app.add_middleware(ReplyHeaders)
-    app.add_middleware(Arrivals)
-
-
-def _lifespan(parts: Parts) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _lifespan(state: AppState) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def run(_app: FastAPI) -> AsyncIterator[None]:
         """Open the database before the first request; finish what was accepted after the last."""
         log = structlog.get_logger()
         to_thread.current_default_thread_limiter().total_tokens = WORKER_THREADS
-        await run_in_threadpool(parts.service.migrate)
-        await run_in_threadpool(parts.service.start)
+        await run_in_threadpool(state.service.migrate)
+        await run_in_threadpool(state.service.start)
         log.info("service_started")
-        cleaning = [asyncio.create_task(work(parts)) for work in (_keep_clean, _remove_ended_sessions)]
+        cleaning = [asyncio.create_task(work(state)) for work in (_keep_clean, _remove_ended_sessions)]
         try:
             yield
         finally:
             for task in cleaning:
                 task.cancel()
-            await run_in_threadpool(parts.service.close)
+            await run_in_threadpool(state.service.close)
             log.info("service_stopped")
 
     return run
 
 
-async def _keep_clean(parts: Parts) -> None:
+async def _keep_clean(state: AppState) -> None:
     """Remove what is older than it may be, now and then; not at once: a wrong clock is often set soon after a start."""
-    if parts.settings.retention_days is None:
+    if state.settings.retention_days is None:
         return
-    retention = parts.service.retention
+    retention = state.service.retention
     await _tried(retention.begin)
     await asyncio.sleep(FIRST_RETENTION_S)
     was_refused = False
@@ -199,12 +169,12 @@ async def _tried(work: Callable[[], Removed | None], *, is_repeated: bool = Fals
     return False
 
 
-async def _remove_ended_sessions(parts: Parts) -> None:
+async def _remove_ended_sessions(state: AppState) -> None:
     """Remove the sessions of browsers that are over, at the start and every hour; a sign-in does it, too."""
     log = structlog.get_logger()
     while True:
         try:
-            removed = await run_in_threadpool(parts.service.page_sessions.remove_ended)
+            removed = await run_in_threadpool(state.service.page_sessions.remove_ended)
             log.debug("ended_sessions_removed", sessions=removed)
         except ServiceError as error:
             log.warning("ended_sessions_not_removed", detail=error.detail)

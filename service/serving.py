@@ -21,8 +21,9 @@ from sqlalchemy.exc import DBAPIError
 from ringtune.errors import ConfigError, StoreError
 from ringtune.tuner.statistics.student_t import student_t_quantile
 
+from .api.admission import Arrivals
+from .api.dependencies import AppState
 from .api.pages import Pages
-from .api.parts import Parts
 from .app import create_app
 from .connection import MakeProtocol
 from .descriptors import connections_for, raise_limit
@@ -49,9 +50,9 @@ several times while a thread works on a large log, 60 ms in all with Python's 5 
 class _Server(uvicorn.Server):
     """Uvicorn behind our own door: announces itself, tells lasting replies to end, and does not re-raise the signal."""
 
-    def __init__(self, config: uvicorn.Config, parts: Parts, door: Door, announce: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, state: AppState, door: Door, announce: Callable[[], None]) -> None:
         super().__init__(config)
-        self._parts = parts
+        self._state = state
         self._door = door
         self._announce = announce
 
@@ -73,7 +74,7 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, end lasting replies, then wait for the others."""
         self._door.close()
-        self._parts.ending.set()
+        self._state.ending.set()
         await super().shutdown(sockets)
 
 
@@ -103,21 +104,21 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
     prepare_data_folder(settings)
     with store_errors():
         app = create_app(settings, pages)
-    parts: Parts = app.state.parts
+    state: AppState = app.state.service_state
     try:
         with store_errors():
-            parts.service.migrate()
-            _refuse_strangers(settings, parts)
+            state.service.migrate()
+            _refuse_strangers(settings, state)
         config = _uvicorn_config(app, settings)
         with _listen(settings.host, settings.port) as listener:
             configure_logging(settings.log_level, settings.log_format)
             _load_what_stays()
             sys.setswitchinterval(SWITCH_INTERVAL_S)
             greeting = _greeting(settings, listener.getsockname()[1])
-            door = _door(listener, settings, parts)
-            _Server(config, parts, door, lambda: announce(greeting)).run()
+            door = _door(listener, settings, state)
+            _Server(config, state, door, lambda: announce(greeting)).run()
     finally:
-        parts.service.close()
+        state.service.close()
 
 
 @contextmanager
@@ -148,13 +149,13 @@ def prepare_data_folder(settings: ServiceSettings) -> None:
             ) from error
 
 
-def _door(listener: socket.socket, settings: ServiceSettings, parts: Parts) -> Door:
+def _door(listener: socket.socket, settings: ServiceSettings, state: AppState) -> Door:
     """Return the door, with as many places as the limit on open files allows, which is raised as far as it goes."""
     files = raise_limit()
     limits = Limits(connections_for(settings.connections_max, files), settings.head_timeout_s)
     structlog.get_logger().info("connections_bounded", connections_max=limits.connections_max, open_files_max=files)
-    refusals = Refusals(parts.admission, parts.metrics, parts.ids)
-    return Door(listener, Places(limits, time.monotonic), refusals, parts.metrics)
+    refusals = Refusals(state.admission, state.metrics, state.ids)
+    return Door(listener, Places(limits, time.monotonic), refusals, state.metrics)
 
 
 def _load_what_stays() -> None:
@@ -169,10 +170,10 @@ def _load_what_stays() -> None:
     gc.set_threshold(YOUNG_OBJECTS_MAX, *gc.get_threshold()[1:])
 
 
-def _refuse_strangers(settings: ServiceSettings, parts: Parts) -> None:
+def _refuse_strangers(settings: ServiceSettings, state: AppState) -> None:
     if settings.is_loopback or settings.fixed_tokens:
         return
-    if all(token.is_revoked for token in parts.service.tokens.list()):
+    if all(token.is_revoked for token in state.service.tokens.list()):
         raise ConfigError(
             f"no token exists, and {settings.host} can be reached from other machines; create one first "
             "(ringtune token create --name NAME --scope admin), or listen on 127.0.0.1"
@@ -212,7 +213,7 @@ def _uvicorn_config(app: FastAPI, settings: ServiceSettings) -> uvicorn.Config:
         if path is not None and not Path(path).is_file():
             raise ConfigError(f"{path} is no file; give PEM files with --tls-certificate and --tls-key")
     return uvicorn.Config(
-        app,
+        Arrivals(app),
         log_config=None,
         access_log=False,
         server_header=False,

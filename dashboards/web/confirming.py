@@ -68,7 +68,7 @@ def context_of(request: Request) -> dict[str, Any] | None:
 
 
 async def _is_token_of(request: Request, signed_in: SignedIn, given: str) -> bool:
-    callers: Callers = request.app.state.page_parts.callers
+    callers: Callers = request.app.state.pages_state.callers
     if not given.isascii() or not given.isprintable():
         return False
     try:

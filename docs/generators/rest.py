@@ -25,7 +25,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages; the database that the application wants is a file that is thrown away."""
     with TemporaryDirectory() as folder:
         app = create_app(ServiceSettings.read(database_url=f"sqlite:///{Path(folder) / 'service.db'}"))
-        description, metrics = app.openapi(), app.state.parts.metrics.text().decode()
+        description, metrics = app.openapi(), app.state.service_state.metrics.text().decode()
     files.append(File.generated(config, "reference/rest.md", content="\n".join(_rest(description))))
     files.append(File.generated(config, "reference/metrics.md", content="\n".join(_metrics(metrics))))
     return files

@@ -53,7 +53,7 @@ class Admission:
 
 
 class Arrivals:
-    """ASGI middleware, the first one: tells a request's connection when the application begins and ends with it."""
+    """The server's ASGI wrapper of the application: tells each connection when a request on it begins and ends."""
 
     def __init__(self, app: ASGIApp) -> None:
         """Wrap `app`."""
@@ -73,7 +73,7 @@ class Arrivals:
 
 
 class Gate:
-    """ASGI middleware, the last one: gives each request a place."""
+    """ASGI middleware: gives each request a place (concurrency limit)."""
 
     def __init__(self, app: ASGIApp, *, admission: Admission, streams: frozenset[str] = STREAMS) -> None:
         """Let in as many as there are places; `streams` are the paths that need none."""

@@ -21,8 +21,8 @@ from starlette.types import Message, Receive, Scope, Send
 from ringtune.service.domain.values import Event
 from ringtune.service.errors import Unavailable
 
+from .dependencies import AppState, encoded
 from .listeners import Listeners
-from .parts import Parts, encoded
 
 POLL_S = 0.5
 RETRY_MS = 3000
@@ -73,41 +73,41 @@ class _UnreadError(Exception):
     """The client has read nothing for too long."""
 
 
-async def event_stream(parts: Parts, known: str | None, may_listen: MayListen) -> EventStream:
+async def event_stream(state: AppState, known: str | None, may_listen: MayListen) -> EventStream:
     """Return the results that are stored from now on, or after one that the client knows.
 
     Args:
-        parts: The application's.
+        state: The application's.
         known: Number of the last event that the client has; None: from now on.
         may_listen: Is asked again and again while the stream lasts.
     """
-    newest = await run_in_threadpool(parts.service.events.newest)
+    newest = await run_in_threadpool(state.service.events.newest)
     begin = newest if known is None else min(int(known), newest)  # a larger one is of another ledger
-    unread_s = UNREAD_HEARTBEATS * parts.settings.events_heartbeat_s
-    return EventStream(_frames(parts, begin, may_listen), parts.listeners, unread_s)
+    unread_s = UNREAD_HEARTBEATS * state.settings.events_heartbeat_s
+    return EventStream(_frames(state, begin, may_listen), state.listeners, unread_s)
 
 
-async def _frames(parts: Parts, after: int, may_listen: MayListen) -> AsyncIterator[bytes]:
+async def _frames(state: AppState, after: int, may_listen: MayListen) -> AsyncIterator[bytes]:
     """Yield frames until the client, its right to listen or the service goes; a database that is away is waited for.
 
     The first says where it begins, for a client that is cut off before any event.
     """
     quiet_s = 0.0
     yield format_sse_event(id=str(after), retry=RETRY_MS)
-    while not parts.ending.is_set() and await _is_allowed(may_listen):
+    while not state.ending.is_set() and await _is_allowed(may_listen):
         try:
-            found = await run_in_threadpool(parts.service.events.since, after)
+            found = await run_in_threadpool(state.service.events.since, after)
         except Unavailable:
             found = ()
         if found:
             after = found[-1].number
             yield b"".join(map(_frame, found))
         quiet_s = 0.0 if found else quiet_s + POLL_S
-        if quiet_s >= parts.settings.events_heartbeat_s:
+        if quiet_s >= state.settings.events_heartbeat_s:
             quiet_s = 0.0
             yield format_sse_event(comment="alive")
         if not found:
-            await _rest(parts.ending)
+            await _rest(state.ending)
 
 
 async def _is_allowed(may_listen: MayListen) -> bool:

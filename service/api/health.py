@@ -12,7 +12,7 @@ from ringtune.service.errors import ShuttingDown
 from ringtune.service.schemas.fields import Message
 
 from .authorization import MAY_READ
-from .parts import PartsDep
+from .dependencies import StateDep
 
 METRICS_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -32,11 +32,11 @@ async def healthz() -> Health:
 
 
 @router.get("/readyz")
-async def readyz(parts: PartsDep) -> Health:
+async def readyz(state: StateDep) -> Health:
     """Whether a result would be stored now, and found after a restart; 503, with the reason, while it would not."""
-    if parts.ending.is_set():
+    if state.ending.is_set():
         raise ShuttingDown("the service is ending; try again when it is back")
-    await to_thread.run_sync(parts.service.check_ready, limiter=parts.health_threads)
+    await to_thread.run_sync(state.service.check_ready, limiter=state.health_threads)
     return Health()
 
 
@@ -46,9 +46,9 @@ async def readyz(parts: PartsDep) -> Health:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-async def metrics(parts: PartsDep) -> Response:
+async def metrics(state: StateDep) -> Response:
     """Return the counters in Prometheus's text format."""
-    text = await to_thread.run_sync(parts.metrics.text, limiter=parts.health_threads)
+    text = await to_thread.run_sync(state.metrics.text, limiter=state.health_threads)
     return Response(text, media_type=METRICS_MEDIA_TYPE)
 
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What operators watch, for Prometheus: requests by route and status, and what there is to do."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ringtune.service.domain.service import Service
 from ringtune.service.errors import ServiceError
@@ -108,35 +106,3 @@ class _LoadCollector(Collector):
             yield GaugeMetricFamily(f"ringtune_{name}", words, value=value)
         yield CounterMetricFamily("ringtune_designs", "Suggestions computed.", value=load.designs)
         yield CounterMetricFamily("ringtune_design_seconds", "What computing them took.", value=load.design_s)
-
-
-class Measured:
-    """ASGI middleware: counts every reply under its route's template, never under a path that a client made up."""
-
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, clock: Callable[[], float] = time.perf_counter) -> None:
-        """Wrap `app`."""
-        self._app = app
-        self._metrics = metrics
-        self._clock = clock
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on and count its reply."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begun_s = self._clock()
-        status = 500
-
-        async def watching(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        self._metrics.at_work.inc()
-        try:
-            await self._app(scope, receive, watching)
-        finally:
-            self._metrics.at_work.dec()
-            route = str(scope.get(ROUTE_KEY) or getattr(scope.get("route"), "path", UNKNOWN_ROUTE))
-            self._metrics.answered(scope["method"], route, status, self._clock() - begun_s)

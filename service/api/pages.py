@@ -15,8 +15,8 @@ from .browser_sessions import BrowserSessions
 
 
 @dataclass(frozen=True)
-class PageParts:
-    """What pages need besides the API's parts: `app.state.page_parts`.
+class PageState:
+    """What pages need besides the API's parts: `app.state.pages_state`.
 
     Attributes:
         callers: Finds who holds a token.

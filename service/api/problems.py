@@ -5,19 +5,17 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any
 
-import structlog
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from ringtune.service.errors import ServiceError
 
-from .refusals import InternalError, MalformedRequestError, MethodNotAllowedError, RouteNotFound, UnreadableBodyError
+from .refusals import MalformedRequestError, MethodNotAllowedError, RouteNotFound, UnreadableBodyError
 from .request_ids import request_id_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -62,37 +60,6 @@ async def send_problem(error: ServiceError, scope: Scope, receive: Receive, send
     """Answer with an error from a middleware; what is left of the request's body is not read."""
     headers = {"connection": "close"} if error.status in {408, 413} else None
     await problem_response(error, request_id_of(scope), headers=headers)(scope, receive, send)
-
-
-class Failures:
-    """ASGI middleware: a bug becomes a reply that says so and nothing of how; the log has the rest."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        """Wrap `app`."""
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; answer 500 if that raises before a reply was begun, else break the connection off."""
-        has_begun = False
-
-        async def watching(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
-        try:
-            await self._app(scope, receive, watching)
-        except Exception as error:
-            if scope["type"] != "http":
-                raise
-            request_id = request_id_of(scope)
-            log: Any = structlog.get_logger()
-            log.exception("request_failed", request_id=request_id, method=scope["method"], path=scope["path"])
-            if has_begun:
-                raise
-            if not isinstance(error, ServiceError):
-                error = InternalError(f"this is a bug of the service; its log says more under {request_id}")
-            await send_problem(error, scope, receive, send)
 
 
 def install_handlers(app: FastAPI) -> None:

@@ -4,6 +4,8 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .request_ids import HEADER, KEY, IdSource
+
 HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store"}
 """Replies may hold secrets, such as a new token, and figures that are old after a second."""
 HSTS = "strict-transport-security"
@@ -12,17 +14,19 @@ HSTS_VALUE = "max-age=31536000"
 
 
 class ReplyHeaders:
-    """ASGI middleware."""
+    """ASGI middleware: gives each request its id, and each reply that id and the headers that it lacks."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, ids: IdSource) -> None:
         """Wrap `app`."""
         self._app = app
+        self._ids = ids
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and its reply with the headers that it lacks."""
+        """Pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope[KEY] = self._ids.id_for(scope["headers"])
         added = {**HEADERS, HSTS: HSTS_VALUE} if scope.get("scheme") == "https" else HEADERS
 
         async def send_with_headers(message: Message) -> None:
@@ -30,6 +34,7 @@ class ReplyHeaders:
                 headers = MutableHeaders(scope=message)
                 for name, value in added.items():
                     headers.setdefault(name, value)
+                headers.append(HEADER.decode(), scope[KEY])
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A name for every request, in the reply's `X-Request-ID` and in the log; a client's own is kept if it is harmless."""
+"""Request ids: one for every request, in the reply's `X-Request-ID` and in the log; a client's harmless one is kept."""
 
 import itertools
 import re
 import secrets
 from collections.abc import Iterable
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 HEADER = b"x-request-id"
 KEY = "ringtune.request_id"
@@ -27,31 +27,6 @@ class IdSource:
             if name == HEADER and HARMLESS.fullmatch(value):
                 return value.decode()
         return f"{self._prefix}-{next(self._numbers):x}"
-
-
-class RequestIds:
-    """ASGI middleware."""
-
-    def __init__(self, app: ASGIApp, *, ids: IdSource) -> None:
-        """Wrap `app`."""
-        self._app = app
-        self._ids = ids
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Give the request its id, and the reply too."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request_id = self._ids.id_for(scope["headers"])
-        scope[KEY] = request_id
-        header = (HEADER, request_id.encode())
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), header]
-            await send(message)
-
-        await self._app(scope, receive, send_with_id)
 
 
 def request_id_of(scope: Scope) -> str:

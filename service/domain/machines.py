@@ -13,7 +13,7 @@ MAX_COUNT = 1_000_000
 MAX_LINK_BITS_PER_S = 10**15
 MAX_SHOWN_KINDS = 3
 NOISE = re.compile(r"\((?:R|TM|C)\)|\bCPU\b|\bProcessor\b|@.*$|\b\d+-Core\b", re.IGNORECASE)
-"""Parts of a CPU's name that tell nobody anything; the number of cores is a fact of its own."""
+"""AppState of a CPU's name that tell nobody anything; the number of cores is a fact of its own."""
 SHARED_MEMORY = "shm"
 
 

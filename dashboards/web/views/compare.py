@@ -18,7 +18,7 @@ from ringtune.service.domain.overview import ListedStudy, Overview
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.review import comparison
 
-from .parts import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
+from .dependencies import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
 
 MAX_COMPARED = 6
 SAID_ABOVE = frozenset({"log", "verdict", "speed-up"})

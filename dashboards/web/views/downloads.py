@@ -13,7 +13,7 @@ from ringtune.dashboards.web.tables import Row, config_table, csv_reply, job_tab
 from ringtune.service.domain.overview import MAX_PAGE, ShownStudy
 from ringtune.service.errors import NotFound
 
-from .parts import READERS_PAGE, AskedStudiesDep, OverviewDep, new_router, on_page_threads
+from .dependencies import READERS_PAGE, AskedStudiesDep, OverviewDep, new_router, on_page_threads
 
 TABLES: Mapping[str, Callable[[ShownStudy], Sequence[Row]]] = MappingProxyType(
     {"jobs": job_table, "configs": config_table, "results": result_table}

@@ -7,11 +7,11 @@ from starlette.responses import StreamingResponse
 from ringtune.dashboards.web.paths import EVENTS
 from ringtune.service.api.authorization import SESSION_KEY
 from ringtune.service.api.browser_sessions import SignedIn
+from ringtune.service.api.dependencies import StateDep
 from ringtune.service.api.event_stream import After, EventStream, LastEventId, event_stream
-from ringtune.service.api.parts import PartsDep
 from ringtune.service.errors import Unauthenticated
 
-from .parts import READERS_PAGE, CallersDep, SessionsDep, new_router
+from .dependencies import READERS_PAGE, CallersDep, SessionsDep, new_router
 
 router = new_router()
 
@@ -20,7 +20,7 @@ router = new_router()
 async def events(
     *,
     request: Request,
-    parts: PartsDep,
+    state: StateDep,
     callers: CallersDep,
     sessions: SessionsDep,
     last_event_id: LastEventId = None,
@@ -38,4 +38,4 @@ async def events(
             return False
         return True
 
-    return await event_stream(parts, last_event_id or after, may_listen)
+    return await event_stream(state, last_event_id or after, may_listen)

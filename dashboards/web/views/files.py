@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from ringtune.dashboards.web.assets import PREFIX, Assets
 
-from .parts import READERS_PAGE, new_router
+from .dependencies import READERS_PAGE, new_router
 
 router = new_router()
 

@@ -13,7 +13,7 @@ from ringtune.dashboards.web.wording import hardware_of, layout, name_of, short
 from ringtune.service.domain.overview import ListedStudy, Wanted
 
 from .compare import compared
-from .parts import READERS_PAGE, OverviewDep, PageNumber, Text, new_router, on_page_threads
+from .dependencies import READERS_PAGE, OverviewDep, PageNumber, Text, new_router, on_page_threads
 
 PAGE = 50
 MODELS = 20

@@ -10,14 +10,14 @@ from starlette.responses import Response
 from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
-from ringtune.service.api.parts import ServiceDep
+from ringtune.service.api.dependencies import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
 from ringtune.service.errors import InvalidRequest
 from ringtune.tuner.review.summary import RINGTUNE
 from ringtune.tuner.space.readable import readable_value
 
-from .parts import READERS_PAGE, OverviewDep, new_router, on_page_threads
+from .dependencies import READERS_PAGE, OverviewDep, new_router, on_page_threads
 
 FIELDS = ("model", "model_fingerprint", "hardware", "world_size", "local_size", "target")
 MAX_FIELD = 200

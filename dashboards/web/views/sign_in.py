@@ -17,11 +17,11 @@ from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.session_cookie import forget_session, keep_session, session_id_of
 from ringtune.service.api.access import Caller, Callers
 from ringtune.service.api.authorization import ADMIN
-from ringtune.service.api.parts import PartsDep
+from ringtune.service.api.dependencies import StateDep
 from ringtune.service.domain.page_sessions import new_secret
 from ringtune.service.errors import Unauthenticated, UnknownHost
 
-from .parts import READERS_PAGE, CallersDep, FormDep, SessionsDep, Text, new_router
+from .dependencies import READERS_PAGE, CallersDep, FormDep, SessionsDep, Text, new_router
 
 START = "/studies"
 READ = "read"
@@ -44,7 +44,7 @@ async def sign_in(
 
 @router.post(SIGN_IN)
 async def sign_in_with(
-    request: Request, parts: PartsDep, callers: CallersDep, sessions: SessionsDep, fields: FormDep
+    request: Request, state: StateDep, callers: CallersDep, sessions: SessionsDep, fields: FormDep
 ) -> Response:
     """Take a token and, if it may read, begin a session; one that the browser had ends."""
     secret, wanted = field_of(fields, "token"), own_path("".join(fields.get("next", [])))
@@ -63,7 +63,7 @@ async def sign_in_with(
         await sessions.end(before)
     session_id = await sessions.begin(caller, secret, field_of(fields, FORM_KEY))
     reply = RedirectResponse(wanted, 303)
-    keep_session(reply, request, session_id, parts.service.page_sessions.max_age_s)
+    keep_session(reply, request, session_id, state.service.page_sessions.max_age_s)
     return reply
 
 

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ringtune.dashboards.web.rendering import respond
 
-from .parts import (
+from .dependencies import (
     DEFAULT_SORT,
     READERS_PAGE,
     AskedStudiesDep,

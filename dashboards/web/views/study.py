@@ -20,7 +20,7 @@ from ringtune.tuner.review import advice, words
 from ringtune.tuner.review.sensitivity import MATTERS
 from ringtune.tuner.space.readable import readable_value
 
-from .parts import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
+from .dependencies import READERS_PAGE, OverviewDep, ReviewsDep, new_router, on_page_threads
 
 MAX_SHOWN_CONFIGS = 100
 MAX_SHOWN_JOBS = 50

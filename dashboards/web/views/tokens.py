@@ -13,11 +13,11 @@ from ringtune.dashboards.web.forms import field_of
 from ringtune.dashboards.web.rendering import respond
 from ringtune.service.api.authorization import CALLER_KEY, SESSION_KEY
 from ringtune.service.api.browser_sessions import SignedIn
-from ringtune.service.api.parts import ServiceDep
+from ringtune.service.api.dependencies import ServiceDep
 from ringtune.service.domain.service import Service
 from ringtune.service.errors import InvalidRequest
 
-from .parts import ADMINS_PAGE, FormDep, new_router, on_page_threads
+from .dependencies import ADMINS_PAGE, FormDep, new_router, on_page_threads
 
 PATH = "/tokens"
 SCOPES = (

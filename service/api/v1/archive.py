@@ -18,7 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 from ringtune.service import schemas
 from ringtune.service.api.admission import Admission
 from ringtune.service.api.authorization import MAY_ADMINISTER
-from ringtune.service.api.parts import PartsDep, ServiceDep
+from ringtune.service.api.dependencies import ServiceDep, StateDep
 from ringtune.service.api.problems import send_problem
 from ringtune.service.api.refusals import UnreadableBodyError, UnsupportedMediaTypeError
 from ringtune.service.api.strict_json import values_max
@@ -41,9 +41,9 @@ router = APIRouter(tags=["operators"])
     response_class=StreamingResponse,
     responses={200: {"description": "JSON Lines; `POST /v1/import` takes them.", "content": LINES}},
 )
-def export_everything(service: ServiceDep, parts: PartsDep) -> StreamingResponse:
+def export_everything(service: ServiceDep, state: StateDep) -> StreamingResponse:
     """Return all studies and results. Tokens are not in it."""
-    return _Export(_joined(service.archive.export()), parts.exports)
+    return _Export(_joined(service.archive.export()), state.exports)
 
 
 @router.post(
@@ -51,7 +51,7 @@ def export_everything(service: ServiceDep, parts: PartsDep) -> StreamingResponse
     dependencies=[MAY_ADMINISTER],
     openapi_extra={"requestBody": {"required": True, "content": LINES}},
 )
-async def import_everything(request: Request, parts: PartsDep, service: ServiceDep) -> schemas.Imported:
+async def import_everything(request: Request, state: StateDep, service: ServiceDep) -> schemas.Imported:
     """Take what an export gave. What is here already stays as it is; the same lines again change nothing."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != MEDIA_TYPE:
@@ -59,7 +59,7 @@ async def import_everything(request: Request, parts: PartsDep, service: ServiceD
     body = await request.body()
     if body.count(b"\n") > values_max(len(body)):
         raise BodyTooLarge(f"the body has more than {values_max(len(body))} lines; an export has none that are empty")
-    taken = await parts.work_on(body, partial(service.archive.take, _Lines(body)))
+    taken = await state.work_on(body, partial(service.archive.take, _Lines(body)))
     return schemas.Imported(**asdict(taken))
 
 

@@ -7,8 +7,8 @@ from starlette.responses import StreamingResponse
 
 from ringtune.service.api.access import Callers
 from ringtune.service.api.authorization import MAY_READ
+from ringtune.service.api.dependencies import StateDep
 from ringtune.service.api.event_stream import After, EventStream, LastEventId, event_stream
-from ringtune.service.api.parts import PartsDep
 from ringtune.service.errors import Unauthenticated
 
 router = APIRouter(tags=["events"])
@@ -26,13 +26,13 @@ router = APIRouter(tags=["events"])
     },
 )
 async def events(
-    request: Request, parts: PartsDep, last_event_id: LastEventId = None, after: After = None
+    request: Request, state: StateDep, last_event_id: LastEventId = None, after: After = None
 ) -> EventStream:
     """Follow the results that are stored, from now on or from where an earlier connection ended.
 
     Between events there are comments as signs of life. The number of listeners is bounded.
     """
-    callers: Callers = request.app.state.page_parts.callers
+    callers: Callers = request.app.state.pages_state.callers
 
     async def may_listen() -> bool:
         try:
@@ -41,4 +41,4 @@ async def events(
             return False
         return True
 
-    return await event_stream(parts, last_event_id or after, may_listen)
+    return await event_stream(state, last_event_id or after, may_listen)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import MAY_READ, MAY_REPORT, TokenDep
-from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
+from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.jobs import Job, JobFacts
 from ringtune.service.domain.machines import Machine
 from ringtune.service.schemas.fields import MAX_PAGE, UUID_PATTERN

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import ADMIN, MAY_READ, authorize, declared_scopes
-from ringtune.service.api.parts import Parts, PartsDep, encoded
+from ringtune.service.api.dependencies import AppState, StateDep, encoded
 from ringtune.service.domain.values import Recommendation, RecommendationQuery
 from ringtune.service.schemas.fields import (
     LARGEST_INTEGER,
@@ -64,8 +64,8 @@ class _AskingRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             authorize.check(request.scope, *needed)
-            parts: Parts = request.app.state.parts
-            return await recommend(request, _question(request), parts)
+            state: AppState = request.app.state.service_state
+            return await recommend(request, _question(request), state)
 
         return answer
 
@@ -78,16 +78,16 @@ router = APIRouter(tags=["recommendations"], route_class=_AskingRoute)
     dependencies=[MAY_READ],
     response_model=schemas.Recommendation,
 )
-async def recommend(request: Request, question: Annotated[Question, Query()], parts: PartsDep) -> Response:
+async def recommend(request: Request, question: Annotated[Question, Query()], state: StateDep) -> Response:
     """Recommend a config: of the same study, else of the nearest, else the default. No evidence is an answer too.
 
     Give `model_fingerprint`, or `model`. What is_prior marks must be tested by the job before it is believed.
     """
-    find, query = parts.service.recommendations.find, to_query(question)
-    found = await asyncio.get_running_loop().run_in_executor(parts.looking, find, query)
-    parts.metrics.recommendations.labels(found.source).inc()
+    find, query = state.service.recommendations.find, to_query(question)
+    found = await asyncio.get_running_loop().run_in_executor(state.looking, find, query)
+    state.metrics.recommendations.labels(found.source).inc()
     body = encoded(to_reply(found))
-    parts.cache.put(request.scope["query_string"], body)
+    state.cache.put(request.scope["query_string"], body)
     return Response(body, media_type="application/json")
 
 

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
+from ringtune.service.api.dependencies import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.api.metrics import Metrics
-from ringtune.service.api.parts import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.domain.values import Adoption, ReportedResult, Stored
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 

@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
-from ringtune.service.api.parts import PartsDep
+from ringtune.service.api.dependencies import StateDep
 from ringtune.service.api.refusals import UnsupportedMediaTypeError
 from ringtune.service.api.strict_json import JsonStream
 from ringtune.service.domain.run_logs import collect_runs
@@ -35,13 +35,13 @@ RECORDS = "records"
     openapi_extra={"requestBody": {"required": True, "content": LOG}},
     responses={409: {"description": "Another log was stored under this run, or the job is another token's."}},
 )
-async def take_log(request: Request, parts: PartsDep, token_id: TokenDep) -> schemas.StoredRuns:
+async def take_log(request: Request, state: StateDep, token_id: TokenDep) -> schemas.StoredRuns:
     """Store the runs of a tuning log. The same log again, or one that has grown, stores only what is new."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != MEDIA_TYPE:
         raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON as {MEDIA_TYPE}")
     body = await request.body()
-    stored = await parts.work_on(body, partial(read_and_store, body, parts.service, token_id))
+    stored = await state.work_on(body, partial(read_and_store, body, state.service, token_id))
     return schemas.StoredRuns(runs=[schemas.StoredRun(**asdict(run)) for run in stored])
 
 

@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
-from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
+from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Study, StudyFilter, StudyKey
 from ringtune.service.schemas.fields import MAX_PAGE, Fingerprint, Message, Name, TargetName
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
-from ringtune.service.api.parts import JsonRoute, MetricsDep, Responses, ServiceDep
+from ringtune.service.api.dependencies import JsonRoute, MetricsDep, Responses, ServiceDep
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import Suggestion
 from ringtune.service.schemas.fields import LARGEST_INTEGER, UUID_PATTERN

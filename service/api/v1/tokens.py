@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 
 from ringtune.service import schemas
 from ringtune.service.api.authorization import MAY_ADMINISTER
-from ringtune.service.api.parts import JsonRoute, Responses, ServiceDep
+from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Token
 
 router = APIRouter(tags=["tokens"], route_class=JsonRoute)

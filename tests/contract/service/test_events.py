@@ -28,7 +28,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 def heard(client: TestClient, address: str, headers: dict[str, str], end: Callable[[], object]) -> str:
     """Return all that a listener got until `end`, which is called when it listens, ended it."""
     replies: list[str] = []
-    parts = client.app.state.parts  # type: ignore[attr-defined]
+    parts = client.app.state.service_state  # type: ignore[attr-defined]
     listener = threading.Thread(target=lambda: replies.append(client.get(address, headers=headers).text))
     listener.start()
     rest = threading.Event()
@@ -59,7 +59,7 @@ def test_a_listener_knows_where_it_is_before_anything_happens(
     client: TestClient, address: str, headers: dict[str, str], expected: str
 ) -> None:
     """A listener cut off before the first event goes on from its position; another ledger's number is refused."""
-    parts = client.app.state.parts  # type: ignore[attr-defined]
+    parts = client.app.state.service_state  # type: ignore[attr-defined]
 
     text = heard(client, address, headers, lambda: client.portal.call(parts.ending.set))  # type: ignore[union-attr]
 
@@ -68,7 +68,7 @@ def test_a_listener_knows_where_it_is_before_anything_happens(
 
 def test_an_event_names_its_job_in_full(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A listener finds the event's job among the jobs of the study; an id is no secret, for it belongs to its token."""
-    parts = client.app.state.parts  # type: ignore[attr-defined]
+    parts = client.app.state.service_state  # type: ignore[attr-defined]
     since, told = parts.service.events.since, threading.Event()
 
     def looked(number: int) -> object:

@@ -152,7 +152,7 @@ def test_signing_out_ends_the_session_for_whoever_has_its_cookie(client: TestCli
     steal(client, thief)
     other = another(client)
     sign_in(other, READ_SECRET)
-    parts, heard = client.app.state.parts, []  # type: ignore[attr-defined]
+    parts, heard = client.app.state.service_state, []  # type: ignore[attr-defined]
     listener = threading.Thread(target=lambda: heard.append(thief.get("/events", headers={"accept": "*/*"})))
     listener.start()
     rest = threading.Event()
@@ -305,7 +305,7 @@ def test_over_tls_the_cookie_is_bound_to_this_host(forwarded: bool, tmp_path: Pa
 
 def test_a_session_whose_use_cannot_be_noted_opens_pages(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A database that takes no writes, or not soon, keeps nobody from looking."""
-    sessions = client.app.state.parts.service.page_sessions  # type: ignore[attr-defined]
+    sessions = client.app.state.service_state.service.page_sessions  # type: ignore[attr-defined]
     tried, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     def locked(_session_id: str) -> None:

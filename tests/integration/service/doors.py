@@ -14,7 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from ringtune.service.api.admission import Arrivals
-from ringtune.service.api.parts import Parts
+from ringtune.service.api.dependencies import AppState
 from ringtune.service.door import Door
 from ringtune.service.early_refusal import Refusals
 from ringtune.service.places import Limits, Places
@@ -35,7 +35,7 @@ class OpenDoor:
         address: The address where it listens.
     """
 
-    parts: Parts
+    parts: AppState
     places: Places
     address: Address
 
@@ -50,10 +50,10 @@ class OpenDoor:
 
 @asynccontextmanager
 async def open_door(
-    app: ASGIApp, folder: Path, *, limits: Limits = PATIENT, parts: Parts | None = None
+    app: ASGIApp, folder: Path, *, limits: Limits = PATIENT, parts: AppState | None = None
 ) -> AsyncIterator[OpenDoor]:
     """Yield a door behind which `app` answers."""
-    known: Parts = parts or application(folder).state.parts
+    known: AppState = parts or application(folder).state.service_state
     config = uvicorn.Config(Arrivals(app), log_config=None, lifespan="off", http="httptools", timeout_keep_alive=3600)
     config.load()
     places = Places(limits, time.monotonic)

@@ -12,8 +12,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from ringtune.service.api.admission import Gate
+from ringtune.service.api.dependencies import AppState
 from ringtune.service.api.limits import BodyLimit
-from ringtune.service.api.parts import Parts
 from ringtune.service.places import Limits
 from tests.contract.service.applications import application
 from tests.integration.service.doors import PATIENT, open_door
@@ -47,7 +47,7 @@ class Server:
         go_on: Set: requests are answered.
     """
 
-    parts: Parts
+    parts: AppState
     address: tuple[str, int]
     go_on: asyncio.Event
 
@@ -85,7 +85,7 @@ async def answer_of(reader: asyncio.StreamReader) -> Answer:
 @asynccontextmanager
 async def serving(folder: Path, *, taken: int, limits: Limits = PATIENT) -> AsyncIterator[Server]:
     """Yield a server of which so many of three places are taken; requests get their body back as the answer."""
-    parts: Parts = application(folder, requests_max=PLACES).state.parts
+    parts: AppState = application(folder, requests_max=PLACES).state.service_state
     parts.admission.taken = taken
     go_on = asyncio.Event()
 

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
-from ringtune.service.api.parts import EXPORTS, Parts
+from ringtune.service.api.dependencies import EXPORTS, AppState
 from ringtune.service.api.v1 import archive
 from tests.contract.service.applications import ADMIN_SECRET, application, bearer
 from tests.unit.service.api.asgi import Reply, ask, scope_of
@@ -28,7 +28,7 @@ def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FastAPI]:
     """An application with some results, whose exports have several parts."""
     monkeypatch.setattr(archive, "LINES_PER_PART", 5)
     made = application(tmp_path)
-    service = made.state.parts.service
+    service = made.state.service_state.service
     service.migrate()
     service.start()
     study_id = study_of(service).study_id
@@ -77,7 +77,7 @@ async def stalled(app: FastAPI, count: int) -> AsyncIterator[tuple[list[Stalled]
 
 def held(app: FastAPI) -> tuple[int, int]:
     """Return the database connections in use, and the places of exports that are taken."""
-    parts: Parts = app.state.parts
+    parts: AppState = app.state.service_state
     return parts.service.load().connections, parts.exports.taken
 
 

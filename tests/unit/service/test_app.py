@@ -39,7 +39,7 @@ def told_of_retention(
     monkeypatch.setattr(app_module, "RETENTION_INTERVAL_S", 0.01)
     url = f"sqlite:///{folder / 'service.sqlite3'}"
     app = app_module.create_app(ServiceSettings.read(database_url=url, retention_days=1.0, design_workers=0))
-    monkeypatch.setattr(app.state.parts.service.retention, "apply", apply)
+    monkeypatch.setattr(app.state.service_state.service.retention, "apply", apply)
 
     with capture_logs() as log, TestClient(app, base_url="http://127.0.0.1"):
         assert has_ended.wait(LIMIT_S)

@@ -44,8 +44,8 @@ LARGE_BODY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts of one application.
+class AppState:
+    """The state of one application.
 
     Attributes:
         settings: As they were read at the start.
@@ -101,21 +101,21 @@ def without_collections(work: Callable[[], Result]) -> Result:
         gc.enable()
 
 
-async def parts_of(request: Request) -> Parts:
-    """Return the application's parts."""
-    parts: Parts = request.app.state.parts
-    return parts
+async def state_of(request: Request) -> AppState:
+    """Return the application's state."""
+    state: AppState = request.app.state.service_state
+    return state
 
 
 async def _service_of(request: Request) -> Service:
-    return (await parts_of(request)).service
+    return (await state_of(request)).service
 
 
 async def _metrics_of(request: Request) -> Metrics:
-    return (await parts_of(request)).metrics
+    return (await state_of(request)).metrics
 
 
-PartsDep = Annotated[Parts, Depends(parts_of)]
+StateDep = Annotated[AppState, Depends(state_of)]
 ServiceDep = Annotated[Service, Depends(_service_of)]
 MetricsDep = Annotated[Metrics, Depends(_metrics_of)]
 
@@ -132,8 +132,8 @@ class _StrictRequest(Request):
         body = await self.body()
         if len(body) <= SMALL_BODY_BYTES:
             return strict_value(body)
-        parts = await parts_of(self)
-        return await to_thread.run_sync(strict_value, body, limiter=parts.reading_threads)
+        state = await state_of(self)
+        return await to_thread.run_sync(strict_value, body, limiter=state.reading_threads)
 
 
 class JsonRoute(APIRoute):

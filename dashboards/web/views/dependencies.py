@@ -81,7 +81,7 @@ def new_router() -> APIRouter:
 
 
 async def _overview_of(request: Request) -> Overview:
-    overview: Overview = request.app.state.page_parts.overview
+    overview: Overview = request.app.state.pages_state.overview
     return overview
 
 
@@ -91,12 +91,12 @@ async def _reviews_of(request: Request) -> StudyReviews:
 
 
 async def _callers_of(request: Request) -> Callers:
-    callers: Callers = request.app.state.page_parts.callers
+    callers: Callers = request.app.state.pages_state.callers
     return callers
 
 
 async def _sessions_of(request: Request) -> BrowserSessions:
-    sessions: BrowserSessions = request.app.state.page_parts.sessions
+    sessions: BrowserSessions = request.app.state.pages_state.sessions
     return sessions
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ringtune.service.domain.evidence import StandName
 from ringtune.service.domain.jobs import State
-from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand
+from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand, StandName
 from ringtune.service.domain.values import Evidence
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import Change

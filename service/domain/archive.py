@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from ringtune.service.errors import InvalidRequest, ResultConflict, ServiceError
 from ringtune.service.store import Database, audit, job_facts, jobs, reports, studies, tokens
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import NewReport, RunRow
 from ringtune.service.store.tables import reports as reports_table
 from ringtune.tuner import Config, Phase, SearchSpace, StepTimes, VoidReason
 from ringtune.tuner.logs.records import OLD_CI_LEVEL, RunRecord, record_from_json
@@ -30,11 +30,11 @@ from .job_owners import conflict_of
 from .policy import Policy
 from .reporters import UNRECORDED
 from .spaces import study_space
-from .studies import check_key, checked_name, checked_sizes, digest_of
-from .study_cache import KnownStudy, StudyCache, key_of, known_study
+from .studies import check_key, checked_name, checked_sizes, digest_of, study_row
+from .study_cache import KnownStudy, StudyCache, known_study
 from .submission import check_id, prepare
 from .summing import Changes
-from .values import Adoption, Imported, ReportedResult
+from .values import Adoption, Imported, ReportedResult, StudyKey
 
 UNSEALED_SCHEMA = 1
 """Schema of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""
@@ -135,7 +135,7 @@ class _Chunk:
         self._now = now_unix_s(connection)
         self._unnamed = UNRECORDED if tokens.everyone(connection) else None
         self._known: dict[str, KnownStudy] = {}
-        self._results: dict[str, list[dict[str, Any]]] = {}
+        self._results: dict[str, list[NewReport]] = {}
 
     def take(self, chunk: list[tuple[int, str]]) -> None:
         takers: dict[str, Callable[[dict[str, Any]], None]] = {
@@ -160,35 +160,30 @@ class _Chunk:
             self._store(study_id, rows)
 
     def _take_study(self, data: dict[str, Any]) -> None:
-        key = key_of(data)
+        key = _key(data)
         check_key(key)
         if not STUDY_ID.fullmatch(data["study_id"]):
             raise InvalidRequest(f"study_id={data['study_id'][:100]!r} is no id of a study: 32 digits of 0-9a-f")
         found = studies.find(self._connection, digest_of(key))
         if found is not None:
-            self._ids[data["study_id"]] = found["study_id"]
+            self._ids[data["study_id"]] = found.study_id
             self._counts.same += 1
             return
         if studies.get(self._connection, data["study_id"]) is not None:
             raise InvalidRequest(f"study_id={data['study_id']} is that of a study with another key")
         space = study_space(key.target, json.loads(data["space"]), self._box)
-        row = {
-            "study_id": data["study_id"],
-            "key_digest": digest_of(key),
-            "hardware": key.hardware,
-            "model": key.model,
-            "layout": canonical(key.layout),
-            "target": key.target,
-            "surface_version": key.surface_version,
-            "model_name": checked_name("model_name", data["model_name"]),
-            "hardware_name": checked_name("hardware_name", data["hardware_name"]),
+        row = study_row(
+            key,
+            data["study_id"],
+            canonical(space.to_json()),
+            model_name=checked_name("model_name", data["model_name"]),
+            hardware_name=checked_name("hardware_name", data["hardware_name"]),
+            gradient_bytes=canonical(checked_sizes([int(size) for size in json.loads(data["gradient_bytes"])])),
+            created_unix_s=self._past(data["created_unix_s"]),
             **machine_columns(data),
-            "space": canonical(space.to_json()),
-            "gradient_bytes": canonical(checked_sizes([int(size) for size in json.loads(data["gradient_bytes"])])),
-            "created_unix_s": self._past(data["created_unix_s"]),
-        }
+        )
         studies.add(self._connection, row)
-        self._ids[row["study_id"]] = row["study_id"]
+        self._ids[row.study_id] = row.study_id
         self._counts.studies += 1
 
     def _take_result(self, data: dict[str, Any]) -> None:
@@ -201,12 +196,15 @@ class _Chunk:
         if TRIAL_ID.fullmatch(data["trial_id"]) is None:
             raise InvalidRequest(f"trial_id={data['trial_id'][:100]!r} is no id of a trial")
         prepared = prepare(known, data["trial_id"], _result(data), max_speedup=self._policy.max_speedup)
-        row = dict(prepared.row)
-        if row["body_digest"] != data["body_digest"] or data["status"] not in STATUSES:
+        if prepared.row.body_digest != data["body_digest"] or data["status"] not in STATUSES:
             raise InvalidRequest("the result was changed after it was exported: its digest differs")
-        row.update({"status": data["status"], "status_reason": _checked_reason(data["status_reason"])})
-        row["token_id"] = self._token(data)
-        row["received_unix_s"] = self._past(data["received_unix_s"])
+        row = replace(
+            prepared.row,
+            status=data["status"],
+            status_reason=_checked_reason(data["status_reason"]),
+            token_id=self._token(data),
+            received_unix_s=self._past(data["received_unix_s"]),
+        )
         if self._schema > UNDIGESTED_SCHEMA and row_digest != _row_digest(data):
             raise InvalidRequest(
                 "the result's status, time or token was changed after it was exported: its digest differs"
@@ -222,12 +220,18 @@ class _Chunk:
             raise InvalidRequest("the header is no record of type 'run'")
         if type(data["results"]) is not int or not 0 <= data["results"] <= MAX_COUNT:
             raise InvalidRequest(f"results={str(data['results'])[:40]} is no number of results: 0 to {MAX_COUNT}")
-        names = ("run_id", "job_id", "header", "results")
-        row = {**{name: data[name] for name in names}, "body_digest": digest(data["header"])}
-        row["token_id"] = self._token(data)
-        row["received_unix_s"] = self._past(data["received_unix_s"])
-        self._claim({row["job_id"]: row["token_id"]})
-        reports.add_run(self._connection, {**row, "study_id": self._ids[data["study_id"]]})
+        row = RunRow(
+            run_id=data["run_id"],
+            study_id=self._ids[data["study_id"]],
+            job_id=data["job_id"],
+            token_id=self._token(data),
+            body_digest=digest(data["header"]),
+            header=data["header"],
+            results=data["results"],
+            received_unix_s=self._past(data["received_unix_s"]),
+        )
+        self._claim({row.job_id: row.token_id})
+        reports.add_run(self._connection, row)
 
     def _take_job(self, data: dict[str, Any]) -> None:
         take_job(self._connection, self._ids[data["study_id"]], data, self._past)
@@ -254,23 +258,28 @@ class _Chunk:
             raise InvalidRequest(f"{unix_s!r:.100} is no time: seconds since 1970, a number")
         return min(float(unix_s), self._now)
 
-    def _store(self, study_id: str, rows: list[dict[str, Any]]) -> None:
-        known = reports.stored(self._connection, [(study_id, row["trial_id"]) for row in rows])
-        self._claim({row["job_id"]: row["token_id"] for row in rows})
+    def _store(self, study_id: str, rows: list[NewReport]) -> None:
+        known = reports.stored(self._connection, [(study_id, row.trial_id) for row in rows])
+        self._claim({row.job_id: row.token_id for row in rows})
         changes = Changes.load(self._connection, rows)
         new = []
         for row in rows:
-            stored = known.get((study_id, row["trial_id"]))
+            stored = known.get((study_id, row.trial_id))
             if stored is None:
-                known[study_id, row["trial_id"]] = row
+                known[study_id, row.trial_id] = row
                 changes.add(row)
                 new.append(row)
-            elif stored["body_digest"] != row["body_digest"]:
-                raise ResultConflict(f"trial {row['trial_id']} has another result here; nothing of it was changed")
+            elif stored.body_digest != row.body_digest:
+                raise ResultConflict(f"trial {row.trial_id} has another result here; nothing of it was changed")
         reports.add(self._connection, new)
         changes.save(self._connection, self._policy.max_speedup)
         self._counts.results += len(new)
         self._counts.same += len(rows) - len(new)
+
+
+def _key(data: Mapping[str, Any]) -> StudyKey:
+    layout = tuple(json.loads(data["layout"]))
+    return StudyKey(data["hardware"], data["model"], layout, data["target"], data["surface_version"])
 
 
 def _checked_reason(reason: object) -> str | None:
@@ -286,16 +295,17 @@ def _lines(connection: Connection) -> Iterator[str]:
     for study_id in studies.all_ids(connection):
         study = studies.get(connection, study_id)
         if study is not None:
-            yield _line("study", study)
+            yield _line("study", vars(study))
         for row in reports.of_study(connection, study_id):
-            yield _line("result", {**row, ROW_DIGEST: _row_digest(row)}, without=("number",))
-        for row in reports.all_runs(connection, study_id):
-            yield _line("run", row)
-        for row in job_facts.all_of_study(connection, study_id):
-            yield _line("job", row)
+            columns = vars(row)
+            yield _line("result", {**columns, ROW_DIGEST: _row_digest(columns)}, without=("number",))
+        for run in reports.all_runs(connection, study_id):
+            yield _line("run", vars(run))
+        for job in job_facts.all_of_study(connection, study_id):
+            yield _line("job", vars(job))
 
 
-def _row_digest(row: Row) -> str:
+def _row_digest(row: Mapping[str, Any]) -> str:
     """Return the digest of what the service added to a result; without a key, it tells mistakes, not forgers."""
     return digest(canonical([row.get(name) for name in DIGESTED]))
 
@@ -315,7 +325,7 @@ def _pass(_data: dict[str, Any]) -> None:
     """Take nothing of the last line, which was looked at first."""
 
 
-def _line(kind: str, row: Row, without: tuple[str, ...] = ()) -> str:
+def _line(kind: str, row: Mapping[str, Any], without: tuple[str, ...] = ()) -> str:
     return canonical({"type": kind, **{name: value for name, value in row.items() if name not in without}})
 
 

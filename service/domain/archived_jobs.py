@@ -8,14 +8,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ringtune.service.store import job_facts
+from ringtune.service.store.rows import JobFactsRow
 
 from .canonical import canonical
 from .jobs import JobFacts, machines_in
 from .machines import described
 from .submission import check_id
-
-COLUMNS = ("job_id", "state", "verdict", "name", "code_commit")
-TIMES = ("begun_unix_s", "heard_unix_s")
 
 
 def take_job(connection: Connection, study_id: str, data: Mapping[str, Any], past: Callable[[float], float]) -> None:
@@ -35,9 +33,19 @@ def take_job(connection: Connection, study_id: str, data: Mapping[str, Any], pas
     if not all(isinstance(tag, str) for tag in tags):
         raise TypeError("a tag is no text")
     JobFacts(data["state"], data["verdict"], data["name"], tuple(tags), data["code_commit"]).check()
-    row = {name: data[name] for name in COLUMNS} | {name: past(data[name]) for name in TIMES}
+    row = JobFactsRow(
+        study_id=study_id,
+        job_id=data["job_id"],
+        state=data["state"],
+        verdict=data["verdict"],
+        name=data["name"],
+        tags=canonical(tags),
+        code_commit=data["code_commit"],
+        begun_unix_s=past(data["begun_unix_s"]),
+        heard_unix_s=past(data["heard_unix_s"]),
+    )
     if job_facts.get(connection, study_id, data["job_id"]) is None:
-        job_facts.put(connection, {**row, "study_id": study_id, "tags": canonical(tags)})
+        job_facts.put(connection, row)
 
 
 def machine_columns(data: Mapping[str, Any]) -> dict[str, str | None]:

@@ -5,12 +5,20 @@ Windows wait until the next baseline window of their job: then both neighbours a
 row of the job's baseline, so that it does not matter how many transactions the results take.
 """
 
-import json
 from dataclasses import dataclass, field
 
-from ringtune.service.store.rows import Row
+from ringtune.service.store.summary_rows import JobSummary
 
 from .canonical import canonical
+
+
+@dataclass(frozen=True)
+class Gains:
+    """What windows between two baseline windows add to the columns of `job_summaries` with the same names."""
+
+    compared: int
+    log_gain_low_e9: int
+    log_gain_high_e9: int
 
 
 @dataclass
@@ -26,12 +34,9 @@ class OpenWindows:
     waiting: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
-    def from_row(cls, baseline: Row | None) -> "OpenWindows":
+    def from_row(cls, baseline: JobSummary | None) -> "OpenWindows":
         """Return what a job's baseline row keeps; nothing where there is no row yet."""
-        if baseline is None or not baseline["open_windows"]:
-            return cls()
-        newest, waiting = json.loads(baseline["open_windows"])
-        return cls(newest, waiting)
+        return cls() if baseline is None else cls(*baseline.open_parts)
 
     def text(self) -> str:
         """Return what the row keeps."""
@@ -43,16 +48,12 @@ class OpenWindows:
             count, total = self.waiting.get(config_digest, (0, 0))
             self.waiting[config_digest] = [count + 1, total + log_step_e9]
 
-    def close(self, log_step_e9: int) -> dict[str, dict[str, int]]:
+    def close(self, log_step_e9: int) -> dict[str, Gains]:
         """Take the next baseline window, and return what the windows before it add to their configs' sums."""
         gains = {}
         if self.baseline_e9 is not None:
             faster, slower = sorted((self.baseline_e9, log_step_e9))
             for digest, (count, total) in self.waiting.items():
-                gains[digest] = {
-                    "compared": count,
-                    "log_gain_low_e9": count * faster - total,
-                    "log_gain_high_e9": count * slower - total,
-                }
+                gains[digest] = Gains(count, count * faster - total, count * slower - total)
         self.baseline_e9, self.waiting = log_step_e9, {}
         return gains

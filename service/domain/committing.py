@@ -3,14 +3,16 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from ringtune.service.errors import JobConflict, ResultConflict, StudyNotFound, TrialConflict
 from ringtune.service.store import jobs, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.keys import Key
+from ringtune.service.store.rows import NewReport, Status, StoredReport, TrialRow
+from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Phase
 
 from .evidence import mean_log_step
@@ -19,7 +21,7 @@ from .plausibility import is_possible
 from .policy import Policy
 from .submission import Submission
 from .summing import Changes
-from .values import Status, Stored
+from .values import Stored
 from .writer import Outcome
 
 
@@ -34,12 +36,12 @@ class Committing:
         """Store what is new and update what is derived; one outcome per submission, in their order."""
         now = now_unix_s(connection)
         there = studies.existing(connection, {submission.study_id for submission in submissions})
-        keys = [(submission.study_id, submission.trial_id) for submission in submissions]
+        keys: list[Key] = [(submission.study_id, submission.trial_id) for submission in submissions]
         known = reports.stored(connection, keys)
         asked = leases.trials_of(connection, keys)
         owners = _owners(connection, [item for item in submissions if item.study_id in there], now)
         changes = Changes.load(connection, [submission.row for submission in submissions])
-        new: dict[tuple[str, str], dict[str, Any]] = {}
+        new: dict[Key, NewReport] = {}
         outcomes: list[Outcome] = []
         for key, submission in zip(keys, submissions, strict=True):
             if (refusal := _refusal(submission, there, owners)) is not None:
@@ -55,20 +57,20 @@ class Committing:
         return outcomes
 
     def _judge(
-        self, submission: Submission, known: Row | None, trial: Row | None, changes: Changes, now: float
-    ) -> tuple[Outcome, dict[str, Any] | None]:
+        self, submission: Submission, known: StoredReport | None, trial: TrialRow | None, changes: Changes, now: float
+    ) -> tuple[Outcome, NewReport | None]:
         """Return the outcome, and the row to insert if there is one."""
         if known is not None:
             return _again(submission, known), None
-        if trial is not None and trial["job_id"] != submission.job_id:
-            return TrialConflict(f"trial {submission.trial_id} was asked for by job {trial['job_id']}"), None
+        if trial is not None and trial.job_id != submission.job_id:
+            return TrialConflict(f"trial {submission.trial_id} was asked for by job {trial.job_id}"), None
         status: Status = "new"
         reason = self._doubt(submission, changes)
         if reason is not None:
             status = "quarantined"
         elif trial is not None and _is_late(submission, trial, now):
             status, reason = "late", "the lease had ended: the config may be measured by another job too"
-        row = {**submission.row, "status": status, "status_reason": reason, "received_unix_s": now}
+        row = replace(submission.row, status=status, status_reason=reason, received_unix_s=now)
         changes.add(row)
         return Stored(submission.trial_id, status, reason), row
 
@@ -79,22 +81,22 @@ class Committing:
         row, limit = submission.row, self._policy.max_configs_per_job
         if changes.is_other_token(row):
             return "the job's earlier results came with another token, or before tokens were kept with results"
-        if row["phase"] == Phase.BASELINE.value and row["valid"] and changes.is_other_baseline(row):
+        if row.phase == Phase.BASELINE.value and row.valid and changes.is_other_baseline(row):
             return "the job's baseline is another config: that which it reported first"
         if changes.other_configs(row) >= limit:
             return f"the job has measured {limit} other configs of this study, more than a search takes"
         return _doubt_beside(changes.baseline(row), row, self._policy.max_speedup)
 
 
-def _doubt_beside(baseline: Row | None, row: Row, max_speedup: float) -> str | None:
+def _doubt_beside(baseline: JobSummary | None, row: NewReport, max_speedup: float) -> str | None:
     """Return why a step time is doubted beside the job's own baseline."""
     expected = None if baseline is None else mean_log_step(baseline)
-    if expected is None or row["median_step_ms"] is None or not row["valid"]:
+    if expected is None or row.median_step_ms is None or not row.valid:
         return None
-    if is_possible(expected - math.log(row["median_step_ms"]), max_speedup):
+    if is_possible(expected - math.log(row.median_step_ms), max_speedup):
         return None
     return (
-        f"a median step of {row['median_step_ms']:.4g} ms is more than {1 + max_speedup:g} times away from the job's "
+        f"a median step of {row.median_step_ms:.4g} ms is more than {1 + max_speedup:g} times away from the job's "
         "own baseline"
     )
 
@@ -103,7 +105,7 @@ def _owners(connection: Connection, submissions: Sequence[Submission], now: floa
     """Return the tokens that the submissions' jobs belong to; of jobs that are new, the first that names one."""
     tokens: dict[str, str | None] = {}
     for submission in submissions:
-        tokens.setdefault(submission.job_id, submission.row["token_id"])
+        tokens.setdefault(submission.job_id, submission.row.token_id)
     return jobs.claim(connection, tokens, now)
 
 
@@ -113,17 +115,16 @@ def _refusal(
     """Return why a submission is none of its study's, or of its job's; None where it is."""
     if submission.study_id not in there:
         return StudyNotFound(f"study {submission.study_id} was deleted; nothing was stored")
-    return conflict_of(submission.job_id, submission.row["token_id"], owners)
+    return conflict_of(submission.job_id, submission.row.token_id, owners)
 
 
-def _again(submission: Submission, known: Row) -> Outcome:
-    if known["body_digest"] == submission.row["body_digest"]:
-        return Stored(submission.trial_id, "same", known["status_reason"])
+def _again(submission: Submission, known: StoredReport) -> Outcome:
+    if known.body_digest == submission.row.body_digest:
+        return Stored(submission.trial_id, "same", known.status_reason)
     return ResultConflict(
-        f"trial {submission.trial_id} has another result already, from job {known['job_id']}; it stays as it is"
+        f"trial {submission.trial_id} has another result already, from job {known.job_id}; it stays as it is"
     )
 
 
-def _is_late(submission: Submission, trial: Row, now: float) -> bool:
-    is_held = trial["state"] == leases.LEASED and trial["expires_unix_s"] > now
-    return not is_held or submission.fencing_token not in {None, trial["fencing_token"]}
+def _is_late(submission: Submission, trial: TrialRow, now: float) -> bool:
+    return not leases.holds(trial, now) or submission.fencing_token not in {None, trial.fencing_token}

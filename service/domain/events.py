@@ -19,14 +19,14 @@ class Events:
             rows = reports.since(connection, number, limit)
         return tuple(
             Event(
-                number=row["number"],
-                study_id=row["study_id"],
-                trial_id=row["trial_id"],
-                job_id=row["job_id"],
-                status=row["status"],
-                phase=row["phase"],
-                score_bytes_per_s=row["score_bytes_per_s"],
-                age_s=max(row["age_s"], 0.0),
+                number=row.number,
+                study_id=row.study_id,
+                trial_id=row.trial_id,
+                job_id=row.job_id,
+                status=row.status,
+                phase=row.phase,
+                score_bytes_per_s=row.score_bytes_per_s,
+                age_s=max(row.age_s, 0.0),
             )
             for row in rows
         )

@@ -24,9 +24,9 @@ Jobs that are judged together have the same baseline config: speed-ups over diff
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import NewReport
+from ringtune.service.store.summary_rows import JobSummary, StandName
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 from ringtune.tuner.statistics.paired_test import Interval
 from ringtune.tuner.statistics.student_t import normal_quantile
@@ -45,9 +45,6 @@ MIN_REPORTERS = 2
 """Reporters whose paired tests must have adopted a config before it is confirmed."""
 MAX_JOBS = 64
 """The newest of each token per config that count; more would not change the answer."""
-COLUMNS = ("trials", "samples", "log_step_e9", "adoptions", "log_speedup_e9", "variance_e12")
-
-StandName: TypeAlias = Literal["adopted", "kept", "faster", "slower", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -96,6 +93,18 @@ class Stand:
 
 
 @dataclass(frozen=True)
+class Tally:
+    """What a result adds to the columns of `job_summaries` with the same names."""
+
+    trials: int = 1
+    samples: int = 0
+    log_step_e9: int = 0
+    adoptions: int = 0
+    log_speedup_e9: int = 0
+    variance_e12: int = 0
+
+
+@dataclass(frozen=True)
 class Votes:
     """The reporters' stands on one config, counted.
 
@@ -125,31 +134,31 @@ class Votes:
         return 0 < self.adopted >= self.opposed or (not self.adopted and self.leaning > self.opposed)
 
 
-def tally(report: Row) -> dict[str, int]:
-    """Return what a valid ledger row adds to its job's sums.
+def tally(report: NewReport) -> Tally:
+    """Return what a valid result adds to its job's sums.
 
     A paired test is a stronger statement than a window, but both are kept: `stand_of` chooses.
     """
-    sums = dict.fromkeys(COLUMNS, 0)
-    sums["trials"] = 1
-    if report["median_step_ms"] is not None:
-        sums["samples"] = 1
-        sums["log_step_e9"] = round(E9 * math.log(report["median_step_ms"]))
-    if report["speedup"] is not None:
-        width = math.log1p(report["ci_high"]) - math.log1p(report["ci_low"])
-        level = report["ci_level"] or OLD_CI_LEVEL
-        sums["adoptions"] = 1
-        sums["log_speedup_e9"] = round(E9 * math.log1p(report["speedup"]))
-        sums["variance_e12"] = round(E12 * (width / (2 * normal_quantile(0.5 + level / 2))) ** 2)
-    return sums
+    window, test = {}, {}
+    if report.median_step_ms is not None:
+        window = {"samples": 1, "log_step_e9": round(E9 * math.log(report.median_step_ms))}
+    if report.speedup is not None and report.ci_low is not None and report.ci_high is not None:
+        width = math.log1p(report.ci_high) - math.log1p(report.ci_low)
+        level = report.ci_level or OLD_CI_LEVEL
+        test = {
+            "adoptions": 1,
+            "log_speedup_e9": round(E9 * math.log1p(report.speedup)),
+            "variance_e12": round(E12 * (width / (2 * normal_quantile(0.5 + level / 2))) ** 2),
+        }
+    return Tally(**window, **test)
 
 
-def mean_log_step(sums: Row) -> float | None:
+def mean_log_step(sums: JobSummary) -> float | None:
     """Return the mean ln(median step time in ms) of a job's windows, None without any."""
-    return sums["log_step_e9"] / E9 / sums["samples"] if sums["samples"] else None
+    return sums.log_step_e9 / E9 / sums.samples if sums.samples else None
 
 
-def stand_of(reporter: str, rows: Sequence[Row], max_speedup: float) -> Stand | None:
+def stand_of(reporter: str, rows: Sequence[JobSummary], max_speedup: float) -> Stand | None:
     """Return a reporter's word on a config, None where it has nothing to compare with.
 
     Args:
@@ -158,30 +167,30 @@ def stand_of(reporter: str, rows: Sequence[Row], max_speedup: float) -> Stand | 
         max_speedup: Paired tests that claim more, or the inverse, are left out.
     """
     limit = math.log1p(max_speedup)
-    tested = [row for row in rows if row["adoptions"] and abs(_test(row)[0]) <= limit]
-    compared = [row for row in rows if row["compared"]]
+    tested = [row for row in rows if row.adoptions and abs(_test(row)[0]) <= limit]
+    compared = [row for row in rows if row.compared]
     if tested:
         found = _by_tests(tested)
     elif compared:
         found = _by_windows(compared)
     else:
         return None
-    windows = sum(int(row["compared"]) for row in compared)
-    tests = sum(int(row["adoptions"]) for row in tested)
-    return Stand(reporter, rows[0]["token_id"], len(rows), tests, windows, *found)
+    windows = sum(row.compared for row in compared)
+    tests = sum(row.adoptions for row in tested)
+    return Stand(reporter, rows[0].token_id, len(rows), tests, windows, *found)
 
 
-def _by_tests(tested: Sequence[Row]) -> tuple[StandName, Estimate, float]:
+def _by_tests(tested: Sequence[JobSummary]) -> tuple[StandName, Estimate, float]:
     """Return what paired tests say, and since when."""
     estimate = _pooled(map(_test, tested))
-    return "adopted" if estimate.low > 0.0 else "kept", estimate, min(row["tested_unix_s"] for row in tested)
+    return "adopted" if estimate.low > 0.0 else "kept", estimate, min(row.tested_unix_s or 0.0 for row in tested)
 
 
-def _by_windows(compared: Sequence[Row]) -> tuple[StandName, Estimate, float]:
+def _by_windows(compared: Sequence[JobSummary]) -> tuple[StandName, Estimate, float]:
     """Return what windows between two baseline windows say, and since when."""
     estimate = _between_neighbours(compared)
     name: StandName = "faster" if estimate.low > 0.0 else "slower" if estimate.high < 0.0 else "unclear"
-    return name, estimate, min(row["first_unix_s"] for row in compared)
+    return name, estimate, min(row.first_unix_s for row in compared)
 
 
 def votes_of(stands: Sequence[Stand]) -> Votes:
@@ -204,10 +213,10 @@ def _lower_median(estimates: Sequence[Estimate]) -> Estimate | None:
     return ordered[(len(ordered) - 1) // 2] if ordered else None
 
 
-def _test(row: Row) -> tuple[float, float]:
+def _test(row: JobSummary) -> tuple[float, float]:
     """Return d and v of a job's paired tests."""
-    count = row["adoptions"]
-    return row["log_speedup_e9"] / E9 / count, max(row["variance_e12"] / E12 / count**2, MIN_VARIANCE)
+    count = row.adoptions
+    return row.log_speedup_e9 / E9 / count, max(row.variance_e12 / E12 / count**2, MIN_VARIANCE)
 
 
 def _pooled(tests: Iterable[tuple[float, float]]) -> Estimate:
@@ -219,9 +228,10 @@ def _pooled(tests: Iterable[tuple[float, float]]) -> Estimate:
     return Estimate(d, d - margin, d + margin)
 
 
-def _between_neighbours(rows: Sequence[Row]) -> Estimate:
+def _between_neighbours(rows: Sequence[JobSummary]) -> Estimate:
     """Return d of windows, the mean over all of them, from beside the faster to beside the slower neighbour."""
-    count = sum(row["compared"] for row in rows)
-    low, high = (sum(row[name] for row in rows) / E9 / count for name in ("log_gain_low_e9", "log_gain_high_e9"))
+    count = sum(row.compared for row in rows)
+    low = sum(row.log_gain_low_e9 for row in rows) / E9 / count
+    high = sum(row.log_gain_high_e9 for row in rows) / E9 / count
     margin = normal_quantile(0.5 + CI_LEVEL / 2) * SAMPLE_STD * math.sqrt(1.0 / count + 1.0 / NEIGHBOURS)
     return Estimate(0.5 * (low + high), low - margin, high + margin)

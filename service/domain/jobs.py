@@ -19,7 +19,7 @@ from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database, studies
 from ringtune.service.store import job_facts as table
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, SaidState, StudyRow
 from ringtune.tuner import Config
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
@@ -30,7 +30,6 @@ from .studies import checked_name
 from .submission import check_id
 from .values import Adoption
 
-SaidState: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early"]
 State: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early", "lost"]
 
 MAX_TAGS = 20
@@ -158,9 +157,9 @@ class Jobs:
 
 def jobs_of(connection: Connection, study_id: str, limit: int) -> tuple[Job, ...]:
     """Return the jobs of a study, those that were heard of last first."""
-    said = {row["job_id"]: row for row in table.of_studies(connection, [study_id])}
-    reported = {row["job_id"]: row for row in table.cadences(connection, [study_id])}
-    tests = {row["job_id"]: row for row in table.tests(connection, [study_id])}
+    said = {row.job_id: row for row in table.of_studies(connection, [study_id])}
+    reported = {row.job_id: row for row in table.cadences(connection, [study_id])}
+    tests = {row.job_id: row for row in table.tests(connection, [study_id])}
     ids = dict.fromkeys([*said, *reported])
     found = [_job(job_id, said.get(job_id), reported.get(job_id), tests.get(job_id)) for job_id in ids]
     return tuple(sorted(found, key=lambda job: (job.idle_s, job.job_id))[:limit])
@@ -171,14 +170,14 @@ def states_of(connection: Connection, study_ids: Collection[str]) -> Mapping[str
 
     Only of jobs that may still run it is looked up when they reported, so that a list of studies stays quick.
     """
-    said = {(row["study_id"], row["job_id"]): row for row in table.of_studies(connection, study_ids)}
-    tests = {(row["study_id"], row["job_id"]): row for row in table.tests(connection, study_ids)}
-    open_jobs = {job_id for (_, job_id), row in said.items() if row["state"] == "running"}
+    said = {(row.study_id, row.job_id): row for row in table.of_studies(connection, study_ids)}
+    tests = {(row.study_id, row.job_id): row for row in table.tests(connection, study_ids)}
+    open_jobs = {job_id for (_, job_id), row in said.items() if row.state == "running"}
     rows = table.cadences(connection, study_ids, open_jobs) if open_jobs else ()
-    reported = {(row["study_id"], row["job_id"]): row for row in rows}
+    reported = {(row.study_id, row.job_id): row for row in rows}
     counts: dict[str, Counter[State]] = {study_id: Counter() for study_id in study_ids}
     for key in dict.fromkeys([*said, *tests]):
-        word = said[key]["state"] if key in said else None
+        word = said[key].state if key in said else None
         silence = _silence(said.get(key), reported.get(key))
         counts[key[0]][state_of(word, _test(tests.get(key)), *silence)] += 1
     return counts
@@ -205,22 +204,22 @@ def silence_limit_s(results: int, longest_gap_s: float) -> float:
     return FIRST_RESULT_S if results == 0 else max(MIN_SILENCE_S, SILENT_GAPS * longest_gap_s)
 
 
-def _job(job_id: str, said: Row | None, reported: Row | None, tested: Row | None) -> Job:
+def _job(job_id: str, said: AgedJobFacts | None, reported: CadenceRow | None, tested: ReportRow | None) -> Job:
     idle_s, limit_s = _silence(said, reported)
     test = _test(tested)
     return Job(
         job_id=job_id,
-        state=state_of(None if said is None else said["state"], test, idle_s, limit_s),
-        verdict=None if said is None else said["verdict"],
-        name=None if said is None else said["name"],
-        tags=() if said is None else tuple(json.loads(said["tags"])),
-        commit=None if said is None else said["code_commit"],
-        results=0 if reported is None else int(reported["results"]),
-        age_s=max([0.0, *(row["age_s"] for row in (said, reported) if row is not None)]),
+        state=state_of(None if said is None else said.state, test, idle_s, limit_s),
+        verdict=None if said is None else said.verdict,
+        name=None if said is None else said.name,
+        tags=() if said is None else said.tag_names,
+        commit=None if said is None else said.code_commit,
+        results=0 if reported is None else reported.results,
+        age_s=max([0.0, *(row.age_s for row in (said, reported) if row is not None)]),
         idle_s=idle_s,
         silence_limit_s=limit_s,
         test=test,
-        tested=None if tested is None else Config(json.loads(tested["config"])),
+        tested=None if tested is None else Config(tested.config_values),
     )
 
 
@@ -229,54 +228,52 @@ def _check_text(what: str, text: str | None, most: int) -> None:
         raise InvalidRequest(f"{what}={text[:100]!r} is not 1 to {most} printable characters")
 
 
-def _silence(said: Row | None, reported: Row | None) -> tuple[float, float]:
+def _silence(said: AgedJobFacts | None, reported: CadenceRow | None) -> tuple[float, float]:
     """Return for how long a job has been silent, and how long a silence means nothing."""
-    idle_s = min((row["idle_s"] for row in (said, reported) if row is not None), default=0.0)
+    idle_s = min((row.idle_s for row in (said, reported) if row is not None), default=0.0)
     if reported is None:
         return max(idle_s, 0.0), FIRST_RESULT_S
-    return max(idle_s, 0.0), silence_limit_s(int(reported["results"]), reported["longest_gap_s"])
+    return max(idle_s, 0.0), silence_limit_s(reported.results, reported.longest_gap_s)
 
 
-def _test(row: Row | None) -> Adoption | None:
-    return None if row is None else _adoption(row)
+def _test(row: ReportRow | None) -> Adoption | None:
+    if row is None or row.speedup is None or row.ci_low is None or row.ci_high is None or row.pairs is None:
+        return None
+    return Adoption(row.speedup, row.ci_low, row.ci_high, row.pairs, row.ci_level or OLD_CI_LEVEL)
 
 
-def _adoption(row: Row) -> Adoption:
-    return Adoption(row["speedup"], row["ci_low"], row["ci_high"], row["pairs"], row["ci_level"] or OLD_CI_LEVEL)
-
-
-def _later(known: Row, facts: JobFacts) -> JobFacts:
+def _later(known: AgedJobFacts, facts: JobFacts) -> JobFacts:
     """Return new facts, with the decision that a job had come to before if they know less."""
-    if RANKS[facts.state] >= RANKS[known["state"]]:
+    if RANKS[facts.state] >= RANKS[known.state]:
         return facts
-    return replace(facts, state=known["state"], verdict=known["verdict"])
+    return replace(facts, state=known.state, verdict=known.verdict)
 
 
-def _row(study_id: str, job_id: str, facts: JobFacts, known: Row | None, now: float) -> Row:
-    is_news = known is None or facts.state == "running" or facts.state != known["state"]
-    return {
-        "study_id": study_id,
-        "job_id": job_id,
-        "state": facts.state,
-        "verdict": facts.verdict,
-        "name": facts.name,
-        "tags": canonical(list(facts.tags)),
-        "code_commit": facts.commit,
-        "begun_unix_s": now if known is None else known["begun_unix_s"],
-        "heard_unix_s": now if is_news or known is None else known["heard_unix_s"],
-    }
+def _row(study_id: str, job_id: str, facts: JobFacts, known: AgedJobFacts | None, now: float) -> JobFactsRow:
+    is_news = known is None or facts.state == "running" or facts.state != known.state
+    return JobFactsRow(
+        study_id=study_id,
+        job_id=job_id,
+        state=facts.state,
+        verdict=facts.verdict,
+        name=facts.name,
+        tags=canonical(list(facts.tags)),
+        code_commit=facts.commit,
+        begun_unix_s=now if known is None else known.begun_unix_s,
+        heard_unix_s=now if is_news or known is None else known.heard_unix_s,
+    )
 
 
-def _name_machines(connection: Connection, study: Row, facts: JobFacts) -> None:
+def _name_machines(connection: Connection, study: StudyRow, facts: JobFacts) -> None:
     """Add to a study what is not known of its machines; the names are those of the first job that has them."""
     values = {
         "hardware_name": facts.hardware_name,
         "machines": canonical([asdict(machine) for machine in facts.machines]) if facts.machines else None,
         "machines_text": described(facts.machines) or None,
     }
-    missing = {name: value for name, value in values.items() if value is not None and study[name] is None}
+    missing = {name: value for name, value in values.items() if value is not None and getattr(study, name) is None}
     if missing:
-        studies.complete(connection, study["study_id"], missing)
+        studies.complete(connection, study.study_id, missing)
 
 
 def machines_in(text: str | None) -> Sequence[Machine]:

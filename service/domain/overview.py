@@ -4,7 +4,6 @@
 It only reads, and decides nothing: what a config is worth was decided when its results came.
 """
 
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -16,13 +15,14 @@ from ringtune.service.errors import InvalidRequest, StudyNotFound
 from ringtune.service.store import Database, reports, studies
 from ringtune.service.store import overview as table
 from ringtune.service.store.overview import FINDINGS, ORDERS, Wanted
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import ActivityRow, AgedReport, AgedRun, ListedStudyRow, Status
+from ringtune.service.store.summary_rows import JobSummary, StandName
 from ringtune.tuner import Config
 
 from .evidence import mean_log_step
 from .jobs import Job, State, states_of
 from .study_cache import key_of
-from .values import Json, Status, StudyKey
+from .values import Json, StudyKey
 from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, best_of, verdicts_of
 
 MAX_PAGE = 500
@@ -30,7 +30,6 @@ MAX_RESULTS = 2000
 """Of a study, the newest: more would not be read, and not be drawn."""
 MAX_RUNS = 50
 MAX_COMPARED = 200
-HARDWARE_NAMES = ("hardware_name", "machines_text")
 
 __all__ = [
     "FINDINGS",
@@ -46,6 +45,7 @@ __all__ = [
     "Overview",
     "ReporterStand",
     "ShownStudy",
+    "StandName",
     "StoredResult",
     "StudyList",
     "Wanted",
@@ -207,7 +207,7 @@ class Overview:
     def layouts(self) -> tuple[tuple[int, ...], ...]:
         """Return the ranks per host that anything was measured with, the fewest ranks first."""
         with self._database.looking() as connection:
-            found = {tuple(json.loads(text)) for text in table.layouts(connection, MAX_PAGE)}
+            found = set(table.layouts(connection, MAX_PAGE))
         return tuple(sorted(found, key=lambda layout: (sum(layout), len(layout))))
 
     def targets(self) -> tuple[str, ...]:
@@ -225,11 +225,11 @@ class Overview:
             row = studies.get(connection, study_id)
             if row is None:
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
-            sizes, verdicts = json.loads(row["gradient_bytes"]), verdicts_of(connection, study_id)
+            sizes, verdicts = row.tensor_bytes, verdicts_of(connection, study_id)
             listed = _listed(connection, table.these(connection, [study_id]))[0]
             return ShownStudy(
                 study=replace(listed, states=Counter(job.state for job in verdicts.jobs)),
-                space=json.loads(row["space"]),
+                space=row.search_space,
                 step_bytes=sum(sizes) if sizes else None,
                 tensors=len(sizes),
                 results=tuple(map(_result, table.newest_results(connection, study_id, job_id, MAX_RESULTS))),
@@ -250,57 +250,60 @@ class Overview:
         """Return a page of hardware, that with the most models first."""
         with self._database.looking() as connection:
             rows = table.hardware(connection, text, offset=(page - 1) * limit, limit=limit)
-        return tuple(Counted(**row) for row in rows)
+        return tuple(Counted(**vars(row)) for row in rows)
 
     def models(self, text: str = "", limit: int = 50) -> tuple[Counted, ...]:
         """Return models, that on the most hardware first."""
         with self._database.looking() as connection:
             rows = table.models(connection, text, limit)
-        return tuple(Counted(**row) for row in rows)
+        return tuple(Counted(**vars(row)) for row in rows)
 
     def of_model(self, model: str) -> tuple[ListedStudy, ...]:
         """Return the newest studies of a model on all hardware."""
         return self.studies(Wanted(model=model), limit=MAX_COMPARED).items
 
 
-def _listed(connection: Connection, rows: Sequence[Row]) -> tuple[ListedStudy, ...]:
-    ids: Collection[str] = [row["study_id"] for row in rows]
+def _listed(connection: Connection, rows: Sequence[ListedStudyRow]) -> tuple[ListedStudy, ...]:
+    ids: Collection[str] = [row.study_id for row in rows]
     found = table.best(connection, ids)
-    best = {row["study_id"]: best_of(row) for row in found}
-    active = {row["study_id"]: row for row in table.activity(connection, ids)}
-    over = {row["study_id"]: row["baseline"] for row in found}
+    best = {row.study_id: best_of(row) for row in found}
+    active = {row.study_id: row for row in table.activity(connection, ids)}
+    over = {row.study_id: row.baseline for row in found}
     baselines = _baselines(table.baseline_of_jobs(connection, ids), over)
-    names = table.hardware_names(connection, {row["hardware"] for row in rows})
+    names = table.hardware_names(connection, {row.hardware for row in rows})
     states = states_of(connection, ids)
-    shown = [
-        {
-            **row,
-            **dict(zip(HARDWARE_NAMES, names[row["hardware"]], strict=True)),
-            "states": states[row["study_id"]],
-        }
-        for row in rows
-    ]
-    return tuple(_study(row, active.get(row["study_id"]), best.get(row["study_id"]), baselines) for row in shown)
+    shown = []
+    for row in rows:
+        name, machines = names[row.hardware]
+        listed = _study(row, active.get(row.study_id), best.get(row.study_id), states[row.study_id], baselines)
+        shown.append(replace(listed, hardware_name=name, machines=machines))
+    return tuple(shown)
 
 
-def _study(row: Row, active: Row | None, best: BestConfig | None, baselines: Mapping[str, float]) -> ListedStudy:
+def _study(
+    row: ListedStudyRow,
+    active: ActivityRow | None,
+    best: BestConfig | None,
+    states: Mapping[State, int],
+    baselines: Mapping[str, float],
+) -> ListedStudy:
     return ListedStudy(
-        study_id=row["study_id"],
+        study_id=row.study_id,
         key=key_of(row),
-        model_name=row["model_name"],
-        hardware_name=row["hardware_name"],
-        machines=row["machines_text"],
-        trials=0 if active is None else int(active["trials"]),
-        jobs=0 if active is None else int(active["jobs"]),
-        age_s=max(row["age_s"], 0.0),
-        idle_s=None if active is None else max(active["age_s"], 0.0),
-        states=row["states"],
+        model_name=row.model_name,
+        hardware_name=row.hardware_name,
+        machines=row.machines_text,
+        trials=0 if active is None else active.trials,
+        jobs=0 if active is None else active.jobs,
+        age_s=max(row.age_s, 0.0),
+        idle_s=None if active is None else max(active.age_s, 0.0),
+        states=states,
         best=best,
-        baseline_step_ms=baselines.get(row["study_id"]),
+        baseline_step_ms=baselines.get(row.study_id),
     )
 
 
-def _baselines(rows: Sequence[Row], over: Mapping[str, str | None]) -> dict[str, float]:
+def _baselines(rows: Sequence[JobSummary], over: Mapping[str, str | None]) -> dict[str, float]:
     """Return the geometric mean of jobs' baseline step times in ms, by study.
 
     Args:
@@ -310,16 +313,15 @@ def _baselines(rows: Sequence[Row], over: Mapping[str, str | None]) -> dict[str,
     logs: dict[str, list[float]] = {}
     for row in rows:
         mean = mean_log_step(row)
-        if mean is not None and over.get(row["study_id"]) in {None, row["baseline"]}:
-            logs.setdefault(row["study_id"], []).append(mean)
+        if mean is not None and over.get(row.study_id) in {None, row.baseline}:
+            logs.setdefault(row.study_id, []).append(mean)
     return {study_id: math.exp(sum(means) / len(means)) for study_id, means in logs.items()}
 
 
-def _result(row: Row) -> StoredResult:
-    values = {name: row[name] for name in RESULT_COLUMNS}
-    return StoredResult(config=Config(json.loads(row["config"])), age_s=max(row["age_s"], 0.0), **values)
+def _result(row: AgedReport) -> StoredResult:
+    values = {name: getattr(row, name) for name in RESULT_COLUMNS}
+    return StoredResult(config=Config(row.config_values), age_s=max(row.age_s, 0.0), **values)
 
 
-def _run(row: Row) -> KeptRun:
-    header = json.loads(row["header"])
-    return KeptRun(row["run_id"], row["job_id"], row["results"], header, max(row["age_s"], 0.0))
+def _run(row: AgedRun) -> KeptRun:
+    return KeptRun(row.run_id, row.job_id, row.results, row.first_record, max(row.age_s, 0.0))

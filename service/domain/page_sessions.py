@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from ringtune.service.errors import SessionNotFound
 from ringtune.service.store import Database, audit
 from ringtune.service.store import page_sessions as table
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import NewPageSession, PageSessionRow
 
 from .policy import Policy
 from .tokens import scopes_of
@@ -94,12 +94,12 @@ class PageSessions:
         """
         session_id = new_secret()
         has_key = form_key is not None and SECRET.fullmatch(form_key) is not None
-        row = {
-            "session_sha256": _hashed(session_id),
-            "token_id": token_id,
-            "token_proof": _proof(session_id, token_secret),
-            "form_key_sha256": _hashed(form_key) if form_key is not None and has_key else None,
-        }
+        row = NewPageSession(
+            session_sha256=_hashed(session_id),
+            token_id=token_id,
+            token_proof=_proof(session_id, token_secret),
+            form_key_sha256=_hashed(form_key) if form_key is not None and has_key else None,
+        )
         with self._database.writing(table.LOCK) as connection:
             table.delete_over(connection, *self._limits)
             table.delete_beyond(connection, token_id, self._policy.max_sessions_per_token - 1)
@@ -159,11 +159,11 @@ class PageSessions:
     def _limits(self) -> tuple[float, float]:
         return self._policy.max_session_s, self._policy.max_session_idle_s
 
-    def _valid(self, row: Row) -> PageSession | None:
+    def _valid(self, row: PageSessionRow) -> PageSession | None:
         session = _session_of(row)
         max_age_s, max_idle_s = self._limits
         is_fresh = -AHEAD_S <= session.age_s < max_age_s and -AHEAD_S <= session.idle_s < max_idle_s
-        has_token = session.is_of_setting or (row["token_unix_s"] is not None and row["revoked_unix_s"] is None)
+        has_token = session.is_of_setting or (row.token_unix_s is not None and row.revoked_unix_s is None)
         return session if is_fresh and has_token else None
 
 
@@ -177,16 +177,16 @@ def handle_of(session_id: str) -> str:
     return _hashed(session_id)[:HANDLE_DIGITS]
 
 
-def _session_of(row: Row) -> PageSession:
+def _session_of(row: PageSessionRow) -> PageSession:
     return PageSession(
-        handle=str(row["session_sha256"])[:HANDLE_DIGITS],
-        token_id=str(row["token_id"]),
-        token_name=row["name"],
-        scopes=scopes_of(row["scopes"] or ""),
-        age_s=float(row["age_s"]),
-        idle_s=float(row["idle_s"]),
-        token_proof=str(row["token_proof"]),
-        form_key_sha256=row["form_key_sha256"],
+        handle=row.session_sha256[:HANDLE_DIGITS],
+        token_id=row.token_id,
+        token_name=row.name,
+        scopes=scopes_of(row.scopes or ""),
+        age_s=row.age_s,
+        idle_s=row.idle_s,
+        token_proof=row.token_proof,
+        form_key_sha256=row.form_key_sha256,
     )
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a designer is asked: the study's results as trials, jobs made comparable, and what is being measured already."""
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,7 +8,8 @@ from typing import Any
 
 from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, leases, reports, studies, summaries
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import NewQueuedSuggestion, ReportRow
+from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.space.parameters import default_config
 
@@ -48,14 +48,13 @@ class Problems:
             baselines = summaries.baselines_of(connection, study_id, MAX_BASELINES)
             pending = leases.pending(connection, study_id, MAX_PENDING)
         of_engine = is_of_engine(space)
-        legal = [row for row in rows if space.contains(json.loads(row["config"]))]
-        measured = (json.loads(config) for config in pending)
+        legal = [row for row in rows if space.contains(row.config_values)]
         return {
             "designer": self._policy.designer,
             "seed": int(study_id[:8], 16) % MAX_SEED,
             "space": space.to_json(),
             "trials": trials(legal, baselines, space),
-            "pending": [config for config in measured if space.contains(config)],
+            "pending": [config for config in pending if space.contains(config)],
             "count": missing,
             "gradient_bytes": list(study.gradient_bytes) if of_engine else [],
             "layout": list(study.key.layout),
@@ -70,13 +69,21 @@ class Problems:
                 self._cache.forget(study_id)
                 raise StudyNotFound(f"study {study_id} was deleted; its suggestions are not kept")
             known = set(leases.asked_digests(connection, study_id)) | set(leases.queued_digests(connection, study_id))
-            common = {"study_id": study_id, "space_digest": asked.digest, "designer": self._policy.designer}
-            rows = [{**common, "config": text, "config_digest": digest(text)} for text in texts]
-            leases.enqueue(connection, [row for row in rows if row["config_digest"] not in known])
+            rows = [
+                NewQueuedSuggestion(
+                    study_id=study_id,
+                    space_digest=asked.digest,
+                    config=text,
+                    config_digest=digest(text),
+                    designer=self._policy.designer,
+                )
+                for text in texts
+            ]
+            leases.enqueue(connection, [row for row in rows if row.config_digest not in known])
             leases.shorten_queue(connection, study_id, MAX_QUEUED)
 
 
-def trials(rows: Sequence[Row], baselines: Sequence[Row], space: SearchSpace) -> list[dict[str, Any]]:
+def trials(rows: Sequence[ReportRow], baselines: Sequence[JobSummary], space: SearchSpace) -> list[dict[str, Any]]:
     """Return results as trials, the baseline first, step times scaled to what the median job's baseline takes.
 
     Jobs whose baseline is not that of the most jobs stay as they are: nothing says how they compare.
@@ -86,16 +93,16 @@ def trials(rows: Sequence[Row], baselines: Sequence[Row], space: SearchSpace) ->
         baselines: Rows of `job_summaries` with jobs' baselines.
         space: The study's; its default is the baseline.
     """
-    shared = Counter(row["baseline"] for row in baselines).most_common(1)
-    alike = (row for row in baselines if row["baseline"] == shared[0][0])
-    means = {row["job_id"]: mean for row in alike if (mean := mean_log_step(row)) is not None}
+    shared = Counter(row.baseline for row in baselines).most_common(1)
+    alike = (row for row in baselines if row.baseline == shared[0][0])
+    means = {row.job_id: mean for row in alike if (mean := mean_log_step(row)) is not None}
     usual = sorted(means.values())[len(means) // 2] if means else 0.0
     samples: dict[Config, list[list[float]]] = {_default(space): []}
     for row in rows:
-        scale = math.exp(usual - means.get(row["job_id"], usual))
-        times = [scale * row[name] for name in ("median_step_ms", "mad_step_ms", "mean_step_ms")]
-        sample = [*times, row["steps"], row["score_bytes_per_s"] / scale]
-        samples.setdefault(Config(json.loads(row["config"])), []).append(sample)
+        scale = math.exp(usual - means.get(row.job_id, usual))
+        times = [scale * (time or 0.0) for time in (row.median_step_ms, row.mad_step_ms, row.mean_step_ms)]
+        sample = [*times, row.steps, (row.score_bytes_per_s or 0.0) / scale]
+        samples.setdefault(Config(row.config_values), []).append(sample)
     return [{"config": config.to_json(), "samples": found} for config, found in samples.items()]
 
 

@@ -4,17 +4,18 @@
 The answer for a key is one indexed read of a table that is derived from the ledger. Neighbours take a few reads more.
 """
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 
 from ringtune.service.errors import InvalidRequest
 from ringtune.service.store import Database, studies, summaries
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import NeighbourRow
+from ringtune.service.store.summary_rows import ConfigSummary, JobSummary
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.space.parameters import default_config
 
@@ -36,10 +37,13 @@ BASELINES = 16
 UNKNOWN = "unknown"
 MAX_RANKS = 4096 * 4096
 
+Found: TypeAlias = tuple[Config, ConfigSummary, float]
+"""A config for the asked key, the row that it was measured in, and its expected gain as ln."""
+
 
 @dataclass(frozen=True)
 class _Neighbour:
-    row: Row
+    row: NeighbourRow
     key: StudyKey
     distance: float
 
@@ -71,39 +75,39 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
             return _default(query, reason, candidates)
         model = candidates[0].model if candidates else UNKNOWN
     asked = StudyKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
-    row = summaries.best_of_key(connection, digest_of(asked))
-    if row is not None and row["config_digest"] is not None:
-        return _exact(row, asked)
-    if row is not None and studies.counts(connection, [row["study_id"]]).get(row["study_id"], (0, 0))[1] > 1:
+    there = summaries.best_of_key(connection, digest_of(asked))
+    if there is not None and there.best is not None:
+        return _exact(there.best, there.now_unix_s, asked)
+    if there is not None and studies.counts(connection, [there.study_id]).get(there.study_id, (0, 0))[1] > 1:
         return _default(query, "several jobs measured this key, and nothing beats their baseline")
     near = _nearest(connection, asked, query)
     return near or _default(query, "nothing that is faster was measured near enough")
 
 
-def _exact(row: Row, asked: StudyKey) -> Recommendation:
+def _exact(row: ConfigSummary, now_unix_s: float, asked: StudyKey) -> Recommendation:
     return Recommendation(
-        config=Config(json.loads(row["config"])),
+        config=Config(row.config_values),
         source="exact",
         target=asked.target,
-        is_prior=not row["is_confirmed"],
-        evidence=evidence_of(row, row["now_unix_s"] - row["newest_unix_s"]),
+        is_prior=not row.is_confirmed,
+        evidence=evidence_of(row, now_unix_s - row.newest_unix_s),
         key=asked,
         distance=0.0,
         reason=_reason(row),
     )
 
 
-def _reason(row: Row) -> str:
+def _reason(row: ConfigSummary) -> str:
     by = counted_reporters(row)
-    if row["is_confirmed"]:
+    if row.is_confirmed:
         return f"confirmed: adopted in paired tests of {by}"
-    if not row["adopted"]:
+    if not row.adopted:
         return "prior: windows on this key were faster than those of the baseline beside them, and nobody tested it"
-    if not row["is_over_default"]:
+    if not row.is_over_default:
         return f"prior: adopted in paired tests of {by}, over another baseline than the default"
-    if row["is_supported"]:
+    if row.is_supported:
         return f"prior: adopted in paired tests of {by}, as another config was: the one that came first is named"
-    opposed = f", and {counted(row['opposed'], 'reporter')} found no gain" if row["opposed"] else ""
+    opposed = f", and {counted(row.opposed, 'reporter')} found no gain" if row.opposed else ""
     return f"prior: adopted in paired tests of {by}{opposed}; confirmed takes {MIN_REPORTERS} that agree"
 
 
@@ -120,7 +124,7 @@ def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery
             source="nearest",
             target=neighbour.key.target,
             is_prior=True,
-            evidence=evidence_of(row, now - row["newest_unix_s"], is_here=False),
+            evidence=evidence_of(row, now - row.newest_unix_s, is_here=False),
             key=neighbour.key,
             distance=neighbour.distance,
             reason=f"prior: {not_measured(asked, neighbour.key)}; no gain is promised here: test it first",
@@ -138,20 +142,23 @@ def _neighbours(connection: Connection, asked: StudyKey, query: RecommendationQu
         surface=(asked.target, asked.surface_version),
         limit=MAX_NEIGHBOURS,
     )
-    known = {sizes: _tensors(sizes) for sizes in {row["gradient_bytes"] for row in rows}}
+    known = {row.gradient_bytes: row for row in rows}  # texts that are equal are decoded once
+    sets = {text: _tensors(row.tensor_bytes) for text, row in known.items()}
     keys = ((row, key_of(row)) for row in rows)
-    found = (_Neighbour(row, key, distance(asked, key, tensors, known[row["gradient_bytes"]])) for row, key in keys)
+    found = (_Neighbour(row, key, distance(asked, key, tensors, sets[row.gradient_bytes])) for row, key in keys)
     return sorted((n for n in found if math.isfinite(n.distance)), key=_order)
 
 
 def _order(neighbour: _Neighbour) -> tuple[bool, float, str]:
-    return not neighbour.row["has_confirmed"], neighbour.distance, neighbour.row["study_id"]
+    return not neighbour.row.has_confirmed, neighbour.distance, neighbour.row.study_id
 
 
-def _best_there(connection: Connection, neighbour: _Neighbour, asked: StudyKey) -> tuple[Config, Row, float] | None:
+def _best_there(
+    connection: Connection, neighbour: _Neighbour, asked: StudyKey
+) -> tuple[Config, ConfigSummary, float] | None:
     """Return the neighbour's best config here, its row, and its expected gain as ln; None if none should gain."""
-    rows = summaries.promising_of(connection, neighbour.row["study_id"], CONFIGS_PER_NEIGHBOUR)
-    measured = [Config(json.loads(row["config"])) for row in rows]
+    rows = summaries.promising_of(connection, neighbour.row.study_id, CONFIGS_PER_NEIGHBOUR)
+    measured = [Config(row.config_values) for row in rows]
     configs = [adapted(config, asked.layout, asked.target) for config in measured]
     gains = _gains_here(connection, neighbour, asked, rows, measured)
     found = [
@@ -163,21 +170,25 @@ def _best_there(connection: Connection, neighbour: _Neighbour, asked: StudyKey) 
 
 
 def _gains_here(
-    connection: Connection, neighbour: _Neighbour, asked: StudyKey, rows: Sequence[Row], measured: Sequence[Config]
+    connection: Connection,
+    neighbour: _Neighbour,
+    asked: StudyKey,
+    rows: Sequence[ConfigSummary],
+    measured: Sequence[Config],
 ) -> Sequence[float]:
     """Return the gains that the neighbour measured as ln, as the cost model moves them to the asked layout."""
-    gains = [math.log1p(row["speedup"]) for row in rows]
-    space = SearchSpace.from_json(json.loads(neighbour.row["space"]))
+    gains = [math.log1p(row.speedup or 0.0) for row in rows]
+    space = SearchSpace.from_json(neighbour.row.search_space)
     if neighbour.key.model != asked.model or asked.target != ENGINE_TARGET or not is_of_engine(space):
         return gains
     return list(
         corrected_gains(
             measured,
             gains,
-            gradient_bytes=json.loads(neighbour.row["gradient_bytes"]),
+            gradient_bytes=neighbour.row.tensor_bytes,
             layouts=(neighbour.key.layout, asked.layout),
-            baselines=[Config(json.loads(row["baseline"])) for row in rows],
-            default_step_ms=_default_step_ms(summaries.baselines_of(connection, neighbour.row["study_id"], BASELINES)),
+            baselines=[Config(row.baseline_values or {}) for row in rows],
+            default_step_ms=_default_step_ms(summaries.baselines_of(connection, neighbour.row.study_id, BASELINES)),
         )
     )
 
@@ -186,10 +197,10 @@ def _is_default(config: Config, asked: StudyKey) -> bool:
     return asked.target == ENGINE_TARGET and config == default_config()
 
 
-def _worth(found: tuple[Config, Row, float]) -> tuple[bool, bool, float]:
+def _worth(found: Found) -> tuple[bool, bool, float]:
     """Return what orders configs of one study: the lower bound, moved as the expectation is from there to here."""
     _, row, gain = found
-    return row["is_confirmed"], row["is_over_default"], gain - math.log1p(row["speedup"]) + math.log1p(row["ci_low"])
+    return row.is_confirmed, row.is_over_default, gain - math.log1p(row.speedup or 0.0) + math.log1p(row.ci_low or 0.0)
 
 
 def _default(query: RecommendationQuery, reason: str, candidates: tuple[ModelCandidate, ...] = ()) -> Recommendation:
@@ -200,7 +211,7 @@ def _default(query: RecommendationQuery, reason: str, candidates: tuple[ModelCan
 
 def _models(connection: Connection, query: RecommendationQuery) -> tuple[ModelCandidate, ...]:
     rows = studies.models_named(connection, query.model_name or "", query.target, MAX_CANDIDATES)
-    return tuple(ModelCandidate(row["model"], row["model_name"], int(row["trials"])) for row in rows)
+    return tuple(ModelCandidate(row.model, row.model_name, row.trials) for row in rows)
 
 
 def _asked_tensors(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> TensorSet | None:
@@ -210,13 +221,12 @@ def _asked_tensors(connection: Connection, asked: StudyKey, query: Recommendatio
     return None if known is None else _tensors(known)
 
 
-def _tensors(gradient_bytes: str) -> TensorSet | None:
-    sizes = json.loads(gradient_bytes)
+def _tensors(sizes: Sequence[int]) -> TensorSet | None:
     return TensorSet(sum(sizes), len(sizes)) if sizes else None
 
 
-def _default_step_ms(baselines: Iterable[Row]) -> float | None:
-    of_default = (row for row in baselines if row["baseline"] == ENGINE_DEFAULT)
+def _default_step_ms(baselines: Iterable[JobSummary]) -> float | None:
+    of_default = (row for row in baselines if row.baseline == ENGINE_DEFAULT)
     means = [mean for mean in map(mean_log_step, of_default) if mean is not None]
     return math.exp(sum(means) / len(means)) if means else None
 

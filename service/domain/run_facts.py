@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ringtune.service.errors import InvalidRequest
+from ringtune.service.store.rows import SaidState
 from ringtune.tuner.logs.reader import RunLog
 
-from .jobs import MAX_COMMIT, MAX_TAGS, MAX_VERDICT, JobFacts, SaidState
+from .jobs import MAX_COMMIT, MAX_TAGS, MAX_VERDICT, JobFacts
 from .machines import MAX_KINDS, MAX_TEXT, Machine
 
 Value = TypeVar("Value")

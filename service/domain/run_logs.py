@@ -5,7 +5,6 @@ So a log that is pushed twice, or in a longer version, is stored once. What was 
 the baseline, in whatever phase.
 """
 
-import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from typing import Any, TypeAlias
 from ringtune.service.errors import InvalidRequest, RunConflict
 from ringtune.service.store import Database, jobs, reports, summaries
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import RunRow
 from ringtune.tuner import Config, Phase
 from ringtune.tuner.logs.reader import RunLog, sample_from_record
 from ringtune.tuner.logs.records import (
@@ -94,8 +93,7 @@ class RunLogs:
         for start in range(0, len(results), MAX_BATCH):
             stored += self._tell_batch(study.study_id, results[start : start + MAX_BATCH])
         if known is None:
-            row = {"run_id": log.run_id, "study_id": study.study_id, "job_id": by.job_id, "token_id": by.token_id}
-            self._remember({**row, "header": header, "results": len(results)})
+            self._remember(log.run_id, study.study_id, by, header, len(results))
         return _summary(log.run_id, study.study_id, stored)
 
     def _tell_of_jobs(
@@ -117,10 +115,10 @@ class RunLogs:
             if (conflict := conflict_of(job_id, token_id, owners)) is not None:
                 raise conflict
 
-    def _known(self, run_id: str, header: str) -> Row | None:
+    def _known(self, run_id: str, header: str) -> RunRow | None:
         with self._database.looking() as connection:
             known = reports.run(connection, run_id)
-        if known is not None and known["body_digest"] != digest(header):
+        if known is not None and known.body_digest != digest(header):
             raise RunConflict(f"run {run_id} began otherwise in the log that is stored; it stays as it is")
         return known
 
@@ -135,7 +133,7 @@ class RunLogs:
         """Return the job's own baseline, None if it reported none yet."""
         with self._database.looking() as connection:
             rows = summaries.of_jobs(connection, {(study_id, job_id, summaries.BASELINE)})
-        return Config(json.loads(rows[0]["baseline"])) if rows else None
+        return Config(rows[0].baseline_values or {}) if rows else None
 
     def _study(self, run: RunRecord, token_id: str | None) -> Study:
         try:
@@ -151,11 +149,20 @@ class RunLogs:
         name = run.model_name[:200] if run.model_name else None
         return self._studies.find_or_create(key, space_json=run.search_space, model_name=name, token_id=token_id)
 
-    def _remember(self, row: Row) -> None:
+    def _remember(self, run_id: str, study_id: str, by: Reporting, header: str, results: int) -> None:
         with self._database.writing(reports.LOCK) as connection:
-            if reports.run(connection, row["run_id"]) is None:
-                times = {"received_unix_s": now_unix_s(connection)}
-                reports.add_run(connection, {**row, **times, "body_digest": digest(row["header"])})
+            if reports.run(connection, run_id) is None:
+                row = RunRow(
+                    run_id=run_id,
+                    study_id=study_id,
+                    job_id=by.job_id,
+                    token_id=by.token_id,
+                    body_digest=digest(header),
+                    header=header,
+                    results=results,
+                    received_unix_s=now_unix_s(connection),
+                )
+                reports.add_run(connection, row)
 
 
 def as_job_id(run_id: str) -> str:

@@ -1,45 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence of a config as it is shown: a gain only where it is confirmed, and who stands behind it."""
 
-import json
-
-from ringtune.service.store.rows import Row
+from ringtune.service.store.summary_rows import ConfigSummary
 
 from .evidence import CI_LEVEL
 from .values import Evidence
 
 
-def evidence_of(row: Row, age_s: float, *, is_here: bool = True) -> Evidence:
+def evidence_of(row: ConfigSummary, age_s: float, *, is_here: bool = True) -> Evidence:
     """Return what a config rests on.
 
     Args:
-        row: The config's row of `config_summaries`.
+        row: The config's.
         age_s: Since its newest result.
         is_here: Whether it was measured on the key that was asked for; of one from elsewhere no gain is promised.
     """
-    has_gain = bool(row["is_confirmed"]) and is_here
+    has_gain = row.is_confirmed and is_here
     return Evidence(
-        trials=row["trials"],
-        jobs=row["jobs"],
-        reporters=row["reporters"],
-        adopted=row["adopted"],
-        opposed=row["opposed"],
-        trusted_jobs=row["trusted_jobs"],
-        speedup=row["speedup"] if has_gain else None,
-        ci_low=row["ci_low"] if has_gain else None,
-        ci_high=row["ci_high"] if has_gain else None,
+        trials=row.trials,
+        jobs=row.jobs,
+        reporters=row.reporters,
+        adopted=row.adopted,
+        opposed=row.opposed,
+        trusted_jobs=row.trusted_jobs,
+        speedup=row.speedup if has_gain else None,
+        ci_low=row.ci_low if has_gain else None,
+        ci_high=row.ci_high if has_gain else None,
         ci_level=CI_LEVEL if has_gain else None,
         age_s=max(age_s, 0.0),
-        baseline=None if row["baseline"] is None else json.loads(row["baseline"]),
+        baseline=row.baseline_values,
     )
 
 
-def counted_reporters(row: Row) -> str:
+def counted_reporters(row: ConfigSummary) -> str:
     """Return in words how many reporters adopted a config, and in what sense they are independent."""
-    count, trusted = row["adopted"], row["trusted_jobs"]
+    count, trusted = row.adopted, row.trusted_jobs
     if not trusted:
         return counted(count, "token")
-    if trusted == row["reporters"]:
+    if trusted == row.reporters:
         return f"{counted(count, 'job')}, which count one by one"
     return f"{counted(count, 'reporter')}, tokens and jobs that count one by one"
 

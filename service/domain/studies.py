@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Studies: found by key, created by who comes first, listed, deleted."""
 
-import json
 import math
 import re
 import uuid
@@ -15,7 +14,7 @@ from ringtune.service.errors import InvalidRequest, QuotaExceeded, StudyNotFound
 from ringtune.service.store import Database, audit, reports
 from ringtune.service.store import studies as table
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import StudyRow
 from ringtune.tuner import SearchSpace
 
 from .canonical import canonical, digest
@@ -80,7 +79,9 @@ class Studies:
         if row is None or study is None:
             return self._create(key, canonical(space.to_json()), facts, token_id)
         missing = {
-            name: value for name, value in facts.items() if row[name] in {None, "[]"} and value not in {None, "[]"}
+            name: value
+            for name, value in facts.items()
+            if getattr(row, name) in {None, "[]"} and value not in {None, "[]"}
         }
         if missing:
             with self._database.writing() as connection:
@@ -112,11 +113,11 @@ class Studies:
         equal = {name: value for name, value in vars(wanted).items() if value is not None}
         with self._database.reading() as connection:
             rows = table.page(connection, equal, _position(cursor), limit + 1)
-            counts = table.counts(connection, [row["study_id"] for row in rows])
+            counts = table.counts(connection, [row.study_id for row in rows])
             now = now_unix_s(connection)
-        items = tuple(_from_row(row, counts.get(row["study_id"], (0, 0)), now) for row in rows[:limit])
+        items = tuple(_from_row(row, counts.get(row.study_id, (0, 0)), now) for row in rows[:limit])
         is_last = len(rows) <= limit
-        return Page(items, None if is_last else f"{rows[limit - 1]['created_unix_s']!r}_{items[-1].study_id}")
+        return Page(items, None if is_last else f"{rows[limit - 1].created_unix_s!r}_{items[-1].study_id}")
 
     def delete(self, study_id: str) -> None:
         """Delete a study with all its trials and results; the audit keeps that there was one.
@@ -128,7 +129,7 @@ class Studies:
             row = table.get(connection, study_id)
             if row is None or not table.delete_one(connection, study_id):
                 raise StudyNotFound(f"there is no study {study_id[:64]!r}")
-            audit.record(connection, "study_deleted", study_id, {"key": row["key_digest"]})
+            audit.record(connection, "study_deleted", study_id, {"key": row.key_digest})
         self._cache.forget(study_id)
 
     def _count_new(self, connection: Connection, study_id: str, token_id: str) -> None:
@@ -143,13 +144,12 @@ class Studies:
 
     def _create(self, key: StudyKey, space: str, facts: Mapping[str, Any], token_id: str | None) -> Study:
         study_id = uuid.uuid4().hex
-        columns = {**vars(key), "layout": canonical(key.layout), "space": space, **facts}
         try:
             with self._database.writing() as connection:
                 if token_id is not None:
                     self._count_new(connection, study_id, token_id)
-                times = {"created_unix_s": now_unix_s(connection)}
-                table.add(connection, {"study_id": study_id, "key_digest": digest_of(key), **columns, **times})
+                new = study_row(key, study_id, space, created_unix_s=now_unix_s(connection), **facts)
+                table.add(connection, new)
         except IntegrityError:  # somebody else created it just now
             with self._database.looking() as connection:
                 row = table.find(connection, digest_of(key))
@@ -159,27 +159,43 @@ class Studies:
         return self.get(study_id)
 
 
+def study_row(key: StudyKey, study_id: str, space: str, *, created_unix_s: float, **facts: Any) -> StudyRow:
+    """Return a new study's row; `facts` are the columns with what is known of its model and hardware."""
+    return StudyRow(
+        study_id=study_id,
+        key_digest=digest_of(key),
+        hardware=key.hardware,
+        model=key.model,
+        layout=canonical(key.layout),
+        target=key.target,
+        surface_version=key.surface_version,
+        space=space,
+        created_unix_s=created_unix_s,
+        **{"machines_text": None, **facts},
+    )
+
+
 def digest_of(key: StudyKey) -> str:
     """Return the digest by which a study is found."""
     return digest(canonical([key.hardware, key.model, list(key.layout), key.target, key.surface_version]))
 
 
-def _study(connection: Connection, row: Row) -> Study:
-    counts = table.counts(connection, [row["study_id"]])
-    return _from_row(row, counts.get(row["study_id"], (0, 0)), now_unix_s(connection))
+def _study(connection: Connection, row: StudyRow) -> Study:
+    counts = table.counts(connection, [row.study_id])
+    return _from_row(row, counts.get(row.study_id, (0, 0)), now_unix_s(connection))
 
 
-def _from_row(row: Row, counts: tuple[int, int], now_unix_s: float) -> Study:
+def _from_row(row: StudyRow, counts: tuple[int, int], now_unix_s: float) -> Study:
     return Study(
-        study_id=row["study_id"],
+        study_id=row.study_id,
         key=key_of(row),
-        model_name=row["model_name"],
-        hardware_name=row["hardware_name"],
-        space=json.loads(row["space"]),
-        gradient_bytes=tuple(json.loads(row["gradient_bytes"])),
+        model_name=row.model_name,
+        hardware_name=row.hardware_name,
+        space=row.search_space,
+        gradient_bytes=row.tensor_bytes,
         trials=counts[0],
         jobs=counts[1],
-        age_s=max(now_unix_s - row["created_unix_s"], 0.0),
+        age_s=max(now_unix_s - row.created_unix_s, 0.0),
     )
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What never changes of a study, kept so that a result is checked without a read."""
 
-import json
 import threading
 from dataclasses import dataclass
 
@@ -9,7 +8,7 @@ from cachetools import LRUCache
 
 from ringtune.service.errors import StudyNotFound
 from ringtune.service.store import Database, studies
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import StudyHead, StudyRow
 from ringtune.tuner import SearchSpace
 
 from .spaces import legal_space
@@ -37,17 +36,15 @@ class KnownStudy:
     gradient_bytes: tuple[int, ...]
 
 
-def key_of(row: Row) -> StudyKey:
+def key_of(row: StudyHead) -> StudyKey:
     """Return the key in a study's row."""
-    layout = tuple(json.loads(row["layout"]))
-    return StudyKey(row["hardware"], row["model"], layout, row["target"], row["surface_version"])
+    return StudyKey(row.hardware, row.model, row.ranks_per_host, row.target, row.surface_version)
 
 
-def known_study(row: Row) -> KnownStudy:
+def known_study(row: StudyRow) -> KnownStudy:
     """Return the study in a row."""
-    key, space = key_of(row), SearchSpace.from_json(json.loads(row["space"]))
-    sizes = tuple(json.loads(row["gradient_bytes"]))
-    return KnownStudy(row["study_id"], key, space, legal_space(key.target, space), sizes)
+    key, space = key_of(row), SearchSpace.from_json(row.search_space)
+    return KnownStudy(row.study_id, key, space, legal_space(key.target, space), row.tensor_bytes)
 
 
 class StudyCache:

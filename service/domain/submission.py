@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A result on its way into the ledger: checked, in its columns, with the digest that tells a retry from a conflict."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ringtune.service.errors import InvalidRequest
+from ringtune.service.store.rows import NewReport
 from ringtune.tuner import Config, Phase, SearchSpace
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 
@@ -27,7 +27,7 @@ class Submission:
         trial_id: The trial.
         job_id: Who reports.
         fencing_token: Of the lease, where one was given.
-        row: The ledger's columns, without what only the writer knows: status, reason, time.
+        row: The ledger's row; the writer sets its status, reason and time.
         suspicion: Why the result is not believed, or None.
     """
 
@@ -35,7 +35,7 @@ class Submission:
     trial_id: str
     job_id: str
     fencing_token: int | None
-    row: Mapping[str, Any]
+    row: NewReport
     suspicion: str | None
 
 
@@ -78,8 +78,14 @@ def prepare(
     check(result)
     config, config_digest = (configs or LegalConfigs(study.legal)).written(result.config)
     body = _body(result, config)
-    row = {"study_id": study.study_id, "trial_id": trial_id, **body, "body_digest": digest(canonical(body))}
-    row.update({"config_digest": config_digest, "token_id": result.token_id, "ci_level": _level(result.adoption)})
+    row = NewReport(
+        study_id=study.study_id,
+        trial_id=trial_id,
+        body_digest=digest(canonical(body)),
+        config_digest=config_digest,
+        token_id=result.token_id,
+        **{**body, "ci_level": _level(result.adoption)},
+    )
     reason = suspicion(result, max_speedup=max_speedup)
     identity = (study.study_id, trial_id, result.job_id, result.fencing_token)
     return Submission(*identity, row, reason)

@@ -6,9 +6,8 @@ fills the space. No optimizer runs here, and none is waited for. Each is legal i
 its own where it says so, else the study's.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection
@@ -23,7 +22,7 @@ from ringtune.service.errors import (
 )
 from ringtune.service.store import Database, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import TrialRow
 from ringtune.tuner import Config, SearchSpace
 from ringtune.tuner.designers.candidates import first_numbers, latin_hypercube
 
@@ -50,11 +49,6 @@ MAX_GIVEN_UP = 32
 class _Choice:
     config: str
     designer: str
-
-    def columns(self) -> dict[str, object]:
-        """Return what a new lease of it has, but for whose it is and how long."""
-        new = {"state": leases.LEASED, "fencing_token": 1}
-        return {"config": self.config, "config_digest": digest(self.config), "designer": self.designer, **new}
 
 
 @dataclass(frozen=True)
@@ -129,15 +123,26 @@ class Suggestions:
             claim(connection, job_id, token_id, now)
             if (trial := leases.trial(connection, study_id, trial_id)) is not None:
                 _check_may_ask(trial, job_id)
-                if trial["expires_unix_s"] <= now or trial["state"] != leases.LEASED:
+                if not leases.holds(trial, now):
                     self._check_quota(connection, study_id, token_id, now)
                 return self._lease(connection, trial, now, lease_s)
             if reports.stored(connection, [(study_id, trial_id)]):
                 raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
             self._check_quota(connection, study_id, token_id, now)
             choice = self._choose(connection, asked, now)
-            ids = {"study_id": study_id, "trial_id": trial_id, "job_id": job_id, "token_id": token_id}
-            row = {**ids, **choice.columns(), "asked_unix_s": now, "expires_unix_s": now + lease_s}
+            row = TrialRow(
+                study_id=study_id,
+                trial_id=trial_id,
+                job_id=job_id,
+                token_id=token_id,
+                config=choice.config,
+                config_digest=digest(choice.config),
+                designer=choice.designer,
+                state=leases.LEASED,
+                fencing_token=1,
+                asked_unix_s=now,
+                expires_unix_s=now + lease_s,
+            )
             leases.add(connection, row)
         self._wants(asked)
         return _suggestion(row, lease_s, is_new=True)
@@ -155,9 +160,9 @@ class Suggestions:
         with self._database.writing(f"ringtune ask {held.study_id}") as connection:
             now = now_unix_s(connection)
             trial = _held(connection, held, now)
-            if trial["state"] != leases.LEASED or trial["expires_unix_s"] <= now:
+            if not leases.holds(trial, now):
                 raise LeaseLost(f"the lease of trial {held.trial_id} has ended; ask for it again")
-            leases.change(connection, held.study_id, held.trial_id, {"expires_unix_s": now + lease_s})
+            leases.save(connection, replace(trial, expires_unix_s=now + lease_s))
             return _suggestion(trial, lease_s, is_new=False)
 
     def release(self, held: HeldLease) -> None:
@@ -172,34 +177,32 @@ class Suggestions:
         with self._database.writing(f"ringtune ask {held.study_id}") as connection:
             now = now_unix_s(connection)
             trial = _held(connection, held, now)
-            if trial["state"] == leases.COMPLETED:
+            if trial.state == leases.COMPLETED:
                 raise LeaseLost(f"trial {held.trial_id} has a result already")
-            if trial["state"] == leases.LEASED:
-                changed = {"state": leases.RELEASED, "expires_unix_s": now}
-                leases.change(connection, held.study_id, held.trial_id, changed)
+            if trial.state == leases.LEASED:
+                leases.save(connection, replace(trial, state=leases.RELEASED, expires_unix_s=now))
 
     def live(self) -> tuple[int, int]:
         """Return how many leases hold, and how many suggestions wait."""
         with self._database.looking() as connection:
             return leases.live(connection, now_unix_s(connection)), leases.all_queued(connection)
 
-    def _lease(self, connection: Connection, trial: Row, now: float, lease_s: float) -> Suggestion:
+    def _lease(self, connection: Connection, trial: TrialRow, now: float, lease_s: float) -> Suggestion:
         """Lease a trial again: under the same token while the lease holds, under a new one after it ended."""
-        is_held = trial["state"] == leases.LEASED and trial["expires_unix_s"] > now
-        token = trial["fencing_token"] + (not is_held)
-        changed = {"state": leases.LEASED, "fencing_token": token, "expires_unix_s": now + lease_s}
-        leases.change(connection, trial["study_id"], trial["trial_id"], changed)
-        return _suggestion({**trial, **changed}, lease_s, is_new=False)
+        token = trial.fencing_token + (not leases.holds(trial, now))
+        leased = replace(trial, state=leases.LEASED, fencing_token=token, expires_unix_s=now + lease_s)
+        leases.save(connection, leased)
+        return _suggestion(leased, lease_s, is_new=False)
 
     def _choose(self, connection: Connection, asked: AskedSpace, now: float) -> _Choice:
         study_id, space = asked.study_id, asked.space
         for given_up in leases.abandoned(connection, study_id, now, MAX_GIVEN_UP):
-            if space.contains(json.loads(given_up["config"])):
-                leases.change(connection, study_id, given_up["trial_id"], {"state": leases.REASSIGNED})
-                return _Choice(given_up["config"], given_up["designer"])
+            if space.contains(given_up.config_values):
+                leases.save(connection, replace(given_up, state=leases.REASSIGNED))
+                return _Choice(given_up.config, given_up.designer)
         ahead = leases.take_queued(connection, study_id, asked.digest)
         if ahead is not None:
-            return _Choice(ahead["config"], ahead["designer"])
+            return _Choice(ahead.config, ahead.designer)
         config = filling_config(space, int(study_id[:8], 16), leases.count(connection, study_id))
         return _Choice(canonical(config.to_json()), FILLING)
 
@@ -225,37 +228,37 @@ def filling_config(space: SearchSpace, seed: int, index: int) -> Config:
     return space.at_quantiles(latin_hypercube(BLOCK, len(space.free), seed + block)[place])
 
 
-def _check_may_ask(trial: Row, job_id: str) -> None:
-    if trial["job_id"] != job_id:
-        raise TrialConflict(f"trial {trial['trial_id']} was asked for by job {trial['job_id']}")
-    if trial["state"] == leases.COMPLETED:
-        raise TrialConflict(f"trial {trial['trial_id']} has a result already; ask with a new trial id")
-    if trial["state"] == leases.REASSIGNED:
-        raise LeaseLost(f"the lease of trial {trial['trial_id']} ended and another job has its config; ask anew")
+def _check_may_ask(trial: TrialRow, job_id: str) -> None:
+    if trial.job_id != job_id:
+        raise TrialConflict(f"trial {trial.trial_id} was asked for by job {trial.job_id}")
+    if trial.state == leases.COMPLETED:
+        raise TrialConflict(f"trial {trial.trial_id} has a result already; ask with a new trial id")
+    if trial.state == leases.REASSIGNED:
+        raise LeaseLost(f"the lease of trial {trial.trial_id} ended and another job has its config; ask anew")
 
 
-def _held(connection: Connection, held: HeldLease, now: float) -> Row:
+def _held(connection: Connection, held: HeldLease, now: float) -> TrialRow:
     trial = leases.trial(connection, held.study_id, held.trial_id)
     if trial is None:
         raise TrialNotFound(f"nobody asked for trial {held.trial_id[:64]!r} of study {held.study_id[:64]!r}")
     claim(connection, held.job_id, held.token_id, now)
-    if trial["job_id"] != held.job_id:
-        raise TrialConflict(f"trial {held.trial_id} was asked for by job {trial['job_id']}")
-    if trial["fencing_token"] != held.fencing_token or trial["state"] == leases.REASSIGNED:
+    if trial.job_id != held.job_id:
+        raise TrialConflict(f"trial {held.trial_id} was asked for by job {trial.job_id}")
+    if trial.fencing_token != held.fencing_token or trial.state == leases.REASSIGNED:
         raise LeaseLost(
             f"the lease of trial {held.trial_id} under token {held.fencing_token} is lost; ask for a new trial"
         )
     return trial
 
 
-def _suggestion(row: Row, lease_s: float, *, is_new: bool) -> Suggestion:
+def _suggestion(row: TrialRow, lease_s: float, *, is_new: bool) -> Suggestion:
     return Suggestion(
-        study_id=row["study_id"],
-        trial_id=row["trial_id"],
-        job_id=row["job_id"],
-        config=Config(json.loads(row["config"])),
-        designer=row["designer"],
+        study_id=row.study_id,
+        trial_id=row.trial_id,
+        job_id=row.job_id,
+        config=Config(row.config_values),
+        designer=row.designer,
         expires_in_s=lease_s,
-        fencing_token=row["fencing_token"],
+        fencing_token=row.fencing_token,
         is_new=is_new,
     )

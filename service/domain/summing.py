@@ -6,26 +6,25 @@ ledger's. A job has one baseline, the first that it reported; speed-ups over dif
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from dataclasses import replace
 
 from sqlalchemy import Connection
 
 from ringtune.service.store import reports, studies, summaries
 from ringtune.service.store.keys import Key
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import NewReport
+from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Phase
 
-from .bracketing import OpenWindows
-from .evidence import COLUMNS, MAX_JOBS, tally
+from .bracketing import Gains, OpenWindows
+from .evidence import MAX_JOBS, Tally, tally
 from .standings import SPEAKING, config_rows, ranks
-
-NEIGHBOUR_COLUMNS = ("compared", "log_gain_low_e9", "log_gain_high_e9")
 
 
 class Changes:
     """What one transaction changes in the summaries of any studies."""
 
-    def __init__(self, sums: dict[Key, dict[str, Any]], counts: dict[Key, int]) -> None:
+    def __init__(self, sums: dict[Key, JobSummary], counts: dict[Key, int]) -> None:
         """Begin with the sums that are there.
 
         Args:
@@ -40,10 +39,10 @@ class Changes:
         self._open: dict[Key, OpenWindows] = {}
 
     @classmethod
-    def load(cls, connection: Connection, rows: Sequence[Row]) -> "Changes":
+    def load(cls, connection: Connection, rows: Sequence[NewReport]) -> "Changes":
         """Read the sums to which ledger rows may add."""
-        jobs: set[Key] = {(row["study_id"], row["job_id"]) for row in rows}
-        keys: set[Key] = {(row["study_id"], row["job_id"], row["config_digest"]) for row in rows}
+        jobs: set[Key] = {(row.study_id, row.job_id) for row in rows}
+        keys: set[Key] = {(row.study_id, row.job_id, row.config_digest) for row in rows}
         keys |= {(*job, summaries.BASELINE) for job in jobs}
         sums = _by_key(summaries.of_jobs(connection, keys))
         waiting = {
@@ -55,48 +54,49 @@ class Changes:
         sums.update(_by_key(summaries.of_jobs(connection, waiting - set(sums)) if waiting else ()))
         return cls(sums, summaries.config_counts(connection, jobs))
 
-    def baseline(self, row: Row) -> Row | None:
+    def baseline(self, row: NewReport) -> JobSummary | None:
         """Return the sums of the own baseline of the job that a ledger row is of."""
-        return self._sums.get((row["study_id"], row["job_id"], summaries.BASELINE))
+        return self._sums.get((row.study_id, row.job_id, summaries.BASELINE))
 
-    def is_other_baseline(self, row: Row) -> bool:
+    def is_other_baseline(self, row: NewReport) -> bool:
         """Tell whether the job of a ledger row has another baseline than the row's config."""
         baseline = self.baseline(row)
-        return baseline is not None and baseline["baseline"] != row["config"]
+        return baseline is not None and baseline.baseline != row.config
 
-    def is_other_token(self, row: Row) -> bool:
+    def is_other_token(self, row: NewReport) -> bool:
         """Tell whether what is known of the job of a ledger row came with another token than the row."""
         baseline = self.baseline(row)
-        return baseline is not None and baseline["token_id"] != row["token_id"]
+        return baseline is not None and baseline.token_id != row.token_id
 
-    def other_configs(self, row: Row) -> int:
+    def other_configs(self, row: NewReport) -> int:
         """Return how many configs the job of a ledger row has measured besides the row's."""
-        job = (row["study_id"], row["job_id"])
-        return self._counts.get(job, 0) - ((*job, row["config_digest"]) in self._sums)
+        job = (row.study_id, row.job_id)
+        return self._counts.get(job, 0) - ((*job, row.config_digest) in self._sums)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: NewReport) -> None:
         """Add a ledger row, if it counts: to its job's baseline, or to what its job has of the config."""
-        is_baseline = row["phase"] == Phase.BASELINE.value
+        is_baseline = row.phase == Phase.BASELINE.value
         if not _counts(row) or (is_baseline and self.is_other_baseline(row)):
             return
-        job = (row["study_id"], row["job_id"])
-        key = (*job, summaries.BASELINE if is_baseline else row["config_digest"])
+        job = (row.study_id, row.job_id)
+        key = (*job, summaries.BASELINE if is_baseline else row.config_digest)
         if key not in self._sums:
             self._begin(key, row, is_baseline=is_baseline)
-        added = tally({**row, "speedup": None} if is_baseline else row)
-        _grow(self._sums[key], added, row["received_unix_s"])
+        added = tally(replace(row, speedup=None) if is_baseline else row)
+        self._sums[key] = _grown(self._sums[key], added, row.received_unix_s)
         self._changed.add(key)
         if not is_baseline:
-            self._configs[row["study_id"], row["config_digest"]] = row["config"]
-        if added["samples"]:
-            self._place(job, row["config_digest"], added["log_step_e9"], is_baseline=is_baseline)
+            self._configs[row.study_id, row.config_digest] = row.config
+        if added.samples:
+            self._place(job, row.config_digest, added.log_step_e9, is_baseline=is_baseline)
 
     def save(self, connection: Connection, max_speedup: float) -> None:
         """Write the sums, and the verdicts on all configs that they concern."""
         if not self._changed:
             return
         for job, windows in self._open.items():
-            self._sums[(*job, summaries.BASELINE)]["open_windows"] = windows.text()
+            own = (*job, summaries.BASELINE)
+            self._sums[own] = replace(self._sums[own], open_windows=windows.text())
         summaries.put_jobs(connection, [self._sums[key] for key in sorted(self._changed)])
         concerned: set[Key] = {
             (study_id, digest) for study_id, _, digest in self._changed if digest != summaries.BASELINE
@@ -104,10 +104,17 @@ class Changes:
         concerned |= summaries.configs_of_jobs(connection, self._rebased) if self._rebased else set()
         judge(connection, concerned, max_speedup, known=self._configs)
 
-    def _begin(self, key: Key, row: Row, *, is_baseline: bool) -> None:
+    def _begin(self, key: Key, row: NewReport, *, is_baseline: bool) -> None:
         """Begin the sums of a job for a config; a first baseline concerns all configs that the job has measured."""
-        begun = {"baseline": row["config"] if is_baseline else None, "token_id": row["token_id"]}
-        self._sums[key] = {**_empty(key), **begun, "first_unix_s": row["received_unix_s"]}
+        study_id, job_id, config_digest = key
+        self._sums[key] = JobSummary(
+            study_id=study_id,
+            job_id=job_id,
+            config_digest=config_digest,
+            baseline=row.config if is_baseline else None,
+            token_id=row.token_id,
+            first_unix_s=row.received_unix_s,
+        )
         job = key[:2]
         if is_baseline:
             self._rebased.add(job)
@@ -126,9 +133,7 @@ class Changes:
             self._open[job].wait(config_digest, log_step_e9)
             return
         for digest, gains in self._open[job].close(log_step_e9).items():
-            sums = self._sums[(*job, digest)]
-            for name, value in gains.items():
-                sums[name] += value
+            self._sums[(*job, digest)] = _compared(self._sums[(*job, digest)], gains)
             self._changed.add((*job, digest))
 
 
@@ -152,27 +157,38 @@ def judge(connection: Connection, keys: Collection[Key], max_speedup: float, kno
     summaries.set_ranks(connection, ranks(summaries.speaking(connection, studies_of, SPEAKING)))
 
 
-def _grow(sums: dict[str, Any], added: dict[str, int], received_unix_s: float) -> None:
-    """Add a row to the sums of its job for its config."""
-    for name, value in added.items():
-        sums[name] += value
-    sums["newest_unix_s"] = max(sums["newest_unix_s"], received_unix_s)
-    if added["adoptions"]:
-        sums["tested_unix_s"] = min(sums["tested_unix_s"] or received_unix_s, received_unix_s)
+def _grown(sums: JobSummary, added: Tally, received_unix_s: float) -> JobSummary:
+    """Return the sums of a job for a config with one result more."""
+    tested_unix_s = min(sums.tested_unix_s or received_unix_s, received_unix_s)
+    return replace(
+        sums,
+        trials=sums.trials + added.trials,
+        samples=sums.samples + added.samples,
+        log_step_e9=sums.log_step_e9 + added.log_step_e9,
+        adoptions=sums.adoptions + added.adoptions,
+        log_speedup_e9=sums.log_speedup_e9 + added.log_speedup_e9,
+        variance_e12=sums.variance_e12 + added.variance_e12,
+        newest_unix_s=max(sums.newest_unix_s, received_unix_s),
+        tested_unix_s=tested_unix_s if added.adoptions else sums.tested_unix_s,
+    )
 
 
-def _by_key(rows: Sequence[Row]) -> dict[Key, dict[str, Any]]:
-    return {(row["study_id"], row["job_id"], row["config_digest"]): dict(row) for row in rows}
+def _compared(sums: JobSummary, gains: Gains) -> JobSummary:
+    """Return the sums of a job for a config whose windows now lie between two baseline windows."""
+    return replace(
+        sums,
+        compared=sums.compared + gains.compared,
+        log_gain_low_e9=sums.log_gain_low_e9 + gains.log_gain_low_e9,
+        log_gain_high_e9=sums.log_gain_high_e9 + gains.log_gain_high_e9,
+    )
 
 
-def _counts(row: Row) -> bool:
-    return row["status"] in reports.COUNTED and bool(row["valid"]) and row["phase"] != Phase.WARMUP.value
+def _by_key(rows: Sequence[JobSummary]) -> dict[Key, JobSummary]:
+    return {(row.study_id, row.job_id, row.config_digest): row for row in rows}
 
 
-def _empty(key: Key) -> dict[str, Any]:
-    identity = dict(zip(("study_id", "job_id", "config_digest"), key, strict=True))
-    sums = dict.fromkeys((*COLUMNS, *NEIGHBOUR_COLUMNS), 0)
-    return {**identity, **sums, "newest_unix_s": 0.0, "open_windows": None, "tested_unix_s": None}
+def _counts(row: NewReport) -> bool:
+    return row.status in reports.COUNTED and row.valid and row.phase != Phase.WARMUP.value
 
 
 def rebuild(connection: Connection, study_ids: Collection[str], max_speedup: float) -> None:

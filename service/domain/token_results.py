@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A token's results: whether its jobs count one by one, and all of them deleted. Verdicts follow at once."""
 
+from dataclasses import replace
+
 from ringtune.service.errors import TokenNotFound
 from ringtune.service.store import Database, audit, reports
 from ringtune.service.store import tokens as table
@@ -41,9 +43,9 @@ class TokenResults:
             known = table.get(connection, token_id)
             if known is None:
                 raise TokenNotFound(f"there is no token {token_id[:64]!r}")
-            if bool(known["has_many_jobs"]) != has_many_jobs:
+            if known.has_many_jobs != has_many_jobs:
                 table.declare(connection, token_id, has_many_jobs=has_many_jobs)
                 concerned = reports.studies_of_token(connection, token_id)
                 rebuild(connection, concerned, self._policy.max_speedup)
                 audit.record(connection, "token_declared", token_id, {"has_many_jobs": has_many_jobs})
-            return token_of({**known, "has_many_jobs": has_many_jobs})
+            return token_of(replace(known, has_many_jobs=has_many_jobs))

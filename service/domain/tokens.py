@@ -17,7 +17,7 @@ from ringtune.service.errors import InvalidRequest, TokenNotFound
 from ringtune.service.store import Database, audit, page_sessions
 from ringtune.service.store import tokens as table
 from ringtune.service.store.clock import now_unix_s
-from ringtune.service.store.rows import Row
+from ringtune.service.store.rows import AgedToken, TokenRow
 
 from .values import Scope, Token
 
@@ -57,19 +57,19 @@ class Tokens:
         token_id = secrets.token_hex(8)
         secret = f"rt_{token_id}_{secrets.token_urlsafe(32)}"
         with self._database.writing() as connection:
-            row = {
-                "token_id": token_id,
-                "name": name,
-                "scopes": " ".join(sorted(set(scopes))),
-                "secret_sha256": _hashed(secret),
-                "created_unix_s": now_unix_s(connection),
-                "revoked_unix_s": None,
-                "has_many_jobs": has_many_jobs,
-            }
+            row = TokenRow(
+                token_id=token_id,
+                name=name,
+                scopes=" ".join(sorted(set(scopes))),
+                secret_sha256=_hashed(secret),
+                created_unix_s=now_unix_s(connection),
+                revoked_unix_s=None,
+                has_many_jobs=has_many_jobs,
+            )
             table.add(connection, row)
             said = {"name": name, "scopes": sorted(set(scopes)), "has_many_jobs": has_many_jobs}
             audit.record(connection, "token_created", token_id, said)
-        return token_of({**row, "age_s": 0.0}), secret
+        return token_of(AgedToken(**vars(row), age_s=0.0)), secret
 
     def list(self) -> tuple[Token, ...]:
         """Return all tokens, the newest first, revoked ones too."""
@@ -120,7 +120,7 @@ class Tokens:
             row = table.get(connection, token_id)
         if row is None:
             return None
-        found = row["secret_sha256"], token_of(row)
+        found = row.secret_sha256, token_of(row)
         with self._lock:
             if len(self._remembered) >= MAX_REMEMBERED:
                 self._remembered.clear()
@@ -137,13 +137,13 @@ def scopes_of(text: str) -> frozenset[Scope]:
     return frozenset(cast("list[Scope]", text.split()))
 
 
-def token_of(row: Row) -> Token:
-    """Return the token of its row, which has its age `age_s`."""
+def token_of(row: AgedToken) -> Token:
+    """Return the token of its row."""
     return Token(
-        token_id=str(row["token_id"]),
-        name=str(row["name"]),
-        scopes=scopes_of(str(row["scopes"])),
-        age_s=max(row["age_s"], 0.0),
-        is_revoked=row["revoked_unix_s"] is not None,
-        has_many_jobs=bool(row["has_many_jobs"]),
+        token_id=row.token_id,
+        name=row.name,
+        scopes=scopes_of(row.scopes),
+        age_s=max(row.age_s, 0.0),
+        is_revoked=row.revoked_unix_s is not None,
+        has_many_jobs=row.has_many_jobs,
     )

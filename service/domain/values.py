@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from ringtune.service.store.rows import Status
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 
 Json: TypeAlias = Mapping[str, Any]
 Scope: TypeAlias = Literal["read", "report", "admin"]
 Source: TypeAlias = Literal["exact", "nearest", "default"]
 Standing: TypeAlias = Literal["confirmed", "prior", "default"]
-Status: TypeAlias = Literal["new", "same", "late", "quarantined", "conflict", "refused"]
 
 Item = TypeVar("Item")
 

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verdicts of a study, read together: what became of each job, and of each config what every reporter says."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
 from ringtune.service.store import overview as table
-from ringtune.service.store.rows import Row
+from ringtune.service.store.summary_rows import AgedConfig, NamedReporter, StandName
 from ringtune.tuner import Config
 
-from .evidence import StandName
 from .jobs import Job, jobs_of
 from .reporters import OF_JOB, is_trusted_job
 from .shown_evidence import evidence_of
@@ -77,20 +75,28 @@ def verdicts_of(connection: Connection, study_id: str) -> StudyVerdicts:
     names = {job.job_id: job.name for job in jobs if job.name}
     stands: dict[str, list[ReporterStand]] = {}
     for row in table.stands(connection, study_id, MAX_STANDS):
-        stands.setdefault(row["config_digest"], []).append(_stand(row, names))
+        stands.setdefault(row.config_digest, []).append(_stand(row, names))
     rows = table.configs(connection, study_id, MAX_CONFIGS)
-    return StudyVerdicts(jobs, tuple(best_of(row, stands.get(row["config_digest"], ())) for row in rows))
+    return StudyVerdicts(jobs, tuple(best_of(row, stands.get(row.config_digest, ())) for row in rows))
 
 
-def best_of(row: Row, stands: Sequence[ReporterStand] = ()) -> BestConfig:
-    """Return the config of a row of `config_summaries` with its age `age_s`."""
-    evidence, config = evidence_of(row, row["age_s"]), Config(json.loads(row["config"]))
-    return BestConfig(config, evidence, bool(row["is_confirmed"]), bool(row["is_promising"]), tuple(stands))
+def best_of(row: AgedConfig, stands: Sequence[ReporterStand] = ()) -> BestConfig:
+    """Return the config of a row."""
+    evidence, config = evidence_of(row, row.age_s), Config(row.config_values)
+    return BestConfig(config, evidence, row.is_confirmed, row.is_promising, tuple(stands))
 
 
-def _stand(row: Row, names: Mapping[str, str]) -> ReporterStand:
-    is_job, reporter = is_trusted_job(row["reporter"]), str(row["reporter"])
-    job_id = reporter.removeprefix(OF_JOB) if is_job else None
-    name = row["token_name"] or str(row["token_id"]) if job_id is None else names.get(job_id, job_id)
-    figures = {column: row[column] for column in ("jobs", "tests", "windows", "stand", "speedup", "ci_low", "ci_high")}
-    return ReporterStand(name=str(name), token_id=row["token_id"], job_id=job_id, **figures)
+def _stand(row: NamedReporter, names: Mapping[str, str]) -> ReporterStand:
+    job_id = row.reporter.removeprefix(OF_JOB) if is_trusted_job(row.reporter) else None
+    return ReporterStand(
+        name=row.token_name or str(row.token_id) if job_id is None else names.get(job_id, job_id),
+        token_id=row.token_id,
+        job_id=job_id,
+        jobs=row.jobs,
+        tests=row.tests,
+        windows=row.windows,
+        stand=row.stand,
+        speedup=row.speedup,
+        ci_low=row.ci_low,
+        ci_high=row.ci_high,
+    )

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, func, insert, select
 
 from .clock import UnixNow, now_unix_s
-from .rows import Row
+from .rows import AuditRow, all_of
 from .tables import audit
 
 
@@ -24,6 +24,6 @@ def count(connection: Connection, event: str, subject: str, within_s: float) -> 
     return connection.execute(query.where(audit.c.happened_unix_s > now_unix_s(connection) - within_s)).scalar_one()
 
 
-def newest(connection: Connection, limit: int) -> Sequence[Row]:
+def newest(connection: Connection, limit: int) -> Sequence[AuditRow]:
     """Return the newest rows, the newest first."""
-    return connection.execute(select(audit).order_by(audit.c.number.desc()).limit(limit)).mappings().all()
+    return all_of(connection.execute(select(audit).order_by(audit.c.number.desc()).limit(limit)), AuditRow)

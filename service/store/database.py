@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import structlog
-from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import BigInteger, ColumnElement, Connection, Engine, Table, cast, create_engine, event, func, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
@@ -31,7 +31,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from ringtune.service.errors import InvalidRequest, Overloaded, StoreUnavailable
 
-from .rows import Row
+from .rows import columns_of
 from .sqlite_file import SqliteFile, path_in
 
 MAX_CONNECTIONS = 8
@@ -240,15 +240,20 @@ def hold(connection: Connection, lock: str) -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))"), {"name": lock})
 
 
-def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+def upsert(connection: Connection, table: Table, rows: Sequence[object]) -> None:
     """Insert rows, or replace those that have the same primary key."""
     if not rows:
         return
     is_sqlite = connection.dialect.name == "sqlite"
     statement = sqlite.insert(table) if is_sqlite else postgresql.insert(table)
     keys = [column.name for column in table.primary_key]
-    replaced = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=replaced), list(rows))
+    replaced = {name: statement.excluded[name] for name in vars(rows[0]) if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=replaced), columns_of(rows))
+
+
+def whole_sum(column: ColumnElement[int]) -> ColumnElement[int]:
+    """Return the sum of whole numbers as one; PostgreSQL's own is a decimal."""
+    return cast(func.sum(column), BigInteger())
 
 
 def _parsed(url: str) -> URL:

@@ -9,40 +9,37 @@ from sqlalchemy import Connection, func, select
 from .clock import UnixNow
 from .database import upsert
 from .reports import COUNTED
-from .rows import Row
+from .rows import AgedJobFacts, CadenceRow, JobFactsRow, ReportRow, all_of, one_of
 from .tables import job_facts, reports
 
 
-def get(connection: Connection, study_id: str, job_id: str) -> Row | None:
-    """Return what a job said of itself, with its age `idle_s` and that of its first word `age_s`."""
+def get(connection: Connection, study_id: str, job_id: str) -> AgedJobFacts | None:
+    """Return what a job reported of itself."""
     query = select(job_facts, *_ages()).where(job_facts.c.study_id == study_id, job_facts.c.job_id == job_id)
-    return connection.execute(query).mappings().one_or_none()
+    return one_of(connection.execute(query), AgedJobFacts)
 
 
-def put(connection: Connection, row: Row) -> None:
+def put(connection: Connection, row: JobFactsRow) -> None:
     """Insert or replace what a job says of itself."""
     upsert(connection, job_facts, [row])
 
 
-def of_studies(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
-    """Return what the jobs of studies said of themselves, those that were heard of last first; see `get`."""
+def of_studies(connection: Connection, study_ids: Collection[str]) -> Sequence[AgedJobFacts]:
+    """Return what the jobs of studies reported of themselves, those that were heard of last first."""
     query = select(job_facts, *_ages()).where(job_facts.c.study_id.in_(study_ids))
-    return connection.execute(query.order_by(job_facts.c.heard_unix_s.desc(), job_facts.c.job_id)).mappings().all()
+    return all_of(connection.execute(query.order_by(job_facts.c.heard_unix_s.desc(), job_facts.c.job_id)), AgedJobFacts)
 
 
-def all_of_study(connection: Connection, study_id: str) -> Sequence[Row]:
+def all_of_study(connection: Connection, study_id: str) -> Sequence[JobFactsRow]:
     """Return the rows of a study, by job."""
     query = select(job_facts).where(job_facts.c.study_id == study_id).order_by(job_facts.c.job_id)
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), JobFactsRow)
 
 
 def cadences(
     connection: Connection, study_ids: Collection[str], job_ids: Collection[str] | None = None
-) -> Sequence[Row]:
+) -> Sequence[CadenceRow]:
     """Return how jobs report, those with the newest result first.
-
-    The rows have `study_id`, `job_id`, `results`, `age_s` of the first result, `idle_s` of the newest, and
-    `longest_gap_s` between two that follow one another.
 
     Args:
         connection: Where.
@@ -68,15 +65,15 @@ def cadences(
         .group_by(rows.study_id, rows.job_id)
         .order_by(newest.desc(), rows.job_id)
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), CadenceRow)
 
 
-def tests(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
-    """Return the newest paired test of each job that has one which counts, as ledger rows."""
+def tests(connection: Connection, study_ids: Collection[str]) -> Sequence[ReportRow]:
+    """Return the newest paired test of each job that has one which counts."""
     own = reports.c
     is_test = (own.study_id.in_(study_ids), own.speedup.is_not(None), own.status.in_(COUNTED))
     newest = select(func.max(own.number)).where(*is_test).group_by(own.study_id, own.job_id)
-    return connection.execute(select(reports).where(own.number.in_(newest))).mappings().all()
+    return all_of(connection.execute(select(reports).where(own.number.in_(newest))), ReportRow)
 
 
 def _ages() -> tuple[Any, ...]:

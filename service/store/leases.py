@@ -7,23 +7,23 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, func, insert, or_, select, update
 
 from .keys import Key, parameters, wanted
-from .rows import Row
+from .rows import NewQueuedSuggestion, QueuedSuggestionRow, TrialRow, all_of, columns_of, decoded, one_of
 from .tables import queued_suggestions, trials
 
 LEASED, RELEASED, REASSIGNED, COMPLETED = "leased", "released", "reassigned", "completed"
 """The states of a trial. A lease that expired is still `leased`, until somebody else gets its config."""
 
 
-def trial(connection: Connection, study_id: str, trial_id: str) -> Row | None:
+def trial(connection: Connection, study_id: str, trial_id: str) -> TrialRow | None:
     """Return the trial's row."""
     query = select(trials).where(trials.c.study_id == study_id, trials.c.trial_id == trial_id)
-    return connection.execute(query).mappings().one_or_none()
+    return one_of(connection.execute(query), TrialRow)
 
 
-def trials_of(connection: Connection, keys: Collection[Key]) -> dict[Key, Row]:
+def trials_of(connection: Connection, keys: Collection[Key]) -> dict[Key, TrialRow]:
     """Return the rows of those trials that were asked for, by study and trial id."""
-    rows = connection.execute(TRIALS_OF, parameters(keys)).mappings()
-    return {(row["study_id"], row["trial_id"]): row for row in rows}
+    rows = all_of(connection.execute(TRIALS_OF, parameters(keys)), TrialRow)
+    return {(row.study_id, row.trial_id): row for row in rows}
 
 
 def _trials_of() -> Select[Any]:
@@ -34,18 +34,23 @@ def _trials_of() -> Select[Any]:
 TRIALS_OF = _trials_of()
 
 
-def add(connection: Connection, row: Row) -> None:
+def add(connection: Connection, row: TrialRow) -> None:
     """Insert a trial."""
-    connection.execute(insert(trials), [dict(row)])
+    connection.execute(insert(trials), columns_of([row]))
 
 
-def change(connection: Connection, study_id: str, trial_id: str, values: Row) -> None:
-    """Set columns of a trial."""
-    this = and_(trials.c.study_id == study_id, trials.c.trial_id == trial_id)
-    connection.execute(update(trials).where(this).values(**values))
+def save(connection: Connection, trial: TrialRow) -> None:
+    """Replace the columns of a trial."""
+    this = and_(trials.c.study_id == trial.study_id, trials.c.trial_id == trial.trial_id)
+    connection.execute(update(trials).where(this).values(**vars(trial)))
 
 
-def complete(connection: Connection, keys: Sequence[tuple[str, str]]) -> None:
+def holds(trial: TrialRow, now_unix_s: float) -> bool:
+    """Tell whether the lease of a trial has not ended."""
+    return trial.state == LEASED and trial.expires_unix_s > now_unix_s
+
+
+def complete(connection: Connection, keys: Sequence[Key]) -> None:
     """Mark trials as completed.
 
     Args:
@@ -58,11 +63,11 @@ def complete(connection: Connection, keys: Sequence[tuple[str, str]]) -> None:
         connection.execute(update(trials).where(this).values(state=COMPLETED), rows)
 
 
-def abandoned(connection: Connection, study_id: str, now_unix_s: float, limit: int) -> Sequence[Row]:
+def abandoned(connection: Connection, study_id: str, now_unix_s: float, limit: int) -> Sequence[TrialRow]:
     """Return the trials that were released, or whose leases expired, the longest ago first."""
     is_over = or_(trials.c.state == RELEASED, and_(trials.c.state == LEASED, trials.c.expires_unix_s <= now_unix_s))
     query = select(trials).where(trials.c.study_id == study_id, trials.c.state.in_((LEASED, RELEASED)), is_over)
-    return connection.execute(query.order_by(trials.c.expires_unix_s).limit(limit)).mappings().all()
+    return all_of(connection.execute(query.order_by(trials.c.expires_unix_s).limit(limit)), TrialRow)
 
 
 def count(connection: Connection, study_id: str) -> int:
@@ -83,10 +88,11 @@ def asked_digests(connection: Connection, study_id: str) -> Sequence[str]:
     return connection.execute(select(trials.c.config_digest).where(*open_trials)).scalars().all()
 
 
-def pending(connection: Connection, study_id: str, limit: int) -> Sequence[str]:
-    """Return the configs (JSON) that were asked for last and have no result."""
+def pending(connection: Connection, study_id: str, limit: int) -> Sequence[dict[str, Any]]:
+    """Return the configs that were asked for last and have no result."""
     query = select(trials.c.config).where(trials.c.study_id == study_id, trials.c.state == LEASED)
-    return connection.execute(query.order_by(trials.c.asked_unix_s.desc()).limit(limit)).scalars().all()
+    texts = connection.execute(query.order_by(trials.c.asked_unix_s.desc()).limit(limit)).scalars()
+    return [decoded(text) for text in texts]
 
 
 def queued_digests(connection: Connection, study_id: str) -> Sequence[str]:
@@ -106,11 +112,11 @@ def delete_older(connection: Connection, before_unix_s: float) -> int:
     return connection.execute(delete(trials).where(trials.c.expires_unix_s < before_unix_s)).rowcount
 
 
-def take_queued(connection: Connection, study_id: str, space_digest: str) -> Row | None:
+def take_queued(connection: Connection, study_id: str, space_digest: str) -> QueuedSuggestionRow | None:
     """Take the oldest suggestion for a search space out of the queue; the digest is empty for the study's own."""
     oldest = select(func.min(queued_suggestions.c.number)).where(*_queue(study_id, space_digest))
     statement = delete(queued_suggestions).where(queued_suggestions.c.number == oldest.scalar_subquery())
-    return connection.execute(statement.returning(queued_suggestions)).mappings().one_or_none()
+    return one_of(connection.execute(statement.returning(queued_suggestions)), QueuedSuggestionRow)
 
 
 def queued(connection: Connection, study_id: str, space_digest: str) -> int:
@@ -123,10 +129,10 @@ def all_queued(connection: Connection) -> int:
     return connection.execute(select(func.count()).select_from(queued_suggestions)).scalar_one()
 
 
-def enqueue(connection: Connection, rows: Sequence[Row]) -> None:
+def enqueue(connection: Connection, rows: Sequence[NewQueuedSuggestion]) -> None:
     """Append suggestions."""
     if rows:
-        connection.execute(insert(queued_suggestions), [dict(row) for row in rows])
+        connection.execute(insert(queued_suggestions), columns_of(rows))
 
 
 def shorten_queue(connection: Connection, study_id: str, kept: int) -> None:

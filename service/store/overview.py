@@ -5,25 +5,26 @@ All of them only read. A page of studies is cut in the database: in the order of
 orders by what is derived of each study. The wide columns (space, sizes of tensors) are never read for a list.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, Select, case, exists, func, null, or_, select
 
 from .clock import UnixNow
-from .rows import Row
+from .database import whole_sum
+from .rows import ActivityRow, AgedReport, AgedRun, CountedRow, ListedStudyRow, StudyHead, all_of
 from .summaries import BASELINE, rank
+from .summary_rows import AgedConfig, JobSummary, NamedReporter
 from .tables import config_summaries, job_summaries, reporter_summaries, reports, runs, studies, tokens
 
 NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"model": ("model_name", "model_name"), "hardware": ("hardware_name", "machines_text")}
 )
 """Columns with what people call a model or hardware, by the column of its fingerprint; the first that is set goes."""
-LISTED = tuple(
-    column for column in studies.c if column.name not in {"space", "gradient_bytes", "key_digest", "machines"}
-)
+LISTED = tuple(studies.c[field.name] for field in fields(StudyHead))
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,9 @@ class Wanted:
     finding: str | None = None
 
 
-def page(connection: Connection, wanted: Wanted, order: str, *, offset: int, limit: int) -> Sequence[Row]:
-    """Return studies without their spaces and sizes, each with its age `age_s`; see `page_query`."""
-    return connection.execute(page_query(wanted, order, offset=offset, limit=limit)).mappings().all()
+def page(connection: Connection, wanted: Wanted, order: str, *, offset: int, limit: int) -> Sequence[ListedStudyRow]:
+    """Return studies without their spaces and sizes; see `page_query`."""
+    return all_of(connection.execute(page_query(wanted, order, offset=offset, limit=limit)), ListedStudyRow)
 
 
 def page_query(wanted: Wanted, order: str, *, offset: int, limit: int) -> Select[Any]:
@@ -69,10 +70,10 @@ def page_query(wanted: Wanted, order: str, *, offset: int, limit: int) -> Select
     return query.offset(offset).limit(limit)
 
 
-def these(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
+def these(connection: Connection, study_ids: Collection[str]) -> Sequence[ListedStudyRow]:
     """Return these studies as `page` does, in no order."""
     query = select(*LISTED, (UnixNow() - studies.c.created_unix_s).label("age_s"))
-    return connection.execute(query.where(studies.c.study_id.in_(study_ids))).mappings().all()
+    return all_of(connection.execute(query.where(studies.c.study_id.in_(study_ids))), ListedStudyRow)
 
 
 def count(connection: Connection, wanted: Wanted) -> int:
@@ -86,13 +87,14 @@ def targets(connection: Connection) -> Sequence[str]:
     return connection.execute(select(studies.c.target).distinct().order_by(studies.c.target)).scalars().all()
 
 
-def layouts(connection: Connection, limit: int) -> Sequence[str]:
-    """Return the layouts (JSON) of studies."""
-    return connection.execute(select(studies.c.layout).distinct().limit(limit)).scalars().all()
+def layouts(connection: Connection, limit: int) -> Sequence[tuple[int, ...]]:
+    """Return the layouts of studies, ranks per host."""
+    texts = connection.execute(select(studies.c.layout).distinct().limit(limit)).scalars()
+    return [tuple(json.loads(text)) for text in texts]
 
 
-def best(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
-    """Return of each study its most promising config, as recommendations rank them, with its age `age_s`."""
+def best(connection: Connection, study_ids: Collection[str]) -> Sequence[AgedConfig]:
+    """Return of each study its most promising config, as recommendations rank them."""
     own = config_summaries.c
     place = func.row_number().over(partition_by=own.study_id, order_by=rank(config_summaries))
     ranked = (
@@ -100,41 +102,41 @@ def best(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
         .where(own.study_id.in_(study_ids), own.is_promising.is_(True))
         .subquery()
     )
-    query = select(ranked, (UnixNow() - ranked.c.newest_unix_s).label("age_s")).where(ranked.c.place == 1)
-    return connection.execute(query).mappings().all()
+    columns = (column for column in ranked.c if column.name != "place")
+    query = select(*columns, (UnixNow() - ranked.c.newest_unix_s).label("age_s")).where(ranked.c.place == 1)
+    return all_of(connection.execute(query), AgedConfig)
 
 
-def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
-    """Return of each study with results that count `trials`, `jobs` and `age_s`, the age of the newest."""
+def activity(connection: Connection, study_ids: Collection[str]) -> Sequence[ActivityRow]:
+    """Return the activity of each study with results that count."""
     own = job_summaries.c
     query = (
         select(
             own.study_id,
-            func.sum(own.trials).label("trials"),
+            whole_sum(own.trials).label("trials"),
             func.count(own.job_id.distinct()).label("jobs"),
             (UnixNow() - func.max(own.newest_unix_s)).label("age_s"),
         )
         .where(own.study_id.in_(study_ids))
         .group_by(own.study_id)
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), ActivityRow)
 
 
-def baseline_of_jobs(connection: Connection, study_ids: Collection[str]) -> Sequence[Row]:
+def baseline_of_jobs(connection: Connection, study_ids: Collection[str]) -> Sequence[JobSummary]:
     """Return the jobs' rows for their own baselines, by study."""
     own = job_summaries.c
     query = select(job_summaries).where(own.study_id.in_(study_ids), own.config_digest == BASELINE)
-    return connection.execute(query.order_by(own.study_id, own.job_id)).mappings().all()
+    return all_of(connection.execute(query.order_by(own.study_id, own.job_id)), JobSummary)
 
 
-def newest_results(connection: Connection, study_id: str, job_id: str | None, limit: int) -> Sequence[Row]:
-    """Return the newest results of a study, of one of its jobs if one is named, the oldest first, with ages `age_s`."""
+def newest_results(connection: Connection, study_id: str, job_id: str | None, limit: int) -> Sequence[AgedReport]:
+    """Return the newest results of a study, of one of its jobs if one is named, the oldest first."""
     query = select(reports, (UnixNow() - reports.c.received_unix_s).label("age_s"))
     query = query.where(reports.c.study_id == study_id)
     if job_id is not None:
         query = query.where(reports.c.job_id == job_id)
-    rows = connection.execute(query.order_by(reports.c.number.desc()).limit(limit)).mappings().all()
-    return tuple(reversed(rows))
+    return all_of(connection.execute(query.order_by(reports.c.number.desc()).limit(limit)), AgedReport)[::-1]
 
 
 def count_results(connection: Connection, study_id: str) -> int:
@@ -143,16 +145,16 @@ def count_results(connection: Connection, study_id: str) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def configs(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+def configs(connection: Connection, study_id: str, limit: int) -> Sequence[AgedConfig]:
     """Return what is known of a study's configs over all jobs, the best lower bound first."""
     own = config_summaries.c
     query = select(config_summaries, (UnixNow() - own.newest_unix_s).label("age_s")).where(own.study_id == study_id)
     order = (own.is_promising.desc(), *rank(config_summaries))
-    return connection.execute(query.order_by(*order).limit(limit)).mappings().all()
+    return all_of(connection.execute(query.order_by(*order).limit(limit)), AgedConfig)
 
 
-def stands(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
-    """Return a study's rows per reporter, those with paired tests first, each with its `token_name`, None without."""
+def stands(connection: Connection, study_id: str, limit: int) -> Sequence[NamedReporter]:
+    """Return a study's rows per reporter, those with paired tests first."""
     own = reporter_summaries.c
     query = (
         select(reporter_summaries, tokens.c.name.label("token_name"))
@@ -161,14 +163,14 @@ def stands(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
         .order_by(own.tests.desc(), own.ci_low.desc(), own.reporter, own.config_digest)
         .limit(limit)
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), NamedReporter)
 
 
-def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
-    """Return the newest whole logs of a study, with ages `age_s`."""
+def runs_of(connection: Connection, study_id: str, limit: int) -> Sequence[AgedRun]:
+    """Return the newest whole logs of a study."""
     query = select(runs, (UnixNow() - runs.c.received_unix_s).label("age_s")).where(runs.c.study_id == study_id)
     query = query.order_by(runs.c.received_unix_s.desc(), runs.c.run_id).limit(limit)
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), AgedRun)
 
 
 def hardware_names(connection: Connection, fingerprints: Collection[str]) -> dict[str, tuple[str | None, str | None]]:
@@ -179,14 +181,14 @@ def hardware_names(connection: Connection, fingerprints: Collection[str]) -> dic
     return {fingerprint: (name, machines) for fingerprint, name, machines in rows}
 
 
-def hardware(connection: Connection, text: str, *, offset: int, limit: int) -> Sequence[Row]:
+def hardware(connection: Connection, text: str, *, offset: int, limit: int) -> Sequence[CountedRow]:
     """Return hardware with a name of it, its studies and its models, that with the most studies first."""
-    return connection.execute(_grouped("hardware", text).offset(offset).limit(limit)).mappings().all()
+    return all_of(connection.execute(_grouped("hardware", text).offset(offset).limit(limit)), CountedRow)
 
 
-def models(connection: Connection, text: str, limit: int) -> Sequence[Row]:
+def models(connection: Connection, text: str, limit: int) -> Sequence[CountedRow]:
     """Return models that were measured, that on the most hardware first."""
-    return connection.execute(_grouped("model", text).limit(limit)).mappings().all()
+    return all_of(connection.execute(_grouped("model", text).limit(limit)), CountedRow)
 
 
 def _grouped(by: str, text: str) -> Select[Any]:

@@ -7,28 +7,28 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 
 from .clock import UnixNow
-from .rows import Row
+from .rows import NewPageSession, PageSessionRow, all_of, one_of
 from .tables import page_sessions, tokens
 
 LOCK = "ringtune page sessions"
 
 
-def add(connection: Connection, row: Row) -> None:
+def add(connection: Connection, row: NewPageSession) -> None:
     """Insert a session that begins now, at the database's time."""
-    values = {**row, "created_unix_s": UnixNow(), "seen_unix_s": UnixNow()}
+    values = {**vars(row), "created_unix_s": UnixNow(), "seen_unix_s": UnixNow()}
     connection.execute(insert(page_sessions).values(values))
 
 
-def get(connection: Connection, session_sha256: str) -> Row | None:
-    """Return a session's row with its token's columns and the ages `age_s` and `idle_s`."""
+def get(connection: Connection, session_sha256: str) -> PageSessionRow | None:
+    """Return a session's row."""
     query = _with_tokens().where(page_sessions.c.session_sha256 == session_sha256)
-    return connection.execute(query).mappings().one_or_none()
+    return one_of(connection.execute(query), PageSessionRow)
 
 
-def newest(connection: Connection, limit: int) -> Sequence[Row]:
-    """Return the sessions that were used last, the latest first, in the columns of `get`."""
+def newest(connection: Connection, limit: int) -> Sequence[PageSessionRow]:
+    """Return the sessions that were used last, the latest first."""
     order = (page_sessions.c.seen_unix_s.desc(), page_sessions.c.session_sha256)
-    return connection.execute(_with_tokens().order_by(*order).limit(limit)).mappings().all()
+    return all_of(connection.execute(_with_tokens().order_by(*order).limit(limit)), PageSessionRow)
 
 
 def count(connection: Connection, max_age_s: float, max_idle_s: float) -> int:

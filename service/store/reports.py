@@ -3,13 +3,14 @@
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select
 
 from .clock import now_unix_s
 from .keys import Key, parameters, wanted
-from .rows import Row
+from .rows import AgedReport, NewReport, ReportRow, RunRow, StoredReport, all_of, columns_of, one_of
 from .tables import reports, runs
 
 LOCK = "ringtune ledger"
@@ -20,52 +21,48 @@ COUNTED = ("new", "late")
 """The statuses of results that count; the others are kept as data alone."""
 
 
-def stored(connection: Connection, keys: Collection[Key]) -> dict[Key, Row]:
-    """Return what is stored of trials, by study and trial id.
-
-    The rows have `study_id`, `trial_id`, `job_id`, `body_digest`, `status` and `status_reason`.
-    """
-    rows = connection.execute(STORED, parameters(keys)).mappings()
-    return {(row["study_id"], row["trial_id"]): row for row in rows}
+def stored(connection: Connection, keys: Collection[Key]) -> dict[Key, StoredReport]:
+    """Return the stored results of trials, by study and trial id."""
+    rows = all_of(connection.execute(STORED, parameters(keys)), StoredReport)
+    return {(row.study_id, row.trial_id): row for row in rows}
 
 
 def _stored() -> Select[Any]:
     rows, is_wanted = wanted((reports.c.study_id, reports.c.trial_id))
-    names = ("study_id", "trial_id", "job_id", "body_digest", "status", "status_reason")
-    return select(*(reports.c[name] for name in names)).select_from(rows.join(reports, is_wanted))
+    return select(*(reports.c[field.name] for field in fields(StoredReport))).select_from(rows.join(reports, is_wanted))
 
 
 STORED = _stored()
 
 
-def add(connection: Connection, rows: Sequence[Row]) -> None:
+def add(connection: Connection, rows: Sequence[NewReport]) -> None:
     """Append rows; IntegrityError if one is there."""
     if rows:
-        connection.execute(insert(reports), list(rows))
+        connection.execute(insert(reports), columns_of(rows))
 
 
-def of_study(connection: Connection, study_id: str) -> Iterator[Row]:
+def of_study(connection: Connection, study_id: str) -> Iterator[ReportRow]:
     """Yield a study's rows in the order in which they were stored."""
     after = 0
     query = select(reports).where(reports.c.study_id == study_id).order_by(reports.c.number).limit(CHUNK)
-    while rows := connection.execute(query.where(reports.c.number > after)).mappings().all():
+    while rows := all_of(connection.execute(query.where(reports.c.number > after)), ReportRow):
         yield from rows
-        after = rows[-1]["number"]
+        after = rows[-1].number
 
 
-def newest_samples(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+def newest_samples(connection: Connection, study_id: str, limit: int) -> Sequence[ReportRow]:
     """Return a study's newest valid results that count, the oldest of them first."""
     usable = (reports.c.study_id == study_id, reports.c.valid.is_(True), reports.c.status.in_(COUNTED))
     query = select(reports).where(*usable).order_by(reports.c.number.desc()).limit(limit)
-    return tuple(reversed(connection.execute(query).mappings().all()))
+    return all_of(connection.execute(query), ReportRow)[::-1]
 
 
-def since(connection: Connection, number: int, limit: int) -> Sequence[Row]:
-    """Return rows after a number, each with its age `age_s`."""
+def since(connection: Connection, number: int, limit: int) -> Sequence[AgedReport]:
+    """Return rows after a number."""
     query = select(reports).where(reports.c.number > number).order_by(reports.c.number).limit(limit)
     now = now_unix_s(connection)
-    rows = connection.execute(query.add_columns((now - reports.c.received_unix_s).label("age_s")))
-    return rows.mappings().all()
+    query = query.add_columns((now - reports.c.received_unix_s).label("age_s"))
+    return all_of(connection.execute(query), AgedReport)
 
 
 def newest_number(connection: Connection) -> int:
@@ -140,16 +137,16 @@ def _is_not_kept(before_unix_s: float, number: int) -> ColumnElement[bool]:
     return or_(reports.c.received_unix_s < before_unix_s, reports.c.number <= number)
 
 
-def run(connection: Connection, run_id: str) -> Row | None:
+def run(connection: Connection, run_id: str) -> RunRow | None:
     """Return the row of a whole log's run."""
-    return connection.execute(select(runs).where(runs.c.run_id == run_id)).mappings().one_or_none()
+    return one_of(connection.execute(select(runs).where(runs.c.run_id == run_id)), RunRow)
 
 
-def add_run(connection: Connection, row: Row) -> None:
+def add_run(connection: Connection, row: RunRow) -> None:
     """Insert a run."""
-    connection.execute(insert(runs), [dict(row)])
+    connection.execute(insert(runs), columns_of([row]))
 
 
-def all_runs(connection: Connection, study_id: str) -> Sequence[Row]:
+def all_runs(connection: Connection, study_id: str) -> Sequence[RunRow]:
     """Return a study's runs, by id."""
-    return connection.execute(select(runs).where(runs.c.study_id == study_id).order_by(runs.c.run_id)).mappings().all()
+    return all_of(connection.execute(select(runs).where(runs.c.study_id == study_id).order_by(runs.c.run_id)), RunRow)

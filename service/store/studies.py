@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries on studies."""
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -19,17 +20,18 @@ from sqlalchemy import (
     tuple_,
 )
 
+from .database import whole_sum
 from .keys import parameters, wanted
-from .rows import Row
+from .rows import ModelRow, NeighbourRow, StudyRow, all_of, columns_of, one_of
 from .tables import config_summaries, job_summaries, studies
 
 Position = tuple[float, str]
 """Where a page begins: after the study that was created then and has this id; the newest come first."""
 
 
-def get(connection: Connection, study_id: str) -> Row | None:
+def get(connection: Connection, study_id: str) -> StudyRow | None:
     """Return the study's row."""
-    return connection.execute(select(studies).where(studies.c.study_id == study_id)).mappings().one_or_none()
+    return one_of(connection.execute(select(studies).where(studies.c.study_id == study_id)), StudyRow)
 
 
 def existing(connection: Connection, study_ids: Collection[str]) -> set[str]:
@@ -45,17 +47,17 @@ def _existing() -> Select[Any]:
 EXISTING = _existing()
 
 
-def find(connection: Connection, key_digest: str) -> Row | None:
+def find(connection: Connection, key_digest: str) -> StudyRow | None:
     """Return the row of the study with this key."""
-    return connection.execute(select(studies).where(studies.c.key_digest == key_digest)).mappings().one_or_none()
+    return one_of(connection.execute(select(studies).where(studies.c.key_digest == key_digest)), StudyRow)
 
 
-def add(connection: Connection, row: Row) -> None:
+def add(connection: Connection, row: StudyRow) -> None:
     """Insert a study; IntegrityError if its key is there."""
-    connection.execute(insert(studies), [dict(row)])
+    connection.execute(insert(studies), columns_of([row]))
 
 
-def complete(connection: Connection, study_id: str, values: Row) -> None:
+def complete(connection: Connection, study_id: str, values: Mapping[str, str | None]) -> None:
     """Set what was not known when the study was created."""
     connection.execute(studies.update().where(studies.c.study_id == study_id).values(**values))
 
@@ -65,7 +67,7 @@ def delete_one(connection: Connection, study_id: str) -> bool:
     return connection.execute(delete(studies).where(studies.c.study_id == study_id)).rowcount > 0
 
 
-def page(connection: Connection, equal: Mapping[str, str], after: Position | None, limit: int) -> Sequence[Row]:
+def page(connection: Connection, equal: Mapping[str, str], after: Position | None, limit: int) -> Sequence[StudyRow]:
     """Return studies, the newest first.
 
     Args:
@@ -80,7 +82,7 @@ def page(connection: Connection, equal: Mapping[str, str], after: Position | Non
         query = query.where(studies.c[name] == value)
     if after is not None:
         query = query.where(tuple_(*order) < tuple_(*after))
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), StudyRow)
 
 
 def all_ids(connection: Connection) -> Sequence[str]:
@@ -93,34 +95,34 @@ def counts(connection: Connection, study_ids: Collection[str]) -> dict[str, tupl
     query = (
         select(
             job_summaries.c.study_id,
-            func.sum(job_summaries.c.trials),
+            whole_sum(job_summaries.c.trials),
             func.count(job_summaries.c.job_id.distinct()),
         )
         .where(job_summaries.c.study_id.in_(study_ids))
         .group_by(job_summaries.c.study_id)
     )
-    return {study_id: (int(trials), int(jobs)) for study_id, trials, jobs in connection.execute(query)}
+    return {study_id: (trials, jobs) for study_id, trials, jobs in connection.execute(query)}
 
 
-def models_named(connection: Connection, model_name: str, target: str, limit: int) -> Sequence[Row]:
-    """Return the models with results (`model`, `model_name`, `trials`) that go by a name, by fingerprint."""
+def models_named(connection: Connection, model_name: str, target: str, limit: int) -> Sequence[ModelRow]:
+    """Return the models with results that go by a name, by fingerprint."""
     query = (
-        select(studies.c.model, studies.c.model_name, func.sum(job_summaries.c.trials).label("trials"))
+        select(studies.c.model, studies.c.model_name, whole_sum(job_summaries.c.trials).label("trials"))
         .select_from(studies.join(job_summaries))
         .where(studies.c.model_name == model_name, studies.c.target == target)
         .group_by(studies.c.model, studies.c.model_name)
         .order_by(studies.c.model)
         .limit(limit)
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), ModelRow)
 
 
 def neighbours(
     connection: Connection, *, model: str | None, hardware: str | None, surface: tuple[str, int], limit: int
-) -> Sequence[Row]:
+) -> Sequence[NeighbourRow]:
     """Return studies with promising configs that share the model or the hardware.
 
-    Those with a confirmed config come first, then the newest; `has_confirmed` tells.
+    Those with a confirmed config come first, then the newest.
 
     Args:
         connection: Where.
@@ -131,12 +133,12 @@ def neighbours(
     """
     shared = {"model": model, "hardware": hardware}
     conditions = [studies.c[name] == value for name, value in shared.items() if value is not None]
-    rows: dict[str, Row] = {}
+    rows: dict[str, NeighbourRow] = {}
     for condition in conditions:
         has_confirmed = _has(config_summaries.c.is_confirmed).label("has_confirmed")
         query = select(studies, has_confirmed).where(and_(condition, *_measured(surface)))
         newest = query.order_by(has_confirmed.desc(), studies.c.created_unix_s.desc()).limit(limit)
-        rows.update({row["study_id"]: row for row in connection.execute(newest).mappings()})
+        rows.update({row.study_id: row for row in all_of(connection.execute(newest), NeighbourRow)})
     return tuple(rows.values())
 
 
@@ -149,7 +151,8 @@ def _has(flag: Column[bool]) -> Exists:
     return exists().where(config_summaries.c.study_id == studies.c.study_id, flag.is_(True))
 
 
-def facts_of_model(connection: Connection, model: str) -> str | None:
-    """Return the gradient bytes (JSON) that some job reported for a model."""
+def facts_of_model(connection: Connection, model: str) -> tuple[int, ...] | None:
+    """Return the gradient bytes that some job reported for a model, None if none did."""
     known = and_(studies.c.model == model, studies.c.gradient_bytes != "[]")
-    return connection.execute(select(studies.c.gradient_bytes).where(known).limit(1)).scalar_one_or_none()
+    text = connection.execute(select(studies.c.gradient_bytes).where(known).limit(1)).scalar_one_or_none()
+    return None if text is None else tuple(json.loads(text))

@@ -11,6 +11,7 @@ from sqlalchemy import (
     Select,
     UnaryExpression,
     bindparam,
+    cast,
     delete,
     false,
     func,
@@ -22,16 +23,25 @@ from sqlalchemy import (
 from .clock import UnixNow
 from .database import upsert
 from .keys import Key, parameters, wanted
-from .rows import Row
+from .rows import all_of, columns_of
+from .summary_rows import (
+    ComparedJob,
+    ConfigSummary,
+    JobSummary,
+    KeyAnswer,
+    RankChange,
+    ReporterRow,
+    SpeakingReporter,
+)
 from .tables import RANK, config_summaries, job_summaries, reporter_summaries, studies, tokens
 
 BASELINE = ""
 """The config digest of the row that has a job's own baseline."""
 
 
-def of_jobs(connection: Connection, keys: Collection[Key]) -> Sequence[Row]:
+def of_jobs(connection: Connection, keys: Collection[Key]) -> Sequence[JobSummary]:
     """Return the rows per job and config, by study, job and config."""
-    return connection.execute(OF_JOBS, parameters(keys)).mappings().all()
+    return all_of(connection.execute(OF_JOBS, parameters(keys)), JobSummary)
 
 
 def _of_jobs() -> Select[Any]:
@@ -45,7 +55,7 @@ OF_JOBS = _of_jobs()
 def config_counts(connection: Connection, keys: Collection[Key]) -> dict[Key, int]:
     """Return how many configs jobs have rows for, by study and job; without those that have none."""
     rows = connection.execute(CONFIG_COUNTS, parameters(keys))
-    return {(study_id, job_id): int(count) for study_id, job_id, count in rows}
+    return {(study_id, job_id): count for study_id, job_id, count in rows}
 
 
 def _config_counts() -> Select[Any]:
@@ -73,20 +83,19 @@ def _configs_of_jobs() -> Select[Any]:
 CONFIGS_OF_JOBS = _configs_of_jobs()
 
 
-def compared(connection: Connection, keys: Collection[Key], jobs: int) -> Sequence[Row]:
+def compared(connection: Connection, keys: Collection[Key], jobs: int) -> Sequence[ComparedJob]:
     """Return for each of some configs the rows of its newest jobs, each beside the job's baseline.
 
     Rows are sorted by study and config, then by baseline; of a token's jobs those with paired tests come first, then
-    the newest. They have the columns of `job_summaries`; `own_baseline` (JSON), None without a baseline; whether an
-    operator declared that the token `has_many_jobs`; the study's `target`; and of all jobs with the same baseline
-    together `all_trials` and `all_jobs`.
+    the newest. `own_baseline` is JSON, None without a baseline; `has_many_jobs` tells whether an operator declared that
+    of the token; `all_trials` and `all_jobs` are those of all jobs with the same baseline together.
 
     Args:
         connection: Where.
         keys: Studies and configs.
         jobs: How many of each token per config and baseline.
     """
-    return connection.execute(COMPARED, {**parameters(keys), "jobs": jobs}).mappings().all()
+    return all_of(connection.execute(COMPARED, {**parameters(keys), "jobs": jobs}), ComparedJob)
 
 
 def _compared() -> Select[Any]:
@@ -105,7 +114,7 @@ def _compared() -> Select[Any]:
             baseline.c.baseline.label("own_baseline"),
             func.coalesce(tokens.c.has_many_jobs, false()).label("has_many_jobs"),
             func.row_number().over(partition_by=(*alike, own.c.token_id), order_by=tested_first).label("place"),
-            func.sum(own.c.trials).over(partition_by=alike).label("all_trials"),
+            cast(func.sum(own.c.trials).over(partition_by=alike), BigInteger()).label("all_trials"),
             func.count().over(partition_by=alike).label("all_jobs"),
         )
         .select_from(
@@ -116,7 +125,7 @@ def _compared() -> Select[Any]:
         .subquery()
     )
     return (
-        select(ranked, studies.c.target)
+        select(*(column for column in ranked.c if column.name != "place"), studies.c.target)
         .select_from(ranked.join(studies, studies.c.study_id == ranked.c.study_id))
         .where(ranked.c.place <= bindparam("jobs", type_=BigInteger()))
         .order_by(ranked.c.study_id, ranked.c.config_digest, ranked.c.own_baseline, ranked.c.place, ranked.c.job_id)
@@ -126,17 +135,17 @@ def _compared() -> Select[Any]:
 COMPARED = _compared()
 
 
-def put_jobs(connection: Connection, rows: Sequence[Row]) -> None:
+def put_jobs(connection: Connection, rows: Sequence[JobSummary]) -> None:
     """Insert or replace rows per job and config."""
     upsert(connection, job_summaries, rows)
 
 
-def put_configs(connection: Connection, rows: Sequence[Row]) -> None:
+def put_configs(connection: Connection, rows: Sequence[ConfigSummary]) -> None:
     """Insert or replace rows per config."""
     upsert(connection, config_summaries, rows)
 
 
-def put_reporters(connection: Connection, keys: Collection[Key], rows: Sequence[Row]) -> None:
+def put_reporters(connection: Connection, keys: Collection[Key], rows: Sequence[ReporterRow]) -> None:
     """Replace all rows per reporter of some configs.
 
     Args:
@@ -150,14 +159,11 @@ def put_reporters(connection: Connection, keys: Collection[Key], rows: Sequence[
         this = (own.study_id == bindparam("of_study"), own.config_digest == bindparam("of_config"))
         connection.execute(delete(reporter_summaries).where(*this), here)
     if rows:
-        connection.execute(insert(reporter_summaries), [dict(row) for row in rows])
+        connection.execute(insert(reporter_summaries), columns_of(rows))
 
 
-def speaking(connection: Connection, study_ids: Collection[str], stands: Collection[str]) -> Sequence[Row]:
-    """Return the rows per reporter whose stand is one of these, each beside its config's row.
-
-    They have the columns of both; those of `config_summaries` that both have are named `config_...`.
-    """
+def speaking(connection: Connection, study_ids: Collection[str], stands: Collection[str]) -> Sequence[SpeakingReporter]:
+    """Return the rows per reporter whose stand is one of these, each beside its config's row."""
     own, config = reporter_summaries.c, config_summaries.c
     both = (own.study_id == config.study_id) & (own.config_digest == config.config_digest)
     beside = ("is_over_default", "is_promising", "is_supported", "is_confirmed", "adopted", "leaning", "beaten")
@@ -166,28 +172,23 @@ def speaking(connection: Connection, study_ids: Collection[str], stands: Collect
         .select_from(reporter_summaries.join(config_summaries, both))
         .where(own.study_id.in_(study_ids), own.stand.in_(stands))
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), SpeakingReporter)
 
 
-def set_ranks(connection: Connection, rows: Sequence[Row]) -> None:
-    """Set what depends on the other configs of a study.
-
-    Args:
-        connection: Where.
-        rows: Each with `study_id`, `config_digest`, `beaten` and `is_confirmed`.
-    """
-    if rows:
+def set_ranks(connection: Connection, changes: Sequence[RankChange]) -> None:
+    """Set what depends on the other configs of a study."""
+    if changes:
         own = config_summaries.c
         this = (own.study_id == bindparam("of_study"), own.config_digest == bindparam("of_config"))
         values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in ("beaten", "is_confirmed")}
         given = [
             {
-                "of_study": row["study_id"],
-                "of_config": row["config_digest"],
-                "new_beaten": row["beaten"],
-                "new_is_confirmed": row["is_confirmed"],
+                "of_study": change.study_id,
+                "of_config": change.config_digest,
+                "new_beaten": change.beaten,
+                "new_is_confirmed": change.is_confirmed,
             }
-            for row in rows
+            for change in changes
         ]
         connection.execute(update(config_summaries).where(*this).values(**values), given)
 
@@ -213,12 +214,10 @@ def clear(connection: Connection, study_id: str) -> None:
         connection.execute(delete(table).where(table.c.study_id == study_id))
 
 
-def best_of_key(connection: Connection, key_digest: str) -> Row | None:
-    """Return the study's row and, with it, its most promising config, as `rank` orders them.
-
-    The columns of the config are None where none is promising. `now_unix_s` is the database's time.
-    """
-    return connection.execute(BEST_OF_KEY, {"key_digest": key_digest}).mappings().one_or_none()
+def best_of_key(connection: Connection, key_digest: str) -> KeyAnswer | None:
+    """Return the study of a key and its most promising config, as `rank` orders them; None if there is no study."""
+    row = connection.execute(BEST_OF_KEY, {"key_digest": key_digest}).mappings().one_or_none()
+    return None if row is None else KeyAnswer.of(row)
 
 
 def _best_of_key() -> Select[Any]:
@@ -254,7 +253,7 @@ def rank(table: FromClause) -> tuple[UnaryExpression[Any], ...]:
 BEST_OF_KEY = _best_of_key()
 
 
-def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[ConfigSummary]:
     """Return a study's most promising configs, as `best_of_key` ranks them."""
     query = (
         select(config_summaries)
@@ -262,10 +261,10 @@ def promising_of(connection: Connection, study_id: str, limit: int) -> Sequence[
         .order_by(*rank(config_summaries))
         .limit(limit)
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), ConfigSummary)
 
 
-def baselines_of(connection: Connection, study_id: str, limit: int) -> Sequence[Row]:
+def baselines_of(connection: Connection, study_id: str, limit: int) -> Sequence[JobSummary]:
     """Return the baseline rows of the newest jobs."""
     query = (
         select(job_summaries)
@@ -273,7 +272,7 @@ def baselines_of(connection: Connection, study_id: str, limit: int) -> Sequence[
         .order_by(job_summaries.c.newest_unix_s.desc())
         .limit(limit)
     )
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), JobSummary)
 
 
 def everything(connection: Connection, study_id: str) -> tuple[list[dict[str, Any]], ...]:

@@ -7,25 +7,25 @@ from typing import Any
 from sqlalchemy import Connection, exists, insert, select, update
 
 from .clock import UnixNow
-from .rows import Row
+from .rows import AgedToken, TokenRow, all_of, columns_of, one_of
 from .tables import tokens
 
 
-def add(connection: Connection, row: Row) -> None:
+def add(connection: Connection, row: TokenRow) -> None:
     """Insert a token."""
-    connection.execute(insert(tokens), [dict(row)])
+    connection.execute(insert(tokens), columns_of([row]))
 
 
-def get(connection: Connection, token_id: str) -> Row | None:
-    """Return the token's row with its age `age_s`."""
+def get(connection: Connection, token_id: str) -> AgedToken | None:
+    """Return the token's row."""
     query = select(tokens, _age()).where(tokens.c.token_id == token_id)
-    return connection.execute(query).mappings().one_or_none()
+    return one_of(connection.execute(query), AgedToken)
 
 
-def everyone(connection: Connection) -> Sequence[Row]:
-    """Return all tokens with their ages `age_s`, the newest first."""
+def everyone(connection: Connection) -> Sequence[AgedToken]:
+    """Return all tokens, the newest first."""
     query = select(tokens, _age()).order_by(tokens.c.created_unix_s.desc(), tokens.c.token_id)
-    return connection.execute(query).mappings().all()
+    return all_of(connection.execute(query), AgedToken)
 
 
 def exist(connection: Connection) -> bool:

@@ -193,8 +193,8 @@ def _verdict(database: Database, told: Told, connections: int) -> Verdict:
     with database.reading() as connection:
         for study_id in told.studies:
             for row in reports.of_study(connection, study_id):
-                stored[row["trial_id"]] += 1
-                crossed += told.sent.get(row["trial_id"], (row["job_id"], study_id)) != (row["job_id"], study_id)
+                stored[row.trial_id] += 1
+                crossed += told.sent.get(row.trial_id, (row.job_id, study_id)) != (row.job_id, study_id)
     return Verdict(
         lost=len(told.acknowledged - set(stored)),
         doubled=sum(times > 1 for times in stored.values()),

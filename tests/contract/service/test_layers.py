@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -118,7 +119,7 @@ PROBES: dict[tuple[str, str], Callable[[FastAPI], None]] = {
 }
 FREE = ("Gate", "Heads")
 """Neighbours whose order nobody can see."""
-ONE_REQUEST = {"rate_per_s": 0.001, "rate_burst": 1}
+ONE_REQUEST: dict[str, Any] = {"rate_per_s": 0.001, "rate_burst": 1}
 
 
 def application_of(pair: tuple[str, str], folder: Path) -> FastAPI:

@@ -261,7 +261,8 @@ def test_a_deleted_study_is_gone_with_all_that_was_in_it(service: Service, datab
     with database.reading() as connection:
         assert ([], [], []) == summaries.everything(connection, study_id)
         assert [] == list(reports.of_study(connection, study_id))
-        assert ("study_deleted", study_id) == tuple(audit.newest(connection, 1)[0][n] for n in ("event", "subject"))
+        noted = audit.newest(connection, 1)[0]
+    assert ("study_deleted", study_id) == (noted.event, noted.subject)
 
 
 def test_studies_are_listed_in_pages(service: Service) -> None:

@@ -52,7 +52,7 @@ class Record:
     def losses(self, database: Database) -> dict[str, set[str]]:
         """Return what must not be: trials that are lost, stored twice, or were never sent."""
         with database.reading() as connection:
-            stored = Counter(row["trial_id"] for row in reports.of_study(connection, self.study_id))
+            stored = Counter(row.trial_id for row in reports.of_study(connection, self.study_id))
         return {
             "lost": {trial_id for trial_id, _ in self.acknowledged} - set(stored),
             "doubled": {trial_id for trial_id, times in stored.items() if times > 1},

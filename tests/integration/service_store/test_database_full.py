@@ -149,7 +149,7 @@ def check(disk: SmallDisk, times: int) -> None:
         fill_and_heal(disk, record)
 
     with database.reading() as connection:
-        stored = Counter(row["trial_id"] for row in reports.of_study(connection, record.study_id))
+        stored = Counter(row.trial_id for row in reports.of_study(connection, record.study_id))
     service.close()
     assert record.sent == record.acknowledged == set(stored)
     assert {1} == set(stored.values())

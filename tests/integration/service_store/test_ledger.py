@@ -29,7 +29,7 @@ LIMIT = Policy().max_speedup
 def rows_of(database: Database, study_id: str) -> list[dict[str, object]]:
     """Return the ledger's rows of a study."""
     with database.reading() as connection:
-        return [dict(row) for row in reports.of_study(connection, study_id)]
+        return [vars(row) for row in reports.of_study(connection, study_id)]
 
 
 def test_the_same_result_again_changes_nothing_and_another_is_a_conflict(service: Service, database: Database) -> None:

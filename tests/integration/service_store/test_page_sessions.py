@@ -142,7 +142,7 @@ def test_a_revoked_token_ends_its_sessions_and_no_others(service: Service, datab
     assert [None, None] == [service.page_sessions.find(each) for each in (session_id, late)]
     assert service.page_sessions.find(other) is not None
     with database.looking() as connection:
-        assert '{"page_sessions": 1}' == audit.newest(connection, 1)[0]["detail"]
+        assert {"page_sessions": 1} == audit.newest(connection, 1)[0].facts
 
 
 def test_a_session_of_an_unknown_token_is_none(service: Service) -> None:
@@ -203,9 +203,8 @@ def test_an_operator_sees_sessions_and_ends_one(service: Service, database: Data
     assert service.page_sessions.find(second_id) is None
     assert [first.handle] == [session.handle for session in service.page_sessions.list()]
     with database.looking() as connection:
-        assert ("page_session_ended", listed[0].handle) == tuple(
-            audit.newest(connection, 1)[0][name] for name in ("event", "subject")
-        )
+        noted = audit.newest(connection, 1)[0]
+    assert ("page_session_ended", listed[0].handle) == (noted.event, noted.subject)
     for handle in (listed[0].handle, "%", "_" * 16):
         with pytest.raises(SessionNotFound):
             service.page_sessions.end_named(handle)

@@ -199,7 +199,7 @@ def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, data
     assert ("conflict", 409, "job_conflict") == (in_batch.status, JobConflict.status, JobConflict.code)
     assert 60.0 == service.suggestions.renew(replace(held, token_id=HONEST), 60.0).expires_in_s
     with database.reading() as connection:
-        assert {HONEST} == {row["token_id"] for row in reports.of_study(connection, study.study_id)}
+        assert {HONEST} == {row.token_id for row in reports.of_study(connection, study.study_id)}
 
 
 def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:

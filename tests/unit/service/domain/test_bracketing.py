@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.service.domain.bracketing import OpenWindows
+from ringtune.service.domain.bracketing import Gains, OpenWindows
+from ringtune.service.store.summary_rows import JobSummary
 
 steps = st.lists(st.tuples(st.sampled_from(["", "a", "b"]), st.integers(-(10**9), 10**9)), max_size=40)
 
@@ -20,7 +21,7 @@ def test_a_window_is_compared_with_the_faster_and_the_slower_neighbour() -> None
     windows.wait("a", 8)
     gains = windows.close(14)
 
-    assert {"a": {"compared": 2, "log_gain_low_e9": 3, "log_gain_high_e9": 11}} == gains
+    assert {"a": Gains(compared=2, log_gain_low_e9=3, log_gain_high_e9=11)} == gains
     assert {} == windows.close(11)
 
 
@@ -42,7 +43,7 @@ def test_it_does_not_matter_where_a_transaction_ends(told: list[tuple[str, int]]
     def gains_of(parts: list[list[tuple[str, int]]]) -> list[Any]:
         found, kept = [], OpenWindows().text()
         for part in parts:
-            windows = OpenWindows.from_row({"open_windows": kept})
+            windows = OpenWindows.from_row(JobSummary(study_id="s", job_id="j", config_digest="", open_windows=kept))
             for digest, step in part:
                 if digest:
                     windows.wait(digest, step)

@@ -2,38 +2,37 @@
 """The worth of results: one vote per reporter, paired tests before windows, robust against any single reporter."""
 
 import math
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.service.domain.evidence import E9, E12, Estimate, Stand, StandName, stand_of, tally, votes_of
+from ringtune.service.domain.evidence import E9, E12, Estimate, Stand, stand_of, tally, votes_of
+from ringtune.service.store.summary_rows import JobSummary, StandName
+from tests.unit.service.domain.rows import report_row
 
 LIMIT = 4.0
 speedups = st.floats(-0.5, 2.0)
 
 
-def row(**columns: float | None) -> dict[str, Any]:
-    """Return the columns of a ledger row that count."""
-    empty = dict.fromkeys(("median_step_ms", "speedup", "ci_low", "ci_high", "ci_level"))
-    return {**empty, **columns}
-
-
-def with_test(speedup: float, half_width: float = 0.01, *, since: float = 0.0) -> dict[str, Any]:
+def with_test(speedup: float, half_width: float = 0.01, *, since: float = 0.0) -> JobSummary:
     """Return a job's sums with one paired test."""
     bounds = {"speedup": speedup, "ci_low": speedup - half_width, "ci_high": speedup + half_width, "ci_level": 0.9}
-    return {**looked(), **tally(row(**bounds)), "compared": 0, "tested_unix_s": since}
+    return replace(looked(), **vars(tally(report_row(**bounds))), tested_unix_s=since)
 
 
-def looked(low: float = 0.0, high: float = 0.0, compared: int = 0) -> dict[str, Any]:
+def looked(low: float = 0.0, high: float = 0.0, compared: int = 0) -> JobSummary:
     """Return a job's sums with windows beside the faster and the slower of their neighbours, as speed-ups."""
-    gains = {
-        "log_gain_low_e9": round(E9 * compared * math.log1p(low)),
-        "log_gain_high_e9": round(E9 * compared * math.log1p(high)),
-    }
-    sums = {"adoptions": 0, "compared": compared, "token_id": None, "first_unix_s": 5.0, "tested_unix_s": None}
-    return {**sums, **gains}
+    return JobSummary(
+        study_id="study",
+        job_id="job",
+        config_digest="config",
+        compared=compared,
+        first_unix_s=5.0,
+        log_gain_low_e9=round(E9 * compared * math.log1p(low)),
+        log_gain_high_e9=round(E9 * compared * math.log1p(high)),
+    )
 
 
 def stand(name: StandName, low: float, *, since: float = 0.0) -> Stand:
@@ -58,7 +57,7 @@ def test_a_paired_test_whose_interval_lies_above_zero_adopts() -> None:
 @pytest.mark.parametrize(("level", "ratio"), [(0.9, 1.0), (0.95, 1.645 / 1.96), (None, 1.645 / 1.96)])
 def test_an_interval_of_another_level_is_restated(level: float | None, ratio: float) -> None:
     """A 95 % interval is wider than the 90 % one of the same test; logs that name no level have 95 %."""
-    sums = {**with_test(0.1), **tally(row(speedup=0.1, ci_low=0.05, ci_high=0.155, ci_level=level))}
+    sums = replace(with_test(0.1), **vars(tally(report_row(speedup=0.1, ci_low=0.05, ci_high=0.155, ci_level=level))))
 
     found = stand_of("token:a", [sums], LIMIT)
 
@@ -156,10 +155,10 @@ def test_what_is_confirmed_lies_above_zero(claims: list[float]) -> None:
 
 def test_a_test_without_an_error_is_not_believed_to_have_none() -> None:
     """Bounds that meet give the smallest variance, not a division by zero."""
-    exact = tally(row(speedup=0.1, ci_low=0.1, ci_high=0.1, ci_level=0.9))
+    exact = tally(report_row(speedup=0.1, ci_low=0.1, ci_high=0.1, ci_level=0.9))
 
-    found = stand_of("token:a", [{**with_test(0.1), **exact}, with_test(0.2)], LIMIT)
+    found = stand_of("token:a", [replace(with_test(0.1), **vars(exact)), with_test(0.2)], LIMIT)
 
-    assert 0 == exact["variance_e12"] / E12
+    assert 0 == exact.variance_e12 / E12
     assert found is not None
     assert 0.1 == pytest.approx(found.estimate.interval.speedup, abs=1e-3)

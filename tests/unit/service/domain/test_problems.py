@@ -9,32 +9,35 @@ import pytest
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.design_worker import suggest
 from ringtune.service.domain.problems import trials
+from ringtune.service.store.rows import ReportRow
+from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Config, SearchSpace, search_space
 from tests.unit.service.domain.reported import BETTER, DEFAULT, GRADIENT_BYTES, OTHER
+from tests.unit.service.domain.rows import report_row
 
 SPACE = search_space({}, DEFAULT)
 
 
-def ledger_row(job_id: str, config: Config, step_ms: float, phase: str = "search") -> dict[str, Any]:
-    """Return the columns that a designer needs."""
+def ledger_row(job_id: str, config: Config, step_ms: float, phase: str = "search") -> ReportRow:
+    """Return a result with the columns that a designer needs."""
     times = {"median_step_ms": step_ms, "mad_step_ms": 0.01 * step_ms, "mean_step_ms": step_ms}
-    return {
-        "job_id": job_id,
-        "config": canonical(config.to_json()),
-        "phase": phase,
-        **times,
-        "steps": 20,
-        "score_bytes_per_s": 1e9,
-    }
+    text = canonical(config.to_json())
+    return report_row(job_id=job_id, config=text, phase=phase, **times, score_bytes_per_s=1e9)
 
 
-def baseline_row(job_id: str, step_ms: float, config: Config = DEFAULT) -> dict[str, Any]:
+def baseline_row(job_id: str, step_ms: float, config: Config = DEFAULT) -> JobSummary:
     """Return a job's baseline sums: one window."""
-    sums = {"samples": 1, "log_step_e9": round(1e9 * math.log(step_ms))}
-    return {"job_id": job_id, "baseline": canonical(config.to_json()), **sums}
+    return JobSummary(
+        study_id="study",
+        job_id=job_id,
+        config_digest="",
+        baseline=canonical(config.to_json()),
+        samples=1,
+        log_step_e9=round(1e9 * math.log(step_ms)),
+    )
 
 
-def problem(rows: list[dict[str, Any]], pending: list[Config], count: int, sizes: tuple[int, ...]) -> dict[str, Any]:
+def problem(rows: list[ReportRow], pending: list[Config], count: int, sizes: tuple[int, ...]) -> dict[str, Any]:
     """Return a problem as the process gets it."""
     return {
         "designer": "gp",

@@ -17,6 +17,7 @@ from ringtune.service.domain.writer import GroupWriter, Outcome, Store
 from ringtune.service.errors import Overloaded, ServiceError, ShuttingDown, StoreUnavailable
 from ringtune.service.store import Database, migrate
 from ringtune.service.store.tables import audit
+from tests.unit.service.domain.rows import report_row
 
 LIMIT_S = 20.0
 MakeWriter = Callable[..., GroupWriter]
@@ -24,7 +25,7 @@ MakeWriter = Callable[..., GroupWriter]
 
 def submission(number: int, suspicion: str | None = None) -> Submission:
     """Return a submission of which the tests' `store` writes the number."""
-    return Submission("study", str(number), "job", None, {}, suspicion)
+    return Submission("study", str(number), "job", None, report_row(), suspicion)
 
 
 def store(connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:

@@ -14,6 +14,7 @@ from ringtune.service.errors import InvalidRequest, Overloaded, StoreUnavailable
 from ringtune.service.store import Database, audit, leases, migrate, summaries
 from ringtune.service.store import database as module
 from ringtune.service.store.clock import now_unix_s
+from ringtune.service.store.rows import NewQueuedSuggestion
 from ringtune.service.store.tables import audit as audit_table
 
 
@@ -53,7 +54,7 @@ def test_commits_are_synced_and_keys_are_kept(database: Database) -> None:
     full = 2
     assert ["wal", full] == settings
     assert 1 == keys
-    row = {"study_id": "none", "config": "{}", "config_digest": "d", "designer": "gp"}
+    row = NewQueuedSuggestion(study_id="none", space_digest="", config="{}", config_digest="d", designer="gp")
     with pytest.raises(IntegrityError), database.writing() as connection:
         leases.enqueue(connection, [row])
 

@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the tuning run came to its end."""
+        """Return whether the tuning run came to its end."""
         return self.run.is_complete
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 import ringtune.torch as hvd
 from training import Batch, Training, add_common_arguments, budget_of, publish
 
-TEST_IMAGES = 360  # of 1,797
+TEST_IMAGES = 360  # out of 1,797
 WIDTH, DEPTH = 128, 48  # 0.8 million parameters in 198 tensors: much to reduce for a step of 20 to 30 ms
 BATCH_SIZE = 16
 

@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 
 import ringtune.keras as hvd
 
-TEST_IMAGES = 360  # of 1,797
+TEST_IMAGES = 360  # out of 1,797
 WIDTH, DEPTH = 96, 24  # 0.2 million parameters in 102 tensors
 
 
@@ -39,7 +39,7 @@ class Clock(keras.callbacks.Callback):  # type: ignore[misc]  # Keras has no typ
         """Set the budget.
 
         Args:
-            epochs: What is trained in any case.
+            epochs: Number of epochs that are trained in any case.
             waits_for_tuner: Whether training goes on until the tuner has finished.
         """
         super().__init__()
@@ -78,7 +78,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits with Keras, data-parallel.")
     parser.add_argument("--epochs", type=int, default=10, help="passes over the training data")
     parser.add_argument("--batch-size", type=int, default=16, help="images per rank and step")
-    parser.add_argument("--learning-rate", type=float, default=0.02, help="of one rank; ranks multiply it")
+    parser.add_argument("--learning-rate", type=float, default=0.02, help="learning rate of one rank; ranks multiply it")
     parser.add_argument("--width", type=int, default=WIDTH, help="features of the residual MLP")
     parser.add_argument("--depth", type=int, default=DEPTH, help="blocks of the residual MLP")
     parser.add_argument("--seed", type=int, default=0)

@@ -23,7 +23,7 @@ VALIDATION_BATCHES = 8
 
 @dataclass(frozen=True)
 class Shape:
-    """How large the transformer is."""
+    """The size of the transformer."""
 
     width: int
     depth: int

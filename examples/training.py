@@ -30,7 +30,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Report:
-    """What a job came to, as rank 0 writes it."""
+    """The results of a job, as rank 0 writes them."""
 
     example: str
     seed: int

@@ -13,7 +13,7 @@ INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 
 IDENTIFIER_TILDE, RELATION_TILDE = "<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>"
-r"""What the converter makes of \sim has no space around it; a relation has."""
+r"""The converter writes \sim as an identifier, without space around it; a relation has space."""
 
 
 def on_page_content(content: str, **_: object) -> str:

@@ -28,10 +28,10 @@ BIN = Path(sys.executable).parent
 COLUMNS = 112
 TIMEOUT_S = 400.0
 MOST_BYTES = 150_000
-"""Of a picture: a page should open at once."""
+"""Limit on a picture's file, so that a page opens at once."""
 DESKTOP = {"width": 1100, "height": 820}
 LIST_WIDTH = 1360
-"""At which no column of the list of studies is hidden."""
+"""Width in pixels at which no column of the list of studies is hidden."""
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 OUTSIDE_FONTS = re.compile(r"@font-face \{\{.*?\}\}\s*", re.DOTALL)
 JOB = "ringtune run -np 2 python examples/digits.py --train-for-tuner"
@@ -43,7 +43,7 @@ LOG, PAGE = "build/tuning.jsonl", "build/review.html"
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where commands run as if in a fresh clone: they find the examples, and nothing that earlier jobs have left.
+    """A folder like a fresh clone, in which commands run: it has the examples and no traces of earlier jobs.
 
     Attributes:
         folder: Takes logs, the database and caches.
@@ -87,7 +87,7 @@ def draw_terminal(name: str, shown: Sequence[tuple[str, str]]) -> None:
     """Write a picture of a terminal.
 
     Args:
-        name: Of the picture's file, without its ending.
+        name: The picture's file name, without its ending.
         shown: Commands as they were typed, each with what it printed.
     """
     console = Console(record=True, file=io.StringIO(), width=COLUMNS, force_terminal=True)

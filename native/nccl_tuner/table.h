@@ -52,7 +52,7 @@ typedef struct {
 // constant text. `table` has no rules then.
 const char* table_load(const char* path, size_t ranks, size_t nodes, Table* table);
 
-// As table_load, from a file's bytes.
+// Parses a table's bytes; otherwise like table_load.
 const char* table_parse(const unsigned char* data, size_t size, size_t ranks, size_t nodes, Table* table);
 
 // One collective, as NCCL asks about it.

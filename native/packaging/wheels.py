@@ -51,7 +51,7 @@ def build_wheel(sdist: Path, architecture: str, *, glibc: str, scratch: Path) ->
 
     Args:
         sdist: Unpacked first; what its files have left unchanged is not compiled again.
-        architecture: As in a wheel's tag: `x86_64`, `aarch64`.
+        architecture: Name in a wheel's tag: `x86_64`, `aarch64`.
         glibc: The oldest version that the wheel has to run on: `2.28`.
         scratch: A folder for this architecture alone.
     """
@@ -139,7 +139,7 @@ def main() -> int:
     parser.add_argument("architectures", nargs="+", metavar="ARCHITECTURE", help="x86_64 or aarch64")
     parser.add_argument("--glibc", default="2.28", help="oldest glibc that the wheels run on (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "dist", help="folder of the results (default: dist)")
-    parser.add_argument("--scratch", type=Path, default=REPOSITORY / "build" / "release", help="where to build")
+    parser.add_argument("--scratch", type=Path, default=REPOSITORY / "build" / "release", help="folder of the build")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     files = [sdist := build_sdist(arguments.out), build_horovodrun(arguments.out)]

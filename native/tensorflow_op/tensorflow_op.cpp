@@ -180,7 +180,7 @@ absl::Status status_of(const char* error) {
   return absl::UnknownError(text);
 }
 
-// What the engine calls; `context` is a shared pointer to the call.
+// Callback of the engine; `context` is a shared pointer to the call.
 void on_end(void* context, const char* error) {
   const std::unique_ptr<std::shared_ptr<Call>> call(static_cast<std::shared_ptr<Call>*>(context));
   Messenger::instance().post(*call, status_of(error));

@@ -99,7 +99,9 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's flags."""
     parser = argparse.ArgumentParser(description="Show what tuning gains, on three jobs.")
     parser.add_argument("--job", type=int, choices=range(1, len(RUNS) + 1), help="run this one alone")
-    parser.add_argument("--repeat", type=int, default=1, metavar="TIMES", help="number of runs of --job; the decisions are counted")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="TIMES", help="number of runs of --job; the decisions are counted"
+    )
     return parser.parse_args()
 
 

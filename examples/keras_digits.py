@@ -78,7 +78,9 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits with Keras, data-parallel.")
     parser.add_argument("--epochs", type=int, default=10, help="passes over the training data")
     parser.add_argument("--batch-size", type=int, default=16, help="images per rank and step")
-    parser.add_argument("--learning-rate", type=float, default=0.02, help="learning rate of one rank; ranks multiply it")
+    parser.add_argument(
+        "--learning-rate", type=float, default=0.02, help="learning rate of one rank; ranks multiply it"
+    )
     parser.add_argument("--width", type=int, default=WIDTH, help="features of the residual MLP")
     parser.add_argument("--depth", type=int, default=DEPTH, help="blocks of the residual MLP")
     parser.add_argument("--seed", type=int, default=0)

@@ -29,7 +29,7 @@ class Admission:
         places: How many there are.
         taken: How many have a request at work.
         arriving: Writes that were read from their connections and that nobody has begun to work on.
-        what: They are for.
+        what: Name of the admitted work, for messages.
     """
 
     places: int

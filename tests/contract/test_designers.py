@@ -67,7 +67,7 @@ class TestFirstConfigDesigner(WrapperConformance):
         return FirstConfigDesigner(designer, default_config())
 
     def test_respects_fixed_values(self) -> None:
-        """Its start must be legal, which is its maker's duty; the rest is the wrapped designer's."""
+        """The wrapper's maker must give a legal start; the rest is the wrapped designer's duty."""
         start = default_config().replace({"fusion_bytes": 2 * MIB})
         space = search_space({"fusion_bytes": 2 * MIB}, start)
         designer = FirstConfigDesigner(make_designer(DEFAULT_DESIGNER, space, 2), start.replace({"cycle_ms": 4.0}))
@@ -85,7 +85,7 @@ class TestFailureAwareDesigner(WrapperConformance):
         return FailureAwareDesigner(designer)
 
     def test_ignores_inconclusive_trials(self) -> None:
-        """Its duty is the opposite: a failed config is told as a slow one."""
+        """The wrapper does the opposite on purpose: it reports a failed config as a slow one."""
         received: list[Trial] = []
 
         class Listener(DesignerWrapper):

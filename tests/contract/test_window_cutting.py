@@ -60,7 +60,7 @@ def ddp_window(step_ms: Sequence[float], limit_ms: float) -> Window:
 
 @given(STEPS.filter(bool), st.sampled_from([0.0, 1.7, 10.3, 25.3]))  # no median of these steps, for clocks round
 def test_ddp_cuts_by_the_rule(step_ms: list[float], limit_ms: float) -> None:
-    """Its windows are closed where the rule says, and say whether they were cut."""
+    """Windows are closed as the rule says, and say whether they were cut."""
     window = ddp_window(step_ms, limit_ms)
 
     assert steps_until_cut(step_ms, limit_ms) == len(window.step_ms)

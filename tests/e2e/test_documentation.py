@@ -129,7 +129,7 @@ def documented(language: str) -> list[tuple[Path, Block]]:
 
 
 def test_every_block_of_python_is_python() -> None:
-    """Also where it is only shown."""
+    """Blocks that are only shown are parsed, too."""
     blocks = documented("python")
 
     assert len(blocks) > 10

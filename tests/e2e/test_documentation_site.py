@@ -54,7 +54,7 @@ def public_names(package: str) -> set[str]:
 
 @pytest.mark.parametrize("package", ["ringtune.torch", "ringtune.ddp", "ringtune.client", "ringtune.tuner"])
 def test_the_reference_has_every_public_name(site: Path, package: str) -> None:
-    """Also where a function has the name of its module."""
+    """A function with the name of its module is in the reference, too."""
     text = (site / "reference" / "python" / f"{package}.html").read_text(encoding="utf-8")
 
     shown = set(re.findall(rf' id="{re.escape(package)}\.(\w+)', text))

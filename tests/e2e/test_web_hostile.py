@@ -231,7 +231,7 @@ def wait_for_the_lock(service: WebService) -> None:
 
 
 def test_hostile_fields_of_a_form_that_is_not_confirmed_run_nothing(browser: Any, tmp_path: Path) -> None:
-    """They come back on the page that asks for the token, and arrive as they were."""
+    """Hostile fields come back on the page that asks for the token, and arrive unchanged."""
     variables = {"RINGTUNE_SERVICE_ADMIN_TOKEN": ADMIN_SECRET}
     names = [name for name in NAMES[:60] if name.isprintable() and len(name.strip()) == len(name) <= 200][:12]
     with web_service(tmp_path, variables, ADMIN_SECRET) as service, visiting(browser) as seen:

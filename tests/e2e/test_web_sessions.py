@@ -90,7 +90,7 @@ def thief_of(service: WebService, cookie: str) -> httpx.Client:
 
 
 def test_another_port_receives_a_session_that_reads_pages_and_no_token(browser: Any, tmp_path: Path) -> None:
-    """It opens no call of the API, changes nothing, finds no key in any page, and ends at the sign-out."""
+    """The session opens no call of the API, changes nothing, finds no key in any page, and ends at the sign-out."""
     with web_service(tmp_path, TOKENS, ADMIN_SECRET) as service, visiting(browser) as seen, other_port() as other:
         sign_in(seen.page, service.url, ADMIN_SECRET)
         key = seen.page.evaluate(STORED_KEY)
@@ -185,7 +185,7 @@ def test_without_scripts_a_form_asks_for_the_token(browser: Any, tmp_path: Path)
 
 
 def test_over_tls_a_port_without_it_receives_nothing(browser: Any, tmp_path: Path) -> None:
-    """Nor can it plant a session; another port with TLS receives what reads pages until the sign-out."""
+    """A port without TLS cannot plant a session either; one with TLS receives a session that reads pages."""
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     arguments = f"req -x509 -newkey rsa:2048 -nodes -days 2 -keyout {key} -out {certificate} -subj /CN={HOST}"
     subprocess.run(["openssl", *arguments.split()], check=True, capture_output=True)

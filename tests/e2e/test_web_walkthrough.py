@@ -193,7 +193,7 @@ def test_every_view_of_real_jobs_is_whole(look: str, browser: Any, walked: Walke
 
 
 def test_the_first_job_s_report_opens(browser: Any, walked: Walked) -> None:
-    """Its verdict is the log's; its figures are drawn from a file, without any server."""
+    """The verdict is the log's, and the figures are drawn from a file, without any server."""
     made = run_ringtune("review", str(walked.log), "--html", str(walked.log.with_suffix(".html")))
     assert 0 == made.returncode, made.stderr
     (run,) = review_log(walked.log).runs

@@ -78,7 +78,7 @@ def test_a_captured_step_ends_tuning_with_a_sentence(switched: Figures) -> None:
 
 
 def test_one_rank_alone_has_nothing_to_tune(switched: Figures) -> None:
-    """It is a verdict, on NCCL too."""
+    """A single rank ends with a verdict, on NCCL too."""
     assert "nothing to tune" in switched["alone"]["verdict"]
 
 

@@ -84,7 +84,7 @@ def test_without_the_plugin_nothing_of_it_is_seen(tmp_path: Path) -> None:
 
 
 def test_one_rank_alone_loads_the_plugin(tmp_path: Path) -> None:
-    """Its communicator is made as any other; its collectives ask nobody."""
+    """The communicator of one rank is made as any other; its collectives ask no tuner."""
     write_table(tmp_path / "table", RULES)
 
     text = collectives(tmp_path, loaded(tmp_path / "table"), ranks=1)

@@ -23,7 +23,9 @@ NOUN_CLAUSES = frozenset(
     "what whatever which whichever who whoever whom whose how why whether of so than".split()  # noqa: SIM905 - reads as a list of words
 )
 """Openings barred everywhere: they make a noun of a clause, or have lost their subject."""
-FRAGMENTS = NOUN_CLAUSES | frozenset(("as", "by", "from", "that", "under", "where", "wherever", "with"))
+FRAGMENTS = NOUN_CLAUSES | frozenset(
+    ("and", "as", "by", "from", "it", "nor", "that", "they", "under", "where", "wherever", "with")
+)
 """Openings barred from docstrings, constants and options; documents may open with "As" or "With" and a clause."""
 
 FIRST_WORD = re.compile(r"[\s*_(\[\"'“]*([A-Za-z]+)")

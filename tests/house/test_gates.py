@@ -185,7 +185,7 @@ def test_a_gate_names_the_file_that_breaks_its_rule(tmp_path: Path, gate: Gate, 
 
 
 def test_texts_of_other_licences_need_no_line_of_ours(tmp_path: Path) -> None:
-    """They are kept as their authors wrote them."""
+    """Texts of other licences are kept as their authors wrote them."""
     tree = tree_with(tmp_path, {"native/licenses/nanobind.txt": "Redistribution and use\n", "native/b.txt": "x\n"})
 
     assert [Path("native/b.txt")] == [violation.path for violation in forbidden.missing_licences(tree)]

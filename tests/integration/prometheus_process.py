@@ -19,7 +19,7 @@ from tests.integration.jobs import REPOSITORY
 from tests.integration.ports import free_port
 from tests.integration.scrapes import debian_program
 
-SCRAPE_INTERVAL = "2s"  # and its limit: a busy job answers late
+SCRAPE_INTERVAL = "2s"  # also the timeout of a scrape, since a busy job answers late
 WINDOW = "5m"
 """Range of a rate in queries: all scrapes of a test."""
 DEADLINE_S = 300.0

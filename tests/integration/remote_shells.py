@@ -22,7 +22,7 @@ from tests.integration.jobs import ringtune, wait_for_line
 
 ONE, TWO = "one@127.0.0.1", "two@127.0.0.2"
 HURRIED = "hurried@127.0.0.7"
-"""Its agent has no time left for what ranks wrote last, as on a host that is very busy."""
+"""Host whose agent has no time left for the ranks' last output, as on a very busy machine."""
 CALLS = "calls"
 READY = 'echo $$ >"$0/ready.$RINGTUNE_RANK"; '
 WAIT = "sleep 600 & wait"

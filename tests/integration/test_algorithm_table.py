@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, variables: dict[str, str]) -> None:
-    """Nor is anything written."""
+    """A job without a choice of algorithms measures nothing and writes no file."""
     finished = run_ranks(2, environ(tmp_path, **variables))
 
     said(finished)
@@ -172,7 +172,7 @@ def test_nothing_is_measured_where_there_is_nothing_to_choose(tmp_path: Path, va
 
 
 def test_process_sets_measure_nothing(tmp_path: Path) -> None:
-    """They take what is kept for their own ranks per host, or what is compiled in."""
+    """A process set takes the kept table for its own ranks per host, or the compiled-in values."""
     finished = run_job(ranks(4, "process_sets"), environ(tmp_path))
 
     assert 0 == finished.code, finished.text
@@ -182,7 +182,7 @@ def test_process_sets_measure_nothing(tmp_path: Path) -> None:
 
 
 def test_one_rank_measures_nothing(tmp_path: Path) -> None:
-    """It has nobody to reduce with."""
+    """One rank has nobody to reduce with."""
     finished = run_ranks(1, environ(tmp_path))
 
     said(finished)
@@ -237,7 +237,7 @@ def test_a_given_table_for_other_ranks_per_host_is_left_aside(tmp_path: Path) ->
 
 
 def test_a_rank_that_dies_while_others_measure_ends_the_job(tmp_path: Path) -> None:
-    """They learn of it as in any other collective."""
+    """The others learn of the death as in any other collective."""
     address = f"tcp://127.0.0.1:{free_port()}"
     commands = [forked(PROGRAM, "lost")] * 2
 

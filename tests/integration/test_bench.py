@@ -75,7 +75,7 @@ def stand_in_for_horovod(tmp_path: Path) -> dict[str, str]:
 def test_horovod_is_measured_where_it_is(
     tmp_path: Path, home: dict[str, str], stand_in_for_horovod: dict[str, str], workload: Path
 ) -> None:
-    """Its calls, by its names; a step is one way."""
+    """Horovod's calls are measured by its names; a step is one way."""
     file = tmp_path / "rows.json"
     python = tmp_path / "bin" / "python"
     options = ["--against", "horovod", "--sizes", "64KiB", "--workload", str(workload), "--rounds", "1", "--json", file]
@@ -208,7 +208,7 @@ ODD_SIZES = (4, 60, 1020, 10_000, (256 << 10) - 4, (256 << 10) + 4, 4_000_000, 4
 
 @pytest.mark.parametrize("ranks", [2, 3, 4, 5])
 def test_the_limit_computes_sums(ranks: int) -> None:
-    """It checks itself, at sizes that leave blocks and chunks uneven, and ends with 0 only where all sums are right."""
+    """The bare program checks uneven blocks and chunks, and ends with 0 only if all sums are right."""
     program = built(LIMIT, os.environ.get("CXX", "c++"), os.environ)
     scheme = Scheme(ODD_SIZES, (GRADIENTS,), group_ms=0.1, max_calls=100, size_ms=1, workload_ms=1)
 

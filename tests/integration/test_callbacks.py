@@ -28,7 +28,7 @@ def test_a_callback_hears_the_phases_and_the_result() -> None:
 
 
 def test_a_callback_that_raises_costs_one_warning() -> None:
-    """It is closed; the job is tuned to its end."""
+    """A callback that raises is closed, and the job is tuned to its end."""
     finished = tuned_with("raises")
 
     assert 0 == finished.code, finished.text

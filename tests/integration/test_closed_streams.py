@@ -35,7 +35,7 @@ def test_what_c_code_prints_goes_nowhere_near_the_gradients(tmp_path: Path, clos
 
 @pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_launcher_without_streams_runs_its_job(tmp_path: Path, redirection: str) -> None:
-    """Its pipes, and what its ranks print, end in no place of their own."""
+    """A launcher's pipes and its ranks' output take no number of a missing stream."""
     command = ringtune("run", "-np", "2", *program(PROGRAM, str(tmp_path / "report")))
 
     finished = run_job(["sh", "-c", f'exec "$@" {redirection}', "sh", *command])

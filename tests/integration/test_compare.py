@@ -84,7 +84,7 @@ def test_a_run_ends_after_its_steps(tmp_path: Path, run_arm: RunArm) -> None:
 
 
 def test_a_script_with_the_hook_loses_it_under_ddp(tmp_path: Path, run_arm: RunArm) -> None:
-    """It is written for ringtune, and the other arm is DDP alone."""
+    """A script written for ringtune is compared with DDP alone."""
     runs = {arm: run_arm(arm, "compared_ddp", str(SCRIPT_STEPS), "hook") for arm in ARMS}
 
     expect_same_weights([found for arm in ARMS for found in findings(tmp_path / arm)])
@@ -160,13 +160,13 @@ def test_a_script_that_cannot_run_both_ways_is_told_why(
 
 
 def test_a_model_over_a_part_of_the_ranks_is_refused(run_arm: RunArm) -> None:
-    """Its buckets are not the world's."""
+    """A model over a part of the ranks is refused, for its buckets are not the world's."""
     with pytest.raises(ComparisonError, match="a process group of 1 of the 2 ranks"):
         run_arm("ringtune", "compared_ddp", "9", "half")
 
 
 def test_a_script_of_too_few_steps_is_told_so(run_arm: RunArm) -> None:
-    """It says how many are wanted, and shows what the script wrote."""
+    """The report names the wanted number of steps, and shows the script's output."""
     with pytest.raises(ComparisonError, match="before 3 steps of a torch optimizer") as refused:
         run_arm("ddp", "compared_ddp", str(WARMUP_STEPS), "plain")
 
@@ -197,7 +197,7 @@ def test_an_arm_that_dies_is_named(tmp_path: Path) -> None:
 
 
 def test_a_script_that_fails_shows_its_own_words(tmp_path: Path) -> None:
-    """Also one that needs no torch, and one that steps no optimizer at all."""
+    """A failing script shows its output, even if it needs no torch or steps no optimizer."""
     fails, idle = tmp_path / "fails.py", tmp_path / "idle.py"
     fails.write_text("print('before')\nraise ValueError('no data in /data')\n", encoding="utf-8")
     idle.write_text("print('no training here')\n", encoding="utf-8")
@@ -214,7 +214,7 @@ def test_a_script_that_fails_shows_its_own_words(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_step_is_ended(tmp_path: Path) -> None:
-    """It is told which option gives it more time; nothing is left of the job."""
+    """The error names the option that gives more time; no process of the job is left."""
     script = tmp_path / "waits.py"
     script.write_text("import time\nprint('loading', flush=True)\ntime.sleep(600)\n", encoding="utf-8")
 

@@ -61,7 +61,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_a_service_is_asked_with_the_token(tmp_path: Path, environ: dict[str, str]) -> None:
-    """Its version, whether the token is accepted, how long it took; a token is never shown."""
+    """The report has the service's version, its answer to the token, and the delay; it never has the token."""
     secret = "s" * 32
     with server_process.serving(tmp_path, variables={"RINGTUNE_SERVICE_READ_TOKEN": secret}) as server:
         asked = {**environ, "AUTOTUNE_SERVICE_URL": server.url}

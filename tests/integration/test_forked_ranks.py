@@ -83,7 +83,7 @@ def test_each_rank_finds_what_it_was_given(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_ranks_meet(tmp_path: Path) -> None:
-    """They are told of one meeting place and one key."""
+    """Forked ranks get one meeting place and one key."""
     finished = run_job(Ranks(3, written(tmp_path, MEETING)))
 
     assert 0 == finished.code, finished.text
@@ -102,7 +102,7 @@ def test_ranks_meet(tmp_path: Path) -> None:
 def test_the_first_rank_that_fails_decides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, code: int, words: str
 ) -> None:
-    """Its exit code, or 128 and the signal, is the job's; the others are ended."""
+    """The job's exit code is that rank's, or 128 and the signal; the others are ended."""
     monkeypatch.setattr("tests.integration.forked_ranks.SELF_END_S", 0.2)
 
     finished = run_job(Ranks(2, written(tmp_path, FAILING.format(end=end))))

@@ -45,7 +45,7 @@ def test_nvml_is_asked_and_let_go_of(library: Library, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
 def test_gpus_without_links_are_joined_by_pcie(library: Library, tmp_path: Path) -> None:
-    """Then NVML answers that links are not supported."""
+    """NVML's answer that links are not supported means PCIe."""
     assert Gpus((NAME,), PCIE, "580.65.06") == find_gpus(library("GPUS=1", "LINKS=0"), tmp_path)
 
 

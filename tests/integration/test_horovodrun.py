@@ -251,7 +251,7 @@ def test_a_timeline_shows_the_engines_cycles_where_it_is_asked_to(
 
 
 def test_verbose_says_who_runs_where(folder: Path) -> None:
-    """And how another host is called, and what it is sent."""
+    """The output names each rank's host, the call of another host, and the variables sent there."""
     line = "horovodrun -np 3 --verbose --network-interfaces lo -H localhost:2,far1 --env COLOUR=red true"
 
     finished = run_line(folder, line, {"HOROVOD_START_TIMEOUT": "300"})

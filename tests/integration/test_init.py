@@ -92,7 +92,7 @@ def joining(*announced_in: str) -> list[str]:
 
 
 def test_a_rank_with_another_key_is_kept_out(tmp_path: Path) -> None:
-    """It hears so at once; the others say at the deadline who is missing and that somebody was refused."""
+    """A rank with another key gets an error at once; the others name both ranks at the deadline."""
     name, announced = f"ringtune-test-{tmp_path.name}", tmp_path / "announced"
 
     with started(joining(str(announced)), explicit(1, 2, name, RINGTUNE_JOB_KEY="cd" * 32)) as refused:

@@ -31,7 +31,7 @@ def check_unseen(finished: Finished, ranks: int) -> None:
 
 
 def test_children_of_a_launched_rank_do_not_get_the_key() -> None:
-    """It joins again without its key in the environment."""
+    """A rank joins again without the key in its environment."""
     check_unseen(run_job(launched(2, PROGRAM)), 2)
 
 

@@ -107,7 +107,7 @@ def test_the_job_key_is_on_no_command_line_and_with_no_agent(tmp_path: Path) -> 
     [("exit 7", 7, "exited with code 7"), ("kill -KILL $$", 137, "was killed by SIGKILL")],
 )
 def test_the_first_failing_rank_decides(tmp_path: Path, ending: str, code: int, words: str) -> None:
-    """Its exit code is the job's; rank, host and process are named; the others are asked to end, on every host."""
+    """The job's exit code is that rank's; rank, host and process are named; the others end, on every host."""
     others = f"trap 'touch $0/asked.$RINGTUNE_RANK; exit 9' TERM; {READY} {WAIT}"
     first = READY + UNTIL_READY.format(count=4) + ending
     script = f'if test "$RINGTUNE_RANK" = 2; then {first}; else {others}; fi'

@@ -27,7 +27,7 @@ def test_a_message_reaches_every_rank_and_the_job_goes_on(tmp_path: Path, number
 
 @pytest.mark.parametrize("number", [signal.SIGUSR2, signal.SIGXCPU])
 def test_a_message_is_for_the_process_that_joined(tmp_path: Path, number: int) -> None:
-    """Neither the shell that started it nor its children are ended by a signal that they do not know."""
+    """A signal that they do not know ends neither the shell that started the process nor its children."""
     script = f"{' '.join(program('heeds_signal'))} $0; exit $?"
 
     with started(launch(tmp_path, f"localhost,{ONE}", 2, script)) as job:

@@ -62,7 +62,7 @@ def test_the_meeting_place_is_on_the_interface_that_was_named(tmp_path: Path) ->
 
 
 def test_a_host_that_cannot_reach_the_launcher_is_named(tmp_path: Path) -> None:
-    """It is noticed before any rank starts, with the address that was tried."""
+    """The host is named before any rank starts, with the address that was tried."""
     with hosts(2) as (first, second):
         second.set_link(is_up=False)  # the shell of this test needs no network; the ranks would
         options = ["-np", "2", "-H", f"{first.address},{second.address}", "--rsh", write_rsh(tmp_path, second)]

@@ -65,7 +65,7 @@ def test_lines_arrive_whole_by_ssh(server: SshServer) -> None:
 
 
 def test_ranks_behind_ssh_see_the_launchers_terminal(server: SshServer) -> None:
-    """Its size and its name reach them, and so does a change of the size."""
+    """Ranks behind ssh get the terminal's size and name, and changes of the size."""
     command = ringtune("run", "-np", "1", "-H", f"{server.login}@{ADDRESSES[0]}", *server.options())
 
     with on_terminal([*command, *program("shows_streams", "1")], server.environ()) as job:

@@ -150,7 +150,7 @@ def test_a_server_that_never_started_can_be_closed() -> None:
 
 
 def test_a_forked_child_neither_serves_nor_ends_what_the_parent_serves() -> None:
-    """It has the descriptors closed; a connection of the parent lives on."""
+    """A forked child has the descriptors closed, and a connection of the parent lives on."""
     with serving(lambda: b"page") as server, connected(server) as client:
         while not server._connections:
             time.sleep(0.01)

@@ -334,7 +334,7 @@ def test_few_descriptors_are_a_clear_error_or_enough(transport: str) -> None:
 )
 @pytest.mark.timeout(900)
 def test_init_and_shutdown_repeat(transport: str, times: int) -> None:
-    """Neither descriptors nor threads add up, with sockets as little as with shared memory."""
+    """Descriptors and threads do not add up, with sockets as little as with shared memory."""
     finished = run_job(launched(3, "rejoin", str(times)), {"RINGTUNE_TRANSPORT": transport}, deadline_s=850)
 
     assert 0 == finished.code, finished.text

@@ -50,7 +50,7 @@ def test_one_rank_is_a_job_too() -> None:
 
 
 def test_a_call_that_was_written_for_horovod_works() -> None:
-    """Its names for the function, the number of ranks, the hosts, the controller and Python are taken."""
+    """Horovod's names for the function, the number of ranks, the hosts, the controller and Python are taken."""
     (result,) = ringtune.run(
         func=functions.sums,
         args=(np.ones(1),),
@@ -91,7 +91,7 @@ def test_a_rank_that_is_killed_is_an_error_that_names_it() -> None:
     ],
 )
 def test_a_function_without_a_result_is_an_error(function: Callable[[], object], words: str) -> None:
-    """It returned what cannot be sent, or did not return."""
+    """A rank that returned an unsendable value, or did not return, is an error."""
     with pytest.raises(RankFailedError, match=words):
         ringtune.run(function, np=1, env=QUIET, timeout_s=LIMIT_S)
 
@@ -133,7 +133,7 @@ def test_a_time_that_never_comes_and_a_path_that_is_no_text_are_no_obstacle(monk
 
 
 def test_a_programs_own_function_runs(tmp_path: Path) -> None:
-    """Its source is sent; the program is not run again on the ranks."""
+    """A function's source is sent; the program is not run again on the ranks."""
     with started(program("functions", str(tmp_path))) as job:
         finished = job.wait()
 

@@ -100,7 +100,7 @@ def test_a_config_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
 
 
 def test_a_command_that_ignores_requests_to_end_is_killed(tmp_path: Path) -> None:
-    """Also with a child that left its session, and everything else."""
+    """A child that left its session is killed as well, and every other process of the command."""
     script = (
         "import os, signal, subprocess, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -126,7 +126,7 @@ def test_what_a_command_leaves_behind_does_not_disturb_the_next_launch(tmp_path:
 
 
 def test_a_fast_config_with_wrong_results_is_no_winner(tmp_path: Path) -> None:
-    """It is launched once, its result is named, and the defaults stay."""
+    """The config is launched once, its result is named, and the defaults stay."""
     script = (
         "import os\n"
         "wrong = 'HOROVOD_FUSION_THRESHOLD' in os.environ\n"
@@ -246,7 +246,7 @@ def test_slow_steps_end_a_launch_early(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Neither a measured config nor one that failed is launched again in the search; nothing outlives the kill."""
+    """The search launches no config again that was measured or failed; no process outlives the kill."""
     program_of_both = tuned_program(tmp_path, f"fails-below={2 * MIB}", "hangs-in=9")
     command = tune(tmp_path, program_of_both, "--max-samples", "12", "--trial-timeout-s", "80")
     with started(command) as job:
@@ -291,7 +291,7 @@ def test_the_user_may_end_it(tmp_path: Path) -> None:
 
 
 def test_what_the_user_has_set_is_left_alone(tmp_path: Path) -> None:
-    """It holds in every launch, the defaults included."""
+    """A setting of the user holds in every launch, the defaults included."""
     command = tune(tmp_path, tuned_program(tmp_path), "--only", "fusion_bytes,cycle_ms", "--max-samples", "2")
 
     finished = run_job(command, {"HOROVOD_FUSION_THRESHOLD": str(4 * MIB)})

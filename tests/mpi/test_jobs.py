@@ -42,7 +42,7 @@ def test_every_collective_is_right_through_mpi(ranks: int) -> None:
 
 
 def test_a_process_set_has_a_communicator_of_its_own() -> None:
-    """Its ranks are numbered anew, and MPI knows which are meant."""
+    """The set's ranks are numbered anew, and MPI knows which are meant."""
     finished = mpirun(3, "process_sets", environ=BY_MPI)
 
     assert 0 == finished.code, finished.text
@@ -78,7 +78,7 @@ def test_a_rank_that_is_alone_needs_no_mpi() -> None:
 
 
 def test_a_job_may_use_mpi_itself() -> None:
-    """It has imported mpi4py first, and calls MPI while the engine does."""
+    """A job that has imported mpi4py calls MPI while the engine does."""
     finished = mpirun(2, "own_mpi", environ=BY_MPI)
 
     assert 0 == finished.code, finished.text

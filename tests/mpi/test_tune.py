@@ -56,7 +56,7 @@ def test_an_mpi_is_tuned(tmp_path: Path) -> None:
 
 
 def test_an_mpi_job_that_is_ended_leaves_nothing(tmp_path: Path) -> None:
-    """Neither ranks, which launchers put into groups of their own, nor the shared memory that they have used."""
+    """Ranks, which launchers put into groups of their own, and their shared memory are gone."""
     before = set(SHARED_MEMORY.iterdir())
     command = mpi_command(2, "sleeper", str(tmp_path / "segments"))
     tune = ringtune("tune", "--target", NAME, "--output", str(tmp_path / "out"), "--", *command)

@@ -34,7 +34,7 @@ def test_the_version_is_the_one_of_the_sources(installed: Environment) -> None:
 
 
 def test_doctor_finds_an_engine_that_loads(installed: Environment) -> None:
-    """And no compiler: none is needed."""
+    """The engine loads without a compiler."""
     found = installed.run(installed.ringtune, "doctor")
 
     assert 0 == found.code, found.text
@@ -105,7 +105,7 @@ def test_the_plugin_for_nccl_can_be_loaded(installed: Environment) -> None:
 
 @needs_compiler
 def test_a_foreign_cxx_library_does_not_reach_the_engine(installed: Environment, tmp_path: Path) -> None:
-    """Neither GCC's, as torch for CUDA brings it, nor one of the kind that the engine was built with."""
+    """The engine ignores GCC's library, as torch for CUDA brings it, and one of the kind that it was built with."""
     source = RANK_PROGRAMS / "foreign_cxx_library.cpp"
     gnu, llvm = tmp_path / "libgnu.so", tmp_path / "libllvm.so"
     options = ["-std=c++20", "-O1", "-shared", "-fPIC"]

@@ -70,7 +70,7 @@ def best_plan(
         gain: Expected of the challenger, as ln(baseline / challenger).
         lengths: Steps that a window may have, ascending; where steps are not counted it has the most.
         steps_left: Of the budget; infinite without one.
-        most_pairs: It ends after so many.
+        most_pairs: Maximum number of pairs.
     """
     tried = lengths[-1:] if math.isinf(steps_left) else lengths[:: math.ceil(len(lengths) / MOST_LENGTHS)]
     plans = [

@@ -35,7 +35,7 @@ struct Scheme {
   double group_s;
   long max_calls;     // of a group
   double size_s;      // about how long all groups of a size take
-  double workload_s;  // and of a workload
+  double workload_s;  // seconds of a workload
   std::vector<size_t> sizes_bytes;
   std::vector<Workload> workloads;
 

@@ -30,7 +30,7 @@ class AlgorithmTable {
   Status replace(std::vector<TableRow> rows, const Layout& layout);
 
   std::span<const TableRow> rows() const& { return rows_; }
-  std::span<const TableRow> rows() const&& = delete;  // they would outlive their table
+  std::span<const TableRow> rows() const&& = delete;  // the rows would outlive their table
   int algorithm(size_t bytes) const;
   // The compiled-in chunk, where the algorithm has no row that holds the message.
   size_t chunk_bytes(int algorithm, size_t bytes) const;

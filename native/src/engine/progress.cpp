@@ -20,7 +20,7 @@ constexpr int64_t kCoordinatorGraceNs = kNsPerS / 2;
 constexpr int64_t kRetryNs = kNsPerMs;
 // A GPU that has failed does not say so either.
 constexpr int64_t kParkedNs = 5 * kNsPerMs;
-// Nor does NCCL.
+// Longest pause between two looks at NCCL.
 constexpr int64_t kNcclNs = 50 * kNsPerMs;
 
 }  // namespace

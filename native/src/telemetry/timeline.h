@@ -60,7 +60,7 @@ class Timeline {
   TrackId row(std::string_view name);
   // Its collective runs. Without a row (the trace began after the submission) nothing is drawn.
   void begin(TrackId track, const TracedCollective& collective, int64_t time_ns);
-  // It is done, or has failed. To be called before the tensor's name can be submitted again.
+  // Ends the tensor's span, done or failed. Call it before the tensor's name can be submitted again.
   void end(TrackId track, int64_t time_ns);
   // A round of the negotiation came; drawn once per round, where `mark_cycles` asked for it.
   void cycle(uint64_t round, int64_t time_ns);

@@ -76,7 +76,7 @@ def test_an_error_is_a_problem(
 
 
 def test_what_was_sent_is_not_repeated(client: TestClient) -> None:
-    """It may be large, or secret; wrong fields are named, twenty at most, and of a list those of one item."""
+    """A problem names wrong fields, twenty at most and those of one item of a list, but repeats no value of them."""
     unknown = {f"unknown_{number}": "hunter2" for number in range(30)}
     results = [{"trial_id": UUIDS[0], "steps": "hunter2", **unknown}] * 1000
 

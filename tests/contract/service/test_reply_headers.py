@@ -21,7 +21,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_reply_is_guessed_at_or_kept(path: str, client: TestClient) -> None:
-    """Also one out of the cache, and one that refuses."""
+    """A reply has both headers even if it comes from the cache or refuses."""
     replies = [client.get(path), client.get(path), client.get(path, headers=bearer("no-such-token-of-anybody"))]
 
     for reply in replies:
@@ -40,7 +40,7 @@ def test_a_new_token_is_kept_nowhere(client: TestClient) -> None:
 
 
 def test_browsers_are_told_to_stay_with_tls_where_there_is_tls(client: TestClient) -> None:
-    """And not elsewhere: the header over HTTP would mean nothing."""
+    """Strict-Transport-Security is sent over TLS alone, since over HTTP it would mean nothing."""
     plain = client.get("http://testserver/healthz")
 
     assert "max-age=31536000" == client.get("/healthz").headers["strict-transport-security"]

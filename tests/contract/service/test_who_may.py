@@ -63,7 +63,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
 
 
 def test_the_table_has_every_route(tmp_path: Path) -> None:
-    """Neither a route without a row nor a row without a route; mounts and pages count too."""
+    """The table has a row for every route, and a route for every row; mounts and pages count too."""
     assert OPEN | set(SCOPES) == walked(application(tmp_path))
 
 
@@ -129,7 +129,7 @@ def test_a_token_opens_the_pages_that_its_scope_says(tmp_path: Path) -> None:
 
 
 def test_without_a_token_the_open_routes_answer_and_no_other(client: TestClient) -> None:
-    """Also with tokens that are wrong in various ways, and on paths that lead nowhere."""
+    """The open routes answer without a token, with wrong tokens of various kinds, and on paths that lead nowhere."""
     no_tokens: tuple[dict[str, str], ...] = (
         {},
         bearer("wrong-secret-of-these-tests"),

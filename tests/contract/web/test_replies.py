@@ -156,7 +156,7 @@ def test_what_changes_is_beside_the_baseline_that_the_speed_up_is_over(tmp_path:
 
 
 def test_pages_of_hardware_leave_nothing_out(tmp_path: Path) -> None:
-    """Nor do they show anything twice; the last one leads no further."""
+    """Each row is shown once, and the last page leads no further."""
     count = PAGE + 3
     with TestClient(application_with_pages(tmp_path, has_tokens=False), base_url=HERE, headers=BROWSER) as client:
         for number in range(count):

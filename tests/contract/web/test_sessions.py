@@ -62,7 +62,7 @@ def tokens_of(client: TestClient) -> list[str]:
 
 
 def test_the_cookie_is_no_token(client: TestClient) -> None:
-    """It is random, other at each sign-in, and has nothing of the token in it."""
+    """The cookie is random, new at each sign-in, and has nothing of the token in it."""
     values = []
     for _ in range(3):
         assert 303 == sign_in(client, ADMIN_SECRET)
@@ -74,7 +74,7 @@ def test_the_cookie_is_no_token(client: TestClient) -> None:
 
 
 def test_a_stolen_cookie_opens_no_call_of_the_api(client: TestClient, thief: TestClient) -> None:
-    """Neither as a cookie nor as a token, on any path, with any method; /v1/events included."""
+    """The API is closed to the cookie's value as a cookie and as a token, on any path and with any method."""
     sign_in(client, ADMIN_SECRET)
     value = steal(client, thief)
 
@@ -99,7 +99,7 @@ def hidden_in(text: str) -> set[str]:
 
 
 def test_no_page_that_a_stolen_cookie_reads_has_the_key(client: TestClient, thief: TestClient) -> None:
-    """Nor any value that does in its place: not one form is taken with what hidden fields have."""
+    """No hidden field of a page does in the key's place: not one form is taken with them."""
     sign_in(client, ADMIN_SECRET)
     send(client, "/tokens", name="victim", scope="admin")
     steal(client, thief)
@@ -200,7 +200,7 @@ def test_a_revoked_token_ends_its_sessions(client: TestClient) -> None:
 
 
 def test_a_changed_setting_ends_the_sessions_of_its_token(client: TestClient, tmp_path: Path) -> None:
-    """And the same setting keeps them over a restart."""
+    """A changed setting ends its token's sessions, and the same setting keeps them over a restart."""
     assert 303 == sign_in(client, READ_SECRET)
     cookie = {"cookie": f"{NAME}={client.cookies[NAME]}"}
 

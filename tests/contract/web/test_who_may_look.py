@@ -64,7 +64,7 @@ def test_what_anybody_may_send_is_small(client: TestClient) -> None:
 
 @pytest.mark.parametrize("secret", ["", "wrong", "rt_0123456789abcdef_" + "x" * 43, "é" * 20, "a b", READ_SECRET[:-1]])
 def test_a_wrong_token_is_answered_with_what_to_do(secret: str, client: TestClient) -> None:
-    """It is not repeated on the page, and nothing is kept."""
+    """The token is not repeated on the page, and nothing is kept."""
     reply = client.post("/sign-in", data={"token": secret}, headers=FORM)
 
     assert 401 == reply.status_code
@@ -75,7 +75,7 @@ def test_a_wrong_token_is_answered_with_what_to_do(secret: str, client: TestClie
 
 
 def test_a_token_that_may_only_report_does_not_open_the_pages(client: TestClient) -> None:
-    """And the sign-in says which scope is missing."""
+    """The sign-in names the missing scope."""
     body = {"name": "job", "scopes": ["report"]}
     created = client.post("/v1/tokens", json=body, headers=bearer(ADMIN_SECRET)).json()
 

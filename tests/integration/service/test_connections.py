@@ -131,7 +131,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_connections_that_never_agree_on_tls_make_room(tmp_path: Path) -> None:
-    """They count, too, although no request can be read from them yet; afterwards they are closed."""
+    """Connections in the TLS handshake count, although they cannot send a request yet, and are closed in time."""
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     arguments = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
     subject = ("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate))

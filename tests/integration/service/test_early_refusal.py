@@ -112,7 +112,7 @@ def statuses(answers: Sequence[Answer]) -> list[int]:
 
 
 def test_a_write_without_a_place_gets_the_problem(tmp_path: Path) -> None:
-    """Its code, when to come again, an id that header and body agree on, which is the client's own if it gave one."""
+    """A refused write gets the code, the time to come again, and an id that is the client's own if it gave one."""
 
     async def scenario() -> tuple[list[Answer], float]:
         async with serving(tmp_path, taken=PLACES) as server:
@@ -182,7 +182,7 @@ def test_a_connection_that_is_for_one_request_is_closed(line: bytes, tmp_path: P
     ids=["reads", "is for people", "waits to be asked for its body", "has a place"],
 )
 def test_all_else_goes_its_way(request_head: bytes, taken: int, tmp_path: Path) -> None:
-    """It is answered by the application, or by the gate before that: nothing is counted as refused early."""
+    """Other requests reach the application or its gate, and none counts as refused early."""
 
     async def scenario() -> tuple[int, float, int]:
         async with serving(tmp_path, taken=taken) as server:

@@ -84,7 +84,7 @@ def test_a_head_without_end_is_cut_off(parts: Any, tmp_path: Path) -> None:
 
 
 def test_a_head_that_comes_at_once_is_refused_before_it_is_worked_on(tmp_path: Path) -> None:
-    """Its limit holds whatever the size of what is read from the connection; the reply is a problem."""
+    """The limit holds for any size of the reads from the connection, and the reply is a problem."""
     _, said = asyncio.run(sent_until_closed([GET + b"x: a\r\n" * (HEAD_BYTES_MAX // 6) + b"\r\n"], tmp_path))
 
     assert said.startswith(b"HTTP/1.1 431 ")

@@ -50,7 +50,7 @@ def test_it_runs_with_nothing_else(tmp_path: Path, record_property: Any) -> None
 
 
 def test_the_server_process_stays_lean(tmp_path: Path) -> None:
-    """Neither SciPy's solvers nor the engine are loaded: they belong to the optimizer's processes and to jobs."""
+    """SciPy's solvers and the engine stay out: they belong to the optimizer's processes and to jobs."""
     with serving(tmp_path) as server:
         study_id = server.client.post("/v1/studies", json=STUDY_BODY).json()["id"]
         asked = server.client.post(
@@ -95,7 +95,7 @@ def test_the_whole_way_of_a_result(tmp_path: Path) -> None:
 
 
 def test_other_machines_are_not_let_in_without_a_token(tmp_path: Path, command: CommandLine) -> None:
-    """It does not listen before there is a token; then it asks for it."""
+    """A service for other machines does not listen before there is a token; then it asks for it."""
     refused = command.run("serve", "--host", "0.0.0.0", "--port", "0")
     created = command.run("token", "create", "--name", "ci", "--scope", "read")
     listed = command.run("token", "list")
@@ -234,7 +234,7 @@ def test_tls_by_flags(tmp_path: Path) -> None:
 
 
 def test_no_secret_reaches_the_log(tmp_path: Path) -> None:
-    """Neither the tokens that are settings nor those in requests."""
+    """The log has neither the tokens of settings nor those of requests."""
     variables = {"RINGTUNE_SERVICE_ADMIN_TOKEN": SECRET, "RINGTUNE_SERVICE_LOG_LEVEL": "debug"}
     with serving(tmp_path, "--log-format", "json", variables=variables) as server:
         for secret in (SECRET, "another-secret-of-a-request"):

@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 CLIENTS = 24
 BATCH = 400
 BATCHES_UNREAD = 60
-"""Their events take 16 MB for two listeners, several times what sockets may hold."""
+"""Batches whose events take 16 MB for two listeners, several times the capacity of sockets."""
 MEMORY_OF_TWO = 8 << 20
 
 

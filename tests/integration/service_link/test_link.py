@@ -33,7 +33,7 @@ def test_without_a_service_everything_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_without_a_service_httpx_is_not_imported() -> None:
-    """It takes time that a job without a service should not pay."""
+    """A job without a service does not pay for the import of httpx."""
     code = (
         "import sys, pathlib; import ringtune.service_link as s, ringtune.service_commands; "
         "s.service_link(None, None, pathlib.Path(), None); print('httpx' in sys.modules)"

@@ -74,7 +74,7 @@ def first_suggestion(job: Outcome) -> SuggestionRecord:
 
 @pytest.mark.parametrize("layout", [2, 4], ids=["same key", "another layout"])
 def test_a_second_job_starts_with_what_the_first_found(layout: int, service: RealService, tmp_path: Path) -> None:
-    """Its first sample is within 2 % of the best that was found, and counts as any other."""
+    """The first sample is within 2 % of the best that was found, and counts as any other."""
     notes, model = Notes(), str(layout)
     first = run_job(connect(service.url, tmp_path, notes), notes, settings_for(model, max_samples=10))
     assert first.result.adopted
@@ -156,7 +156,7 @@ def test_a_service_that_is_killed_has_each_result_once(
 def test_a_log_that_is_pushed_after_its_job_adds_nothing(
     service: RealService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor does one that is pushed twice; a new one adds all."""
+    """A log that is pushed twice adds nothing either; a new one adds all."""
     monkeypatch.setenv("AUTOTUNE_SERVICE_URL", service.url)
     reported = run_job(connect(service.url, tmp_path, Notes()), Notes(), settings_for("5"))
     other = replace(run_record(), key={**KEY, "model": "6" * 64})

@@ -141,7 +141,7 @@ def test_a_status_is_an_error_of_its_kind(status: str, kind: type[Exception], re
 
 
 def test_a_problem_is_told_with_its_code_and_nothing_that_moves_the_terminal() -> None:
-    """Its text is somebody else's."""
+    """The text of a problem is somebody else's, and loses its control characters."""
     body = b'{"code": "study_not_found", "detail": "no \\u001b[31mstudy\\n' + b"x" * 5000 + b'"}'
 
     error = refusal(always(http_reply(body, "404 Not Found")))

@@ -68,7 +68,7 @@ def test_what_beats_a_poor_baseline_does_not_displace_what_beats_the_default(ser
 
 
 def test_a_prior_over_the_default_comes_before_one_over_another_baseline(service: Service) -> None:
-    """Neither is confirmed; the smaller figure is the one that says something to a job that sets nothing."""
+    """A job that sets nothing gets the prior over the default, although its figure is smaller."""
     study = study_of(service)
     measure(service, study, "job-1", OTHER, 97.0)
     measure_over(service, study, "job-2", POOR, (300.0, 99.0))

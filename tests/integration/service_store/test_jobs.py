@@ -51,7 +51,7 @@ def announce(service: Service, database: Database, study_id: str, job_id: str, a
 
 
 def test_a_job_is_what_it_says(service: Service) -> None:
-    """Its name, tags and commit are kept; a decision stays, whatever is delivered later."""
+    """A job's name, tags and commit are kept; its decision stays, whatever is delivered later."""
     study_id = study_of(service).study_id
     decided = replace(RUNNING, state="keeping_default", verdict="keeping default: nothing gains")
 
@@ -162,7 +162,7 @@ def test_machines_have_the_name_that_people_give_or_that_of_their_facts(service:
     ],
 )
 def test_facts_that_cannot_be_shown_are_refused(facts: JobFacts, service: Service) -> None:
-    """And nothing is kept."""
+    """Unprintable facts are refused, and nothing is kept."""
     study_id = study_of(service).study_id
 
     with pytest.raises(InvalidRequest):
@@ -172,7 +172,7 @@ def test_facts_that_cannot_be_shown_are_refused(facts: JobFacts, service: Servic
 
 
 def test_a_job_of_no_study_is_not_known(service: Service) -> None:
-    """It has to announce its study first."""
+    """A job has to announce its study first."""
     with pytest.raises(StudyNotFound):
         service.jobs.put("0" * 32, "job", RUNNING)
     with pytest.raises(InvalidRequest):

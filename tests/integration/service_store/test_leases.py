@@ -86,7 +86,7 @@ def test_a_job_that_comes_back_in_time_gets_a_new_token(service: Service, databa
 
 
 def test_a_trial_with_a_result_is_over(service: Service) -> None:
-    """It is neither asked for again nor released; neither is one that was reported without asking."""
+    """A trial with a result is neither suggested again nor released, even if it was reported without a lease."""
     study_id, told = study_of(service).study_id, new_id()
     asked = service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     tell(service, study_id, asked.trial_id, result("job-1", asked.config))

@@ -141,7 +141,7 @@ def test_a_job_without_end_is_quarantined(database: Database) -> None:
 
 
 def test_an_unknown_study_is_named(service: Service) -> None:
-    """Neither one result nor a batch goes to a study that is not there; one that was deleted is noticed."""
+    """A result or a batch for an unknown study is refused; a study that was deleted is noticed."""
     study_id = study_of(service).study_id
     with pytest.raises(StudyNotFound, match="no study"):
         tell(service, "f" * 32, new_id(), result("job-1"))

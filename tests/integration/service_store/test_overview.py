@@ -228,7 +228,7 @@ def test_the_first_page_reads_an_index_and_no_wide_column(service: Service, data
 
 
 def test_what_is_searched_by_a_name_is_counted_whole(service: Service, overview: Overview) -> None:
-    """Also the studies of the same hardware or model whose jobs gave no name, or another one."""
+    """A search by name counts the studies of the same hardware or model whose jobs gave no name, or another one."""
     study(service, "1", "c", "alpha")
     study(service, "2", "c")
 

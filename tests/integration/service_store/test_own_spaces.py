@@ -217,7 +217,7 @@ def test_suggestions_are_computed_for_each_space(template: Callable[[str], str])
 
 
 def test_a_program_of_the_schema_before_fills_the_study_s_own_queue(database: Database, service: Service) -> None:
-    """It knows no spaces, while both run on one database; going back leaves nothing that it could misunderstand."""
+    """A program of the schema before knows no spaces, and leaves nothing that a newer one could misunderstand."""
     study_id = study_of(service).study_id
     queue_up(database, study_id, narrow(response_cache=False), NO_CACHE)
     row = {"study_id": study_id, "config": json.dumps(BETTER.to_json()), "config_digest": "c" * 64, "designer": "gp"}

@@ -61,7 +61,7 @@ def test_a_session_has_its_token_s_scopes_and_the_database_none_of_its_secrets(
 
 
 def test_an_id_that_is_not_a_session_s_finds_none(service: Service) -> None:
-    """Neither a made-up one, nor what the database has of one, nor a token."""
+    """A made-up id, the database's own form of an id, and a token find no session."""
     token, secret = service.tokens.create("reader", ["read"])
     session = found(service, service.page_sessions.begin(token.token_id, secret))
 
@@ -94,7 +94,7 @@ def test_a_session_is_over_when_it_was_ended(service: Service) -> None:
 def test_a_session_is_over_when_it_is_old_or_idle(
     column: str, seconds: float, is_valid: bool, service: Service, database: Database
 ) -> None:
-    """Also where the clock was set back, for then its age is not known."""
+    """A session also ends where the clock was set back, for then its age is not known."""
     _, session_id = begun(service)
 
     let_pass(database, column, seconds)
@@ -146,7 +146,7 @@ def test_a_revoked_token_ends_its_sessions_and_no_others(service: Service, datab
 
 
 def test_a_session_of_an_unknown_token_is_none(service: Service) -> None:
-    """But a setting's, which has no row; who began it is proven by its secret."""
+    """A token of the settings has no row and keeps its sessions; its holder is proven by the secret."""
     unknown = service.page_sessions.begin("0" * 16, "whatever")
     of_setting = service.page_sessions.begin(SETTING, SECRET)
 
@@ -183,7 +183,7 @@ def test_what_is_no_form_key_is_none(form_key: str | None, service: Service) -> 
 
 
 def test_a_form_key_is_one_session_s(service: Service) -> None:
-    """It opens the forms of no other."""
+    """A key opens the forms of no other session."""
     keys = [new_secret(), new_secret()]
     sessions = [found(service, begun(service, key)[1]) for key in keys]
 

@@ -91,7 +91,7 @@ def test_a_baseline_that_comes_later_counts(service: Service) -> None:
 
 
 def test_who_has_nothing_to_compare_with_is_no_job_of_the_evidence(service: Service) -> None:
-    """It measured the config, and no baseline."""
+    """A reporter that measured the config and no baseline does not count."""
     study = study_of(service)
     measure(service, study, "job-1", BETTER, 80.0)
     tell(service, study.study_id, new_id(), result("job-2", BETTER, 80.0))
@@ -345,7 +345,7 @@ def test_a_query_that_makes_no_sense_is_refused(service: Service) -> None:
 
 
 def test_a_layout_of_too_many_hosts_is_not_made(monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
-    """Its size is counted first."""
+    """The number of hosts is counted before the layout is made."""
     monkeypatch.setattr(RecommendationQuery, "layout", property(lambda _: pytest.fail("the layout was made")))
 
     with pytest.raises(InvalidRequest, match="4096 hosts"):

@@ -91,7 +91,7 @@ def test_slander_counts_by_token(service: Service) -> None:
 
 
 def test_one_token_improves_on_its_own_config(service: Service) -> None:
-    """Its own bounds compare: of two that it alone adopted the better one is recommended."""
+    """A token's own bounds compare its configs: the better of two that it adopted is recommended."""
     study = study_of(service)
     adopt(service, study, HONEST, BETTER, 0.1)
     adopt(service, study, HONEST, OTHER, 0.3)
@@ -203,7 +203,7 @@ def test_a_job_id_belongs_to_the_token_that_used_it_first(service: Service, data
 
 
 def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:
-    """Its results and logs, in all studies; what others reported stays, and the verdicts follow."""
+    """The token's results and logs go in all studies; those of others stay, and the verdicts follow."""
     study = study_of(service)
     adopt(service, study, ATTACKER, OTHER, 3.9)
     adopt(service, study, HONEST, BETTER, 0.1)
@@ -216,7 +216,7 @@ def test_an_operator_deletes_what_a_token_reported(service: Service) -> None:
 
 
 def test_a_run_belongs_to_the_token_that_pushed_it_first(service: Service) -> None:
-    """Its id is its job's, too: whoever knows it cannot store another log under it."""
+    """A run's id is its job's, too: nobody who knows it can store another log under it."""
     service.ledger.take_run(log_of("run-1"), None, HONEST)
 
     with pytest.raises(JobConflict, match="run-1"):

@@ -122,7 +122,7 @@ def test_age_looks_at_each_result_itself(database: Database, serving: Serving) -
 def test_others_report_between_two_studies(
     database: Database, serving: Serving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It holds the ledger for one study at a time; a study that is whole is not touched."""
+    """The deletion holds the ledger for one study at a time, and leaves complete studies alone."""
     service = serving(Policy(design_workers=0, max_age_s=HOUR_S))
     layouts = [(ranks,) for ranks in range(1, 5)]
     for layout in layouts:

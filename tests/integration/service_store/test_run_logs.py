@@ -119,7 +119,7 @@ def test_a_jobs_later_log_beside_another_baseline_is_no_test_of_its_first(servic
 
 @pytest.mark.parametrize("schema", [0, 2, 10**30])
 def test_a_log_of_another_schema_is_refused_as_a_whole(service: Service, schema: int) -> None:
-    """Also where its records could be read as ours, and where they could not: both schemas are named."""
+    """The refusal names both schemas, whether or not the records could be read as ours."""
     ours, theirs = log_of("ours"), log_of("theirs")
     theirs[0]["schema"] = schema
     unlike = [{"type": "run", "schema": schema, "run_id": "theirs", "began": "today"}]

@@ -59,7 +59,7 @@ def test_every_question_has_its_figure_and_every_figure_its_table(tuned: tuple[R
 
 
 def test_convergence_draws_every_window_that_counts(tuned: tuple[RunReview, Analysis]) -> None:
-    """And the best so far ends at the fastest trial."""
+    """Every valid window is drawn, and the best so far ends at the fastest trial."""
     run, analysis = tuned
 
     drawn = traces(by_name(run, analysis)["convergence"])

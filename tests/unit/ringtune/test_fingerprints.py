@@ -75,7 +75,7 @@ def test_jobs_on_gpus_have_keys_of_their_own() -> None:
 
 
 def test_hardware_is_a_multiset_of_machines() -> None:
-    """Their order does not count, their number and links do."""
+    """The order of machines does not count, their number and links do."""
     small: dict[str, Any] = {"cores": 2, "link_bits_per_s": 10**9}
     large: dict[str, Any] = {"cores": 64, "link_bits_per_s": 10**9}
     jobs = [

@@ -122,7 +122,7 @@ def test_a_refusal_midway_leaves_nothing_in_flight() -> None:
 
 
 def test_operations_that_all_start_are_in_flight() -> None:
-    """They come back in their order, and nothing was waited for."""
+    """Operations come back in their order, and nothing was waited for."""
     engine, table = ScriptedEngine(), HandleTable()
 
     handles = start_all(operation(engine, table, number, number) for number in (1, 2))

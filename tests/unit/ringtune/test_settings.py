@@ -131,7 +131,7 @@ def test_effective_values_hold_defaults_and_what_was_given() -> None:
     ],
 )
 def test_what_acts_is_not_noted(variable: str, value: str) -> None:
-    """It has its effect."""
+    """A knob that acts gives no notice."""
     assert () == find_notes({variable: value})
 
 

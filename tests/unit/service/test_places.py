@@ -150,7 +150,7 @@ def test_another_request_begins_the_time_anew(places: Places, clock: Clock, *, i
 
 
 def test_a_connection_that_ended_leaves_nothing(places: Places, clock: Clock) -> None:
-    """Also if it ends again, or something is said of it afterwards."""
+    """A connection's second end, or a late report about it, changes nothing."""
     (link,) = admitted(places, 1, Phase.WORK, is_known=True)
     places.note_unread(link, is_unread=True)
     places.remove(link)

@@ -75,7 +75,7 @@ def stranger(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
 def test_a_file_that_others_may_write_is_refused(mode: int) -> None:
-    """It could name a token that its writer knows; the sentence has the path and what to do."""
+    """A writable file could name a token that its writer knows; the error has the path and the remedy."""
     Path(".env").write_text(f"{PREFIX}ADMIN_TOKEN={'s' * 20}\n", encoding="utf-8")
     Path(".env").chmod(mode)
 
@@ -86,7 +86,7 @@ def test_a_file_that_others_may_write_is_refused(mode: int) -> None:
 
 
 def test_a_file_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its owner, and that of a link to it, is this user or root."""
+    """The owner of the file, and of a link to it, must be this user or root."""
     (tmp_path / "elsewhere").write_text(f"{PREFIX}PORT=1\n", encoding="utf-8")
     Path(".env").symlink_to(tmp_path / "elsewhere")
     assert 1 == ServiceSettings.read().port
@@ -166,7 +166,7 @@ def test_loopback_is_told_from_the_world(host: str, expected: bool) -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    """Neither in the settings' own words nor in their fields."""
+    """Secrets are in neither the settings' text nor their fields."""
     url = "postgresql+psycopg://ringtune:hunter2@db/ringtune"
     settings = ServiceSettings.read(database_url=url, admin_token="hunter2-hunter2-hunter2")
 

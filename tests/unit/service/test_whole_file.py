@@ -32,7 +32,7 @@ def test_what_fails_in_the_middle_leaves_nothing(error: BaseException, tmp_path:
 
 
 def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
-    """It is noticed before anything is read, and also if it comes while that is done."""
+    """An existing file is noticed before anything is read, and also if it comes meanwhile."""
     there, meanwhile = tmp_path / "there.jsonl", tmp_path / "meanwhile.jsonl"
     there.write_text("mine", encoding="utf-8")
 
@@ -51,7 +51,7 @@ def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_name_that_cannot_be_given_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what was written nor an empty file in its place."""
+    """A failed rename leaves neither the contents nor an empty file."""
 
     def fail(_self: Path, _target: Path) -> Path:
         raise OSError(5, "Input/output error")

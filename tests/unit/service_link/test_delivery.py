@@ -58,7 +58,7 @@ def queue_of(count: int) -> MemoryQueue:
 
 
 def test_a_study_that_is_refused_for_good_is_not_asked_for_again_and_again() -> None:
-    """Its results are counted as refused, a batch with one call."""
+    """A refused study's results are counted as refused, a batch with one call."""
     service, queue = Refusing(study=422), queue_of(2 * BATCH - 1)
     delivery = Delivery(service)
 

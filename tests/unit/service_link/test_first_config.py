@@ -57,19 +57,19 @@ def test_knobs_that_are_fixed_here_keep_their_values_and_unknown_ones_are_ignore
     ],
 )
 def test_one_value_outside_of_the_box_refuses_the_whole_offer(change: dict[str, Any]) -> None:
-    """Also where the knob is fixed here."""
+    """A value of a knob that is fixed here counts, too."""
     with pytest.raises(SpaceError):
         legal_config({**OFFER, **change}, SPACE)
 
 
 def test_an_offer_that_lacks_a_free_knob_is_refused() -> None:
-    """It was made for another space."""
+    """An offer without a free knob was made for another space."""
     with pytest.raises(SpaceError, match="cycle_ms"):
         legal_config({name: value for name, value in OFFER.items() if name != "cycle_ms"}, SPACE)
 
 
 def test_the_offer_is_suggested_first_and_once() -> None:
-    """Then the designer goes on; the name says whose suggestion it was."""
+    """The designer goes on after the offer, whose name names its source."""
     config = legal_config(OFFER, SPACE)
     designer = FirstConfigDesigner(make_designer("random", SPACE, 1), config)
 

@@ -132,7 +132,7 @@ def test_a_name_of_several_models_is_answered_by_candidates() -> None:
 
 
 def test_runs_that_kept_the_default_recommend_it_without_a_gain() -> None:
-    """And lose to one that adopted something."""
+    """Runs that kept the default lose to one that adopted a config."""
     kept = finished("kept", 0.3, adopted=False)
 
     assert recommend_from([kept], QUESTION, NOW_UNIX_S).evidence.speedup is None

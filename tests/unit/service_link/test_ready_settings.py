@@ -46,7 +46,7 @@ def test_horovod_s_variables_mean_the_same_in_both_engines() -> None:
 
 
 def test_a_config_of_another_engine_is_written_in_its_own_words() -> None:
-    """And not in those of a third."""
+    """A config is never written in the words of a third engine."""
     config = Config({"fusion_bytes": 1 << 20, "cycle_ms": 2.0, "cache_capacity": 16})
     whole = config.replace({"hierarchical_allreduce": "on", "hierarchical_allgather": "default"})
 
@@ -83,7 +83,7 @@ def test_a_config_that_is_older_than_a_knob_is_taken_with_its_default() -> None:
     ],
 )
 def test_what_is_not_legal_is_not_shown(target: str, change: dict[str, Any]) -> None:
-    """It may have been sent to be pasted."""
+    """An illegal value may have been sent to be pasted into a shell."""
     with pytest.raises(ServiceReplyError, match="not legal"):
         checked_config(offer({**CHOSEN, **change}, target=target), ())
 

@@ -69,7 +69,7 @@ def test_a_running_job_s_file_is_left_alone(spool: Spool) -> None:
 
 
 def test_a_file_that_was_delivered_for_another_job_is_removed(spool: Spool) -> None:
-    """It is nobody's any more."""
+    """A delivered file of another job is removed, since nobody owns it any more."""
     file = spool.open("dead")
     file.append(b"x")
     file.close()

@@ -104,7 +104,7 @@ def test_constant_scores_keep_the_default(designer: str) -> None:
 
 @pytest.mark.parametrize("config", [default_config(), poor_baseline()])
 def test_a_designer_that_repeats_itself_fills_one_trial(config: Config) -> None:
-    """Also where what it repeats is the baseline: equal configs are one trial, with all samples."""
+    """A repetition of the baseline joins its trial: equal configs are one trial, with all samples."""
 
     class Repeating(RandomDesigner):
         """Has one idea."""
@@ -150,7 +150,7 @@ def test_tiny_budgets_of_samples_end_in_a_decision(max_samples: int) -> None:
 
 @pytest.mark.parametrize("max_steps", [0, 1, 2, 15, 40])
 def test_tiny_budgets_of_steps_keep_the_default(max_steps: int) -> None:
-    """They do not reach for a search and a test; the baseline's first window is all that may go beyond them."""
+    """A tiny budget does not reach for a search and a test; only the baseline's first window may exceed it."""
     target = SyntheticTarget(baseline=poor_baseline(), seed=1)
     settings = RunSettings(max_steps=max_steps, warmup_steps=0, steps_per_sample=10)
 

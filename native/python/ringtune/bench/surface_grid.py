@@ -16,7 +16,7 @@ CYCLE_MS = (0.05, 0.3, 1.0, 3.0, 10.0, 30.0)
 ALGORITHM = "allreduce_algorithm"
 HIERARCHICAL = "hierarchical_allreduce"
 LEFT_OUT = "direct"
-"""It posts messages whole, which is for small ones; of a whole step's it would take minutes."""
+"""Algorithm left out of whole steps: it posts messages whole, which is for small ones, and would take minutes."""
 
 
 @dataclass(frozen=True)

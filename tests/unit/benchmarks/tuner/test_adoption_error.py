@@ -25,7 +25,7 @@ def test_windows_scatter_by_their_steps_and_beyond(step_std: float, window_std: 
 
 
 def test_a_search_leaves_as_many_windows_of_the_baseline_as_it_is_told() -> None:
-    """And the others once each, each under a config of its own."""
+    """The other windows are once each, each under a config of its own."""
     trials = SimulatedMachine(np.random.default_rng(0), STEPS, 0.03, 0.01).trials(3)
 
     assert [3, 1, 1, 1, 1, 1] == [len(trial.samples) for trial in trials]
@@ -44,7 +44,7 @@ def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
 
 
 def test_recorded_windows_are_replayed() -> None:
-    """Their typical step is the baseline's, and a challenger's is shorter by what it gains."""
+    """A replayed window has the baseline's typical step, and a challenger's is shorter by its gain."""
     problem = next(iter(problems_of(Sources(), "recorded").values()))
     machine = ReplayedMachine(problem, STEPS, 0)
 
@@ -55,7 +55,7 @@ def test_recorded_windows_are_replayed() -> None:
 
 
 def test_a_kind_without_data_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not left out beside one that is there."""
+    """A kind without data is an error, even beside one with data."""
     monkeypatch.setattr("sys.argv", ["adoption_error", "--replay", "recorded", "public"])
 
     with pytest.raises(SystemExit, match="nothing public to replay: .*--data names no folder"):

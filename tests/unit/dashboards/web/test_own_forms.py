@@ -23,7 +23,7 @@ def test_a_form_of_another_site_reaches_nothing() -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "TRACE", "post"])
 def test_every_method_that_is_not_safe_needs_its_origin(method: str) -> None:
-    """Also those that no page uses."""
+    """Methods that no page uses need their origin, too."""
     inner = Inner()
 
     assert (403, []) == (asked(OwnForms(inner), "/tokens", ("host", "h"), method=method).status, inner.scopes)

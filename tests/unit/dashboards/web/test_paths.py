@@ -26,7 +26,7 @@ from tests.unit.dashboards.web.answering import Inner, asked
     ],
 )
 def test_paths_are_the_api_s_whatever_they_lead_to(path: str, is_page: bool) -> None:
-    """And everything else is a page's."""
+    """The API's paths are a closed list, and every other path is a page's."""
     others, pages = Inner(), Inner()
 
     asked(PagePaths(others, pages), path)

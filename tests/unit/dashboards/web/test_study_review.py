@@ -63,7 +63,7 @@ def windows() -> list[StoredResult]:
 
 
 def test_one_job_s_windows_are_on_one_axis_in_their_order() -> None:
-    """Neither another job's, nor quarantined ones, nor results that carry a paired test: it repeats a window."""
+    """The axis has no windows of other jobs, no quarantined ones, and no results that carry a paired test."""
     tests = replace(result(18, FAST, 15.0, "adoption"), speedup=0.3, ci_low=0.2, ci_high=0.4, pairs=6)
     apart = replace(result(20, FAST, 1.0), status="quarantined")
     void = replace(result(22, FAST, 15.0), valid=False, void_reason="pause")
@@ -108,7 +108,7 @@ def test_the_figures_are_the_report_s() -> None:
 
 
 def test_a_review_is_made_once_until_a_result_comes() -> None:
-    """And only so many are kept."""
+    """A review is kept until a result comes, and the number of kept ones is bounded."""
     reviews = StudyReviews()
     first = reviews.get(shown(*windows()), job())
 

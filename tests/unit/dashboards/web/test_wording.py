@@ -71,7 +71,7 @@ def test_pages_say_which_jobs_are_trusted() -> None:
 
 
 def test_a_page_is_live_while_a_job_runs() -> None:
-    """Otherwise it says since when nothing came."""
+    """A page without a running job gives the time of the last result."""
     assert "Live: 1 job is running" == wording.live_words({"running": 1, "lost": 2}, 5.0)
     assert "No job is running; last result 3 minutes ago" == wording.live_words({"adopted": 1}, 185.0)
     assert "No job is running" == wording.live_words({}, None)

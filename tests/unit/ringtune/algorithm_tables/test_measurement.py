@@ -233,7 +233,7 @@ def test_a_link_that_slows_down_meanwhile_costs_one_batch_at_most() -> None:
 @pytest.mark.parametrize("slower", [2.0, 3.0, 4.0, 5.0, 6.0])
 @pytest.mark.parametrize("bytes_per_s", [2e7, 5e7, 1e8])
 def test_no_batch_is_begun_for_which_there_is_no_time(slower: float, bytes_per_s: float) -> None:
-    """Also where the candidates are slower than was planned for."""
+    """The check covers candidates that are slower than planned."""
     machine = Machine(lambda size, _algorithm, chunk: 1e-3 + size / bytes_per_s * (1.0 if chunk == MIB else slower))
 
     rows_of(between_hosts(), machine)
@@ -291,14 +291,14 @@ def test_chunks_are_tried_only_where_they_differ() -> None:
 
 
 def test_what_lets_every_rank_reduce_everything_is_tried_for_small_messages_alone() -> None:
-    """Its work grows with the ranks, and its time would be the others'."""
+    """The algorithm's work grows with the ranks, and its time would be the others'."""
     sizes_tried = {c.max_bytes for c in on_one_host().classes if DIRECT in {name for name, _ in c.candidates}}
 
     assert set(SMALL_SIZES) == sizes_tried
 
 
 def test_the_compiled_in_value_is_what_all_are_compared_with() -> None:
-    """It is the first candidate of each size, and no candidate is there twice."""
+    """The compiled-in value is the first candidate of each size, and no candidate comes twice."""
     for size_class in on_one_host().classes:
         candidates = size_class.candidates
         expected = DIRECT if size_class.max_bytes <= 16 * KIB else STAGED
@@ -308,7 +308,7 @@ def test_the_compiled_in_value_is_what_all_are_compared_with() -> None:
 
 @pytest.mark.parametrize("ranks", [2, 16, 64, 250])
 def test_many_ranks_of_a_host_have_smaller_messages(ranks: int) -> None:
-    """Their buffers together keep to a bound."""
+    """The ranks' buffers together keep to a bound."""
     plan = plan_measurement(ONE_HOST, [DIRECT, STAGED], [ranks], None)
 
     assert ranks * plan.max_bytes <= MAX_BYTES_PER_HOST

@@ -66,7 +66,7 @@ def test_a_contestant_that_fails_is_quoted() -> None:
 
 
 def test_a_contestant_that_skips_a_size_is_no_result() -> None:
-    """Its column would have a hole that nobody sees."""
+    """A contestant without a size would leave a hole in its column that nobody sees."""
     with pytest.raises(RingtuneError, match=r"script has measured nothing, not 1024 bytes"):
         launch_program("")
 

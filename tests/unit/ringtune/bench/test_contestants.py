@@ -91,7 +91,7 @@ def test_a_peer_that_does_not_compile_is_reported(folder: Path) -> None:
 
 
 def test_open_mpi_yields_where_ranks_outnumber_cores(folder: Path) -> None:
-    """And only there."""
+    """Open MPI yields only there."""
     cores = len(os.sched_getaffinity(0))
 
     crowded = contestant("openmpi", surroundings_in(folder, cores + 1)).variables

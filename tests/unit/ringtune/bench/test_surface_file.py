@@ -79,7 +79,7 @@ def test_another_recording_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_journal_is_refused_as_it_is(tmp_path: Path, contents: bytes) -> None:
-    """It may be somebody's: nothing of it is cut off or removed."""
+    """A foreign file may be somebody's: nothing of it is cut off or removed."""
     (tmp_path / "j").write_bytes(contents)
 
     with pytest.raises(ConfigError, match="is no journal of a recording, or is damaged; give another file, or remove"):
@@ -89,7 +89,7 @@ def test_a_file_that_is_no_journal_is_refused_as_it_is(tmp_path: Path, contents:
 
 
 def test_another_recording_stays_as_it_is(tmp_path: Path) -> None:
-    """Its torn line, too, until its own recording goes on."""
+    """The torn line of another recording stays, until that recording goes on."""
     begun(tmp_path / "j")
     whole = (tmp_path / "j").read_bytes()
     (tmp_path / "j").write_bytes(whole[:-3])
@@ -148,7 +148,7 @@ def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_a_surface_for_which_there_is_no_room_is_not_there_in_part(tmp_path: Path) -> None:
-    """Neither the file nor what it grew from; the journal is as it was."""
+    """A full disk leaves neither the file nor its beginnings; the journal is unchanged."""
     journal = begun(tmp_path / "j")
     before = (tmp_path / "j").read_bytes()
 

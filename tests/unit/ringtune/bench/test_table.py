@@ -45,7 +45,7 @@ def text_of(summaries: list[Summary]) -> str:
 
 
 def test_the_table_names_a_size_once() -> None:
-    """Its other ways follow below."""
+    """The other ways of a size follow below it."""
     text = text_of([Summary("", 1024, way, 1.0, 2.0, None, None) for way in ("staged", "engine")])
 
     assert 1 == text.count("1 KiB")

@@ -80,7 +80,7 @@ def test_what_is_no_workload_is_refused(tmp_path: Path) -> None:
 
 
 def test_two_workloads_of_one_name_are_refused(tmp_path: Path) -> None:
-    """Their rows could not be told apart."""
+    """Rows of two workloads with one name could not be told apart."""
     paths = [write(tmp_path / name, CONTENTS) for name in ("a.json", "b.json")]
 
     with pytest.raises(ConfigError, match=r"b\.json and .*a\.json are both named 'small'"):

@@ -23,7 +23,7 @@ def test_an_empty_environment_is_a_world_of_one() -> None:
 
 
 def test_explicit_variables_come_first() -> None:
-    """They hold even where launchers have left their own."""
+    """The explicit variables hold even beside those of other launchers."""
     leftovers = {"WORLD_SIZE": "8", "PMI_SIZE": "8", "SLURM_STEP_ID": "0", "SLURM_PROCID": "5", "SLURM_NTASKS": "8"}
 
     place = find_place({**EXPLICIT, **leftovers}, 0, 1.0)

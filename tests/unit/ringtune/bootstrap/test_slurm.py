@@ -18,7 +18,7 @@ STEP = {
 
 
 def test_tasks_on_several_nodes_meet_on_the_first() -> None:
-    """Its port follows from job and step, outside of the kernel's own range."""
+    """The port follows from job and step, outside of the kernel's own range."""
     place = find_place(STEP, 0, 1.0)
 
     assert (3, 4, "srun", b"\xab" * 32) == (place.rank, place.world_size, place.source, place.job_key)
@@ -28,7 +28,7 @@ def test_tasks_on_several_nodes_meet_on_the_first() -> None:
 
 
 def test_tasks_on_one_node_need_no_port() -> None:
-    """They meet on an abstract socket, of their job, step and generation alone."""
+    """Tasks on one node meet on an abstract socket, of their job, step and generation alone."""
     one_node = {**STEP, "SLURM_STEP_NODELIST": "gpu07"}
     changes: list[dict[str, str]] = [{}, {"SLURM_JOB_ID": "5"}, {"SLURM_STEP_ID": "5"}]
 

@@ -164,7 +164,7 @@ def test_the_trainings_writer_stays_open(tmp_path: Path) -> None:
     ("module", "make"), [("mlflow", MlflowCallback), ("torch.utils.tensorboard", TensorBoardCallback)]
 )
 def test_a_missing_tracker_is_a_clear_error(module: str, make: type[Callback], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It names what to install, when the callback is made and not before."""
+    """The error names the package to install, when the callback is made and not before."""
     monkeypatch.setitem(sys.modules, module, None)
 
     with pytest.raises(ConfigError, match="pip install (mlflow-skinny|tensorboard)"):

@@ -37,7 +37,7 @@ def test_a_call_comes_once_after_the_import() -> None:
 
 
 def test_a_module_that_is_there_is_taken_at_once() -> None:
-    """Its import is over."""
+    """A module that is imported already counts as there."""
     seen: list[str] = []
     ImportWatch({"json": lambda: seen.append("json")}).install()
 

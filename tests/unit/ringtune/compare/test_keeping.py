@@ -43,7 +43,7 @@ def test_a_damaged_file_is_empty_and_is_replaced(environ: dict[str, str], text: 
 
 
 def test_entries_of_wrong_types_are_left_out(environ: dict[str, str]) -> None:
-    """They would fail where they are shown."""
+    """An entry of a wrong type would fail where it is shown."""
     store = ComparisonStore(environ)
     store.path.parent.mkdir()
     wrong = [{**asdict(ENTRY), "ratio": "much"}, {**asdict(ENTRY), "title": None}, {**asdict(ENTRY), "new": 1}]

@@ -40,7 +40,7 @@ def test_a_program_is_needed(words: list[str]) -> None:
 
 @pytest.mark.parametrize("launcher", ["torchrun", "/usr/bin/mpirun", "accelerate", "horovodrun"])
 def test_another_launcher_is_refused(launcher: str) -> None:
-    """It would start ranks of ranks."""
+    """Another launcher would start ranks of ranks."""
     with pytest.raises(ConfigError, match="starts ranks itself"):
         Program.parse([launcher, "-np", "2", "train.py"])
 

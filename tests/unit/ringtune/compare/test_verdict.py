@@ -60,7 +60,7 @@ def test_only_an_interval_on_one_side_names_a_winner(
 
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, 0.0, -1.0])
 def test_a_rate_that_is_none_has_no_verdict(seconds: float) -> None:
-    """Neither NaN nor a time of zero becomes a ratio."""
+    """A time of zero or NaN becomes no ratio."""
     found = pairs((1.0, 1.0), (1.0, 1.0))
     bad = Run("ringtune", 100, seconds, did_script_end=False) if seconds else Run("ringtune", 0, 1.0, False)
 

@@ -43,7 +43,7 @@ def test_the_baseline_is_legal_and_so_is_all_that_is_suggested(baseline: BucketS
 
 
 def test_a_small_model_can_be_cut() -> None:
-    """Its buckets can be smaller than the range of large models begins."""
+    """The buckets of a small model can be smaller than the least of large models."""
     cap, _ = bucket_space(DEFAULT, 2 * MIB, is_fixed=False).parameters
 
     assert 0.125 == cap.low  # type: ignore[union-attr]

@@ -21,7 +21,7 @@ def test_equal_ranks_have_no_objection() -> None:
 
 
 def test_any_ranks_objection_is_everybodys() -> None:
-    """It is named with its rank, unless it is that of the rank that says it."""
+    """The objection is named with its rank, except to that rank itself."""
     assert "rank 1: no" == Company([SAID, replace(SAID, objection="no")]).objection()
     assert "no" == Company([replace(SAID, objection="no"), SAID]).objection()
 

@@ -52,7 +52,7 @@ def thread_with(memory: Memory, exchange: Exchange, warnings: list[str]) -> Tuni
 
 
 def test_the_ranks_hear_of_the_decision_before_the_run_is_kept() -> None:
-    """They do not go on with their rounds while a slow disk, or another job's lock, is waited for."""
+    """The ranks go on with their rounds while a slow disk, or another job's lock, delays the run's file."""
     warnings: list[str] = []
     exchange = Exchange(SIZES)
     memory = AskingMemory(None, Console(0), lambda: exchange.wish.is_decision, [])

@@ -72,7 +72,7 @@ def test_a_commit_brings_the_new_buckets() -> None:
 
 
 def test_a_discard_leaves_everything_as_it_was() -> None:
-    """Also the gradients, and training goes on with the old reducer."""
+    """A discard leaves the gradients as they were, and training goes on with the old reducer."""
     model = trainable(gradient_as_bucket_view=True, static_graph=True)
     for _ in range(3):
         step(model)
@@ -115,13 +115,13 @@ def test_what_is_reduced_is_counted() -> None:
 
 
 def test_an_ordinary_model_has_no_objection() -> None:
-    """Nor have the options that only say how its gradients come."""
+    """An ordinary model has no objection, with the options on its gradients either."""
     for options in ({}, {"static_graph": True}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True}):
         assert find_objection(wrapped(**options), accept_hook=False) is None
 
 
 def test_a_hook_with_a_state_needs_the_users_word() -> None:
-    """Its state may be one per bucket; a process group is none."""
+    """A hook's state may be one per bucket; a process group is none."""
     model, plain = wrapped(), wrapped()
     model.register_comm_hook(object(), lambda state, bucket: bucket)
     plain.register_comm_hook(dist.group.WORLD, lambda state, bucket: bucket)

@@ -87,7 +87,7 @@ def test_the_end_of_the_job_ends_a_wait_that_has_begun() -> None:
 
 
 def test_steps_that_nobody_read_are_in_no_window() -> None:
-    """They may be minutes old, and of a machine that was another."""
+    """Steps that nobody read may be minutes old, and from another state of the machine."""
     target, exchange = make_target()
     for step in range(7):
         exchange.put(StepEnd(step, 0.001 * step, 0))

@@ -42,7 +42,7 @@ def test_between_hosts_the_algorithm_that_was_measured_counts() -> None:
 
 
 def test_without_measured_calls_usual_constants_are_taken() -> None:
-    """And one call cannot tell latency from bandwidth."""
+    """A single call cannot tell latency from bandwidth either."""
     none = job_prior(GRADIENTS, [2], [], is_hierarchical=False)
     one = job_prior(GRADIENTS, [2], [CallTime(1024, 5e-6)], is_hierarchical=False)
 

@@ -10,7 +10,7 @@ from ringtune.launch.addresses import is_this_machine
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", socket.gethostname()])
 def test_this_machine_is_known(host: str) -> None:
-    """Its names and addresses need no remote shell."""
+    """This machine's names and addresses need no remote shell."""
     assert is_this_machine(host)
 
 

@@ -91,7 +91,7 @@ def test_nonsense_ends_the_connection(stream: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b"[]", b"{}", b'{"type": 1}', b"\xff", b"[" * 100_000])
 def test_what_is_no_message_is_an_error(text: bytes) -> None:
-    """Neither end trusts the other to speak JSON."""
+    """Each end rejects a peer that does not speak JSON."""
     with pytest.raises(ProtocolError):
         OrderDecoder().feed(text + b"\n")
     with pytest.raises(ProtocolError):

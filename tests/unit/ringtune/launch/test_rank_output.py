@@ -229,7 +229,7 @@ def test_a_live_line_that_ends_in_its_return_is_wiped_too() -> None:
 
 
 def test_the_launchers_own_line_begins_on_a_line() -> None:
-    """It does not run into what a rank left unfinished."""
+    """The line does not continue a rank's unfinished one."""
     with on_pipes() as shown:
         shown.output.take(3, ERR, b"half")
         shown.output.show_all()

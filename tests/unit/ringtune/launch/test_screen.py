@@ -38,7 +38,7 @@ def width_told(environ: dict[str, str], *, prefix_output: bool) -> str | None:
 
 
 def test_ranks_whose_output_is_shown_are_told_the_width() -> None:
-    """It says that the launcher shows their terminal on its own, among the lines of others."""
+    """The variable shows that the launcher puts the ranks' output among the lines of others."""
     with terminal():
         told = [width_told(ENVIRON, prefix_output=prefix_output) for prefix_output in (True, False)]
 
@@ -46,7 +46,7 @@ def test_ranks_whose_output_is_shown_are_told_the_width() -> None:
 
 
 def test_a_dumb_terminal_is_not_told_of() -> None:
-    """Its cursor cannot be moved."""
+    """A terminal whose cursor cannot be moved gives no width."""
     with terminal():
         told = width_told({**ENVIRON, "TERM": "dumb"}, prefix_output=True)
 

@@ -33,7 +33,7 @@ class TestFailureAwareDesigner(DesignerConformance):
         return FailureAwareDesigner(make_designer("skopt", space, seed))
 
     def test_ignores_inconclusive_trials(self) -> None:
-        """It does not: a failed config, and what is like it, are expected to be as slow as the slowest."""
+        """A failed config, and similar ones, are expected to be as slow as the slowest."""
         designer = self.make_designer(SPACE, 3)
         trials = [
             measured_trial(0, ENGINE.baseline(), [20.0, 20.1]),

@@ -8,7 +8,7 @@ from ringtune.launch_tuning.scores import STEP_LINE, LineScore, WallScore
 
 
 def test_the_default_finds_our_lines_among_others() -> None:
-    """Also behind a launcher's prefix, and several in a line."""
+    """Lines behind a launcher's prefix are found, and several in a line."""
     score = LineScore.of(STEP_LINE, higher_is_better=False)
 
     assert [12.5] == score.times_ms("[1,0]<stdout>: ringtune: step_ms=12.5")
@@ -27,7 +27,7 @@ def test_more_of_a_score_is_less_time() -> None:
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "", "fast", "1e-320", "1e999", "--"])
 def test_what_is_no_time_is_left_out(text: str) -> None:
-    """Neither a division by zero nor a NaN gets to the tuner."""
+    """A division by zero or a NaN does not reach the tuner."""
     for higher_is_better in (False, True):
         assert [] == LineScore.of("score=(.*)", higher_is_better=higher_is_better).times_ms(f"score={text}")
 

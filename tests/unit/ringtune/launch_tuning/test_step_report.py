@@ -34,7 +34,7 @@ def test_steps_are_timed() -> None:
 
 
 def test_a_step_that_raises_is_not_printed() -> None:
-    """It took no time that could be compared."""
+    """A step that raises took no time that could be compared."""
     stream = io.StringIO()
 
     with pytest.raises(KeyError), StepReport(stream=stream).step():

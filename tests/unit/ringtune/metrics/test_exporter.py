@@ -15,7 +15,7 @@ def test_all_ranks_of_a_job_have_one_name_that_does_not_show_its_key() -> None:
 
 
 def test_jobs_of_one_rank_have_names_of_their_own() -> None:
-    """They have no key."""
+    """Jobs of one rank have no key, and get names of their own."""
     names = {job_name(b"") for _ in range(100)}
 
     assert 100 == len(names)

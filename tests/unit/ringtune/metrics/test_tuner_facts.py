@@ -120,7 +120,7 @@ class Watching:
 
 @pytest.mark.parametrize("baseline", [default_config(), poor_baseline()], ids=["costs", "gains"])
 def test_what_a_run_costs_is_known_while_it_goes_on(baseline: Config) -> None:
-    """It ends at what the tuner itself has counted; then the sum has it, and no run goes on."""
+    """The running cost ends at the tuner's own figure; then the sum has it, and no run goes on."""
     facts = TunerFacts()
     watching = Watching(facts)
     target = SyntheticTarget(baseline=baseline, disturbances=Disturbances(void={VoidReason.PAUSE: 0.1}), seed=3)

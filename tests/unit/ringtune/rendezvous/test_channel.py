@@ -122,7 +122,7 @@ def test_a_socket_is_handed_on_without_a_byte_lost(channels: tuple[Channel, Chan
 
 
 def test_descriptors_travel_with_their_message(channels: tuple[Channel, Channel]) -> None:
-    """They are copies, belong to who takes them, and are closed with a channel where nobody does."""
+    """Received descriptors are copies, and are closed with the channel if nobody takes them."""
     ours, theirs = channels
     read_end, write_end = os.pipe()
     theirs.send({"type": "taken"}, (write_end,))

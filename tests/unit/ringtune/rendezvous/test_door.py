@@ -86,7 +86,7 @@ def test_another_key_is_an_error_for_the_caller(open_door: OpenDoor) -> None:
 
 
 def test_who_has_initialised_less_often_is_told(open_door: OpenDoor) -> None:
-    """It cannot catch up by waiting."""
+    """A rank that initialised less often cannot catch up by waiting."""
     with pytest.raises(ConfigError, match="equally often"):
         call(open_door, generation=2)
 
@@ -177,7 +177,7 @@ def test_garbage_is_dropped_at_once(open_door: OpenDoor, garbage: bytes, monkeyp
 
 
 def test_a_silent_connection_has_little_time(open_door: OpenDoor) -> None:
-    """It is dropped when its time for the greeting is over, and counted."""
+    """A silent connection is dropped at the end of its time for the greeting, and counted."""
     with stranger_at(open_door.address) as stranger:
         start_s = time.monotonic()
 
@@ -238,7 +238,7 @@ def test_a_long_frame_of_a_stranger_is_not_kept(open_door: OpenDoor) -> None:
 
 
 def test_a_proved_channel_is_left_alone_by_the_door() -> None:
-    """Neither time nor strangers concern a connection that was admitted."""
+    """Time limits and strangers do not affect an admitted connection."""
     opened = OpenDoor(Address.fresh_unix())
     deadline = Deadline.after(60)
     channel: Channel = place_call(Call(opened.address, 0, "data"), Membership(2, 3, KEY), {}, deadline)

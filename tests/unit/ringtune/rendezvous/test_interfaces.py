@@ -42,7 +42,7 @@ def test_the_address_is_one_that_all_can_reach(own: list[str], others: list[list
 
 
 def test_hosts_without_a_common_network_need_a_route(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then the default route's address is taken; without one it is an error that shows what there is."""
+    """The default route's address is taken; without a route the error shows this machine's networks."""
     monkeypatch.setattr(interfaces, "_default_address", lambda: "10.1.0.1")
     assert "10.1.0.1" == meeting_address(["10.1.0.1/24"], [["10.2.0.1/24"]])
     monkeypatch.setattr(interfaces, "_default_address", lambda: "")
@@ -52,6 +52,6 @@ def test_hosts_without_a_common_network_need_a_route(monkeypatch: pytest.MonkeyP
 
 
 def test_loopback_declares_no_speed() -> None:
-    """Nor does an address that nobody has."""
+    """Loopback has no speed, and neither has an address that nobody has."""
     assert link_bits_per_s("127.0.0.1") is None
     assert link_bits_per_s("192.0.2.1") is None

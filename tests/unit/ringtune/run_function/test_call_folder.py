@@ -36,7 +36,7 @@ def test_calls_leave_each_other_s_folders_alone(place: Path) -> None:
 
 
 def test_what_a_killed_caller_left_is_removed(place: Path) -> None:
-    """Its lock is free; a folder that nobody has locked yet is somebody's who is about to, and stays."""
+    """A killed caller leaves a free lock; a folder without a lock belongs to a caller about to take it."""
     for name, file in (("killed", HELD), ("begun", "call")):
         (place / f"{PREFIX}{name}").mkdir()
         (place / f"{PREFIX}{name}" / file).touch()

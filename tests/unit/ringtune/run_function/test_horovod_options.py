@@ -43,7 +43,7 @@ def test_every_argument_of_horovods_is_known_and_may_be_none() -> None:
     ],
 )
 def test_an_argument_is_an_option_of_the_launcher(given: dict[str, Any], options: tuple[str, ...]) -> None:
-    """It does there what it does on the command line."""
+    """The argument has the effect of the launcher's option."""
     assert options == launch_arguments({"np": 2, **given}).options
 
 

@@ -82,7 +82,7 @@ def test_a_numpy_scalar_stays_one(tmp_path: Path) -> None:
     ids=["object", "array of objects", "structured", "sparse", "elsewhere"],
 )
 def test_what_cannot_be_sent_is_an_error_and_leaves_no_file(value: Any, words: str, tmp_path: Path) -> None:
-    """It names the type; a reader never sees half of it."""
+    """The error names the type; a reader never sees half of the file."""
     with pytest.raises(ConfigError, match=words):
         write_data(tmp_path / "data", [1, value])
 

@@ -141,12 +141,12 @@ def test_what_is_used_is_told_from_what_only_has_the_name(
 def test_a_function_made_in_another_one_goes_where_it_holds_nothing_of_it(
     notebook: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Its indentation does not matter."""
+    """The indentation of a nested function does not matter."""
     assert 5 == made_again(describe(notebook["makes_a_plain_one"]()), tmp_path)(2)
 
 
 def test_a_closure_is_refused_with_the_names_it_holds(notebook: dict[str, Any]) -> None:
-    """And with what to do about them."""
+    """The error names the variables of the closure, and the remedy."""
     with pytest.raises(ConfigError, match="inner uses captured of the function around it.*pass it as an argument"):
         describe(notebook["makes_a_closure"]())
 
@@ -163,13 +163,13 @@ def test_an_object_that_cannot_go_along_is_named(notebook: dict[str, Any]) -> No
     ids=["of C", "builtin", "method", "class"],
 )
 def test_what_no_def_has_made_is_refused(function: Any, words: str) -> None:
-    """It has no source."""
+    """A callable without a def has no source."""
     with pytest.raises(ConfigError, match=words):
         describe(function)
 
 
 def test_a_lambda_is_refused(notebook: dict[str, Any]) -> None:
-    """Its source is whatever stands on the line."""
+    """The source of a lambda is the whole line."""
     with pytest.raises(ConfigError, match="lambda cannot be run on other ranks"):
         describe(notebook["square"])
 

@@ -156,7 +156,7 @@ def test_every_movable_dtype_is_copied_bit_by_bit(dtype: torch.dtype) -> None:
 
 
 def test_quantized_tensors_are_refused() -> None:
-    """They are more than their elements; the error says what to do."""
+    """A quantized tensor is more than its elements; the error names the remedy."""
     tensor = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8)
 
     with pytest.raises(TypeError, match="call dequantize"):

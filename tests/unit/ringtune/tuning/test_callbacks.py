@@ -127,7 +127,7 @@ def test_one_that_raises_is_closed_and_dropped_with_one_warning() -> None:
 
 
 def test_one_that_cannot_be_closed_costs_one_warning() -> None:
-    """It was told everything before."""
+    """The callback has received everything before it fails to close."""
     failing = Failing()
     observer, warnings = observer_of(failing)
 
@@ -139,7 +139,7 @@ def test_one_that_cannot_be_closed_costs_one_warning() -> None:
 
 
 def test_one_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither who tells it, nor the end beyond the limit; one warning says each, and names it."""
+    """A hanging callback delays neither the tuner nor, beyond the limit, the end; one warning each names it."""
     monkeypatch.setattr(callbacks, "DRAIN_S", 0.05)
     hanging = Hanging()
     observer, warnings = observer_of(hanging)

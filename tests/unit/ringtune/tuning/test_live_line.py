@@ -49,7 +49,7 @@ def test_a_line_is_cut_to_the_terminal() -> None:
 def test_a_terminal_is_the_launchers_where_it_says_so(
     value: str, is_relayed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its variable tells; anything else in it counts for nothing."""
+    """The launcher's variable marks its terminal; any other value counts for nothing."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("RINGTUNE_TERMINAL_COLUMNS", value)
 

@@ -44,7 +44,7 @@ def test_a_window_has_the_durations_after_the_settling_steps() -> None:
 
 
 def test_the_step_that_saw_the_switch_does_not_count() -> None:
-    """It ended under the new epoch and contains the change of the buckets."""
+    """The step of the switch ends under the new epoch and contains the change of the buckets."""
     builder = opened(epoch=1, steps=2)
     before = ends([5, 5], epoch=0)
     after = ends([50, 1, 2], epoch=1, first=2, start_s=before[-1].end_s)[1:]

@@ -35,7 +35,7 @@ def guessed(guesses: Guesses, count: int, begin: int = 0) -> int:
 
 
 def test_an_address_that_guesses_has_to_wait() -> None:
-    """It has its burst, and then its rate; it is told when to come again."""
+    """An address has its burst, then its rate, and is told when to come again."""
     clock = Clock()
     guesses = Guesses(clock)
 

@@ -40,7 +40,7 @@ def limited(parts: list[bytes], headers: list[tuple[str, str]], path: str = "/v1
 def test_a_body_is_counted_as_it_comes(
     parts: list[bytes], headers: list[tuple[str, str]], path: str, expected: int
 ) -> None:
-    """Neither a missing nor a false Content-Length lets more in; compressed bodies are refused unread."""
+    """A missing or false Content-Length lets no more in; compressed bodies are refused unread."""
     reply = limited(parts, headers, path)
 
     assert expected == reply.status

@@ -92,12 +92,12 @@ def test_windows_speak_only_where_nobody_tested_and_only_beyond_their_noise() ->
 
 
 def test_a_claim_beyond_the_limit_is_left_out() -> None:
-    """It counts as no test."""
+    """A claim beyond the limit counts as no test."""
     assert stand_of("token:a", [with_test(LIMIT + 0.1)], LIMIT) is None
 
 
 def test_two_that_adopted_it_and_fewer_against_support_a_config() -> None:
-    """Neither one alone, nor as many against, nor any number of windows."""
+    """A single adoption, as many against it, and any number of windows do not support a config."""
     adopted, kept, faster = stand("adopted", 0.1), stand("kept", -0.1), stand("faster", 0.3)
     cases = {
         (1, 0, 0): (False, True),

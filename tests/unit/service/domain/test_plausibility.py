@@ -71,7 +71,7 @@ def test_what_is_hardly_true_is_quarantined_with_the_reason(odd: dict[str, Any])
 
 
 def test_a_void_window_needs_no_numbers() -> None:
-    """It is kept for the review; it has its reason instead."""
+    """A void window is kept for the review, with its reason in place of numbers."""
     void = replace(HONEST, valid=False, reason=VoidReason.PAUSE, score_bytes_per_s=None, step_ms=None, steps=0)
 
     check(void)

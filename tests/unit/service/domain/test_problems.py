@@ -68,7 +68,7 @@ def test_jobs_are_made_comparable_by_their_baselines() -> None:
 
 
 def test_a_job_with_another_baseline_is_not_scaled_by_it() -> None:
-    """Its baseline takes twice as long for what it is, not for where it ran."""
+    """The other baseline is slow by its values, not by its machine."""
     rows = [ledger_row("alike", BETTER, 80.0), ledger_row("other", OTHER, 90.0)]
     baselines = [baseline_row("alike", 100.0), baseline_row("same", 100.0), baseline_row("other", 200.0, OTHER)]
 

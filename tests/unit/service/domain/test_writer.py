@@ -158,7 +158,7 @@ def test_after_a_group_of_several_the_next_one_gathers(
 
 
 def test_a_bad_result_fails_alone(writer_with: MakeWriter, database: Database) -> None:
-    """Its neighbours in the transaction and in its own batch are stored, and the writer goes on."""
+    """The bad result's neighbours in the transaction and in its own batch are stored, and the writer goes on."""
     gate = Gate("begun")
     writer = writer_with(gate)
 
@@ -195,7 +195,7 @@ def test_a_full_queue_is_said_at_once(writer_with: MakeWriter, database: Databas
 
 
 def test_closing_finishes_what_was_accepted(writer_with: MakeWriter, database: Database) -> None:
-    """Then nothing more is taken."""
+    """Accepted results are stored, and no more are taken."""
     gate = Gate("begun")
     writer = writer_with(gate)
 
@@ -225,7 +225,7 @@ def test_a_caller_does_not_wait_for_ever(writer_with: MakeWriter) -> None:
 
 
 def test_a_coroutine_waits_no_longer_than_a_thread(writer_with: MakeWriter, database: Database) -> None:
-    """Nor does it take the writer along: what was accepted is stored, and so is what comes after it."""
+    """A coroutine that gives up leaves the writer alone: accepted results and later ones are stored."""
     gate = Gate("begun")
     writer = writer_with(gate, timeout_s=0.01)
 
@@ -257,7 +257,7 @@ def test_many_coroutines_share_a_commit(writer_with: MakeWriter) -> None:
 
 
 def test_when_the_database_is_away_all_of_the_group_are_told(writer_with: MakeWriter, database: Database) -> None:
-    """They get the same error, and the next group is tried anew."""
+    """The whole group gets the same error, and the next group is tried anew."""
     fails = [True]
 
     def away_once(connection: Connection, submissions: Sequence[Submission]) -> list[Outcome]:

@@ -37,7 +37,7 @@ def test_other_databases_are_refused(url: str) -> None:
 
 
 def test_a_url_that_cannot_be_read_is_not_repeated() -> None:
-    """It may have a password in it."""
+    """A URL that cannot be read may have a password in it."""
     with pytest.raises(InvalidRequest) as refused:
         Database.open("postgresql://user:secret@host:54x2/name")
 

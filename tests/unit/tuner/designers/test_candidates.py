@@ -27,7 +27,7 @@ def test_the_points_of_the_start_fill_the_space() -> None:
 
 
 def test_the_built_in_defaults_come_first() -> None:
-    """Then as many others as were asked for, all legal."""
+    """The rest of the configs are as many as requested, all legal."""
     points = first_points(SPACE, 4, 0)
 
     assert default_config() == points[0]
@@ -36,7 +36,7 @@ def test_the_built_in_defaults_come_first() -> None:
 
 
 def test_first_numbers_leave_switches_and_special_values_at_their_defaults() -> None:
-    """And the numbers spread: each quarter of the middle of a range has one of four."""
+    """The first numbers spread: each quarter of the middle of a range has one of four."""
     configs = first_numbers(SPACE, 4, 0)
 
     assert default_config() == configs[0]

@@ -107,7 +107,7 @@ def true_ranks(config: Config) -> float:
 
 
 def test_with_a_true_prior_the_first_suggestion_is_good_already() -> None:
-    """It is among the best of a hundred random ones, although only the baseline was measured."""
+    """The first suggestion is among the best of a hundred random ones, although only the baseline was measured."""
     designer = GaussianProcessDesigner(SPACE, 0, [KnownSurface(lambda config: 3.0 + 0.6 * engine_like_surface(config))])
 
     designer.update(noisy_trials(1, 0.01))

@@ -38,7 +38,7 @@ def test_switches_come_first_then_larger_numbers() -> None:
 
 
 def test_with_a_prior_only_switches_are_tried() -> None:
-    """They tell a true one from a false one; of numbers it knows more than a guess."""
+    """Switches tell a true prior from a false one; a prior predicts numbers better than a guess."""
     assert [SWITCHED_ON] == opening(SPACE, default_config(), is_informed=True)
 
 

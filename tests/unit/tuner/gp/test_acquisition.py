@@ -21,7 +21,7 @@ CANDIDATES = RNG.random((50, 2))
 
 
 def test_without_noise_it_is_the_expected_improvement() -> None:
-    """Then there is no doubt about the best, and the closed form holds (Jones, Schonlau & Welch 1998, eq. 15)."""
+    """The best config is certain without noise, so the closed form holds (Jones, Schonlau & Welch 1998, eq. 15)."""
     process = GaussianProcess(Observations(POINTS, Y, np.zeros(9)), Hyperparameters(np.full(2, 0.4), 0.2, 1e-5))
     normals = RNG.standard_normal((400, 9))
 

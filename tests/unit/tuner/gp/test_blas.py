@@ -32,7 +32,7 @@ def living_thread() -> Iterator[Callable[[Callable[[], object]], object]]:
 
 
 def test_the_last_of_two_that_overlap_gives_the_threads_back() -> None:
-    """They leave in the order in which they came, as threads may."""
+    """Two limits that overlap may end in the order in which they began, as threads may."""
     limit = SharedLimit()
     with threadpool_limits(2, user_api="blas"), living_thread() as in_one, living_thread() as in_another:
         before = blas_threads()
@@ -78,7 +78,7 @@ def test_it_holds_for_a_thread_although_another_has_set_limits() -> None:
 def test_whatever_is_asked_of_a_process_is_computed_by_one_thread(
     asked: Callable[[GaussianProcess], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where no fit is part of it."""
+    """Questions without a fit are computed by one thread, too."""
     fitted = fitted_process(OBSERVED, 0)
     seen = set[int]()
 

@@ -83,7 +83,7 @@ def test_what_the_fit_minimises_is_the_evidence_of_the_process() -> None:
 
 
 def test_the_kernel_is_one_where_two_configs_are_the_same_and_falls_with_distance() -> None:
-    """And a long length scale makes a coordinate irrelevant."""
+    """The kernel falls with distance, and a long length scale makes a coordinate irrelevant."""
     x = np.array([[0.0, 0.0], [0.0, 1.0], [0.5, 0.0], [1.0, 0.0]])
 
     kernel = correlations(squared_differences(x, x), np.array([0.5, 1e6]))
@@ -150,7 +150,7 @@ def test_what_many_windows_tell_of_a_config_they_tell_less_of_its_neighbour() ->
 
 
 def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
-    """It predicts what it has not seen, and finds the third coordinate irrelevant and the noise about as it is."""
+    """The process predicts unseen configs, finds the third coordinate irrelevant, and the noise about right."""
     process = fitted_process(observed(30, 0.02), 0)
     unseen = without_trend(200, seed=9)
 

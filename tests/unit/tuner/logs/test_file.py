@@ -56,7 +56,7 @@ def test_a_log_whose_first_line_was_torn_goes_on(cut: int, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["tune.jsonl", "tune.csv"])
 def test_a_link_in_a_shared_folder_is_not_followed(name: str, tmp_path: Path) -> None:
-    """Neither log nor memory goes where somebody else's link leads; in an own folder links are followed."""
+    """A link of somebody else in a shared folder is not followed; links in an own folder are."""
     target, path = tmp_path / "target", tmp_path / "shared" / name
     path.parent.mkdir()
     path.symlink_to(target)

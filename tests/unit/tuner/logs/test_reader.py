@@ -125,7 +125,7 @@ def test_another_question_is_not_resumed(tmp_path: Path, key: dict[str, str], sp
 
 
 def test_a_finished_run_is_not_resumed(tmp_path: Path) -> None:
-    """Its answer stands."""
+    """A finished run's answer stands."""
     path = tmp_path / "tuning.jsonl"
     write_run(path, closes_after_windows=5)
     write_run(path, "b")

@@ -158,7 +158,7 @@ def test_an_old_log_s_interval_has_the_level_it_had(lines: list[dict[str, Any]])
 
 @pytest.mark.parametrize("level", [0, 1, 1.5, -0.9, "0.9", True, None, math.nan])
 def test_a_level_that_is_none_is_refused(lines: list[dict[str, Any]], level: object) -> None:
-    """It is a fraction between 0 and 1."""
+    """A level is a fraction between 0 and 1."""
     adoption = next(line for line in lines if line["type"] == "adoption")
 
     with pytest.raises(RecordError, match="an adoption record with ci_level="):

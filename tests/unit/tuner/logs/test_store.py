@@ -49,7 +49,7 @@ def test_a_finished_run_is_remembered_without_its_warmup(store: StudyStore) -> N
 
 
 def test_an_unfinished_run_is_not_kept() -> None:
-    """It can be resumed from its log, and says nothing that was decided."""
+    """An unfinished run can be resumed from its log, and has no decision."""
     assert kept_run("a", Disturbances(closes_after_windows=12)).finished_run() == ()
 
 
@@ -67,7 +67,7 @@ def test_a_torn_line_costs_its_own_run_alone(store: StudyStore) -> None:
 def test_a_child_that_was_forked_meanwhile_does_not_keep_the_lock(
     store: StudyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It shares the open file for as long as it lives; a duplicate of the descriptor does as well."""
+    """A forked child shares the open file for as long as it lives; a duplicate of the descriptor does as well."""
     inherited: list[int] = []
     write = os.write
 

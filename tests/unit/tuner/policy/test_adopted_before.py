@@ -61,7 +61,7 @@ def adopted_config(run: RunLog) -> Config:
 
 
 def test_a_study_of_the_same_question_knows_what_it_has_adopted(run: RunLog) -> None:
-    """It is the first thing that a designer tries, and the designer says so."""
+    """The adopted config is a designer's first suggestion, and the designer says so."""
     (study,) = earlier_studies([run], KEY, SPACE, 0)
     designer = make_designer("gp", SPACE, 0, [study])
     designer.update([measured_trial(0, default_config(), [20.0, 20.1])])
@@ -93,7 +93,7 @@ def test_a_run_that_kept_its_baseline_has_adopted_nothing(run: RunLog) -> None:
 
 
 def test_what_cannot_be_applied_now_was_not_adopted(run: RunLog) -> None:
-    """Its samples are left out, and so is its test."""
+    """The samples of a config that cannot be applied now are left out, and so is its test."""
     gone = replace(run, samples=[sample for sample in run.samples if Config(sample.config) != adopted_config(run)])
 
     (study,) = earlier_studies([gone], KEY, SPACE, 0)
@@ -158,7 +158,7 @@ def test_what_is_surely_better_does() -> None:
 
 
 def test_it_is_not_measured_once_more_before_its_test() -> None:
-    """It owes its place to no luck: one window of the search, then pairs."""
+    """The config owes its place to no luck: one window of the search, then pairs."""
     settings = RunSettings(max_samples=2, warmup_steps=0, steps_per_sample=10)
     outcome = tune(target(), make_designer("gp", SPACE, 0, [experienced()]), settings=settings)
 

@@ -184,7 +184,7 @@ def test_a_pause_in_the_test_costs_no_plain_gain(max_steps: int) -> None:
 
 @pytest.mark.parametrize("max_steps", [95, 100, 107, 111])
 def test_without_a_pause_all_windows_of_the_test_are_as_planned(max_steps: int) -> None:
-    """Also where the pairs use up the budget to the last step."""
+    """Windows stay as planned even if the pairs use up the budget to the last step."""
     settings = RunSettings(max_samples=5, max_steps=max_steps, steps_per_sample=10, warmup_steps=0)
     outcome = tune(Fading(1000, 0.0, Disturbances(step_noise=0.06)), settings=settings)
 
@@ -205,7 +205,7 @@ def test_a_lucky_search_is_not_adopted() -> None:
 
 
 def test_keeping_the_default_comes_with_no_gain() -> None:
-    """Neither the verdict nor the result's record names one; what the test measured has the adoption's record."""
+    """The verdict and the result's record name no gain; the adoption's record has the test's figures."""
     outcome = tune(Fading(26, 0.0), settings=RunSettings(max_samples=20, warmup_steps=0))
 
     kept = next(record for record in outcome.records if isinstance(record, ResultRecord))

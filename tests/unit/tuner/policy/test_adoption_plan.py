@@ -36,7 +36,7 @@ def test_a_large_gain_is_tested_in_short_windows() -> None:
 
 @pytest.mark.parametrize("steps_left", range(26, 120, 7))
 def test_no_other_windows_would_show_a_gain_more_probably(steps_left: int) -> None:
-    """Neither shorter ones, of which more fit into the steps, nor longer ones; all pairs fit."""
+    """Shorter windows, of which more fit, and longer ones do no better; all pairs fit."""
     best = plan(0.03, steps_left)
 
     others = [
@@ -51,7 +51,7 @@ def test_no_other_windows_would_show_a_gain_more_probably(steps_left: int) -> No
 
 
 def test_without_a_budget_windows_are_as_usual() -> None:
-    """And there is room for all pairs."""
+    """All pairs have room, with windows as usual."""
     free = plan(1.0, math.inf)
 
     assert (USUAL_STEPS, MOST_PAIRS) == (free.window_steps, free.pairs)

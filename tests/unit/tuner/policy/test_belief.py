@@ -24,7 +24,7 @@ def test_the_gain_is_that_of_the_lowest_mean_and_as_unsure_as_both() -> None:
 
 
 def test_the_baseline_gains_nothing_over_itself() -> None:
-    """And surely so, however little is known of it."""
+    """The gain of the baseline over itself is surely zero, however little is known of it."""
     assert Gain(0.0, 0.0) == independent([0.5, 0.8, 0.7], [0.3, 0.1, 0.1]).gain()
 
 
@@ -53,7 +53,7 @@ def test_of_a_suggestion_that_may_be_either_the_good_half_is_picked() -> None:
 
 
 def test_another_sample_of_the_pick_promises_nothing() -> None:
-    """It is the pick before and after, and on average what it was."""
+    """The pick stays the pick, and on average its value stays."""
     covariance = np.array([[0.0, 0.0, 0.0], [0.0, 0.01, 0.01], [0.0, 0.01, 0.01]])
     belief = Belief(np.array([1.0, 0.6, 0.6]), covariance)
 

@@ -240,7 +240,7 @@ class Wavering:
 
 @pytest.mark.parametrize("max_steps", range(102, 107))
 def test_the_last_sample_of_the_search_leaves_the_test_its_pairs(max_steps: int) -> None:
-    """Also where it was to be a short one until the designer said what it is."""
+    """The pairs fit even after a sample that was to be short until the designer named its config."""
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
     settings = RunSettings(max_steps=max_steps, max_samples=100, warmup_steps=0, steps_per_sample=10)
 
@@ -280,7 +280,7 @@ def test_a_budget_of_steps_alone_leaves_room_to_try_something(max_steps: int) ->
 
 
 def test_windows_that_the_user_has_set_are_not_made_shorter() -> None:
-    """Nor are those without a budget."""
+    """Windows of the user's length stay, and so do those without a budget."""
     for settings in (
         RunSettings(max_steps=2000, steps_per_sample=150, warmup_steps=0),
         RunSettings(warmup_steps=0, steps_per_sample=150),

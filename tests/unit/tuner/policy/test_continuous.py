@@ -84,7 +84,7 @@ def test_a_machine_that_is_slower_as_a_whole_is_no_reason_to_search() -> None:
 
 
 def test_where_the_best_may_be_elsewhere_now_a_new_search_begins_from_what_is_in_force() -> None:
-    """Its baseline is what the first search adopted, it takes half of the samples, and it knows the first's trials."""
+    """The new search has the adopted config as baseline, half of the samples, and the first search's trials."""
     target = ChangingTarget(late_optimum)
 
     job = tune_for(target, hours=4)
@@ -259,7 +259,7 @@ def test_an_earlier_search_of_the_job_is_the_next_ones_prior() -> None:
 
 
 def test_too_few_trials_are_no_prior() -> None:
-    """Nor are configs that are not legal any more."""
+    """A few trials, and configs that are not legal any more, are no prior."""
     assert () == study_of(search_space({}, default_config()), (), 0)
 
 

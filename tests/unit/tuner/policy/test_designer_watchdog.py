@@ -69,7 +69,7 @@ def test_advice_has_what_is_believed_of_all() -> None:
 
 @pytest.mark.parametrize("covariance", [np.eye(2), np.full((3, 3), math.nan), "much", None], ids=str)
 def test_a_designer_whose_covariance_is_nonsense_has_failed(covariance: object) -> None:
-    """It is of the wrong configs, not finite, or no matrix."""
+    """A covariance of the wrong configs, of infinite values, or of no matrix is a failure."""
     designer = JointlyScriptedDesigner(covariance)
 
     with pytest.raises(DesignerFailed, match="designer scripted knows no covariance of 3 configs"):
@@ -86,7 +86,7 @@ def test_advice_says_whether_the_suggestion_is_informed(*, is_informed: bool) ->
 
 
 def test_a_designer_that_raises_has_failed() -> None:
-    """Its own words are in the message."""
+    """The message has the designer's own words."""
     with pytest.raises(DesignerFailed, match=r"designer scripted raised ZeroDivisionError"):
         guarded(lambda: 1 / 0).advise(TRIALS, MEASURED)
 

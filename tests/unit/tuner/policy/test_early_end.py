@@ -224,5 +224,5 @@ def test_windows_tell_of_a_config_by_both_sides_scatter() -> None:
     ("number", "expected"), [(0.2, 1), (7.1, 8), (99.5, 100), (101, 110), (234, 240), (1001, 1100)]
 )
 def test_estimates_have_two_digits(number: float, expected: int) -> None:
-    """They are rounded up: less would not have done."""
+    """An estimate is rounded up, since less would not have done."""
     assert expected == rounded_up(number)

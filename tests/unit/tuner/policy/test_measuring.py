@@ -65,7 +65,7 @@ def test_steps_follow_noise_and_duration(median_ms: float, noise: float, expecte
 
 
 def test_what_need_not_be_known_well_takes_fewer_steps() -> None:
-    """Its variance is 1.25 over the steps: of steps that scatter by 4 %, 21 are within 1 %, two within 4 %."""
+    """A window's variance is 1.25 over its steps: at a scatter of 4 %, 21 steps are within 1 %, two within 4 %."""
     times = [StepTimes(20.0, 0.04 * 20.0 / 1.4826, 20.0)]
 
     assert [21, 2] == [steps_within(error, times) for error in (0.01, 0.04)]
@@ -150,7 +150,7 @@ def test_the_dearest_config_is_that_whose_windows_cost_most_each() -> None:
 
 
 def test_a_launch_that_failed_is_not_repeated() -> None:
-    """Its target has given up, or has tried again itself."""
+    """A failed launch's target has given up, or has tried again itself."""
     target = ScriptedTarget([failed(), window()])
 
     sample = Meter(target, lambda _: None).measure(order())
@@ -160,7 +160,7 @@ def test_a_launch_that_failed_is_not_repeated() -> None:
 
 
 def test_what_is_watched_costs_nothing() -> None:
-    """It is what the job runs anyway; its windows are not kept in the account of a long job."""
+    """A watched window costs nothing, since the job runs it anyway, and the account of a long job leaves it out."""
     meter = Meter(ScriptedTarget([window(15.0)] * 2), lambda _: None)
 
     meter.measure(order(OTHER, Phase.WATCH))

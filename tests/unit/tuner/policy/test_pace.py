@@ -97,7 +97,7 @@ def test_steps_of_the_job_count_where_it_numbers_them() -> None:
 
 
 def test_a_launch_that_failed_lasts_until_the_next_that_did_not() -> None:
-    """It took no steps, but seconds."""
+    """A failed launch took no steps, but seconds."""
     clock = Clock()
     pace = Pace(clock)
     for last_step, steps in ((5, 5), (5, 2), (10, 5)):
@@ -189,7 +189,7 @@ def test_launches_have_the_steps_that_they_have(limits: dict[str, float]) -> Non
 
 
 def test_the_log_says_within_what_was_decided() -> None:
-    """And the display shows no more seconds than there are."""
+    """The log has the budget, and the display shows no more seconds than are left."""
     outcome = run_within(SyntheticTarget(), max_steps=400, max_seconds=9.0)
 
     run = next(record for record in outcome.records if isinstance(record, RunRecord))

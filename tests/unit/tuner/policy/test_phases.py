@@ -130,7 +130,7 @@ def test_void_windows_are_measured_again_and_the_run_goes_on() -> None:
 
 @pytest.mark.parametrize("chance", [0.1, 0.5])
 def test_nan_and_zero_scores_never_raise(chance: float) -> None:
-    """They are void windows with the reason invalid_score."""
+    """NaN and zero scores are void windows with the reason invalid_score."""
     target = SyntheticTarget(disturbances=Disturbances(void={VoidReason.INVALID_SCORE: chance}), seed=2)
 
     outcome = tune(target)

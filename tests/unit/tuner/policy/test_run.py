@@ -272,7 +272,7 @@ def test_second_samples_count_when_a_run_is_resumed(tmp_path: Path) -> None:
 
 
 def test_a_target_that_closes_in_the_last_switch_is_quiet() -> None:
-    """Also the very last call may find the job over."""
+    """A target that closes in the very last call is quiet, too."""
 
     class Closing(SyntheticTarget):
         """Is over as soon as the baseline shall come back."""

@@ -36,7 +36,7 @@ def test_the_chance_of_a_gain_counts_the_uncertainty() -> None:
 
 @pytest.mark.parametrize(("expected_gain", "is_over"), [(0.0, True), (0.1, False)])
 def test_half_a_percent_is_worth_a_sample_where_a_test_is_due_anyway(expected_gain: float, is_over: bool) -> None:
-    """And not where the best config known is as fast as the baseline: one percent would be needed for a test."""
+    """A sample is worth less where the best config known is as fast as the baseline: a test would need one percent."""
     patience = Patience()
 
     ends = [patience.is_over(advice(Outlook(0.002, 0.003), expected_gain), LEAST_CONFIGS) for _ in range(5)]

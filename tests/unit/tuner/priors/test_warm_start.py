@@ -128,7 +128,7 @@ def test_a_study_of_something_else_is_not_taken(run: RunLog, changed: dict[str, 
 
 
 def test_the_same_question_comes_first_then_the_model_then_the_machine(run: RunLog) -> None:
-    """And of equally relevant ones the newest; no more than can be fitted at every update."""
+    """The newest of equally relevant studies comes first; no more than can be fitted at every update are kept."""
     exact, same_model, same_machine = asked(run), asked(run, hardware="i", layout=[4]), asked(run, model="n")
     older = replace(exact, samples=run.samples[:-1])
 

@@ -92,7 +92,7 @@ def test_what_was_chosen_is_not_called_useless(steep: tuple[RunReview, Analysis]
 
 
 def test_what_does_not_matter_is_to_be_fixed_as_it_was_chosen(steep: tuple[RunReview, Analysis]) -> None:
-    """Or the advice would set another value than the settings to paste."""
+    """The advice keeps the chosen value, as the settings to paste do."""
     run, analysis = steep
     item = next(item for item in analysis.sensitivities if item.name == "cycle_ms")
     inert = replace(analysis, sensitivities=(replace(item, effect=Change(0.001, -0.002, 0.004)),))

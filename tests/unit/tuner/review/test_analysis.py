@@ -45,7 +45,7 @@ def test_what_matters_is_found_and_its_true_effect_lies_in_the_interval(run: Run
 
 
 def test_on_a_flat_surface_nothing_matters(tmp_path: Path) -> None:
-    """And the gap is none."""
+    """The gap on a flat surface is none."""
     logged(tmp_path / "x.jsonl", target=SyntheticTarget(surface=flat_surface, seed=3))
 
     analysis = analyse(review_log(tmp_path / "x.jsonl").runs[0])

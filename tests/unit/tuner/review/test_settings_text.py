@@ -28,7 +28,7 @@ def test_pasted_settings_give_the_chosen_config(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (64 << 20, "64MiB"), (192 << 10, "192KiB"), (1000, "1000")])
 def test_sizes_have_the_largest_whole_unit(tmp_path: Path, value: int, text: str) -> None:
-    """And no fraction."""
+    """A size has no fraction."""
     logged(tmp_path / "x.jsonl", max_samples=2)
     run = review_log(tmp_path / "x.jsonl").runs[0]
     run = replace(run, baseline=default_config(), chosen=default_config().replace({"fusion_bytes": value}))
@@ -37,7 +37,7 @@ def test_sizes_have_the_largest_whole_unit(tmp_path: Path, value: int, text: str
 
 
 def test_keeping_the_default_sets_nothing(tmp_path: Path) -> None:
-    """Nor does a run that did not finish."""
+    """A run that did not finish sets nothing either."""
     logged(tmp_path / "x.jsonl", target=SyntheticTarget(surface=flat_surface))
     run = review_log(tmp_path / "x.jsonl").runs[0]
 

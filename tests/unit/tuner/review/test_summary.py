@@ -50,7 +50,7 @@ def test_watching_afterwards_is_no_part_of_the_run(tmp_path: Path) -> None:
 
 
 def test_an_unfinished_run_has_its_last_words(tmp_path: Path) -> None:
-    """They are its verdict, and nothing was chosen."""
+    """The run's last words are its verdict, and nothing was chosen."""
     result = logged(tmp_path / "x.jsonl", target=disturbed(Disturbances(closes_after_windows=12))).result
 
     (run,) = review_log(tmp_path / "x.jsonl").runs

@@ -171,7 +171,7 @@ def test_an_old_log_s_interval_is_shown_with_the_level_it_had(tmp_path: Path) ->
 
 
 def test_bad_lines_are_listed_by_number(tmp_path: Path) -> None:
-    """And beyond ten they are counted."""
+    """Bad lines beyond ten are counted."""
     path = tmp_path / "x.jsonl"
     path.write_text("nonsense\n" * 15)
 

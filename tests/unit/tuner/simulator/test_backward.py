@@ -55,7 +55,7 @@ def test_waiting_for_the_wire_takes_no_core() -> None:
 
 
 def test_an_accelerator_is_not_disturbed() -> None:
-    """It computes on no core."""
+    """An accelerator computes on no core."""
     backward = Backward((8.0,), 0.0, Cluster(1, 8, 1), 0.0)
 
     backward.run_beside(0.0, busy)

@@ -110,7 +110,7 @@ def test_chunks_that_leave_no_depth_run_in_turn() -> None:
 
 
 def test_a_single_chunk_has_nothing_to_overlap_with() -> None:
-    """It is staged, sent and collected in turn; of many, the wire hides the rest."""
+    """A single chunk is staged, sent and collected in turn; the wire hides the rest of many."""
     cluster = hosts_of(2, 2, "1gbit")
 
     def beyond_wire_ms(size: int) -> float:

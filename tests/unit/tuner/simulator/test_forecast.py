@@ -96,7 +96,7 @@ def test_the_surface_has_the_models_times(answer: Forecast) -> None:
 
 
 def test_fixed_values_are_not_searched() -> None:
-    """They have no curve, and the best config keeps them; without both its parameters there is no surface."""
+    """A fixed parameter has no curve and keeps its value; a surface needs both of its parameters."""
     answer = forecast(JOB, CLUSTER, fixed={"cycle_ms": 3.0})
 
     assert 3.0 == answer.baseline.config["cycle_ms"] == answer.best.config["cycle_ms"]
@@ -123,7 +123,7 @@ def test_a_world_of_one_has_nothing_to_gain() -> None:
 
 
 def test_a_forecast_is_json(answer: Forecast) -> None:
-    """It can be written and read again; configs are plain objects."""
+    """A forecast can be written and read again; configs are plain objects."""
     data = json.loads(json.dumps(to_json(answer)))
 
     assert answer.best.step_ms == data["best"]["step_ms"]

@@ -103,7 +103,7 @@ def test_decode_is_always_inside_the_box(parameter: Parameter, data: st.DataObje
 
 @given(st.floats(0.05, 50.0))
 def test_encode_of_any_allowed_number_is_within_the_unit_interval(cycle_ms: float) -> None:
-    """Also numbers that decode would round."""
+    """A number that decode would round is encoded inside the interval, too."""
     (share,) = CYCLE.encode(cycle_ms)
 
     assert 0.0 <= share <= 1.0

@@ -159,7 +159,7 @@ def test_the_interval_is_two_sided_and_its_lower_end_the_bound_of_the_one_sided_
 
 
 def test_of_the_fewest_pairs_more_is_asked() -> None:
-    """They rest on what was known before them: their interval is wider, and what three pairs just show, two do not."""
+    """The interval of the fewest pairs rests on earlier knowledge and is wider: two pairs need more than three."""
     less, more = (pairs_around(MIN_PAIRS, quantile) for quantile in (0.974, 0.976))
 
     assert (False, True) == (less.is_shown, more.is_shown)

@@ -12,7 +12,7 @@ ROW = {"scheme": "ringtune", "seed": 0, "steps": 400}
 
 
 def test_a_run_is_kept_until_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it is said to be outdated, and stays in the file."""
+    """A run of changed sources is reported as outdated, and stays in the file."""
     path = tmp_path / "folder" / "kept"
     KeptRuns(path).add(ROW)
 
@@ -43,7 +43,7 @@ def test_a_torn_line_is_no_run(tmp_path: Path) -> None:
 
 
 def test_rows_without_a_version_are_of_another(tmp_path: Path) -> None:
-    """They were kept before versions were."""
+    """Rows from before versions were kept count as another version."""
     (tmp_path / "kept").write_text('{"scheme": "ringtune", "seed": 0}\n')
 
     assert [] == KeptRuns(tmp_path / "kept").rows

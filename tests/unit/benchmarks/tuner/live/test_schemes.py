@@ -32,7 +32,7 @@ def test_a_scheme_repairs_a_poor_baseline_and_its_gain_is_measured(scheme: str) 
 
 
 def test_horovods_scheme_takes_no_more_steps_than_it_is_given() -> None:
-    """And leaves none that would be enough for a sample."""
+    """The remaining steps would not be enough for a sample."""
     found = conduct(SyntheticTarget(disturbances=QUIET), HOROVOD, [], seed=0, steps=300)
 
     assert 300 - (MIN_STEPS + SETTLE_STEPS) < found.steps <= 300

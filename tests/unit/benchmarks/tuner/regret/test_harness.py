@@ -34,7 +34,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
 
 
 def test_outcomes_of_another_version_are_refused(tmp_path: Path) -> None:
-    """They are no longer what this tuner does."""
+    """Outcomes of another version are no longer those of this tuner."""
     (tmp_path / "kept").write_text('{"sources": "other"}\n[]\n')
 
     with pytest.raises(ConfigError, match="another version of the tuner; remove it"):
@@ -42,7 +42,7 @@ def test_outcomes_of_another_version_are_refused(tmp_path: Path) -> None:
 
 
 def test_outcomes_on_a_surface_that_was_recorded_anew_are_not_taken(tmp_path: Path) -> None:
-    """Its name says nothing: in another folder, or after another recording, it is another problem."""
+    """A surface in another folder, or from another recording, is another problem under the same name."""
     before, after = tmp_path / "before", tmp_path / "after"
     before.mkdir()
     after.mkdir()

@@ -69,7 +69,7 @@ def test_budgets_together_pick_what_each_picks_alone() -> None:
 
 
 def test_a_run_can_ask_all_that_it_asks_the_designer_itself() -> None:
-    """Also what only some designers know: a run does without, so that its outcome would be another tuner's."""
+    """Capabilities that only some designers have are passed on, for without them the outcome is another tuner's."""
     designer = GaussianProcessDesigner(SPACE, 0)
     recalling = MemoizedDesigner(designer)
     configs = [default_config(), default_config().replace({"cycle_ms": 5.0})]

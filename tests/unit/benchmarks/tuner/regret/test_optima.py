@@ -15,7 +15,7 @@ SCENARIO = Scenario("small", job_of(4096, 1 << 20, 4096), Cluster(1, 2, 2))
 
 
 def test_no_config_of_a_grid_is_better_than_the_optimum(tmp_path: Path) -> None:
-    """Nor is the baseline."""
+    """The optimum is no worse than the grid's configs and the baseline."""
     target = SCENARIO.target(0)
 
     found_ms = optimum_ms(SCENARIO, tmp_path)

@@ -116,7 +116,7 @@ def test_problems_of_several_kinds_are_pooled_each_as_much_as_another() -> None:
 
 
 def test_one_kind_alone_is_not_pooled() -> None:
-    """Its table would stand there twice."""
+    """A single kind has one table, not a second one as the pool."""
     console = Console(width=200, record=True, file=StringIO())
 
     render(Outcomes([outcome("random", 0, 0.1)], PROBLEMS, RandomControl()), console)

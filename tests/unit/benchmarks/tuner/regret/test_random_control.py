@@ -39,7 +39,7 @@ class Runs:
 
 
 def test_where_it_is_clear_few_runs_settle_it_where_it_is_close_many_do() -> None:
-    """And where nothing is to be gained, none: no run is done twice."""
+    """Runs are not done twice, and none where nothing is to be gained."""
     runs = Runs(hit_every=2)
 
     control = settle(Sources(), (CLEAR, CLOSE, FLAT), ROUNDS[-1], runs)

@@ -53,7 +53,7 @@ def test_a_broken_surface_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_surface_takes_no_scenarios_place(tmp_path: Path) -> None:
-    """Its file may be called as a scenario is: both are problems."""
+    """A recorded surface and a scenario of the same name are both problems."""
     surface(tmp_path).rename(tmp_path / "manysmall_np2.jsonl.gz")
 
     problems = all_problems(Sources(tmp_path))

@@ -74,7 +74,7 @@ def test_where_effects_add_up_noise_is_mostly_removed() -> None:
 @pytest.mark.parametrize("truth", [additive, crossed])
 @pytest.mark.parametrize("noise", [0.003, 0.01, 0.05])
 def test_it_is_never_much_further_from_the_truth(truth: Truth, noise: float) -> None:
-    """Nor where the additive model is wrong: then cells depart from it by more than their noise."""
+    """The estimate stays near even if cells depart from the additive model by more than their noise."""
     ratios = [
         mean_error(shrunken_ms(cells, SPACE), truth) / mean_error(median_ms(cells), truth)
         for cells in (measured(truth, noise, 3, seed) for seed in range(20))

@@ -97,7 +97,7 @@ def test_a_window_over_the_limit_is_cut() -> None:
 
 
 def test_without_noise_every_step_is_true() -> None:
-    """And nothing else has changed."""
+    """A noise of zero changes nothing else."""
     target = PROBLEM.without_noise.target(0)
 
     window = next(target.windows(WindowSpec(target.apply(config(64 * KIB, 1.0)), 0, 5, 0.0)))

@@ -28,7 +28,7 @@ def text_of(files: tuple[WinnerFile, ...], name: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_baseline_sets_nothing(name: str) -> None:
-    """It is what the command does without us: no variable, no file."""
+    """The baseline is the command without us: no variable, no file."""
     engine = find_engine(name)
 
     baseline = engine.baseline()
@@ -185,7 +185,7 @@ def test_nccl_never_hears_a_protocol_or_a_deprecated_name_from_the_environment()
     ],
 )
 def test_what_the_user_says_to_nccl_pins_what_it_decides(variable: str, knobs: set[str]) -> None:
-    """Also through names that we never set."""
+    """A variable that we never set pins its knob, too."""
     assert knobs == set(find_engine("nccl").space({variable: "1"}).fixed)
 
 
@@ -202,7 +202,7 @@ def test_nccl_gets_no_plugin_for_what_a_plugin_cannot_do() -> None:
 
 
 def test_horovods_own_tuner_is_off_while_a_value_is_tried() -> None:
-    """It would change what is being measured."""
+    """Horovod's own tuner would change the measured config."""
     engine = find_engine("horovod")
 
     variables = engine.variables(config_of(engine, cycle_ms=2.5, hierarchical_allreduce="off"), FOLDER)

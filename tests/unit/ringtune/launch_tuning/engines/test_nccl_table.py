@@ -52,7 +52,7 @@ def test_what_is_written_is_read(rules: list[Rule]) -> None:
 
 
 def test_a_table_of_version_1_is_read() -> None:
-    """Its rules hold for all buffers and for any number of operations; the bytes are those that 0.1 wrote."""
+    """Rules of version 1 hold for all buffers and any number of operations; the bytes are those that 0.1 wrote."""
     rule = struct.pack("<QQIIIIiiii", 1, 2**20, 2, 4, 8, 16, COLLECTIVES.index("allgather"), 1, -1, 12)
     body = b"RTNCCLT\0" + struct.pack("<II", 1, 1) + rule
     table = body + struct.pack("<I", zlib.crc32(body))

@@ -100,7 +100,7 @@ def test_on_a_fast_link_a_ring_tells_less_of_what_all_ranks_get_together() -> No
 
 
 def test_counterparts_that_were_timed_tell_what_all_ranks_get_together() -> None:
-    """They exchange the whole message on any link, and of a small one the blocks as they are, in one round."""
+    """Counterparts exchange the whole message on any link, and of a small one the blocks as they are, in one round."""
     link = fitted_costs(SIZES, [50e-6 + 1.5 * size * 0.5e-9 for size in SIZES], [2] * 4, is_hierarchical=True).link
 
     assert link.latency_s == pytest.approx(50e-6, rel=1e-6)

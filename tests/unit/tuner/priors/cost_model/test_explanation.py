@@ -23,7 +23,7 @@ def test_with_usual_constants_it_is_the_computing_that_the_model_would_have_need
 
 @pytest.mark.parametrize("step_s", [1e-3, 0.1])
 def test_a_step_that_is_too_short_for_its_messages_has_quicker_links(step_s: float) -> None:
-    """It computes for a while all the same, and takes as long as it was measured."""
+    """A step that is too short for its messages still computes for a while, and takes as long as it was measured."""
     costs, compute_s = explained(JOB, EngineCosts(), DEFAULT, step_s)
 
     assert float(costs.link.byte_s) < float(EngineCosts().link.byte_s) / 2

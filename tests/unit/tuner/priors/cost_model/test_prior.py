@@ -135,7 +135,7 @@ def test_one_outlier_does_not_bend_the_constants() -> None:
 
 @pytest.mark.parametrize("step_ms", [0.001, 1.0, 1e7])
 def test_whatever_the_baseline_takes_it_expects_something_finite(step_ms: float) -> None:
-    """Also steps that are shorter than the model says communication alone is."""
+    """The prediction is finite even for steps shorter than the model's communication alone."""
     trials = [measured_trial(0, default_config(), [step_ms])]
 
     expected = prior().log_step_ms([default_config(), poor_baseline()], trials)

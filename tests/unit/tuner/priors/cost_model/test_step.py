@@ -45,7 +45,7 @@ def test_a_cycle_longer_than_backward_hides_nothing() -> None:
 
 
 def test_on_a_slow_link_the_wire_is_the_limit() -> None:
-    """Then a step takes the wire time of a ring over four hosts, and little more."""
+    """A step takes the wire time of a ring over four hosts, and little more."""
     slow = EngineCosts(link=LinkCosts(byte_s=80e-9))
     wire_s = 2 * 3 / 4 * sum(TENSORS) * 80e-9
 

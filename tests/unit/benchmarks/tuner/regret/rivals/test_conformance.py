@@ -39,7 +39,7 @@ class TestHorovodDesigner(DesignerConformance):
         return HorovodDesigner(space, seed)
 
     def test_does_not_repeat_itself(self) -> None:
-        """Its fixed points differ; at the edge of its box it measures a config again, as Horovod does."""
+        """The fixed points differ; Horovod's scheme measures a config again at the edge of its box."""
         trials = self.converse(self.make_designer(search_space({}, default_config()), 4), 4)
 
         assert 5 == len({trial.config for trial in trials})
@@ -53,7 +53,7 @@ class TestBaguaDesigner(DesignerConformance):
         return BaguaDesigner(space, seed)
 
     def test_does_not_repeat_itself(self) -> None:
-        """It has 44 configs, and several of them are one of ours."""
+        """The scheme has 44 configs, and several of them are one of ours."""
         trials = self.converse(self.make_designer(search_space({}, default_config()), 4), self.ROUNDS)
 
         assert 5 < len({trial.config for trial in trials})
@@ -67,7 +67,7 @@ class TestSkoptHedgeDesigner(DesignerConformance):
         return SkoptHedgeDesigner(space, seed)
 
     def test_does_not_repeat_itself(self) -> None:
-        """Its points differ; where a number has a special value, the number beside it makes no other config."""
+        """The points differ; the number beside a special value makes no other config."""
         trials = self.converse(self.make_designer(search_space({}, default_config()), 4), self.ROUNDS)
 
         assert 5 < len({trial.config for trial in trials})

@@ -31,7 +31,7 @@ def test_configs_come_back_from_their_points() -> None:
 
 
 def test_what_is_fixed_has_no_dimension() -> None:
-    """And keeps its value."""
+    """A fixed parameter keeps its value and has no dimension."""
     space = search_space({"cycle_ms": 3.0}, default_config().replace({"cycle_ms": 3.0}))
 
     assert "cycle_ms" not in dimensions_of(space)

@@ -27,7 +27,7 @@ def test_numbers_come_first_from_the_middle_outwards() -> None:
 
 
 def test_then_one_switch_is_changed() -> None:
-    """And the numbers are gone through again."""
+    """The numbers are gone through again after one switch is changed."""
     suggested = searched(2 * len(SHARES) ** 2)
 
     again = suggested[len(SHARES) ** 2 :]

@@ -23,7 +23,7 @@ def measured(number: int, config: object, step_ms: float) -> Trial:
 
 @pytest.mark.parametrize("sampler", [gp_sampler, tpe_sampler, cma_es_sampler])
 def test_every_suggestion_is_legal_and_told(sampler: object) -> None:
-    """Also after trials that were never measured; the study knows the baseline and all that were."""
+    """A suggestion is legal also after unmeasured trials; the study knows the baseline and all measured ones."""
     designer = OptunaDesigner(SPACE, 0, sampler)  # type: ignore[arg-type]
     trials = [measured(0, default_config(), 20.0)]
     for number in range(1, 15):

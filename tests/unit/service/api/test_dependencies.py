@@ -35,15 +35,9 @@ def worked_on(state: AppState, body: bytes, work: Callable[[], Result]) -> Resul
 
 
 @pytest.mark.parametrize(("body", "expected"), [(b"x", True), (LARGE, False)], ids=["small", "large"])
-<<<<<<< HEAD:tests/unit/service/api/test_dependencies.py
 def test_no_garbage_is_collected_beside_a_large_body(state: AppState, body: bytes, expected: bool) -> None:
-    """Its objects are alive, and looking through them would stop every thread."""
-    is_collecting = worked_on(state, body, gc.isenabled)
-=======
-def test_no_garbage_is_collected_beside_a_large_body(parts: Parts, body: bytes, expected: bool) -> None:
     """The body's objects are alive, and a collection would stop every thread."""
-    is_collecting = worked_on(parts, body, gc.isenabled)
->>>>>>> 1d18411 (tests: no sentence opens with And, Nor, It or They; the gate knows them):tests/unit/service/api/test_parts.py
+    is_collecting = worked_on(state, body, gc.isenabled)
 
     assert (expected, True) == (is_collecting, gc.isenabled())
 

@@ -72,7 +72,7 @@ def test_a_job_that_ends_before_it_tunes_has_nothing_to_close(tmp_path: Path) ->
 
 
 def test_a_report_that_fails_costs_one_warning(tmp_path: Path) -> None:
-    """It fails here at every record but the first, for the spool is closed then; it never raises."""
+    """A report fails here at every record but the first, for the spool is closed then; it never raises."""
     notes = Notes()
     link = connect(closed_port(), tmp_path, notes)
     log = link.report_log()

@@ -48,7 +48,7 @@ def test_a_value_and_an_error_come_through() -> None:
 
 
 def test_a_late_call_is_left_behind_in_a_daemon_thread(hang: threading.Event) -> None:
-    """It has the thread's name, and does not keep the process alive."""
+    """The late call's thread has its name, and does not keep the process alive."""
     with pytest.raises(DeadlineExceeded, match="late call"):
         call_with_deadline(hang.wait, WallDeadline(0.05), "late call")
 

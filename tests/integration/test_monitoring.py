@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ringtune import _engine
 from ringtune.dashboards.grafana import dashboards
 from ringtune.dashboards.grafana.panels import Panel, Query
 from tests.contract.service.requests import STUDY_BODY, UUIDS
@@ -29,6 +30,7 @@ PANELS = [
 ]
 OF_PROMETHEUS = {"up": {"job", "instance"}}
 """Prometheus's own series, and the labels that it puts on everything that it scrapes."""
+CONFIG_PREFIX = "ringtune_config_"
 OF_EVERY_RANK = {"training_job", "model", "host", "rank", "local_rank"}
 MAY_BE_EMPTY = {
     "Errors by status": "nothing failed",
@@ -224,17 +226,35 @@ def test_the_page_explains_every_alert() -> None:
     assert set(alert_expressions()) == set(re.findall(r"^\| `(Ringtune\w+)` \|", text, re.MULTILINE))
 
 
-def test_the_page_lists_every_metric_with_its_labels(watched: Watched) -> None:
-    """The page lists the metrics that the programs show, no more and no less.
+def shown_metrics(watched: Watched) -> dict[str, set[str]]:
+    """Return the metrics that the programs show, with their own labels.
 
     Left out are labels that all series of a job have, and when prometheus-client's own counters began.
     """
-    listed = {name: set(filter(None, labels.split(","))) for name, labels in ROW.findall(PAGE.read_text("utf-8"))}
     shown: dict[str, set[str]] = {}
     for one in watched.scrapes:
         for family in (family for family in one.families.values() if not family.name.endswith("_created")):
             name = f"{family.name}_total" if family.type == "counter" else family.name
             labels = {label for sample in family.samples for label in sample.labels}
             shown.setdefault(name, set()).update(labels - OF_EVERY_RANK - {"le"})
+    return shown
 
-    assert shown == listed
+
+def test_every_knob_of_the_engine_is_shown(watched: Watched) -> None:
+    """A knob is a label of the config in force, and a gauge of its own where it is a number or a switch."""
+    shown = shown_metrics(watched)
+
+    gauges = [knob.name.replace("_ms", "_seconds") for knob in _engine.KNOBS if not isinstance(knob.default, str)]
+    assert {knob.name for knob in _engine.KNOBS} == shown["ringtune_config_info"]
+    assert {f"ringtune_config_{name}" for name in (*gauges, "info", "epoch")} == {
+        name for name in shown if name.startswith(CONFIG_PREFIX)
+    }
+
+
+def test_the_page_lists_every_metric_with_its_labels(watched: Watched) -> None:
+    """The page lists what the programs show, no more and no less; the knobs' metrics have one row for all."""
+    listed = {name: set(filter(None, labels.split(","))) for name, labels in ROW.findall(PAGE.read_text("utf-8"))}
+    shown = shown_metrics(watched)
+
+    knobs = {name for name in shown if name.startswith(CONFIG_PREFIX)} - {"ringtune_config_epoch"}
+    assert {name: labels for name, labels in shown.items() if name not in knobs} == listed

@@ -2,6 +2,7 @@
 """The native engine, as `native/src/bindings` exposes it: no logic here, none there."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,51 +13,54 @@ DTYPES: tuple[str, ...]
 SUBMISSION_VERSION: int
 """Of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
 
+KnobValue: TypeAlias = bool | int | float | str
+
+class Knob:
+    """A row of the engine's table of knobs, `RINGTUNE_KNOBS` in `native/src/base/config.h`.
+
+    Attributes:
+        name: Name with its unit: that of the parameter in `ringtune.tuner.space.parameters`.
+        default: Value of a job that sets nothing, of the knob's type.
+        low: Smallest number; None for switches and names.
+        high: Largest number; None for switches and names.
+        special: Meaning of the value 0, which lies outside the range: 0 (off) or "auto"; None where 0 is refused.
+        description: One sentence for people.
+    """
+
+    name: str
+    default: KnobValue
+    low: float | None
+    high: float | None
+    special: int | str | None
+    description: str
+
+KNOBS: tuple[Knob, ...]
+"""The table, in the order of the wire format."""
+
 class EngineConfig:
-    """A value for every knob; `chunk_bytes=0` and `allreduce_algorithm="auto"` mean the engine's table."""
+    """A value for every knob: an attribute and a keyword argument for each row of `KNOBS`, all required.
 
-    fusion_bytes: int
-    cycle_ms: float
-    hierarchical_allreduce: bool
-    hierarchical_allgather: bool
-    response_cache: bool
-    allreduce_algorithm: str
-    chunk_bytes: int
+    A number whose row has a `special` meaning has the value 0 for it: `chunk_bytes=0` is `auto`.
+    """
 
-    def __init__(
-        self,
-        *,
-        fusion_bytes: int,
-        cycle_ms: float,
-        hierarchical_allreduce: bool,
-        hierarchical_allgather: bool,
-        response_cache: bool,
-        allreduce_algorithm: str,
-        chunk_bytes: int,
-    ) -> None: ...
+    def __init__(self, **values: KnobValue) -> None: ...
+    def __getattr__(self, name: str) -> KnobValue: ...
     def hash(self) -> int:
         """Return the 64-bit hash that ranks compare."""
 
 class Window:
     """Consecutive steps measured under one config."""
 
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def last_step(self) -> int: ...
-    @property
-    def step_ms(self) -> list[float]: ...
-    @property
-    def bytes_per_step(self) -> int: ...
-    @property
-    def tensor_set(self) -> int: ...
-    @property
-    def void_reason(self) -> str | None:
-        """None for a valid window, else `pause`, `tensor_set_changed`, `mixed_epochs` or `no_gradients`."""
+    epoch: int
+    last_step: int
+    step_ms: list[float]
+    bytes_per_step: int
+    tensor_set: int
+    void_reason: str | None
+    """None for a valid window, else `pause`, `tensor_set_changed`, `mixed_epochs` or `no_gradients`."""
 
-    @property
-    def was_cut(self) -> bool:
-        """Whether the window was closed early because its steps ran over `limit_ms`."""
+    was_cut: bool
+    """Whether the window was closed early because its steps ran over `limit_ms`."""
 
 def create_segment(local_size: int) -> int:
     """Return a descriptor of a new shared-memory segment (memfd, fully allocated) for the ranks of one host.
@@ -84,13 +88,11 @@ def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str,
 class Result:
     """What an operation returned that has no output buffer of the caller's."""
 
-    @property
-    def memory(self) -> npt.NDArray[np.uint8]:
-        """The gathered bytes, one-dimensional, writable, aligned to a cache line; owned by this object's memory."""
+    memory: npt.NDArray[np.uint8]
+    """The gathered bytes, one-dimensional, writable, aligned to a cache line; owned by this object's memory."""
 
-    @property
-    def rows(self) -> list[int]:
-        """Rows that came from each rank; for `join`, the rank that joined last, alone."""
+    rows: list[int]
+    """Rows that came from each rank; for `join`, the rank that joined last, alone."""
 
 class Engine:
     """One rank's engine. Every call raises a class of `ringtune.errors` on failure.
@@ -145,10 +147,8 @@ class Engine:
             nccl_library: File of NCCL, where the process has none loaded; empty: the system's.
         """
 
-    @property
-    def rank(self) -> int: ...
-    @property
-    def world_size(self) -> int: ...
+    rank: int
+    world_size: int
     def allreduce_async(
         self,
         name: str,
@@ -331,9 +331,8 @@ class Engine:
 
     def config(self) -> EngineConfig: ...
     def config_epoch(self) -> int: ...
-    @property
-    def laps(self) -> LapTimes:
-        """Where the time of this rank's engine's work goes."""
+    laps: LapTimes
+    """Where the time of this rank's engine's work goes."""
 
     def counters(self) -> dict[str, int]:
         """Return this rank's counters.
@@ -381,9 +380,8 @@ class CollectiveLayer:
             ConfigError: If the segment is another version's or for another number of ranks.
         """
 
-    @property
-    def laps(self) -> LapTimes:
-        """Where the time of this rank's collectives goes."""
+    laps: LapTimes
+    """Where the time of this rank's collectives goes."""
 
     def allocate_registered(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Return memory that all ranks reach where it is; all ranks must ask for the same sizes in the same order.

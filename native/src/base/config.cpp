@@ -1,54 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/config.h"
 
+#include <array>
 #include <sstream>
+#include <type_traits>
 
 #include "base/hash.h"
 
 namespace ringtune {
 namespace {
 
-Status out_of_box(const char* knob, const std::string& value, const std::string& allowed) {
-  return {StatusCode::kConfigError, std::string(knob) + "=" + value + " is outside " + allowed};
+// "auto or 16384 to 4194304", as the search space writes it.
+template <typename T>
+std::string in_words(const Range<T>& allowed) {
+  constexpr std::array<const char*, 3> kZeros{"", "0 or ", "auto or "};
+  std::ostringstream text;
+  text << kZeros[static_cast<size_t>(allowed.zero)] << allowed.low << " to " << allowed.high;
+  return text.str();
+}
+
+std::string in_words(AnyValue) { return "any value"; }
+
+template <typename T>
+bool is_auto(const Range<T>& allowed, T value) {
+  return allowed.zero == Zero::kAuto && value == 0;
 }
 
 template <typename T>
-bool is_within(T value, T low, T high) {
-  return value >= low && value <= high;  // false for NaN
+bool is_auto(AnyValue, const T&) {
+  return false;
 }
 
 }  // namespace
 
 Status validate(const EngineConfig& config) {
-  if (config.fusion_bytes != 0 && !is_within(config.fusion_bytes, kMinFusionBytes, kMaxFusionBytes)) {
-    return out_of_box("fusion_bytes", std::to_string(config.fusion_bytes), "0 or 64 KiB ... 256 MiB");
-  }
-  if (!is_within(config.cycle_ms, kMinCycleMs, kMaxCycleMs)) {
-    return out_of_box("cycle_ms", std::to_string(config.cycle_ms), "0.05 ... 50");
-  }
-  if (config.chunk_bytes != 0 && !is_within(config.chunk_bytes, kMinChunkBytes, kMaxChunkBytes)) {
-    return out_of_box("chunk_bytes", std::to_string(config.chunk_bytes), "auto or 16 KiB ... 4 MiB");
-  }
-  return Status::ok_status();
+  Status status;
+  for_each_knob([&](const auto& knob) {
+    if (const auto& value = config.*knob.value; status.ok() && !knob.allowed.allows(value)) {
+      std::ostringstream text;
+      text << knob.name << '=' << value << " is not allowed; allowed: " << in_words(knob.allowed);
+      status = {StatusCode::kConfigError, text.str()};
+    }
+  });
+  return status;
 }
 
 std::string describe(const EngineConfig& config) {
   std::ostringstream text;
-  text << std::boolalpha << "fusion_bytes " << config.fusion_bytes << ", cycle_ms " << config.cycle_ms
-       << ", hierarchical_allreduce " << config.hierarchical_allreduce << ", hierarchical_allgather "
-       << config.hierarchical_allgather << ", response_cache " << config.response_cache << ", allreduce_algorithm "
-       << config.allreduce_algorithm << ", chunk_bytes "
-       << (config.chunk_bytes == 0 ? kAutoAlgorithm : std::to_string(config.chunk_bytes));
+  text << std::boolalpha;
+  const char* separator = "";
+  for_each_knob([&](const auto& knob) {
+    const auto& value = config.*knob.value;
+    text << separator << knob.name << ' ';
+    is_auto(knob.allowed, value) ? text << "auto" : text << value;
+    separator = ", ";
+  });
+  return text.str();
+}
+
+std::string canonical_text(const EngineConfig& config) {
+  std::ostringstream text;
+  text << std::hexfloat;
+  bool is_first = true;
+  bool was_switch = false;
+  for_each_knob([&](const auto& knob) {
+    const auto& value = config.*knob.value;
+    constexpr bool kIsSwitch = std::is_same_v<std::remove_cvref_t<decltype(value)>, bool>;
+    text << (is_first || (was_switch && kIsSwitch) ? "" : "|") << value;
+    is_first = false;
+    was_switch = kIsSwitch;
+  });
   return text.str();
 }
 
 uint64_t config_hash(const EngineConfig& config) {
-  std::ostringstream text;
-  text << config.fusion_bytes << '|' << std::hexfloat << config.cycle_ms << '|' << config.hierarchical_allreduce
-       << config.hierarchical_allgather << config.response_cache << '|' << config.allreduce_algorithm << '|'
-       << config.chunk_bytes;
-  const std::string canonical = text.str();
-  return fnv1a(canonical.data(), canonical.size());
+  const std::string text = canonical_text(config);
+  return fnv1a(text.data(), text.size());
 }
 
 }  // namespace ringtune

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value for every knob of the engine.
+// The engine's knobs: one table, and EngineConfig, which holds a value for each row.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "base/status.h"
 
@@ -13,35 +14,88 @@ namespace ringtune {
 inline constexpr uint64_t kKiB = 1024;
 inline constexpr uint64_t kMiB = 1024 * kKiB;
 
-// The compiled-in box: whatever an optimizer or a service says, nothing outside it is applied.
-inline constexpr uint64_t kMinFusionBytes = 64 * kKiB;  // or 0, fusion off
-inline constexpr uint64_t kMaxFusionBytes = 256 * kMiB;
-inline constexpr double kMinCycleMs = 0.05;
-inline constexpr double kMaxCycleMs = 50.0;
-inline constexpr uint64_t kMinChunkBytes = 16 * kKiB;  // or 0, from the engine's table
+inline constexpr uint64_t kMinChunkBytes = 16 * kKiB;
 inline constexpr uint64_t kMaxChunkBytes = 4 * kMiB;
 
 inline constexpr const char* kAutoAlgorithm = "auto";
 
+// Meaning of 0 for a number whose range does not hold it.
+enum class Zero : uint8_t { kRefused, kOff, kAuto };
+
+// Allowed values of a number, both ends included. The box is compiled in: whatever an optimizer or a service says,
+// nothing outside it is applied.
+template <typename T>
+struct Range {
+  constexpr Range(T lowest, T highest, Zero zero_means = Zero::kRefused)
+      : low(lowest), high(highest), zero(zero_means) {}
+
+  // NaN is refused.
+  constexpr bool allows(T value) const {
+    return (value == 0 && zero != Zero::kRefused) || (value >= low && value <= high);
+  }
+
+  T low;
+  T high;
+  Zero zero;
+};
+
+// For switches, and for names, which the owner of their registry checks.
+struct AnyValue {
+  template <typename T>
+  constexpr bool allows(const T&) const {
+    return true;
+  }
+};
+
+// A row per knob: name, type, default, allowed values, description. Everything that concerns all knobs iterates over
+// these rows: the struct, the checks, the hash, the wire format, the Python binding and, through it, the metrics. Their
+// order is that of the wire format and of the hash, so that a new knob comes last.
+#define RINGTUNE_KNOBS(KNOB)                                                                                        \
+  KNOB(fusion_bytes, uint64_t, 64 * kMiB, Range(64 * kKiB, 256 * kMiB, Zero::kOff),                                 \
+       "Largest number of bytes that are reduced together; 0: fusion is off.")                                      \
+  KNOB(cycle_ms, double, 1.0, Range(0.05, 50.0), "Longest time that a ready tensor waits for others.")              \
+  KNOB(hierarchical_allreduce, bool, false, AnyValue(), "Allreduces use shared memory inside each host.")           \
+  KNOB(hierarchical_allgather, bool, false, AnyValue(), "Allgathers use shared memory inside each host.")           \
+  KNOB(response_cache, bool, true, AnyValue(), "Tensors that were seen before are requested by number.")            \
+  KNOB(allreduce_algorithm, std::string, kAutoAlgorithm, AnyValue(), "Row of the registry, for ranks of one host.") \
+  KNOB(chunk_bytes, uint64_t, 0, Range(kMinChunkBytes, kMaxChunkBytes, Zero::kAuto),                                \
+       "Bytes that are moved at once; 0: the algorithm table decides.")
+
+#define RINGTUNE_FIELD(name, type, initial, allowed, description) type name = initial;
 struct EngineConfig {
-  uint64_t fusion_bytes = 64 * kMiB;
-  double cycle_ms = 1.0;
-  bool hierarchical_allreduce = false;
-  bool hierarchical_allgather = false;
-  bool response_cache = true;
-  std::string allreduce_algorithm = kAutoAlgorithm;
-  uint64_t chunk_bytes = 0;
+  RINGTUNE_KNOBS(RINGTUNE_FIELD)
 
   bool operator==(const EngineConfig&) const = default;
 };
+#undef RINGTUNE_FIELD
 
-// Checks the box; the algorithm's name is checked by who owns the registry.
+template <typename T, typename Allowed>
+struct Knob {
+  const char* name;
+  T EngineConfig::*value;  // of a config: config.*knob.value
+  Allowed allowed;
+  const char* description;
+};
+
+#define RINGTUNE_ROW(name, type, initial, allowed, description) Knob{#name, &EngineConfig::name, allowed, description},
+inline constexpr std::tuple kKnobs{RINGTUNE_KNOBS(RINGTUNE_ROW)};
+#undef RINGTUNE_ROW
+
+template <typename Visit>
+void for_each_knob(Visit visit) {
+  std::apply([&visit](const auto&... knob) { (visit(knob), ...); }, kKnobs);
+}
+
+// Checks every knob against its row.
 Status validate(const EngineConfig& config);
 
 // "fusion_bytes 8388608, cycle_ms 2.5, ...", for people.
 std::string describe(const EngineConfig& config);
 
-// FNV-1a over a canonical encoding; ranks compare it to prove that they run the same config.
+// "67108864|0x1p+0|001|auto|0", exact. Bars separate values; neighbouring switches, one digit each, have none.
+std::string canonical_text(const EngineConfig& config);
+
+// FNV-1a over the canonical text; ranks compare it to prove that they run the same config.
 uint64_t config_hash(const EngineConfig& config);
 
 }  // namespace ringtune

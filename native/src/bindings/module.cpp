@@ -12,6 +12,7 @@
 #include "base/descriptors.h"
 #include "bindings/algorithm_table_binding.h"
 #include "bindings/collective_layer_binding.h"
+#include "bindings/config_binding.h"
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
 #include "bindings/lap_times_binding.h"
@@ -157,30 +158,7 @@ std::optional<std::string> void_reason(const Window& window) {
                                                  : std::optional<std::string>(void_reason_name(window.void_reason));
 }
 
-EngineConfig make_config(uint64_t fusion_bytes, double cycle_ms, bool hierarchical_allreduce,
-                         bool hierarchical_allgather, bool response_cache, std::string allreduce_algorithm,
-                         uint64_t chunk_bytes) {
-  return {fusion_bytes,
-          cycle_ms,
-          hierarchical_allreduce,
-          hierarchical_allgather,
-          response_cache,
-          std::move(allreduce_algorithm),
-          chunk_bytes};
-}
-
-void bind_values(nb::module_& module) {
-  nb::class_<EngineConfig>(module, "EngineConfig")
-      .def(nb::new_(&make_config), nb::kw_only(), "fusion_bytes"_a, "cycle_ms"_a, "hierarchical_allreduce"_a,
-           "hierarchical_allgather"_a, "response_cache"_a, "allreduce_algorithm"_a, "chunk_bytes"_a)
-      .def_rw("fusion_bytes", &EngineConfig::fusion_bytes)
-      .def_rw("cycle_ms", &EngineConfig::cycle_ms)
-      .def_rw("hierarchical_allreduce", &EngineConfig::hierarchical_allreduce)
-      .def_rw("hierarchical_allgather", &EngineConfig::hierarchical_allgather)
-      .def_rw("response_cache", &EngineConfig::response_cache)
-      .def_rw("allreduce_algorithm", &EngineConfig::allreduce_algorithm)
-      .def_rw("chunk_bytes", &EngineConfig::chunk_bytes)
-      .def("hash", &config_hash);
+void bind_window(nb::module_& module) {
   nb::class_<Window>(module, "Window")
       .def_ro("epoch", &Window::epoch)
       .def_ro("last_step", &Window::last_step)
@@ -289,7 +267,8 @@ NB_MODULE(_engine, module) {
     return ringtune::Driver::load(ringtune::kCudaLibrary, driver).ok();
   });
   module.attr("SUBMISSION_VERSION") = kRingtuneSubmissionVersion;
-  ringtune::bind_values(module);
+  ringtune::bind_config(module);
+  ringtune::bind_window(module);
   ringtune::bind_engine(module);
   ringtune::bind_lap_times(module);
   ringtune::bind_collective_layer(module);

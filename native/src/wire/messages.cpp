@@ -4,6 +4,7 @@
 #include <array>
 #include <sstream>
 #include <string_view>
+#include <type_traits>
 
 #include "wire/codec.h"
 
@@ -52,24 +53,28 @@ Signature get_signature(Reader& reader) {
 }
 
 void put_config(Writer& writer, const EngineConfig& config) {
-  writer.put(config.fusion_bytes);
-  writer.put(config.cycle_ms);
-  writer.put(config.hierarchical_allreduce);
-  writer.put(config.hierarchical_allgather);
-  writer.put(config.response_cache);
-  writer.put_string(config.allreduce_algorithm);
-  writer.put(config.chunk_bytes);
+  for_each_knob([&](const auto& knob) {
+    const auto& value = config.*knob.value;
+    if constexpr (std::is_same_v<decltype(value), const std::string&>) {
+      writer.put_string(value);
+    } else {
+      writer.put(value);
+    }
+  });
 }
 
 EngineConfig get_config(Reader& reader) {
   EngineConfig config;
-  config.fusion_bytes = reader.get<uint64_t>();
-  config.cycle_ms = reader.get<double>();
-  config.hierarchical_allreduce = reader.get<uint8_t>() != 0;
-  config.hierarchical_allgather = reader.get<uint8_t>() != 0;
-  config.response_cache = reader.get<uint8_t>() != 0;
-  config.allreduce_algorithm = reader.get_string();
-  config.chunk_bytes = reader.get<uint64_t>();
+  for_each_knob([&](const auto& knob) {
+    auto& value = config.*knob.value;
+    if constexpr (std::is_same_v<decltype(value), std::string&>) {
+      value = reader.get_string();
+    } else if constexpr (std::is_same_v<decltype(value), bool&>) {
+      value = reader.get<uint8_t>() != 0;
+    } else {
+      value = reader.get<std::remove_reference_t<decltype(value)>>();
+    }
+  });
   return config;
 }
 

@@ -5,43 +5,73 @@
 
 #include <gtest/gtest.h>
 
+#include "base/other_value.h"
+
 namespace ringtune {
 namespace {
 
 TEST(Config, DefaultsAreInsideTheBox) { EXPECT_TRUE(validate(EngineConfig()).ok()); }
 
-TEST(Config, ValuesOutsideTheBoxAreRefused) {
-  const auto is_refused = [](auto change) {
-    EngineConfig config;
-    change(config);
-    return validate(config).code() == StatusCode::kConfigError;
-  };
+// Whether a config with this value of the row is refused by an error that names the knob.
+template <typename T, typename Allowed>
+bool is_refused(const Knob<T, Allowed>& knob, T value) {
+  EngineConfig config;
+  config.*knob.value = value;
+  const Status status = validate(config);
+  return status.code() == StatusCode::kConfigError && status.message().starts_with(knob.name);
+}
 
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.fusion_bytes = kMinFusionBytes - 1; }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.fusion_bytes = kMaxFusionBytes + 1; }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.cycle_ms = 0.04; }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.cycle_ms = 51; }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.cycle_ms = std::numeric_limits<double>::quiet_NaN(); }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.chunk_bytes = kMinChunkBytes - 1; }));
-  EXPECT_TRUE(is_refused([](EngineConfig& c) { c.chunk_bytes = kMaxChunkBytes + 1; }));
+template <typename T>
+void expect_bounds(const Knob<T, Range<T>>& knob) {
+  const auto& [low, high, zero] = knob.allowed;
+  EXPECT_FALSE(is_refused(knob, low)) << knob.name;
+  EXPECT_FALSE(is_refused(knob, high)) << knob.name;
+  EXPECT_TRUE(is_refused(knob, low - low / 64)) << knob.name;
+  EXPECT_TRUE(is_refused(knob, high + high / 64)) << knob.name;
+  EXPECT_EQ(zero == Zero::kRefused, is_refused(knob, T{})) << knob.name;
+  if constexpr (std::numeric_limits<T>::has_quiet_NaN) {
+    EXPECT_TRUE(is_refused(knob, std::numeric_limits<T>::quiet_NaN())) << knob.name;
+  }
+}
+
+template <typename T>
+void expect_bounds(const Knob<T, AnyValue>& knob) {
+  EXPECT_FALSE(is_refused(knob, testing::other_value(EngineConfig().*knob.value))) << knob.name;
+}
+
+TEST(Config, EveryRowsBoundsAreKept) {
+  for_each_knob([](const auto& knob) { expect_bounds(knob); });
+}
+
+TEST(Config, ARefusalNamesTheValueAndWhatIsAllowed) {
+  EngineConfig config;
+  config.chunk_bytes = 5;
+
+  EXPECT_EQ("chunk_bytes=5 is not allowed; allowed: auto or 16384 to 4194304", validate(config).message());
+}
+
+TEST(Config, ADescriptionNamesKnobsAndValues) {
+  EXPECT_TRUE(describe(EngineConfig())
+                  .starts_with("fusion_bytes 67108864, cycle_ms 1, hierarchical_allreduce false, "
+                               "hierarchical_allgather false, response_cache true, allreduce_algorithm auto, "
+                               "chunk_bytes auto"));
 }
 
 TEST(Config, TheHashChangesWithEveryKnob) {
-  const uint64_t base = config_hash(EngineConfig());
-  const auto hash_after = [](auto change) {
+  for_each_knob([](const auto& knob) {
     EngineConfig config;
-    change(config);
-    return config_hash(config);
-  };
+    config.*knob.value = testing::other_value(config.*knob.value);
 
-  EXPECT_EQ(base, config_hash(EngineConfig()));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.fusion_bytes = 0; }));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.cycle_ms = 1.0000001; }));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.hierarchical_allreduce = true; }));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.hierarchical_allgather = true; }));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.response_cache = false; }));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.allreduce_algorithm = "direct"; }));
-  EXPECT_NE(base, hash_after([](EngineConfig& c) { c.chunk_bytes = 32768; }));
+    EXPECT_NE(config_hash(EngineConfig()), config_hash(config)) << knob.name;
+  });
+}
+
+// Ranks that were built apart compare hashes of it. A new knob adds its value at the end.
+TEST(Config, TheCanonicalTextOfAConfigStaysTheSame) {
+  const EngineConfig other{0, 2.5, true, false, false, "direct", 32768};
+
+  EXPECT_TRUE(canonical_text(EngineConfig()).starts_with("67108864|0x1p+0|001|auto|0"));
+  EXPECT_TRUE(canonical_text(other).starts_with("0|0x1.4p+1|100|direct|32768"));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ int stress_rounds() {
 
 EngineConfig random_config(std::mt19937& random, bool has_hosts) {
   EngineConfig config;
-  config.fusion_bytes = random() % 4 == 0 ? 0 : kMinFusionBytes << random() % 12;
+  config.fusion_bytes = random() % 4 == 0 ? 0 : 64 * kKiB << random() % 12;
   config.cycle_ms = 0.05 * static_cast<double>(1 + random() % 40);
   config.response_cache = random() % 2 == 0;
   config.allreduce_algorithm = std::vector<std::string>{"auto", "direct", "reduce_scatter_allgather"}[random() % 3];

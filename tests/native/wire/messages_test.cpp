@@ -2,9 +2,13 @@
 #include "wire/messages.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <random>
 
 #include <gtest/gtest.h>
+
+#include "base/other_value.h"
 
 namespace ringtune {
 namespace {
@@ -54,6 +58,42 @@ TEST(Messages, ARequestSurvivesTheRoundTrip) {
   EXPECT_EQ("layer4.weight", received.items[0].name);
   EXPECT_EQ(sent.items[0].signature, received.items[0].signature);
   EXPECT_EQ(4096u, received.items[0].arena_offset);
+}
+
+TEST(Messages, EveryKnobSurvivesTheRoundTrip) {
+  for_each_knob([](const auto& knob) {
+    Response sent = sample_response(Response::Type::kConfigSwitch);
+    sent.config.*knob.value = testing::other_value(sent.config.*knob.value);
+
+    Response received;
+    ASSERT_TRUE(decode(encode(sent), received));
+
+    EXPECT_EQ(sent.config, received.config) << knob.name;
+  });
+}
+
+// Ranks that were built apart read each other's messages. A new knob adds its value at the end.
+TEST(Messages, TheWireFormatOfAConfigStaysTheSame) {
+  constexpr std::array<unsigned char, 52> kExpected{
+      1,                                    // type
+      2, 0,    0, 0, 0,   0,   0,    0,     // cycle
+      3, 0,    0, 0, 0,   0,   0,    0,     // config_epoch
+      0, 0,    1, 0, 0,   0,   0,    0,     // fusion_bytes
+      0, 0,    0, 0, 0,   0,   0xf0, 0x3f,  // cycle_ms
+      1, 0,    1,                           // hierarchical_allreduce, hierarchical_allgather, response_cache
+      4, 0,    0, 0, 'r', 'i', 'n',  'g',   // allreduce_algorithm
+      0, 0x80, 0, 0, 0,   0,   0,    0,     // chunk_bytes
+  };
+  Response sent;
+  sent.type = Response::Type::kConfigSwitch;
+  sent.cycle = 2;
+  sent.config_epoch = 3;
+  sent.config = {0x10000, 1.0, true, false, true, "ring", 0x8000};
+
+  const Bytes frame = encode(sent);
+
+  ASSERT_LE(kExpected.size(), frame.size());
+  EXPECT_EQ(0, std::memcmp(frame.data(), kExpected.data(), kExpected.size()));
 }
 
 TEST(Messages, AForwardedRequestSurvivesTheRoundTrip) {

@@ -8,11 +8,12 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from ringtune import _engine
+from ringtune.engine_config import tuner_config
 from ringtune.tuner import readable_value
-from ringtune.tuner.space.parameters import AUTO
 
 from .families import Families, Labels
 
+MS_TO_S = 1e-3
 ALGORITHM_PREFIX = "algorithm."
 COUNTERS: Mapping[str, tuple[str, str]] = {
     "steps": ("ringtune_engine_steps_total", "Optimizer steps that were marked."),
@@ -96,29 +97,18 @@ class EngineCollector(Collector):
         yield self._families.counters("ringtune_engine_allreduces_total", text, allreduces)
 
     def _config(self, config: _engine.EngineConfig) -> Iterator[Metric]:
-        gauges = (
-            ("fusion_bytes", "How many bytes of tensors are reduced together; 0: fusion is off.", config.fusion_bytes),
-            ("cycle_seconds", "The longest time a ready tensor waits for others.", config.cycle_ms * 1e-3),
-            ("chunk_bytes", "What is moved at once; 0: as the algorithm table says.", config.chunk_bytes),
-            ("response_cache", "Whether tensors seen before are requested by number.", config.response_cache),
-            ("hierarchical_allreduce", "Whether allreduces go by host.", config.hierarchical_allreduce),
-            ("hierarchical_allgather", "Whether allgathers go by host.", config.hierarchical_allgather),
-        )
-        for name, text, value in gauges:
-            yield self._families.gauge(f"ringtune_config_{name}", text, value)
+        for knob in _engine.KNOBS:
+            value = getattr(config, knob.name)
+            if not isinstance(value, str):
+                name, number = _in_base_unit(knob.name, value)
+                yield self._families.gauge(f"ringtune_config_{name}", knob.description, number)
+        labels = {name: readable_value(name, value) for name, value in tuner_config(config).items()}
         text = "The config in force, as labels; always 1."
-        yield self._families.gauge("ringtune_config_info", text, 1.0, _as_labels(config))
+        yield self._families.gauge("ringtune_config_info", text, 1.0, labels)
 
 
-def _as_labels(config: _engine.EngineConfig) -> Labels:
-    """Return the knobs as people read them."""
-    values = {
-        "fusion_bytes": config.fusion_bytes,
-        "cycle_ms": config.cycle_ms,
-        "chunk_bytes": config.chunk_bytes or AUTO,
-        "allreduce_algorithm": config.allreduce_algorithm,
-        "response_cache": config.response_cache,
-        "hierarchical_allreduce": config.hierarchical_allreduce,
-        "hierarchical_allgather": config.hierarchical_allgather,
-    }
-    return {knob: readable_value(knob, value) for knob, value in values.items()}
+def _in_base_unit(knob: str, value: float) -> tuple[str, float]:
+    """Return a number's name and value in Prometheus's base unit: seconds for milliseconds."""
+    if knob.endswith("_ms"):
+        return f"{knob.removesuffix('_ms')}_seconds", value * MS_TO_S
+    return knob, value

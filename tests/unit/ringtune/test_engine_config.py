@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine's table of knobs, beside the tuner's parameters and the translation between both."""
+
+import pytest
+
+from ringtune import _engine
+from ringtune.engine_config import engine_config, tuner_config
+from ringtune.tuner import ENGINE_PARAMETERS, default_config
+from ringtune.tuner.space.parameter_types import NumberParameter
+from ringtune.tuner.space.parameters import engine_parameters
+
+KNOBS = {knob.name: knob for knob in _engine.KNOBS}
+
+
+def test_every_knob_is_a_parameter_with_the_same_default() -> None:
+    """A knob that only the engine or only the tuner knows, or that begins elsewhere there, is an error."""
+    defaults = tuner_config(_engine.EngineConfig(**{knob.name: knob.default for knob in _engine.KNOBS}))
+
+    assert default_config().to_json() == defaults.to_json()
+
+
+def test_numbers_have_the_same_bounds_in_the_engine_and_the_tuner() -> None:
+    """Nothing that the tuner tries is refused by the engine, and nothing that the engine takes is out of reach."""
+    numbers = [parameter for parameter in ENGINE_PARAMETERS if isinstance(parameter, NumberParameter)]
+
+    assert {p.name: (p.low, p.high, p.special) for p in numbers} == {
+        knob.name: (knob.low, knob.high, () if knob.special is None else (knob.special,))
+        for knob in _engine.KNOBS
+        if knob.low is not None
+    }
+
+
+@pytest.mark.parametrize("quantile", [0.0, 0.14, 0.3, 0.6, 0.99])
+def test_a_config_survives_the_way_to_the_engine_and_back(quantile: float) -> None:
+    """Special values, numbers, switches and names arrive as what they were."""
+    parameters = engine_parameters(_engine.allreduce_algorithms())
+    config = {parameter.name: parameter.at_quantile(quantile) for parameter in parameters}
+
+    assert config == tuner_config(engine_config(config)).to_json()
+
+
+def test_auto_is_zero_where_the_engine_has_a_number() -> None:
+    """A name stays a name."""
+    config = engine_config(default_config())
+
+    assert (0, "auto") == (config.chunk_bytes, config.allreduce_algorithm)
+
+
+def test_the_engine_wants_every_knob_and_no_other() -> None:
+    """A misspelt or missing knob is an error of the caller."""
+    defaults = {knob.name: knob.default for knob in _engine.KNOBS}
+
+    with pytest.raises(TypeError):
+        _engine.EngineConfig(fusion_bytes=0)
+    with pytest.raises(TypeError):
+        _engine.EngineConfig(**defaults, fusion_byte=0)
+
+
+@pytest.mark.parametrize("name", sorted(KNOBS))
+def test_every_row_has_a_sentence_for_people(name: str) -> None:
+    """Metrics show it as their help."""
+    assert KNOBS[name].description.endswith(".")

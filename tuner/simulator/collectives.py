@@ -18,22 +18,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ringtune.tuner.space.parameters import KIB, MIB
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 
 from .cluster import Cluster
 from .knobs import Algorithm
 from .machine import Machine
 
-STAGE_BYTES = 8 * MIB
-"""Of a rank's stage: a pipeline is as deep as chunks fit into it, up to MAX_DEPTH."""
-MAX_DEPTH = 4
-OVERLAP_DEPTH = 4
-"""Chunks that the hierarchical pipeline keeps in stages while blocks are on their way."""
-POST_BYTES = 256 * KIB
-"""A direct allreduce posts so much at once."""
-WHOLE_BYTES = 16 * KIB
-"""Up to here counterparts exchange whole blocks instead of shares."""
-LINE_BYTES = 64
 S_TO_MS = 1e3
 US_TO_MS = 1e-3
 
@@ -92,7 +82,7 @@ def _direct(task: Task, stretch: float) -> Duration:
     """Every rank posts S, waits once per post, and reduces all p contributions itself."""
     size, machine = task.message_bytes, task.machine
     core = size / machine.copy_bytes_per_s + task.cluster.ranks_per_host * size / machine.reduce_bytes_per_s
-    posts = max(1, math.ceil(size / POST_BYTES))
+    posts = max(1, math.ceil(size / ENGINE_FACTS.posted_bytes))
     work = max(core * S_TO_MS * stretch, task.memory_ms(3.0))
     return Duration(work + posts * task.sync_ms(stretch), work)
 
@@ -119,7 +109,9 @@ def _staged_ms(task: Task, stretch: float) -> float:
     Memory sees S read, S written, and S fetched before it is written: 3 S per rank.
     """
     machine, ranks, size = task.machine, task.cluster.ranks_per_host, task.message_bytes
-    outside = 1.0 - min(1.0, machine.core_cache_bytes / (MAX_DEPTH * min(task.chunk_bytes, max(size, 1))))
+    outside = 1.0 - min(
+        1.0, machine.core_cache_bytes / (ENGINE_FACTS.stage_max_chunks * min(task.chunk_bytes, max(size, 1)))
+    )
     slowness = 1.0 + (machine.beyond_core_cache_factor - 1.0) * outside
     copies = 2.0 * (ranks - 1) / ranks * size / machine.copy_bytes_per_s
     core = (copies + size / machine.reduce_bytes_per_s) * slowness
@@ -159,7 +151,7 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     cluster, machine, size = task.cluster, task.machine, task.message_bytes
     chunks = max(1, math.ceil(size / task.chunk_bytes))
     block = min(task.chunk_bytes, size) / cluster.ranks_per_host
-    is_whole = block <= WHOLE_BYTES or cluster.hosts == 2
+    is_whole = block <= ENGINE_FACTS.whole_block_max_bytes or cluster.hosts == 2
     rounds, others = (1 if is_whole else 2), cluster.hosts - 1
     sent_bytes = size * (others if is_whole else 2.0 * others / cluster.hosts)  # of a host's ranks together
     messages = 2 * rounds * others * chunks * machine.socket_message_us * US_TO_MS
@@ -170,7 +162,7 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     wire = sent_bytes / _payload_bytes_per_s(task) * S_TO_MS
     waits = chunks * rounds * _pause_ms(task, stretch)
     in_turn = work + wire + waits
-    if min(MAX_DEPTH, STAGE_BYTES // task.chunk_bytes) < OVERLAP_DEPTH:
+    if task.chunk_bytes > ENGINE_FACTS.overlapped_chunk_max_bytes:
         return Duration(in_turn, work)
     overlapped = max(work, wire, waits / 2.0)  # two blocks are on their way at once
     return Duration(overlapped * (chunks - 1) / chunks + in_turn / chunks, work)
@@ -186,7 +178,7 @@ def _pause_ms(task: Task, stretch: float) -> float:
 
 
 def _whole_lines(size: float) -> int:
-    return math.ceil(size / LINE_BYTES) * LINE_BYTES
+    return math.ceil(size / ENGINE_FACTS.cache_line_bytes) * ENGINE_FACTS.cache_line_bytes
 
 
 _ALGORITHMS: Mapping[Algorithm, Callable[[Task, float], Duration]] = MappingProxyType(

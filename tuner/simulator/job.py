@@ -9,9 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ringtune.errors import ConfigError
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 
-HOME_BYTES = 64 * 1024
-"""From this size on `ringtune.torch` gives a gradient a home in registered memory."""
 DTYPE_BYTES = (("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2))
 
 
@@ -63,7 +62,7 @@ class Job:
     backward_ms: float
     optimizer_ms: float = 0.0
     compute_threads: float = 1.0
-    home_bytes: int | None = HOME_BYTES
+    home_bytes: int | None = ENGINE_FACTS.registered_min_bytes
 
     def __post_init__(self) -> None:
         """Refuse a job without gradients or time."""

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ringtune.errors import ConfigError
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.config import Value
-from ringtune.tuner.space.parameters import AUTO, KIB, MIB
+from ringtune.tuner.space.parameters import AUTO
 
 from .cluster import Cluster
-
-DIRECT_BYTES = 16 * KIB
-DIRECT_BYTES_OF_TWO = 256 * KIB
-"""Of two ranks each reads what the other has posted, and no more than that."""
-CHUNK_BYTES = 512 * KIB
-CHUNK_BYTES_BETWEEN_HOSTS = 1 * MIB
 
 
 class Algorithm(str, Enum):
@@ -90,7 +85,7 @@ class Knobs:
         if self.algorithm is not None:
             return self.algorithm
         is_posted_whole = not is_registered and cluster.world_size == 2
-        if message_bytes <= (DIRECT_BYTES_OF_TWO if is_posted_whole else DIRECT_BYTES):
+        if message_bytes <= (ENGINE_FACTS.posted_bytes if is_posted_whole else ENGINE_FACTS.direct_max_bytes):
             return Algorithm.DIRECT
         return Algorithm.REGISTERED if is_registered else Algorithm.REDUCE_SCATTER_ALLGATHER
 
@@ -98,4 +93,4 @@ class Knobs:
         """Return the chunk that is moved at once, in bytes."""
         if self.chunk_bytes is not None:
             return self.chunk_bytes
-        return CHUNK_BYTES if cluster.hosts == 1 else CHUNK_BYTES_BETWEEN_HOSTS
+        return ENGINE_FACTS.chunk_for(cluster.hosts)

@@ -4,9 +4,10 @@
 from pathlib import Path
 
 from ringtune.errors import ConfigError
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 
 from .architectures import MODELS
-from .job import HOME_BYTES, Gradient, Job, read_gradients, split_compute_ms
+from .job import Gradient, Job, read_gradients, split_compute_ms
 
 SAMPLES = 32
 """Of a rank's batch, where nobody says how long a step computes."""
@@ -17,7 +18,11 @@ OPERATIONS_PER_WORK = 6.0
 
 
 def model_job(
-    model: str, compute_ms: float, *, compute_threads: float = 1.0, home_bytes: int | None = HOME_BYTES
+    model: str,
+    compute_ms: float,
+    *,
+    compute_threads: float = 1.0,
+    home_bytes: int | None = ENGINE_FACTS.registered_min_bytes,
 ) -> Job:
     """Return the job of a model of `architectures`.
 
@@ -34,7 +39,11 @@ def model_job(
 
 
 def described_job(
-    model: str, compute_ms: float | None, *, compute_threads: float = 0.0, home_bytes: int | None = HOME_BYTES
+    model: str,
+    compute_ms: float | None,
+    *,
+    compute_threads: float = 0.0,
+    home_bytes: int | None = ENGINE_FACTS.registered_min_bytes,
 ) -> Job:
     """Return the job that a person describes.
 

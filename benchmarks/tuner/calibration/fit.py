@@ -16,8 +16,8 @@ from scipy.optimize import least_squares
 
 from ringtune.bench.surface_file import Header
 from ringtune.tuner import Config
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.simulator import Cluster, Gradient, Job, Link, Machine
-from ringtune.tuner.simulator.job import HOME_BYTES
 from ringtune.tuner.simulator.step import predicted_step_ms
 
 Array = NDArray[np.float64]
@@ -62,7 +62,7 @@ class Measured:
         layout, rate = header["ranks_per_host"], header["link_bits_per_s"]
         compute_ms = float(header["compute_ms"])
         # Between hosts a front end's gradients live in ordinary memory.
-        home_bytes = HOME_BYTES if len(layout) == 1 else None
+        home_bytes = ENGINE_FACTS.registered_min_bytes if len(layout) == 1 else None
         forward_ms, backward_ms = FORWARD_SHARE * compute_ms, BACKWARD_SHARE * compute_ms
         job = Job(header["workload"], gradients, forward_ms, backward_ms, home_bytes=home_bytes)
         link = DEFAULT_LINK if rate is None else Link(rate / 8.0)

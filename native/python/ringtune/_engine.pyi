@@ -48,6 +48,9 @@ class EngineConfig:
     def hash(self) -> int:
         """Return the 64-bit hash that ranks compare."""
 
+def engine_facts() -> dict[str, int]:
+    """Return the compiled-in sizes that decide how a message moves: the fields of `ringtune.tuner`'s `EngineFacts`."""
+
 class Window:
     """Consecutive steps measured under one config."""
 

@@ -72,7 +72,7 @@ struct EngineConfig {
 template <typename T, typename Allowed>
 struct Knob {
   const char* name;
-  T EngineConfig::*value;  // of a config: config.*knob.value
+  T EngineConfig::*value;  // member: config.*knob.value
   Allowed allowed;
   const char* description;
 };

@@ -21,6 +21,7 @@
 #include "bindings/registered_array.h"
 #include "bindings/submissions_binding.h"
 #include "collectives/allreduce.h"
+#include "collectives/message_sizes.h"
 
 namespace nb = nanobind;
 using nb::literals::operator""_a;
@@ -169,6 +170,22 @@ void bind_window(nb::module_& module) {
       .def_ro("was_cut", &Window::was_cut);
 }
 
+// Named as the fields of ringtune.tuner's EngineFacts.
+nb::dict engine_facts() {
+  nb::dict facts;
+  facts["chunk_bytes"] = kAllreduceChunkBytes;
+  facts["chunk_between_hosts_bytes"] = kChunkBytesBetweenHosts;
+  facts["direct_max_bytes"] = kDirectMaxBytes;
+  facts["posted_bytes"] = kPostBytes;
+  facts["whole_block_max_bytes"] = kMaxWholeBlockBytes;
+  facts["stage_bytes"] = kStageBytes;
+  facts["stage_max_chunks"] = kMaxStageDepth;
+  facts["overlapped_chunks"] = kOverlappedChunks;
+  facts["cache_line_bytes"] = kCacheLine;
+  facts["registered_min_bytes"] = kMinRegisteredBytes;
+  return facts;
+}
+
 // What the tuner measures, and what people look at.
 void bind_observation(nb::class_<EngineHandle>& engine) {
   engine
@@ -245,6 +262,7 @@ NB_MODULE(_engine, module) {
   nb::set_leak_warnings(false);
   ringtune::register_errors();
   module.def("create_segment", &ringtune::create_segment, "local_size"_a);
+  module.def("engine_facts", &ringtune::engine_facts);
   module.def("allreduce_algorithms", [] {
     std::vector<std::string> names;
     for (const std::string_view name : ringtune::configurable_allreduce_algorithms()) {

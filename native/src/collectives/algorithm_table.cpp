@@ -6,16 +6,13 @@
 #include <string>
 #include <utility>
 
+#include "collectives/message_sizes.h"
+
 namespace ringtune {
 namespace {
 
-// A chunk costs three synchronizations, each a turn of the scheduler's where ranks outnumber cores; the chunks in work,
-// a few per rank, should stay in a cache.
-constexpr size_t kAllreduceChunkBytes = 512 * kKiB;
 // What only moves data has nothing but chunks to overlap: sending one with receiving the one before.
 constexpr size_t kChunkBytes = 128 * kKiB;
-// A round trip of a local network is worth some hundred KiB.
-constexpr size_t kChunkBytesBetweenHosts = 1 * kMiB;
 
 size_t default_chunk_bytes(const Layout& layout, size_t bytes_on_one_host) {
   return layout.host_count() == 1 ? bytes_on_one_host : kChunkBytesBetweenHosts;

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <array>
 
+#include "collectives/message_sizes.h"
+
 namespace ringtune {
 namespace {
-
-// One phase less against more to reduce: see benchmarks/README.md.
-constexpr size_t kDirectMaxBytes = 16 * kKiB;
 
 constexpr std::string_view kRing = "ring";
 constexpr std::string_view kHierarchical = "hierarchical";

@@ -16,13 +16,11 @@
 
 #include "collectives/aligned_buffer.h"
 #include "collectives/element.h"
+#include "collectives/message_sizes.h"
 #include "collectives/staged_chunks.h"
 
 namespace ringtune {
 namespace {
-
-// Up to here a round more costs more than the bytes do.
-constexpr size_t kMaxWholeBytes = 16 * kKiB;
 
 // Blocks whose partial results are in use at once: one is on its way while the next is reduced.
 constexpr uint64_t kSlots = 2;
@@ -40,8 +38,9 @@ class Counterparts {
   // For blocks of up to so many elements.
   Status prepare(size_t max_elements) {
     max_elements_ = max_elements;
-    const size_t stride =
-        is_whole(max_elements) ? max_elements : std::max(share_elements(max_elements), kMaxWholeBytes / partial_bytes_);
+    const size_t stride = is_whole(max_elements)
+                              ? max_elements
+                              : std::max(share_elements(max_elements), kMaxWholeBlockBytes / partial_bytes_);
     slot_elements_ = max_elements + stride * hosts_count();
     return scratch_.allocate(kSlots * slot_elements_ * partial_bytes_);
   }
@@ -111,7 +110,7 @@ class Counterparts {
 
   // Whole: (hosts - 1) partial blocks go out. Shares: as many partial shares, and as many results of a share.
   bool is_whole(size_t elements) const {
-    return elements * partial_bytes_ <= kMaxWholeBytes ||
+    return elements * partial_bytes_ <= kMaxWholeBlockBytes ||
            hosts_count() * partial_bytes_ <= partial_bytes_ + stored_bytes_;
   }
 
@@ -194,7 +193,7 @@ class HierarchicalAllreduce {
     uint64_t reduce;
     uint64_t collect;
   };
-  static constexpr Lags kOverlapped{2, 3};
+  static constexpr Lags kOverlapped{kOverlappedChunks / 2, kOverlappedChunks - 1};
   static constexpr Lags kInTurn{1, 1};
 
   // What the network waits for comes first.

@@ -8,15 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.config import Config
-from ringtune.tuner.space.parameters import AUTO, KIB
+from ringtune.tuner.space.parameters import AUTO
 
 Array = NDArray[np.float64]
-
-AUTO_CHUNK_BYTES = 512 * KIB
-AUTO_CHUNK_BETWEEN_HOSTS_BYTES = 1024 * KIB
-HOME_BYTES = 64 * KIB
-"""From this size on a gradient lives in registered memory."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,8 @@ class JobShape:
     @cached_property
     def fusable(self) -> tuple[tuple[int, ...], ...]:
         """The sizes of the tensors that travel together: those in registered memory, and the others."""
-        kinds = [tuple(s for s in self.gradient_bytes if (s >= HOME_BYTES) == large) for large in (False, True)]
+        least = ENGINE_FACTS.registered_min_bytes
+        kinds = [tuple(s for s in self.gradient_bytes if (s >= least) == large) for large in (False, True)]
         return tuple(sizes for sizes in kinds if sizes)
 
 
@@ -58,7 +55,7 @@ class Knobs:
     @classmethod
     def of(cls, configs: Sequence[Config], job: JobShape) -> "Knobs":
         """Read m configs of the engine, with what `auto` means for the job."""
-        auto_bytes = AUTO_CHUNK_BYTES if len(job.ranks_per_host) == 1 else AUTO_CHUNK_BETWEEN_HOSTS_BYTES
+        auto_bytes = ENGINE_FACTS.chunk_for(len(job.ranks_per_host))
         chunks = [auto_bytes if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]
         return cls(
             np.array([float(config["fusion_bytes"]) for config in configs]),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.parameters import KIB
 
 from .costs import Constant, EngineCosts
@@ -23,10 +24,6 @@ CACHE_BYTES = 1024 * KIB
 """Chunks beyond this leave the cache between being written and being read."""
 OUT_OF_CACHE = 1.3
 """What a byte of such a chunk costs, in those of a smaller one."""
-WHOLE_BLOCK_BYTES = 16 * KIB
-"""Up to this a rank sends its block of a chunk whole to all counterparts, instead of a share to each and back."""
-OVERLAPPED_CHUNK_BYTES = 2048 * KIB
-"""The stages hold four chunks up to this: two on their way, two that are staged and reduced meanwhile."""
 SIDE_BY_SIDE_ORDER = 10
 """Of the norm of what goes on side by side; without bound it would be the longest."""
 
@@ -69,7 +66,8 @@ class Message:
         hosts, owners, chunk_bytes = len(job.ranks_per_host), min(job.ranks_per_host), knobs.chunk_bytes
         chunks = np.ceil(message_bytes / chunk_bytes)
         pieces = np.maximum(chunks, 1.0)
-        is_whole = (np.minimum(chunk_bytes, message_bytes) / owners <= WHOLE_BLOCK_BYTES) | (hosts == 2)
+        block_bytes = np.minimum(chunk_bytes, message_bytes) / owners
+        is_whole = (block_bytes <= ENGINE_FACTS.whole_block_max_bytes) | (hosts == 2)
         rounds = np.where(is_whole, 1.0, 2.0)
         sent_bytes = np.where(is_whole, 1.0, 2.0 / hosts) * (hosts - 1) * message_bytes
         return cls(
@@ -79,7 +77,7 @@ class Message:
             chunks=chunks,
             turns=np.maximum(np.ceil(message_bytes / (job.world_size * chunk_bytes)), 1.0),
             is_hierarchical=knobs.is_hierarchical > 0,
-            is_overlapped=chunk_bytes <= OVERLAPPED_CHUNK_BYTES,
+            is_overlapped=chunk_bytes <= ENGINE_FACTS.overlapped_chunk_max_bytes,
             pieces=pieces,
             rounds=rounds,
             sent_bytes=sent_bytes,

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ringtune import _engine
 from ringtune.errors import ConfigError
 from ringtune.submissions import Operand, Reduction, Sum, start_allreduce
 from ringtune.world import World
@@ -23,9 +24,7 @@ from ringtune.world import World
 from .buffers import ENGINE_DTYPES, buffer_of, dtype_number
 
 ALIGNMENT_BYTES = 64  # a cache line has one writer then
-# To bring a gradient home takes the training thread 3 us and a copy; the way through the stage, which smaller ones take
-# together, is no slower for them (with two ranks 4 us slower for 64 KiB, 60 us for 1 MiB).
-MIN_HOME_BYTES = 64 * 1024
+MIN_HOME_BYTES = _engine.engine_facts()["registered_min_bytes"]
 _SUM = Reduction(Sum)
 
 

@@ -34,9 +34,6 @@ constexpr int64_t kSleepNs = 100 * kNsPerMs;
 constexpr int64_t kBetterNewsNs = 300 * kNsPerMs;
 constexpr auto kBetterNewsLook = std::chrono::milliseconds(2);
 
-// More slots than the pipeline needs only push each other out of the caches.
-constexpr uint64_t kMaxDepth = 4;
-
 template <typename Condition>
 bool poll_briefly(int spins, Condition is_done) {
   for (int spin = 0; spin < spins; ++spin) {
@@ -99,7 +96,7 @@ Status Stage::begin(uint64_t chunk_bytes, uint64_t chunks) {
   if (chunk_bytes != chunk_bytes_) {
     if (Status s = wait(0, local_size(), Phase::kDrained, base_); !s.ok()) return s;
     chunk_bytes_ = chunk_bytes;
-    depth_ = std::min(kMaxDepth, kStageBytes / chunk_bytes);
+    depth_ = std::min(kMaxStageDepth, kStageBytes / chunk_bytes);
   }
   chunks_ = chunks;
   return Status::ok_status();

@@ -22,6 +22,9 @@
 
 namespace ringtune {
 
+// Most chunks that a stage holds at once. More slots than the pipeline needs only push each other out of the caches.
+inline constexpr uint64_t kMaxStageDepth = 4;
+
 enum class Phase : uint8_t { kStaged, kReduced, kDrained, kPosted };
 
 class Stage {

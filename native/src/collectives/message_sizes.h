@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiled-in sizes that decide how a message moves. `_engine.engine_facts` exports them: models of the engine, such as
+// ringtune.tuner.simulator, assume the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/config.h"
+
+namespace ringtune {
+
+// Chunk of an allreduce inside one host. A chunk costs three synchronizations, each a turn of the scheduler's where
+// ranks outnumber cores; the chunks in work, a few per rank, should stay in a cache.
+inline constexpr size_t kAllreduceChunkBytes = 512 * kKiB;
+// Chunk of any collective between hosts: a round trip of a local network is worth some hundred KiB.
+inline constexpr size_t kChunkBytesBetweenHosts = 1 * kMiB;
+
+// Largest message that `direct` reduces. One phase less against more to reduce: see benchmarks/README.md.
+inline constexpr size_t kDirectMaxBytes = 16 * kKiB;
+
+// Largest block of a hierarchical allreduce that counterparts exchange whole: up to here a round more costs more than
+// the bytes do.
+inline constexpr size_t kMaxWholeBlockBytes = 16 * kKiB;
+// Chunks that a stage must hold for a hierarchical allreduce to exchange some while it stages others.
+inline constexpr uint64_t kOverlappedChunks = 4;
+
+// Smallest gradient to which a front end gives registered memory. To bring one there takes the training thread 3 us
+// and a copy; the way through the stage, which smaller ones take together, is no slower for them (with two ranks 4 us
+// slower for 64 KiB, 60 us for 1 MiB).
+inline constexpr size_t kMinRegisteredBytes = 64 * kKiB;
+
+}  // namespace ringtune

@@ -12,7 +12,7 @@ namespace {
 
 TEST(Config, DefaultsAreInsideTheBox) { EXPECT_TRUE(validate(EngineConfig()).ok()); }
 
-// Whether a config with this value of the row is refused by an error that names the knob.
+// Returns whether a config with this value of the row is refused by an error that names the knob.
 template <typename T, typename Allowed>
 bool is_refused(const Knob<T, Allowed>& knob, T value) {
   EngineConfig config;

@@ -40,6 +40,19 @@ def mpirun(
     return run_job(command, {**OPEN_MPI, **(environ or {})})
 
 
+def remote_shell(made: Sequence[Host], folder: Path) -> Path:
+    """Make a program that an MPI calls as it would call ssh, for hosts that `hosts` has made."""
+    shell = folder / "remote_shell"
+    cases = "".join(f"{host.address}) pid={host.init_pid} ;;\n" for host in made)
+    enter = 'exec nsenter --target "$pid" --net --mount --pid -- /bin/sh -c "$*"'
+    shell.write_text(
+        f'#!/bin/sh\nwhile [ "$1" = -x ]; do shift; done\nhost=$1\nshift\ncase $host in\n{cases}esac\n{enter}\n',
+        encoding="utf-8",
+    )
+    shell.chmod(0o755)
+    return shell
+
+
 def mpirun_on(made: Sequence[Host], ranks_per_host: int, program: str, folder: Path) -> Finished:
     """Run a program through MPI on hosts made by `hosts`; mpirun is in the first one's network.
 
@@ -49,14 +62,7 @@ def mpirun_on(made: Sequence[Host], ranks_per_host: int, program: str, folder: P
         program: One of this folder's `programs`.
         folder: Folder for files of the launcher.
     """
-    shell = folder / "remote_shell"
-    cases = "".join(f"{host.address}) pid={host.init_pid} ;;\n" for host in made)
-    enter = 'exec nsenter --target "$pid" --net --mount --pid -- /bin/sh -c "$*"'
-    shell.write_text(
-        f'#!/bin/sh\nwhile [ "$1" = -x ]; do shift; done\nhost=$1\nshift\ncase $host in\n{cases}esac\n{enter}\n',
-        encoding="utf-8",
-    )
-    shell.chmod(0o755)
+    shell = remote_shell(made, folder)
     addresses = [host.address for host in made]
     if IS_OPEN_MPI:
         slots = ",".join(f"{address}:{ranks_per_host}" for address in addresses)

@@ -78,7 +78,7 @@ def run(
         timeout_s: After so many seconds the ranks are ended; None waits for ever.
         **horovod: The other arguments of `horovod.run`, by name: `func` and `num_proc` for `function` and `np`, and
             those that are options of `ringtune run`, such as `hosts`, `output_filename` or `verbose`. Hosts that get
-            ranks must be this machine. What a job cannot have, such as `use_mpi` or `min_num_proc`, is refused.
+            ranks must be this machine. What a job cannot have, such as `min_num_proc`, is refused.
 
     Returns:
         The results, by rank.

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """`ringtune run`: from the options to a launch."""
 
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -11,6 +13,10 @@ from ringtune.errors import ConfigError
 
 from .launch_options.choices import Choices, read_choices, sent_variables
 from .launch_options.command import GroupedCommand, as_command
+from .launch_options.controllers import starts_by_mpi
+
+if TYPE_CHECKING:
+    from .launch import LaunchPlan, Reach
 
 START_TIMEOUT_S = 30.0
 START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
@@ -31,7 +37,7 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
     from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
     from .bootstrap import environment  # noqa: PLC0415
     from .console import write_line  # noqa: PLC0415
-    from .launch import Launcher, OutputFolder, describe, make_plan  # noqa: PLC0415
+    from .launch import describe, make_plan  # noqa: PLC0415
     from .launch_options.places import named_hosts, named_interfaces  # noqa: PLC0415
     from .settings import Settings  # noqa: PLC0415
 
@@ -53,6 +59,8 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
         prefix_output=choices.value("prefix_output"),
         stamp_output=choices.value("prefix_output_with_timestamp", False),
     )
+    if starts_by_mpi(choices):
+        _become_mpirun(plan, choices, interfaces)
     reach = _reach(choices, interfaces, inherited) if plan.names_hosts else None
     for warning in choices.warnings():
         write_line(f"ringtune run: warning: {warning}.")
@@ -60,12 +68,54 @@ def run(command: list[str], given: Mapping[str, Any]) -> int:
     if choices.value("verbose"):
         for line in describe(plan, reach):
             write_line(f"ringtune run: {line}")
-    folder = choices.value("output_filename")
+    return _launched(plan, reach, choices.value("output_filename"))
+
+
+def _launched(plan: "LaunchPlan", reach: "Reach | None", folder: str | None) -> int:
+    """Run the job to its end, with what ranks write in a folder if one is named, and return the exit code."""
+    from .launch import Launcher, OutputFolder  # noqa: PLC0415  (each command imports what it needs)
+
     if folder is None:
         return Launcher(plan, reach).run()
     files = OutputFolder(Path(folder), plan.world_size)
     code = Launcher(plan, reach, [files]).run()
     return code or int(files.loss is not None)
+
+
+def _become_mpirun(plan: "LaunchPlan", choices: Choices, interfaces: Sequence[str]) -> NoReturn:
+    """Replace this process by mpirun: what signals, terminals and exit codes mean is then up to MPI alone."""
+    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from .console import write_line  # noqa: PLC0415
+    from .launch.mpirun import MpiOptions, find_mpirun, mpi_command  # noqa: PLC0415
+    from .settings import Settings  # noqa: PLC0415
+
+    identity = choices.value("ssh_identity_file")
+    options = MpiOptions(
+        mpi_args=choices.value("mpi_args", ""),
+        binding_args=choices.value("binding_args"),
+        ssh_port=choices.value("ssh_port"),
+        ssh_identity=None if identity is None else Path(identity),
+        interfaces=interfaces,
+        output_folder=choices.value("output_filename"),
+    )
+    command, environ = mpi_command(find_mpirun(plan.environment.get("PATH")), plan, options)
+    Settings.from_environment(environ, allreduce_algorithms())
+    for warning in choices.warnings():
+        write_line(f"ringtune run: warning: {warning}.")
+    if choices.value("verbose"):
+        write_line(f"ringtune run: {shlex.join(command)}")
+    if options.output_folder is not None:
+        _make_folder(Path(options.output_folder))
+    os.execve(command[0], command, environ)  # noqa: S606  (a shell would read the arguments anew)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"--output-filename {folder} cannot be made ({error.strerror}); name a folder that can be written"
+        ) from error
 
 
 def _report(choices: Choices) -> str:
@@ -85,7 +135,7 @@ def _number_of_ranks(choices: Choices) -> int:
     return int(ranks)
 
 
-def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> Any:
+def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> "Reach":
     """Return how other hosts are reached."""
     from .launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
     from .launch_options.tables import OPTIONS  # noqa: PLC0415

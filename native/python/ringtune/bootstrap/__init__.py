@@ -58,6 +58,11 @@ def _refuse_unknown_launchers(environ: Mapping[str, str]) -> None:
         )
 
 
+def told_rank(environ: Mapping[str, str]) -> int:
+    """Return the rank that `ringtune run` or an MPI launcher gave to this process, before it has met the others."""
+    return int(next(environ[name] for name in (explicit.NAMES[0], *mpi.RANK_NAMES) if name in environ))
+
+
 def environment() -> MutableMapping[str, str]:
     """Return the process's environment, for the callers that may read it, and the one that takes the job key out."""
     return os.environ

@@ -21,7 +21,7 @@ from .integers import MAX_WORLD_SIZE
 OPEN_MPI_NAME = "OMPI_COMM_WORLD_SIZE"
 NAMES = (OPEN_MPI_NAME, "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS")
 SIZE_NAMES = (OPEN_MPI_NAME, "PMI_SIZE")
-_RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PMI_ID")
+RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "PMI_ID")
 _PROXY_PREFIX = "hydra_"  # MPICH's and Intel's process manager, one per host: its variables do not tell jobs apart
 _TEXT_BYTES = 4096
 
@@ -46,13 +46,13 @@ def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place 
 def identify(environ: Mapping[str, str]) -> Identity | None:
     """Return the identity of a place in MPI's world; None where no launcher tells one, and in a world of one."""
     present = tuple(name for name in NAMES if name in environ)
-    ranks = [environ[name] for name in _RANK_NAMES if name in environ]
+    ranks = [environ[name] for name in RANK_NAMES if name in environ]
     told_size = _told_size(environ)
     if not present or not ranks or told_size == 1:
         return None
     job = _job(environ)
     size = "several" if told_size is None else str(told_size)
-    names = (*present, *_RANK_NAMES, "PMIX_NAMESPACE")
+    names = (*present, *RANK_NAMES, "PMIX_NAMESPACE")
     return None if job is None else Identity(f"MPI\n{job}\n{ranks[0]}", ranks[0], size, names, present)
 
 

@@ -9,7 +9,7 @@ from ringtune.errors import ConfigError
 from ringtune.horovod_names import rivals
 from ringtune.launch.environment import KEPT_PREFIXES, PLACE_NAMES
 
-from .config_file import read_config_file
+from .config_file import CONTROLLER_KEY, read_config_file
 from .option import Choice, HasNoEffect, IsRefused, SetsVariable
 from .tables import OPTIONS
 
@@ -72,10 +72,16 @@ def read_choices(given: Mapping[str, Any]) -> Choices:
         if raw is not None and raw not in ((), [])
     }
     file = typed.get("config_file")
-    choices = typed if file is None else {**read_config_file(file.value), **typed}
+    choices = typed if file is None else {**_beside(typed, read_config_file(file.value)), **typed}
     for choice in choices.values():
         refuse(choice)
     return Choices(choices)
+
+
+def _beside(typed: Mapping[str, Choice], filed: Mapping[str, Choice]) -> dict[str, Choice]:
+    """Return the options of a file that hold beside those of the command line, which names one controller at most."""
+    names_controller = any(choice.option.key == CONTROLLER_KEY for choice in typed.values())
+    return {f: choice for f, choice in filed.items() if not (names_controller and choice.option.key == CONTROLLER_KEY)}
 
 
 def sent_variables(assignments: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@
 from ringtune.parsing import IntegerReader, TextReader
 
 from .engine_options import MANY
-from .option import AlwaysSo, Effect, HasNoEffect, IsRefused, LaunchOption, OptionGroup, SetsVariable
+from .option import AlwaysSo, Effect, HasNoEffect, IsRefused, Launches, LaunchOption, OptionGroup, SetsVariable
 
 _ELASTIC = IsRefused(
     "a job keeps the ranks that it starts with; leave the option out, save checkpoints, and start the job again when "
@@ -21,17 +21,15 @@ CONTROLLERS = OptionGroup(
     (
         LaunchOption(
             ("--gloo",),
-            "Start the ranks without MPI; that is how they are always started.",
+            "Start the ranks without MPI; that is the default.",
             AlwaysSo(),
             key="controller",
         ),
         LaunchOption(
             ("--mpi",),
-            "Refused: mpirun starts the ranks itself.",
-            IsRefused(
-                "the ranks are started without MPI; start them by it with: mpirun -np N COMMAND, where "
-                "RINGTUNE_TRANSPORT=mpi lets it carry the data, too"
-            ),
+            "Start the ranks by the mpirun that stands first in PATH, of Open MPI or MPICH. Signals, output and exit "
+            "code are then mpirun's own.",
+            Launches(),
             key="controller",
         ),
         LaunchOption(
@@ -49,17 +47,15 @@ LIBRARIES = OptionGroup(
     (
         LaunchOption(
             ("--mpi-args",),
-            "Refused: arguments for mpirun.",
-            IsRefused(
-                "the ranks are started without MPI; give its arguments to mpirun itself: mpirun {value} -np N COMMAND"
-            ),
+            "More arguments for mpirun, in quotes; implies --mpi.",
+            Launches(),
             TextReader(),
             "ARGS",
         ),
         LaunchOption(
             ("--mpi-threads-disable",),
-            "No effect: the ranks are started without MPI.",
-            HasNoEffect("the ranks are started without MPI, so there are no threads of its to turn off"),
+            "No effect: MPI starts the ranks at most, and no thread of the engine calls it then.",
+            HasNoEffect("MPI is asked for threads only by the MPI transport, which needs them"),
             opposites=("--no-mpi-threads-disable",),
             key="library_options.mpi_threads_disable",
         ),
@@ -70,10 +66,8 @@ LIBRARIES = OptionGroup(
         ),
         LaunchOption(
             ("--binding-args",),
-            "Refused: ranks are not bound to cores.",
-            IsRefused(
-                "ranks are not bound to cores; begin the command with a program that binds: numactl -N 0 COMMAND"
-            ),
+            "Arguments for binding that mpirun gets with --mpi, in quotes; default: bind to nothing.",
+            Launches(),
             TextReader(),
             "ARGS",
         ),

@@ -9,6 +9,7 @@ from ringtune.errors import ConfigError
 from ringtune.launch.addresses import is_this_machine
 from ringtune.launch.hosts import share_out
 from ringtune.launch_options.choices import Choices, refuse
+from ringtune.launch_options.controllers import starts_by_mpi
 from ringtune.launch_options.places import named_hosts, named_interfaces
 from ringtune.launch_options.tables import OPTIONS
 
@@ -66,7 +67,9 @@ def launch_arguments(arguments: Mapping[str, Any]) -> LaunchArguments:
             raise TypeError(f"ringtune.run() got an unexpected keyword argument {name!r}")
     ranks = number_of_ranks(arguments.get("np"), arguments.get("num_proc"))
     given = {name: value for name, value in arguments.items() if name in FIELDS and value}
-    _check_places(_choices(given), ranks)
+    choices = _choices(given)
+    starts_by_mpi(choices)
+    _check_places(choices, ranks)
     words = tuple(word for name, value in given.items() for word in _words(name, value))
     return LaunchArguments(ranks, words, arguments.get("executable"))
 

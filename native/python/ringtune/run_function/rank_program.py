@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ringtune.bootstrap import environment
+from ringtune.bootstrap import environment, told_rank
 
 from .call_folder import MODULE_NAME, CallFolder
 from .packing import read_data, write_data
@@ -21,7 +21,7 @@ from .source import imported
 
 def main(folder: CallFolder) -> None:
     """Call the function and leave its result, or what it raised; that is then raised here as well."""
-    outcome = folder.outcome(int(environment()["RINGTUNE_RANK"]))
+    outcome = folder.outcome(told_rank(environment()))
     try:
         call = read_data(folder.call)
         sys.path[:] = [*call["path"], *(entry for entry in sys.path if entry not in call["path"])]

@@ -99,7 +99,6 @@ def test_one_setting_may_have_two_options() -> None:
         ({"num_proc": "two"}, "-np two is not possible; allowed: an integer from 1"),
         ({"blacklist_cooldown_range": ("1", "x")}, "--blacklist-cooldown-range 1 x is not possible"),
         ({"autotune_gaussian_process_noise": "1.5"}, "1.5 is not possible; allowed: a number from 0 to 1"),
-        ({"mpi_args": "--map-by ppr:6:node"}, "mpirun --map-by ppr:6:node -np N COMMAND"),
         ({"host_discovery_script": "./hosts.sh"}, "--hostfile <(./hosts.sh)"),
     ],
 )

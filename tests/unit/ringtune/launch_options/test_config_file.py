@@ -105,7 +105,6 @@ def test_a_file_may_set_nothing(tmp_path: Path, text: str) -> None:
         ("params:\n  cycle_time_ms: true", "params.cycle_time_ms True is not possible"),
         ("autotune:\n  enabled: maybe", "autotune.enabled 'maybe' is not possible; allowed: true, false"),
         ("controller: smoke", "controller 'smoke' is not known; known are gloo, mpi"),
-        ("controller: mpi", "controller mpi: the ranks are started without MPI"),
         ("params: {cycle_time_ms: 1", "is no YAML"),
         ("a: !!python/object/apply:os.system ['true']", "is no YAML"),
         ("[" * 5000, "is no YAML"),

@@ -42,7 +42,7 @@ class Mpirun:
 
     Attributes:
         path: Absolute, by which Open MPI finds its own parts on other hosts, too.
-        family: Which options it takes.
+        family: The set of options that it takes.
     """
 
     path: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was given to what it does: options of command line and file, variables of the ranks, errors, warnings."""
+"""Options that were given, by command line or file: their values, the variables that they set, errors, warnings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Choices:
         """Return an environment in which the options hold: another spelling of what they set is taken out of it.
 
         Args:
-            environ: What holds without them.
+            environ: The environment without them.
         """
         changes = {
             choice.option.effect.name: choice.option.effect.write(choice.value)

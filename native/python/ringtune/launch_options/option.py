@@ -64,12 +64,12 @@ class LaunchOption:
     Attributes:
         names: Spellings; messages use the first.
         help: One or two sentences for `--help`.
-        effect: What the option does.
+        effect: The option's effect.
         reader: Reads the value's text; None for a switch.
         metavar: The value in `--help`; empty for a switch.
         opposites: Spellings that turn a switch off.
         key: Place of the value in Horovod's configuration file, as `section.key`; empty where it has none.
-        words: How many words the value has.
+        words: Number of words in the value.
         is_repeatable: Whether the option may be given several times; its value is then a list.
     """
 
@@ -116,8 +116,8 @@ class Choice:
     """An option that was given.
 
     Attributes:
-        option: Which.
-        value: What its reader returned; True or False for a switch.
+        option: The row.
+        value: The result of its reader; True or False for a switch.
         origin: Where it stands: a spelling, or file and key.
     """
 

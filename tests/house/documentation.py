@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the documentation complete: every variable and every knob of the code stands in it, and no other."""
+"""Keep the documentation complete and easy to enter.
+
+Every variable and every knob of the code stands in it, and no other. A question has one page; the front page is short.
+"""
 
 import re
 from pathlib import Path
@@ -13,6 +16,8 @@ VARIABLE = re.compile(r"(?:AUTOTUNE|RINGTUNE)(?:_[A-Z0-9]+)*")
 LITERAL = re.compile(r"""["'`]([A-Z][A-Z0-9_]*)["'`]""")
 FIRST_CELL = re.compile(r"^\|([^|]*)\|", re.MULTILINE)
 KNOB_NAME = re.compile(r"""Parameter\(\s*["']([a-z_]+)["']""")
+FRONT_PAGE, FRONT_PAGE_LINES = Path("README.md"), 95
+"""Two screens, the table of regret included."""
 
 
 def variable_violations(tree: SourceTree) -> list[Violation]:
@@ -31,6 +36,24 @@ def knob_violations(tree: SourceTree) -> list[Violation]:
     return [
         Violation(ENVIRONMENT_PAGE, 0, f"does not explain {knob}") for knob in sorted(knobs) if f"`{knob}`" not in page
     ]
+
+
+def twin_pages(tree: SourceTree) -> list[Violation]:
+    """Return the pages of docs/ that share their name with a page in another folder: two answers to one question."""
+    seen: dict[str, Path] = {}
+    found = []
+    for path in tree.files((".md",), under=("docs",)):
+        if path.name in seen:
+            found.append(Violation(path, 0, f"has the name of {seen[path.name]}: make them one page"))
+        seen.setdefault(path.name, path)
+    return found
+
+
+def long_front_page(tree: SourceTree) -> list[Violation]:
+    """Return the front page if it is longer than two screens."""
+    lines = len(tree.text(FRONT_PAGE).splitlines())
+    message = f"{lines} lines, at most {FRONT_PAGE_LINES}: move details to docs/"
+    return [Violation(FRONT_PAGE, 0, message)] if lines > FRONT_PAGE_LINES else []
 
 
 def _knobs(tree: SourceTree) -> set[str]:

@@ -90,6 +90,7 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (documentation.variable_violations, PAGE, "| `AUTOTUNE_LOG` | |\n", VARIABLE_ROWS),
     (documentation.variable_violations, PAGE, VARIABLE_ROWS + "| `AUTOTUNE_ODD` | |\n", VARIABLE_ROWS),
     (documentation.knob_violations, PAGE, "| `other` | |\n", "| `cycle_ms` | |\n"),
+    (documentation.long_front_page, "README.md", "x\n" * 96, "x\n" * 95),
     (prose.fragments, "a.py", '"""What a job does."""\n', '"""A job."""\n'),
     (prose.fragments, "a.py", 'def f():\n    """By rank."""\n', 'def f():\n    """Sort by rank."""\n'),
     (prose.fragments, "a.py", f'X = 1\n"""{OF_A_WINDOW}"""\n', f'X = 1\n"""Share {OF_A_WINDOW.lower()}"""\n'),
@@ -182,6 +183,15 @@ def test_a_gate_names_the_file_that_breaks_its_rule(tmp_path: Path, gate: Gate, 
 
     assert {Path(name)} == {violation.path for violation in on_bad}
     assert name in NAMED_WRONGLY or [] == on_good
+
+
+def test_two_pages_of_one_name_are_two_answers_to_one_question(tmp_path: Path) -> None:
+    """The second page is named; pages of other names and files elsewhere are not."""
+    pages = dict.fromkeys(("docs/mpi.md", "docs/howto/mpi.md", "docs/howto/ddp.md", "native/mpi.md"), "# MPI\n")
+
+    found = documentation.twin_pages(tree_with(tmp_path, pages))
+
+    assert [Path("docs/mpi.md")] == [violation.path for violation in found]
 
 
 def test_texts_of_other_licences_need_no_line_of_ours(tmp_path: Path) -> None:

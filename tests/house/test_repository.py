@@ -21,6 +21,8 @@ GATES = (
     forbidden.mutable_globals,
     documentation.variable_violations,
     documentation.knob_violations,
+    documentation.twin_pages,
+    documentation.long_front_page,
     lock_files.lock_violations,
     folders.test_imports,
     folders.benchmark_folders,

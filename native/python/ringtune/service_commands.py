@@ -14,7 +14,7 @@ from ringtune.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from ringtune.client import Recommendation, ServiceClient
-    from ringtune.service_link.local_studies import Question
+    from ringtune.service_link.local_studies import StudyQuery
     from ringtune.tuner.logs.reader import RunLog
 
 FORMATS = ("table", "json", "env", "horovod")
@@ -98,7 +98,7 @@ def _push_run(client: "ServiceClient", path: Path, log: "RunLog") -> bool:
 
 def recommend(
     *,
-    model: Annotated[str, typer.Option(help="Its name (AUTOTUNE_MODEL), or its fingerprint as the log's key has it.")],
+    model: Annotated[str, typer.Option(help="Model's name (AUTOTUNE_MODEL), or its fingerprint from the log's key.")],
     world_size: Annotated[int, typer.Option(min=1, help="Number of ranks.")],
     local_size: Annotated[int | None, typer.Option(min=1, help="Ranks on each host; default: all on one.")] = None,
     hardware: Annotated[
@@ -107,28 +107,30 @@ def recommend(
             help=f"Fingerprint, as ringtune doctor --fingerprint prints it; {ANY}: any. Default: this machine."
         ),
     ] = None,
-    target: Annotated[str, typer.Option(help="What is to be set.")] = "ringtune",
-    output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="How to print it.")] = "table",
+    target: Annotated[
+        str, typer.Option(help="Engine to be set: ringtune, openmpi, mpich, nccl or horovod.")
+    ] = "ringtune",
+    output: Annotated[str, typer.Option("--format", metavar="|".join(FORMATS), help="Output format.")] = "table",
     service_url: ServiceUrl = None,
     cache: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ask this file of finished runs instead of a service.")
+        Path | None, typer.Option(metavar="FILE", help="File of finished runs to ask instead of a service.")
     ] = None,
 ) -> int:
-    """Print the config that a job should start with, and what it was measured on.
+    """Print the config that a job should start with, and the evidence for it.
 
     The service is asked; without one, the finished runs of this machine.
 
     Example: ringtune recommend --model resnet50 --world-size 64 --local-size 8 --format env
     """
-    from .service_link.local_studies import Question  # noqa: PLC0415  (each command imports what it needs)
+    from .service_link.local_studies import StudyQuery  # noqa: PLC0415  (each command imports what it needs)
 
     if output not in FORMATS:
         raise ConfigError(f"--format {output} is not known; known are {', '.join(FORMATS)}")
     if local_size is not None and local_size > world_size:
         raise ConfigError(f"--local-size {local_size} is more than the {world_size} ranks of --world-size")
-    question = Question(model, world_size, local_size or world_size, _hardware(hardware), target)
+    query = StudyQuery(model, world_size, local_size or world_size, _hardware(hardware), target)
     client = None if cache is not None else _client(service_url)
-    offer = _from_cache(cache, question) if client is None else _from_service(client, question)
+    offer = _from_cache(cache, query) if client is None else _from_service(client, query)
     if offer.candidates and output != "json":
         raise StoreError(_ambiguous_text(offer))
     _print(offer, output)
@@ -136,7 +138,7 @@ def recommend(
 
 
 def _hardware(given: str | None) -> str | None:
-    """Return the fingerprint to ask for: what was given, None for any, or this machine's."""
+    """Return the fingerprint to ask for: the given one, None for any, or this machine's."""
     from .fingerprints import hardware_facts, hardware_fingerprint, machine_facts  # noqa: PLC0415  (as above)
 
     if given is None:
@@ -145,7 +147,7 @@ def _hardware(given: str | None) -> str | None:
 
 
 def _check_is_known(model: str, names: Collection[str]) -> None:
-    """Raise StoreError for a model that is not among those that are known.
+    """Raise StoreError for an unknown model.
 
     Raises:
         StoreError: With the names that there are.
@@ -173,24 +175,24 @@ def _environment() -> Mapping[str, str]:
     return environment()
 
 
-def _from_service(client: "ServiceClient", question: "Question") -> "Recommendation":
-    is_fingerprint = len(question.model) == FINGERPRINT_DIGITS and set(question.model) <= set("0123456789abcdef")
+def _from_service(client: "ServiceClient", query: "StudyQuery") -> "Recommendation":
+    is_fingerprint = len(query.model) == FINGERPRINT_DIGITS and set(query.model) <= set("0123456789abcdef")
     offer = client.recommendation(
-        model=None if is_fingerprint else question.model,
-        model_fingerprint=question.model if is_fingerprint else None,
-        hardware=question.hardware,
-        world_size=question.world_size,
-        local_size=question.local_size,
-        target=question.target,
+        model=None if is_fingerprint else query.model,
+        model_fingerprint=query.model if is_fingerprint else None,
+        hardware=query.hardware,
+        world_size=query.world_size,
+        local_size=query.local_size,
+        target=query.target,
     )
     is_open = offer.source == "default" and not offer.candidates and not is_fingerprint
-    if is_open and not client.studies(limit=1, model=question.model).items:
+    if is_open and not client.studies(limit=1, model=query.model).items:
         names = {study.model_name for study in client.studies(limit=MAX_STUDIES).items if study.model_name}
-        _check_is_known(question.model, names)
+        _check_is_known(query.model, names)
     return offer
 
 
-def _from_cache(cache: Path | None, question: "Question") -> "Recommendation":
+def _from_cache(cache: Path | None, query: "StudyQuery") -> "Recommendation":
     from .cache_files import user_cache_folder  # noqa: PLC0415
     from .service_link.local_studies import model_names, recommend_from  # noqa: PLC0415
     from .tuner import StudyStore  # noqa: PLC0415
@@ -203,11 +205,11 @@ def _from_cache(cache: Path | None, question: "Question") -> "Recommendation":
         runs = StudyStore(path).runs()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}); give --cache FILE, or set {URL_NAME}") from error
-    offer = recommend_from(runs, question, time.time())
+    offer = recommend_from(runs, query, time.time())
     if offer.source == "default" and not offer.candidates:
         fingerprints = {str(log.run.key.get("model")) for log in runs if log.run is not None}
-        if question.model not in fingerprints:
-            _check_is_known(question.model, model_names(runs))
+        if query.model not in fingerprints:
+            _check_is_known(query.model, model_names(runs))
     return offer
 
 
@@ -255,7 +257,7 @@ def _ambiguous_text(offer: "Recommendation") -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return tuples as lists, which is how the service writes them."""
+    """Return tuples as lists, as the service writes them."""
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

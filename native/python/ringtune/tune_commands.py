@@ -17,24 +17,34 @@ def add_commands(app: typer.Typer) -> None:
 
 def tune(
     *,
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="Launched anew for each measurement.")],
-    target: Annotated[str, typer.Option(metavar="ENGINE", help="openmpi, mpich, nccl or horovod.")],
+    command: Annotated[
+        list[str],
+        typer.Argument(metavar="COMMAND...", help="Program and arguments, launched anew for each measurement."),
+    ],
+    target: Annotated[str, typer.Option(metavar="ENGINE", help="Engine to tune: openmpi, mpich, nccl or horovod.")],
     output: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="For the winner's files; default: ringtune-ENGINE.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for the winner's files; default: ringtune-ENGINE.")
     ] = None,
     log: Annotated[Path | None, typer.Option(metavar="FILE", help="Tuning log; an unfinished run is resumed.")] = None,
-    score: Annotated[str, typer.Option(help="output: numbers that the command prints; wall: its duration.")] = "output",
+    score: Annotated[
+        str, typer.Option(help="Score of a launch: output (numbers that the command prints) or wall (its duration).")
+    ] = "output",
     score_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="With one group; default: 'ringtune: step_ms=12.3'.")
+        str | None,
+        typer.Option(metavar="REGEX", help="Pattern of the score, with one group; default: 'ringtune: step_ms=12.3'."),
     ] = None,
     higher_is_better: Annotated[
-        bool, typer.Option("--higher-is-better/--lower-is-better", help="Of the score that the regex finds.")
+        bool, typer.Option("--higher-is-better/--lower-is-better", help="Direction of the score that the regex finds.")
     ] = False,
-    max_samples: Annotated[int | None, typer.Option(help="Configs to try; default: 20, without another limit.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="Decide within so many steps, over all launches.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Decide within so many seconds.")] = None,
+    max_samples: Annotated[
+        int | None, typer.Option(help="Most configs to try; default: 20, without another limit.")
+    ] = None,
+    max_steps: Annotated[
+        int | None, typer.Option(help="Budget in steps of all launches; the decision falls within it.")
+    ] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Budget in seconds; the decision falls within it.")] = None,
     pairs: Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")] = 6,
-    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     trial_timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")] = 600.0,
     designer: Annotated[str | None, typer.Option(help="Search method: gp (default), skopt or random.")] = None,
     only: Annotated[str | None, typer.Option(metavar="KNOB,...", help="Knobs to vary; default: all.")] = None,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ringtune.service_link.local_studies import Question, recommend_from
+from ringtune.service_link.local_studies import StudyQuery, recommend_from
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
 
 MODEL = "ab" * 32
 KEY = {"hardware": "hw", "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}
-QUESTION = Question("resnet", 8, 4)
+QUESTION = StudyQuery("resnet", 8, 4)
 NOW_UNIX_S = 2e9
 
 
@@ -111,7 +111,7 @@ def test_the_nearest_layout_answers_where_there_is_no_other() -> None:
         replace(QUESTION, target="nccl"),
     ],
 )
-def test_what_was_asked_for_must_fit(question: Question) -> None:
+def test_what_was_asked_for_must_fit(question: StudyQuery) -> None:
     """Model, hardware and target."""
     assert "default" == recommend_from([finished("a", 0.2)], question, NOW_UNIX_S).source
 

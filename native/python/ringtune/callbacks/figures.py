@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tracker gets to see of a tuning run: numbers to plot over steps, and texts. Knows no tracker."""
+"""A tuning run as a tracker shows it: numbers to plot over steps, and texts. Knows no tracker."""
 
 import math
 

@@ -35,7 +35,7 @@ class MlflowCallback(Callback):
         Args:
             run_id: The run to log to; None for the run that is active here and now, or else for a run of its own.
             tracking_uri: MLflow's store, such as `sqlite:///mlflow.db`; None for the one that MLflow is set to.
-            experiment: Of a run of its own; made where it is missing.
+            experiment: Experiment of a run of its own; made where it is missing.
 
         Raises:
             ConfigError: If `mlflow` cannot be imported.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of DDP's buckets, as numbers of bytes and as the tuner's config; and the space that is searched."""
+"""Bucket sizes of DDP in bytes and as the tuner's config, and the search space."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ LEAST_FIRST_BYTES = 64 * KIB
 MOST_FIRST_BYTES = 64 * MIB
 FIRST_STEP_BYTES = 4 * KIB
 SMALL_MODEL_BUCKETS = 16
-"""A model that is small for the ranges above may still be cut into about so many buckets."""
+"""Number of buckets that a model may be cut into although it is small for the ranges above."""
 
 
 @dataclass(frozen=True)
 class BucketSizes:
-    """How gradients are cut into buckets: one is closed once it holds as many bytes.
+    """Bucket sizes: a bucket is closed once it holds that many bytes.
 
     Attributes:
-        cap_bytes: Of every bucket but the first.
-        first_bytes: Of the first one, whose reduction begins the overlap with the backward pass.
+        cap_bytes: Size of every bucket but the first.
+        first_bytes: Size of the first bucket, whose reduction begins the overlap with the backward pass.
     """
 
     cap_bytes: int
@@ -34,11 +34,11 @@ class BucketSizes:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Value]) -> "BucketSizes":
-        """Return what a config means; DDP counts MiB in 2^20 bytes and cuts fractions off."""
+        """Return the sizes that a config stands for; DDP counts MiB in 2^20 bytes and cuts fractions off."""
         return cls(int(float(config[CAP]) * MIB), int(config[FIRST]))
 
     def to_config(self) -> Config:
-        """Return the config that means these sizes."""
+        """Return the config that stands for these sizes."""
         return Config({CAP: self.cap_bytes / MIB, FIRST: self.first_bytes})
 
 
@@ -47,7 +47,7 @@ def bucket_space(baseline: BucketSizes, gradient_bytes: int, *, is_fixed: bool) 
 
     Args:
         baseline: Always legal, also where it lies outside of the usual ranges.
-        gradient_bytes: Of the whole model: a larger bucket is the same as one of this size.
+        gradient_bytes: Size of all gradients: a larger bucket is the same as one of this size.
         is_fixed: Whether the baseline is the only legal config.
     """
     share = gradient_bytes // SMALL_MODEL_BUCKETS

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks tell each other beside training: texts at the start, rounds of numbers while it runs, votes.
+"""Control messages between the ranks beside training: texts at the start, then rounds of numbers, and votes.
 
-It goes over a Gloo group of its own, in CPU memory and unknown to `torch.distributed`: neither the model's group nor
-the user's calls are in its way, and a job whose only backend is NCCL, which sends no CPU memory, has one too. A *round*
-is an element-wise maximum over all ranks that goes on while they train. Once anything fails the group is lost for good:
-what was begun on it cannot be called off.
+They use a Gloo group of their own, in CPU memory and unknown to `torch.distributed`. The model's group and the user's
+calls are not in its way, and a job whose only backend is NCCL, which sends no CPU memory, has such a group too. A
+*round* is an element-wise maximum over all ranks that goes on while they train. Once a call fails the group is lost for
+good: a collective that has begun on it cannot be cancelled.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from torch.distributed import distributed_c10d
 
 
 class ControlLost(Exception):  # noqa: N818 - an event: a rank is gone or did not come
-    """The ranks can no longer agree; the message says why."""
+    """The ranks can no longer agree; the message has the reason."""
 
 
 class ControlGroup:
@@ -28,8 +28,8 @@ class ControlGroup:
         """Meet the other ranks, through the group's store.
 
         Args:
-            group: Whose ranks meet; nothing is sent over it.
-            timeout_s: How long one rank may be waited for.
+            group: Process group of the ranks that meet; it carries none of the messages.
+            timeout_s: Longest wait for one rank, seconds.
 
         Raises:
             ControlLost: If they do not meet.
@@ -53,7 +53,7 @@ class ControlGroup:
         return [bytes(padded[:length].tolist()).decode() for padded, length in zip(texts, lengths, strict=True)]
 
     def post(self, words: Sequence[int]) -> None:
-        """Begin a round with this rank's numbers; returns at once. The one before must have been taken.
+        """Begin a round with this rank's numbers and return at once. The round before must have been taken.
 
         Raises:
             ControlLost: If it cannot begin.
@@ -101,7 +101,7 @@ def _store_of(group: dist.ProcessGroup) -> Any:
 
 
 def _own_part(store: Any, size: int) -> Any:
-    """Return a part of a group's store that no other meeting has, and none had before.
+    """Return a part of a group's store that no other meeting uses or has used.
 
     All ranks pass here before one of them comes back, for they meet in between.
     """
@@ -113,5 +113,5 @@ def _own_part(store: Any, size: int) -> Any:
 def _failures_translated() -> Iterator[None]:
     try:
         yield
-    except (RuntimeError, ValueError) as error:  # what torch raises for a lost peer, a timeout, a group that is gone
+    except (RuntimeError, ValueError) as error:  # torch raises these for a lost peer, a timeout, a group that is gone
         raise ControlLost(str(error).splitlines()[0]) from error

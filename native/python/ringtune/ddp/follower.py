@@ -2,10 +2,10 @@
 """The training thread's side of tuning, on every rank: counts steps, joins the rounds, and changes the buckets.
 
 A *step* is a backward pass that synchronised gradients; it ends where the next forward pass begins. All ranks do the
-same ones, so they count alike, and what a round says holds on all of them from the step of the next round on. By
-then every rank has joined it and trained on: nobody waits for it. A change of buckets is voted on: each rank builds its
-new reducer, and only where all could do so does it come in force, otherwise nowhere. Rounds are rare while the tuner
-tries nothing, and has only an eye on its decision.
+same ones, so they count alike. The outcome of a round holds on all of them from the step of the next round on: every
+rank has joined it by then, and none has waited for it. A change of buckets is voted on: each rank builds its
+new reducer, and it comes into force on all of them or on none. Rounds are rare while the tuner tries nothing and only
+watches its decision.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,9 @@ from .step_clock import StepClock
 from .target import Exchange, Wish
 
 ROUND_STEPS = 2
-"""How far ahead a switch is agreed: a step for the round, one to spare where its thread found no free core."""
+"""Steps between a round and the switch that it agrees: one for the round, one to spare where no core was free."""
 RESTING_ROUND_STEPS = 32
-"""The same while a decision is in force, a multiple of it: then nobody is in a hurry."""
+"""The same while a decision is in force, a multiple of `ROUND_STEPS`: nothing is urgent then."""
 
 
 class Follower:
@@ -35,8 +35,8 @@ class Follower:
 
     Attributes:
         sizes: The sizes of the buckets in force.
-        is_settled: Whether they are a decision, and nothing is tried; it changes at the same step on every rank.
-        is_over: Whether the buckets stay as they are from now on; it turns true at the same step on every rank.
+        is_settled: True while a decision is in force and nothing is tried; it changes at the same step on every rank.
+        is_over: True once the buckets stay as they are for good; it turns true at the same step on every rank.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Follower:
 
         Args:
             control: Over the ranks of the model's process group.
-            exchange: With the tuning thread, on rank 0; None elsewhere.
-            sizes: Of the buckets in force.
-            clock: Tells when steps end.
+            exchange: Exchange with the tuning thread, on rank 0; None elsewhere.
+            sizes: Sizes of the buckets in force.
+            clock: Measures when steps end.
             accept_hook: See `find_objection`.
-            warn: Tells people.
+            warn: Shows a warning to people.
         """
         self._control: ControlGroup | None = control
         self._rank = control.rank
@@ -133,7 +133,7 @@ class Follower:
             self._part(f"the tuner failed: {error!r}")
 
     def _join_round(self, model: DistributedDataParallel, control: ControlGroup) -> None:
-        if self.is_over:  # every rank has heard it by now, and none needs the others any more
+        if self.is_over:  # every rank knows by now, and none needs the others any more
             self._leave()
             return
         words = control.take()
@@ -183,15 +183,15 @@ class Follower:
     def _finish(self, problem: str | None) -> None:
         """Keep these buckets from now on, as all ranks do at this step."""
         self.is_over = True
-        self._tell(problem)
+        self._end_tuning(problem)
 
     def _part(self, problem: str | None) -> None:
-        """Keep these buckets from now on, whatever the others do: no change goes without this rank's vote."""
+        """Keep these buckets from now on, whatever the others do: no change happens without this rank's vote."""
         self.is_over = True
         self._leave()
-        self._tell(problem)
+        self._end_tuning(problem)
 
-    def _tell(self, problem: str | None) -> None:
+    def _end_tuning(self, problem: str | None) -> None:
         if self._exchange is not None:
             self._exchange.closing.set()
         if problem is not None:
@@ -205,7 +205,7 @@ class Follower:
 
 
 class ForwardHooks:
-    """What the model calls, compiled or not. A copy of the model is not tuned: there it does nothing."""
+    """Hooks of the model, compiled or not. In a copy of the model, which is not tuned, they do nothing."""
 
     def __init__(self, follower: Follower | None = None) -> None:
         """Pass on to a follower, if there is one."""

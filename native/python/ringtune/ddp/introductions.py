@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each rank says of itself before tuning, and what follows: whether the model is tuned, and the study's key."""
+"""Introductions of the ranks before tuning; they decide whether the model is tuned, and give the study's key."""
 
 import json
 import platform
@@ -24,13 +24,13 @@ from .target import TARGET_NAME
 
 @dataclass(frozen=True)
 class Introduction:
-    """One rank.
+    """Facts of one rank.
 
     Attributes:
-        host: Names its host.
-        machine: What the host declares, as in `machine_facts`.
+        host: Name of its host.
+        machine: Facts that the host declares, from `machine_facts`.
         model_digest: Hash of its buckets and of all that decides them.
-        objection: Why it cannot be tuned, or None.
+        objection: Reason not to tune it, or None.
     """
 
     host: str
@@ -40,7 +40,7 @@ class Introduction:
 
     @classmethod
     def of(cls, model: DistributedDataParallel, objection: str | None) -> "Introduction":
-        """Return this rank's; a model with an objection is not looked at."""
+        """Return this rank's introduction; a model with an objection is not looked at."""
         digest = 0 if objection else digest_of(model, 0, bucket_sizes(model))
         return cls(platform.node(), _machine(model), digest, objection)
 
@@ -50,18 +50,18 @@ class Introduction:
 
     @classmethod
     def from_text(cls, text: str) -> "Introduction":
-        """Return what another rank's `to_text` made a text of."""
+        """Return the introduction that another rank's `to_text` wrote."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)
 class Company:
-    """All ranks, by rank; the same on each of them."""
+    """Introductions of all ranks, by rank; the same on each of them."""
 
     ranks: Sequence[Introduction]
 
     def objection(self) -> str | None:
-        """Return why this company cannot be tuned, or None."""
+        """Return the reason not to tune these ranks, or None."""
         for rank, introduction in enumerate(self.ranks):
             if introduction.objection is not None:
                 return introduction.objection if rank == 0 else f"rank {rank}: {introduction.objection}"
@@ -94,7 +94,7 @@ class Company:
 
 
 def _machine(model: DistributedDataParallel) -> dict[str, Any]:
-    """Return what the machine declares, its GPUs and NCCL where the model uses them."""
+    """Return the machine's facts, its GPUs and NCCL where the model uses them."""
     if model.device.type != "cuda":
         return machine_facts()
     return machine_facts(find_gpus(), nccl_version(model))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a DDP model another reducer, and with it other buckets; says for which models that cannot be done.
+"""Replaces the reducer of a DDP model, and with it the buckets; finds the models where that is impossible.
 
 The new reducer is built as DDP's constructor builds one: its first step has one bucket (or, where unused parameters
 are searched for, buckets in the reverse order of the parameters), then DDP itself cuts it anew in the order in which
@@ -8,8 +8,8 @@ the gradients arrived, equally on all ranks. Nothing here communicates.
 On a GPU the old buckets are let go of, or put back, only once the device is idle: their memory may belong to another
 stream than the one that still reads it, and the caching allocator orders nothing between the two.
 
-All that is used of DDP's inside is used here; it was read in PyTorch 2.13, torch/nn/parallel/distributed.py. An older
-DDP has no `_bucket_config`, but `bucket_bytes_cap`, and for the first bucket a constant of `torch.distributed`.
+This module alone uses DDP's private attributes, those of PyTorch 2.13 (torch/nn/parallel/distributed.py). An older DDP
+has no `_bucket_config`, but `bucket_bytes_cap`, and for the first bucket a constant of `torch.distributed`.
 """
 # ruff: noqa: SLF001  (DDP has no public way to other buckets)
 
@@ -36,7 +36,7 @@ NEEDED = (
     "_use_python_reducer",
     "_delay_all_reduce_params",
 )
-"""What of DDP's inside is used; a version of PyTorch without one of them cannot be tuned."""
+"""Private attributes of DDP that are used; a version of PyTorch without one of them cannot be tuned."""
 REPLACED = (
     "reducer",
     "logger",
@@ -51,7 +51,7 @@ REPLACED = (
 
 
 def find_objection(model: DistributedDataParallel, *, accept_hook: bool) -> str | None:
-    """Return why a model's buckets cannot be changed, and what would help; None where they can.
+    """Return the reason why a model's buckets cannot be changed, and the remedy; None where they can.
 
     Args:
         model: Wrapped; whether its hooks are known depends on whether it was trained yet.
@@ -111,7 +111,7 @@ def is_joining(model: DistributedDataParallel) -> bool:
 
 
 def output_tensors(output: object) -> list[torch.Tensor]:
-    """Return what DDP takes for the tensors in a model's output."""
+    """Return the tensors that DDP finds in a model's output."""
     return list(_find_tensors(output))
 
 
@@ -144,7 +144,7 @@ class Rebuild:
 
         Args:
             model: Its gradients may be there already; they stay what they are.
-            sizes: Of the new buckets.
+            sizes: Sizes of the new buckets.
 
         Raises:
             RuntimeError: If there is too little memory, or the last backward pass is not complete; the model is as it
@@ -208,7 +208,7 @@ class Rebuild:
 
 @contextmanager
 def _first_bucket_bytes(model: Any, sizes: BucketSizes) -> Iterator[None]:
-    """Have DDP's own code build a reducer with these sizes, wherever it looks for that of the first bucket."""
+    """Make DDP's own code build a reducer with these sizes, wherever it looks for the first bucket's size."""
     if hasattr(model, "_bucket_config"):
         model._bucket_config = replace(
             model._bucket_config, bucket_bytes_cap=sizes.cap_bytes, first_bucket_bytes_cap=sizes.first_bytes

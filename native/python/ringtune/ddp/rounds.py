@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ranks say in a round and in a vote, as numbers of which only the largest over all ranks survives.
+"""Words of a round and of a vote: numbers of which only the largest over all ranks survives.
 
 A number that must be equal everywhere travels with its negative: then the largest and the smallest survive.
 """
@@ -23,11 +23,11 @@ DIGEST_BITS = 62
 
 @dataclass(frozen=True)
 class Round:
-    """What one rank says, or what came out of it.
+    """One rank's contribution to a round, or the outcome of the round.
 
     Attributes:
-        step: Steps done when it was said.
-        wish: Of rank 0; None on the others.
+        step: Steps done at the time of the round.
+        wish: The wish of rank 0; None on the others.
         objector: The rank with an objection, or the first of several, or None.
     """
 
@@ -36,7 +36,7 @@ class Round:
     objector: int | None
 
     def words(self, world_size: int) -> list[int]:
-        """Return the numbers that say it."""
+        """Return the numbers that carry it."""
         wish, objection = self.wish, 0 if self.objector is None else world_size - self.objector
         wished = [0, 0, 0, 0, 0]
         if wish is not None:
@@ -46,7 +46,7 @@ class Round:
 
     @classmethod
     def from_words(cls, words: Sequence[int], world_size: int) -> "Round":
-        """Return what came out.
+        """Return the outcome.
 
         Raises:
             MismatchError: If ranks have done different numbers of steps.
@@ -63,22 +63,22 @@ class Round:
 
 @dataclass(frozen=True)
 class Vote:
-    """What a rank is about to bring in force, or what came out of it.
+    """One rank's vote on the buckets that it has built, or the outcome of the vote.
 
     Attributes:
-        digest: Of the config and all it acts on, from `digest_of`.
-        has_failed: Whether this rank, or any, cannot.
+        digest: Hash of the config and all it acts on, from `digest_of`.
+        has_failed: True where this rank, or any in an outcome, could not build them.
     """
 
     digest: int
     has_failed: bool
 
     def words(self) -> list[int]:
-        """Return the numbers that say it."""
+        """Return the numbers that carry it."""
         return [self.digest, -self.digest, int(self.has_failed)]
 
     def check_equal(self, words: Sequence[int]) -> "Vote":
-        """Return what came out of this vote.
+        """Return the outcome of this vote.
 
         Raises:
             MismatchError: If the ranks' digests differ; nothing was brought in force.
@@ -93,7 +93,7 @@ class Vote:
 
 
 def digest_of(model: DistributedDataParallel, epoch: int, sizes: BucketSizes) -> int:
-    """Return the hash of a config and of all of a model that decides which buckets it makes, below 2^62."""
+    """Return the hash of a config and of everything in a model that decides its buckets, below 2^62."""
     shapes = [(str(p.dtype), list(p.shape), list(p.stride())) for p in reduced_parameters(model)]
     flags = [model.find_unused_parameters, model.static_graph, model.gradient_as_bucket_view]
     text = json.dumps([epoch, sizes.cap_bytes, sizes.first_bytes, shapes, flags])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When steps end: on the host's clock for models in CPU memory, on the device's for models on a GPU."""
+"""Clocks for the ends of steps: the host's for models in CPU memory, the device's for models on a GPU."""
 
 import time
 from typing import Protocol
@@ -11,10 +11,10 @@ from ringtune.tuning.windows import StepEnd
 
 
 class StepClock(Protocol):
-    """Tells when steps end. Used from the thread that trains."""
+    """Measures the ends of steps. Used from the thread that trains."""
 
     def mark(self, step: int, epoch: int) -> list[StepEnd]:
-        """Note that a step ends here, under a config epoch; return the ends that are known by now, in their order."""
+        """Mark the end of a step under a config epoch; return the ends that are known by now, in their order."""
 
 
 class HostSteps:

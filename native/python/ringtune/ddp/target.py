@@ -14,20 +14,20 @@ from ringtune.tuning.windows import StepEnd, WindowBuilder
 from .buckets import BucketSizes
 
 TARGET_NAME = "torch-ddp"
-POLL_S = 0.1  # how late the end of the job is noticed; a step is handed over at once
+POLL_S = 0.1  # longest delay until the end of the job is noticed, seconds; a step is handed over at once
 MOST_UNREAD_STEPS = 1_000
-"""Steps that are kept while nobody reads them; later ones are lost, and the window at hand begins again."""
+"""Unread steps that are kept; later ones are lost, and the window at hand begins again."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What the tuner wants of the training threads.
+    """The tuner's order to the training threads.
 
     Attributes:
-        epoch: Counts the changes of `sizes`.
-        sizes: The buckets to have.
-        is_decision: Whether nothing is tried with them: they are what tuning came to, and only watched.
-        is_last: Whether there will be no other wish.
+        epoch: Number of changes of `sizes` so far.
+        sizes: Sizes of the buckets to switch to.
+        is_decision: True for a decision, which is only watched; false for a trial.
+        is_last: True where no other wish follows.
     """
 
     epoch: int
@@ -37,7 +37,7 @@ class Wish:
 
 
 class Exchange:
-    """Wishes one way, ends of steps the other; used from any thread."""
+    """Carries wishes to the training thread and ends of steps back; used from any thread."""
 
     def __init__(self, sizes: BucketSizes) -> None:
         """Begin with the sizes in force, as epoch 0."""
@@ -54,7 +54,7 @@ class Exchange:
             return self._wish
 
     def ask(self, sizes: BucketSizes) -> int:
-        """Wish for sizes; return their epoch, the latest one if they are wished for already."""
+        """Wish for sizes; return their epoch, the latest one where they are the latest wish already."""
         with self._lock:
             if sizes != self._wish.sizes:
                 self._wish = Wish(self._wish.epoch + 1, sizes)
@@ -66,7 +66,7 @@ class Exchange:
             self._wish = replace(self._wish, is_decision=True)
 
     def rest(self, seconds: float) -> None:
-        """Settle, and wait so long, less when there is nothing more to tune."""
+        """Settle, and wait for so many seconds, less when there is nothing more to tune."""
         self.settle()
         self.closing.wait(seconds)
 
@@ -81,7 +81,7 @@ class Exchange:
             self._ends.put_nowait(end)
 
     def forget_ends(self) -> None:
-        """Drop what nobody has read."""
+        """Drop the ends of steps that nobody has read."""
         with suppress(queue.Empty):
             while True:
                 self._ends.get_nowait()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`autotune(model)`: brings the ranks together, on each of them follows the model, and on rank 0 starts the tuner.
+"""`autotune(model)`: brings the ranks together, follows the model on each of them, and starts the tuner on rank 0.
 
-What is wrong with the call or with a setting is an error. Whatever else is in the way, the tuner stays off on all
-ranks alike, rank 0 says why, and training goes on as it would without it.
+A mistake in the call or in a setting is an error. Any other obstacle keeps the tuner off on all ranks alike: rank 0
+shows the reason, and training goes on as it would without it.
 """
 
 import atexit
@@ -62,7 +62,7 @@ SETTINGS = (
     "RINGTUNE_HARDWARE",
     "RINGTUNE_HARDWARE_NAME",
 )
-"""What of the environment has a meaning here; the others are the engine's."""
+"""Variables of the environment that have a meaning here; the others are the engine's."""
 TURNED_OFF = "AUTOTUNE=0"
 
 
@@ -93,7 +93,7 @@ def autotune(
         max_seconds: Seconds within which the tuner decides. Without any of the three 120, or as long as 200 steps take.
         warmup_steps: Steps before the first window.
         steps_per_sample: Steps in a window.
-        seed: Of everything random in the tuner.
+        seed: Seed of everything random in the tuner.
         model_name: A name for people.
         accept_hook: Whether the model's communication hook, though it has a state, keeps nothing that depends on the
             size or number of a bucket. PowerSGD's does.
@@ -120,8 +120,8 @@ def autotune(
     console = Console(dist.get_rank(), settings.log_level)
     if console.rank == 0:
         _warn_of_slips(console)
-    job = _Job(model, settings, console, accept_hook=accept_hook)
-    return job.start()
+    call = _Call(model, settings, console, accept_hook=accept_hook)
+    return call.start()
 
 
 @final
@@ -132,7 +132,7 @@ class DdpTuner:
     """
 
     def __init__(self, follower: Follower | None, thread: TuningThread | None) -> None:
-        """Hold what tunes; made by `autotune`."""
+        """Hold the follower and the thread; made by `autotune`."""
         self._follower = follower
         self._thread = thread
         if thread is not None:
@@ -140,12 +140,12 @@ class DdpTuner:
 
     @property
     def result(self) -> Result | None:
-        """What was decided last, on rank 0; None before that, where it is off, and on other ranks."""
+        """The last decision, on rank 0; None before that, where tuning is off, and on other ranks."""
         return None if self._thread is None else self._thread.result
 
     @property
     def is_finished(self) -> bool:
-        """Whether a decision is in force and nothing is tried; changes after the same step on every rank.
+        """True while a decision is in force and nothing is tried; changes after the same step on every rank.
 
         It stays true where tuning is off or closed. Otherwise it turns false when step times have moved so far that the
         tuner asks the question anew, and true again with the answer.
@@ -179,8 +179,8 @@ class DdpTuner:
 
 
 @dataclass(frozen=True)
-class _Job:
-    """What `autotune` was told, on one rank."""
+class _Call:
+    """One call of `autotune`, on one rank."""
 
     model: DistributedDataParallel
     settings: Settings
@@ -188,7 +188,7 @@ class _Job:
     accept_hook: bool
 
     def start(self) -> DdpTuner:
-        """Start whatever this rank has to do."""
+        """Start this rank's part of the tuning."""
         group = self.model.process_group
         rank, world_size = dist.get_rank(group), dist.get_world_size(group)
         log, objection = self._prepare(is_leading=rank == 0)
@@ -206,12 +206,12 @@ class _Job:
         return self._start_among(company, control, log)
 
     def _meet(self, control: ControlGroup, objection: str | None) -> Company:
-        """Introduce this rank to the others, and hear of them."""
+        """Exchange introductions with the other ranks."""
         texts = control.gather(Introduction.of(self.model, objection).to_text())
         return Company([Introduction.from_text(text) for text in texts])
 
     def _prepare(self, *, is_leading: bool) -> tuple[TuningLog | None, str | None]:
-        """Look at the model; on rank 0 open the log and load the designer. Return the log, or what is in the way."""
+        """Look at the model; on rank 0 open the log and load the designer. Return the log, or the obstacle."""
         objection = find_objection(self.model, accept_hook=self.accept_hook)
         if objection is not None or not is_leading:
             return None, objection
@@ -314,7 +314,7 @@ def _warn_of_slips(console: Console) -> None:
 
 
 def _nothing_to_tune(model: DistributedDataParallel, world_size: int) -> str | None:
-    """Return why no size of the buckets can make a difference, or None."""
+    """Return the reason why no bucket size can make a difference, or None."""
     if world_size == 1:
         return "nothing to tune, for one rank alone reduces no gradients"
     if len(reduced_parameters(model)) == 1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a job before the first sample: its gradients, its layout, and what allreduces took at its start."""
+"""The cost model as a job's prior: its gradients, its layout, and the allreduces that were timed at its start."""
 
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -10,7 +10,7 @@ from ringtune.tuner import Prior
 from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape, fitted_costs
 
 MIN_SIZES = 2
-"""Latency and bandwidth are two unknowns."""
+"""Least number of message sizes for a fit: latency and bandwidth are two unknowns."""
 ELEMENT_BYTES: Mapping[str, int] = {
     "bool": 1,
     "uint8": 1,
@@ -31,13 +31,13 @@ def job_prior(
     *,
     is_hierarchical: bool,
 ) -> Prior | None:
-    """Return what the cost model expects of a job's steps; None where nothing is reduced.
+    """Return the cost model of a job's steps; None where nothing is reduced.
 
     Args:
-        gradients: Of a step, by dtype and shape.
+        gradients: Number of gradients of a step, by dtype and shape.
         ranks_per_host: Number of ranks on each host.
-        calls: What allreduces took when the job started; without two of them, usual constants are taken.
-        is_hierarchical: Whether they reduced inside each host first, where there are several.
+        calls: Times of allreduces at the start of the job; without two sizes, usual constants are taken.
+        is_hierarchical: True where those allreduces reduced inside each host first.
     """
     sizes = gradient_bytes(gradients)
     if not sizes or sum(ranks_per_host) == 1:

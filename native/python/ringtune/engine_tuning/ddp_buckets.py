@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left to tune where gradients come in DDP's buckets: `fusion_bytes` can join buckets, and not split them."""
+"""Knobs that can act where gradients come in DDP's buckets: `fusion_bytes` can join buckets, and not split them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ class DdpBuckets:
     """The buckets of a step.
 
     Attributes:
-        sizes: In bytes; empty where gradients come one by one.
+        sizes: Sizes in bytes; empty where gradients come one by one.
     """
 
     sizes: tuple[int, ...]
 
     @property
     def is_fusion_inert(self) -> bool:
-        """Whether no value of `fusion_bytes` can join two buckets: there is one, or two are too large together."""
+        """True where no value of `fusion_bytes` can join two buckets: there is one, or two are too large together."""
         return len(self.sizes) == 1 or sum(sorted(self.sizes)[:2]) > _most_fused()
 
     def tunable(self, names: Iterable[str]) -> tuple[str, ...]:
@@ -31,7 +31,7 @@ class DdpBuckets:
 
     @property
     def note(self) -> str:
-        """What people should know about `fusion_bytes`; empty where it can act."""
+        """Note for people that `fusion_bytes` is not tuned; empty where it can act."""
         if not self.is_fusion_inert:
             return ""
         return f"{FUSION} is not tuned: under {self._described} there are no two to join; {self._advice}"

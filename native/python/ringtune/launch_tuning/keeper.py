@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a launched command: whatever the command has started ends with it, whoever was killed how.
+"""Keeper of a launched command: all that the command has started ends with it, whichever process was killed.
 
 Started as `python -I -S keeper.py LAUNCHER_PID COMMAND...` in a session of its own. Launchers such as mpirun put their
 ranks into process groups of their own, where a signal to the command's group does not reach them. So the keeper is the
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 3.0
-"""From SIGTERM to SIGKILL: mpirun ends its ranks and removes its files in less than one."""
+"""Seconds between SIGTERM and SIGKILL: mpirun ends its ranks and removes its files in less than one."""
 EXIT_NOT_FOUND = 127
 EXIT_CANNOT_START = 126
 SIGNAL_BASE = 128
@@ -58,7 +58,7 @@ def _start(command: list[str]) -> int:
 
 
 def _wait(pid: int) -> tuple[int, set[str]]:
-    """Wait for the command; pass a request to end on, and lose patience after the grace.
+    """Wait for the command; pass a request to end on, and kill everything after the grace.
 
     Returns:
         The exit code, and the names of the shared memory that was in use at a request.
@@ -96,7 +96,7 @@ def _reaped(pid: int) -> int | None:
 
 
 def _end_all() -> None:
-    """Kill what the command has left behind, and wait for its end: killed processes become this one's children."""
+    """Kill the processes that the command has left behind, and wait for them: they become this one's children."""
     while True:
         _kill_descendants()
         try:

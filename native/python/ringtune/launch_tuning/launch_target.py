@@ -2,7 +2,7 @@
 """A command that is launched anew for every measurement, as a `Target`: one launch is one window.
 
 The steps of a window are the step times that the launch yields, however many they are; a launch settles by itself, so
-that nothing is skipped after a switch. Windows have one byte per step, which makes the log's score steps per second.
+that no step is skipped after a switch. Windows have one byte per step, which makes the log's score steps per second.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ TENSOR_SET = 0
 """A launch has no tensor set that could change."""
 ENDED = "the user has ended the run"
 RELAUNCHES = 3
-"""Of a config that has succeeded before, when a launch fails."""
+"""Most further launches after a failure, for a config that has succeeded before."""
 TRIAL_COMMENT = "A trial of ringtune tune: written anew for each launch."
 
 
@@ -36,8 +36,8 @@ class LaunchEvent:
     """A launch that has ended.
 
     Attributes:
-        config: What was set.
-        launched: What became of it.
+        config: The config that was set.
+        launched: Outcome of the launch.
     """
 
     config: Config
@@ -54,8 +54,8 @@ class LaunchTarget(BaseTarget):
 
     Attributes:
         given_up: Configs that are not launched any more.
-        error: Why the run cannot go on, or None.
-        has_results: Whether the command prints results, so that they were compared.
+        error: Reason why the run cannot go on, or None.
+        has_results: True where the command prints results, which were then compared.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class LaunchTarget(BaseTarget):
         """Prepare; nothing is launched.
 
         Args:
-            engine: What is tuned.
+            engine: The engine to tune.
             space: The legal configs.
             launcher: Launches the command.
             folder: The absolute output folder; files of trials go into one of their own below it, until `close`.
             timeout_s: Limit of one launch, seconds.
-            on_launch: Hears of every launch.
+            on_launch: Called after every launch.
             given_up: Configs known to fail, from the log of an unfinished run.
             result_tolerance: Relative difference up to which a result is that of the baseline.
         """
@@ -98,7 +98,7 @@ class LaunchTarget(BaseTarget):
 
     @property
     def has_results(self) -> bool:
-        """Whether the command prints results, so that they were compared."""
+        """True where the command prints results, which were then compared."""
         return self._check.has_reference
 
     def apply(self, config: Config) -> int:
@@ -157,7 +157,7 @@ class LaunchTarget(BaseTarget):
         return self._launcher.launch(variables, LaunchLimits(self._timeout_s, limit_ms))
 
     def _checked(self, launched: Launched) -> Launched:
-        """Return a launch with what is wrong with its results; the first of the baseline is the reference."""
+        """Return a launch with the complaint about its results; the first launch of the baseline is the reference."""
         if launched.failure:
             return launched
         if self._config == self.baseline():

@@ -23,22 +23,22 @@ from .stop_request import StopRequest
 
 KEEPER_PROGRAM = str(Path(keeper.__file__).resolve())
 TAIL_LINES = 20
-"""Of the output are kept for people."""
+"""Last lines of the output that are kept for people."""
 MAX_LINE_BYTES = 1 << 16
-"""A longer line is looked at in pieces."""
+"""Longest line, bytes; a longer one is taken in pieces."""
 MAX_STEPS = 100_000
-"""Of a launch are kept; further ones change no median."""
+"""Most step times of a launch that are kept; further ones change no median."""
 COLD_STEPS = 3
 """First steps of a launch that cannot cut it: caches are cold."""
 MOST_STEPS_BEFORE_CUT = 200
 """Warm steps after which a launch is left to end: it is nearly done."""
 PATIENCE_S = 2.0
-"""Beyond the keeper's grace, for the end of the output."""
+"""Longest wait for the end of the output beyond the keeper's grace, seconds."""
 _READ_BYTES = 1 << 16
 
 
 class LaunchEnding(Enum):
-    """Why a launch ended."""
+    """Reason of a launch's end."""
 
     BY_ITSELF = "by itself"
     TIMED_OUT = "timed out"
@@ -48,11 +48,11 @@ class LaunchEnding(Enum):
 
 @dataclass(frozen=True)
 class LaunchLimits:
-    """When a launch is ended early.
+    """Limits of a launch, beyond which it is ended early.
 
     Attributes:
-        timeout_s: Seconds, for a launch as a whole.
-        step_ms: Milliseconds; steps that run over it cut the launch. 0 never cuts.
+        timeout_s: Limit of the whole launch, seconds.
+        step_ms: Limit of a step, milliseconds; steps over it cut the launch. 0 never cuts.
     """
 
     timeout_s: float
@@ -61,16 +61,16 @@ class LaunchLimits:
 
 @dataclass(frozen=True)
 class Launched:
-    """What became of a launch.
+    """Outcome of a launch.
 
     Attributes:
         step_ms: Step times, milliseconds, in their order.
-        ending: Why it ended.
-        exit_code: The command's; 128 + the signal if it was killed.
-        seconds: From the launch to its end.
+        ending: Reason of its end.
+        exit_code: Exit code of the command; 128 + the signal if it was killed.
+        seconds: Duration from the launch to its end.
         tail: Last lines of its output.
         results: The numbers that it printed as results, in their order.
-        complaint: What is wrong with its results, in words; empty where nothing is.
+        complaint: Fault of its results in words; empty where there is none.
     """
 
     step_ms: tuple[float, ...]
@@ -83,7 +83,7 @@ class Launched:
 
     @property
     def failure(self) -> str:
-        """Why it counts for nothing, in words; empty where it does count."""
+        """Reason why it does not count, in words; empty where it does."""
         if self.ending is LaunchEnding.TIMED_OUT:
             return f"did not end within {self.seconds:.3g} s"
         if self.ending is LaunchEnding.STOPPED:
@@ -95,7 +95,7 @@ class Launched:
 
 @dataclass
 class _Output:
-    """What a command has written so far."""
+    """Output of a command so far."""
 
     score: Score
     step_ms: list[float] = field(default_factory=list)
@@ -136,8 +136,8 @@ class CommandLauncher:
 
         Args:
             command: Program and arguments.
-            environ: What every launch has in its environment.
-            score: How a launch is scored.
+            environ: Environment of every launch.
+            score: Rule by which a launch is scored.
             stop: Ends a launch that is running.
         """
         self.command = tuple(command)
@@ -147,15 +147,15 @@ class CommandLauncher:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the user wants the end."""
+        """True once the user wants the end."""
         return self._stop.signal_number != 0
 
     def launch(self, variables: Mapping[str, str], limits: LaunchLimits) -> Launched:
         """Launch the command and wait for its end; nothing that it has started is left then.
 
         Args:
-            variables: On top of the environment.
-            limits: When it is ended early.
+            variables: Set on top of the environment.
+            limits: Limits of this launch.
 
         Raises:
             ConfigError: If the system starts no more processes.
@@ -218,7 +218,7 @@ class CommandLauncher:
 
 
 def failure_text(command: Sequence[str], launched: Launched) -> str:
-    """Return why a command that was launched without anything being set gives no time, with its last lines."""
+    """Return the reason why a command gives no time with nothing set, and its last lines."""
     reason = launched.failure
     if launched.complaint:
         reason += (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people see of the tuning of a command: a line per launch on stderr, a table at the end."""
+"""Display of the tuning of a command: a line per launch on stderr, a table at the end."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ UNCHECKED = "not compared: the command prints none; let it print lines such as '
 
 
 class LaunchDisplay:
-    """The tuning run's observer, which hears of every launch too. Used from one thread."""
+    """Observer of the tuning run that shows every launch as well. Used from one thread."""
 
     def __init__(self) -> None:
         """Begin with nothing shown."""
@@ -73,13 +73,13 @@ def median_of(step_ms: Sequence[float]) -> float:
 
 
 def settings_text(config: Config) -> str:
-    """Return what a config sets, in words."""
+    """Return the settings of a config in words."""
     chosen = [f"{name} {readable_value(name, value)}" for name, value in config.items() if value != DEFAULT]
     return ", ".join(chosen) or "the defaults"
 
 
 def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
-    """Return what a winner's file says of itself."""
+    """Return the comment of a winner's file."""
     lines = [
         f"{engine}: written by ringtune tune.",
         f"For: {shlex.join(command)}",
@@ -92,13 +92,13 @@ def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
 def result_table(
     result: Result, written: Mapping[Path, WinnerFile], baseline_ms: float | None, *, has_results: bool
 ) -> Table:
-    """Return the last word as a table.
+    """Return the result as a table.
 
     Args:
-        result: How the run ended.
-        written: The files that keep the winner, with what they are.
+        result: Result of the run.
+        written: The files that keep the winner, by path.
         baseline_ms: Median step time of the defaults, milliseconds; None where it was not measured.
-        has_results: Whether the launches' results were compared with those of the defaults.
+        has_results: True where the launches' results were compared with those of the defaults.
     """
     table = Table(title=None, show_header=False)
     table.add_column("what", no_wrap=True)

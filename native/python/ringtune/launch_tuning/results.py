@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that a command prints beside its times: a config is no winner if it is fast and wrong.
+"""Results that a command prints beside its times: a config that is fast and wrong cannot win.
 
 The first launch without anything set is the reference. Every later launch has to print the same numbers, to a relative
 tolerance: other algorithms add in another order, so that bits may differ. A command that finds an error by itself ends
@@ -26,7 +26,7 @@ class ResultCheck:
     """Compares a launch's results with those of the baseline.
 
     Attributes:
-        has_reference: Whether the baseline has printed results.
+        has_reference: True once the baseline has printed results.
     """
 
     def __init__(self, tolerance: float) -> None:
@@ -40,7 +40,7 @@ class ResultCheck:
 
     @property
     def has_reference(self) -> bool:
-        """Whether the baseline has printed results."""
+        """True once the baseline has printed results."""
         return bool(self._reference)
 
     def adopt(self, results: Sequence[float]) -> None:
@@ -49,11 +49,11 @@ class ResultCheck:
             self._reference = tuple(results)
 
     def problem(self, results: Sequence[float], *, is_whole: bool) -> str:
-        """Return how a launch's results differ from the reference; empty where they do not, or where there is none.
+        """Return how a launch's results differ from the reference; empty without a difference or a reference.
 
         Args:
-            results: Of the launch, in their order.
-            is_whole: Whether the launch ended by itself; otherwise results may be missing at its end.
+            results: Results of the launch, in their order.
+            is_whole: True where the launch ended by itself; otherwise results may be missing at its end.
         """
         reference = self._reference or ()
         for index, (found, wanted) in enumerate(zip(results, reference, strict=False), 1):

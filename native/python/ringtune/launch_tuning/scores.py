@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a command writes to step times: the lines that hold a score, and what its numbers mean.
+"""Scores of a launch: the lines of the output that hold a number, and the step time that it stands for.
 
-The tuner compares times. A score of which more is better (examples per second, GB/s) becomes 1000 / score, so that a
-score per second gives milliseconds; one of which less is better is taken as it is, as if it were milliseconds. Only
-ratios matter.
+The tuner compares times. A score that should be high (examples per second, GB/s) becomes 1000 / score, so that a score
+per second gives milliseconds. A score that should be low is taken as it is, as if it were milliseconds. Only ratios
+matter.
 """
 
 import math
@@ -14,19 +14,19 @@ from typing import Protocol
 from ringtune.errors import ConfigError
 
 STEP_LINE = r"ringtune: step_ms=([-+0-9.eE]+)"
-"""What `step_report` prints, and what is looked for unless the user names something else."""
+"""Pattern of the line that `step_report` prints; the default of `--score-regex`."""
 
 
 class Score(Protocol):
-    """How a command's launches are scored."""
+    """Rule by which a command's launches are scored."""
 
     @property
     def description(self) -> str:
-        """What a step time is, in words; part of the key of what is asked."""
+        """Meaning of a step time in words; part of the study's key."""
 
     @property
     def is_of_lines(self) -> bool:
-        """Whether lines are looked at; otherwise the whole launch is one step."""
+        """True where lines hold the score; otherwise the whole launch is one step."""
 
     def times_ms(self, line: str) -> list[float]:
         """Return the step times in a line of the command's output, milliseconds, above zero."""
@@ -37,8 +37,8 @@ class LineScore:
     """Numbers that a pattern finds in the command's output.
 
     Attributes:
-        pattern: With one group, around the number.
-        higher_is_better: Whether more of it is better.
+        pattern: Regular expression with one group, around the number.
+        higher_is_better: True where a higher score is better.
     """
 
     pattern: re.Pattern[str]
@@ -65,7 +65,7 @@ class LineScore:
 
     @property
     def description(self) -> str:
-        """What a step time is, in words."""
+        """Meaning of a step time in words."""
         unit = "1000 / score" if self.higher_is_better else "the score, taken as ms"
         return f"{unit}, of {self.pattern.pattern!r}"
 
@@ -78,7 +78,7 @@ class LineScore:
 
 @dataclass(frozen=True)
 class WallScore:
-    """How long the whole launch took."""
+    """Duration of the whole launch."""
 
     description = "ms from the launch to its end"
     is_of_lines = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For programs that `ringtune tune` launches: prints a line per step, which it reads.
+"""Step times of programs that `ringtune tune` launches: one printed line per step, which it reads.
 
 Uses the standard library alone, so that the file can also be copied to where ringtune is not installed. A program in
 another language prints the same line: `ringtune: step_ms=12.345`.
@@ -24,7 +24,7 @@ class StepReport:
         Args:
             rank: This process's rank.
             skip: Steps at the beginning that are not printed: caches are cold.
-            stream: Where to; standard output by default.
+            stream: Output stream; standard output by default.
         """
         self._is_reporter = rank == 0
         self._skip = skip
@@ -32,7 +32,7 @@ class StepReport:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """Time what is done inside, and print it; nothing is printed for a step that raises."""
+        """Time the block inside, and print the time; nothing is printed for a step that raises."""
         begin_s = time.perf_counter()
         yield
         self.took((time.perf_counter() - begin_s) * 1e3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's wish to end a run: signals that are noted instead of ending the program, and wake whoever waits."""
+"""The user's request to end a run: signals are noted instead of ending the program, and wake the thread that waits."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequest:
-    """Whether the user wants the end.
+    """State of the request, written by signal handlers.
 
     Attributes:
         signal_number: The first signal that came, or 0.

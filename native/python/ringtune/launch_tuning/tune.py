@@ -52,7 +52,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 @dataclass(frozen=True)
 class TuneRequest:
-    """What to tune and how.
+    """A request to tune one command under one engine.
 
     Attributes:
         target: Name of an engine, as in `engine_names`.
@@ -60,16 +60,16 @@ class TuneRequest:
         output: Folder for the winner's files.
         log: The tuning log, JSON Lines; an unfinished run in it is resumed. None keeps none.
         score_regex: Finds a score in the command's output, by its one group; None is `STEP_LINE`.
-        score_wall: Take the duration of the whole launch instead.
-        higher_is_better: Of the score that the regex finds.
-        max_samples: Configs that are tried, at most; None for 20, or for no limit beside one of steps or seconds.
-        max_steps: Scored steps of all launches, at most; None sets no limit. Of a launch that prints one score, or
-            whose duration is the score, the launch is one step.
-        max_seconds: Seconds of all launches, at most; None sets no limit. A launch that has begun is not ended for it.
-        pairs: Of the adoption test; each launches twice.
-        seed: Decides every random choice.
+        score_wall: True takes the duration of the whole launch as the score.
+        higher_is_better: True where a higher score of the regex is better.
+        max_samples: Most configs to try; None for 20, or for no limit beside one of steps or seconds.
+        max_steps: Most scored steps of all launches; None sets no limit. A launch that prints one score, or whose
+            duration is the score, is one step.
+        max_seconds: Most seconds of all launches; None sets no limit. A launch that has begun is not ended for it.
+        pairs: Most pairs of the adoption test; each launches twice.
+        seed: Seed of every random choice.
         trial_timeout_s: Limit of one launch, seconds.
-        designer: As in `designer_names`.
+        designer: One of `designer_names`.
         only: Knobs to vary; empty for all.
         result_tolerance: Relative difference up to which a result that the command prints is that of the baseline.
     """
@@ -92,7 +92,7 @@ class TuneRequest:
     result_tolerance: float = DEFAULT_TOLERANCE
 
     def check(self) -> None:
-        """Raise `ConfigError` for what cannot be: numbers out of range, options that contradict each other."""
+        """Raise `ConfigError` for numbers out of range and for options that contradict each other."""
         if not self.command:
             raise ConfigError("there is no command to launch; give one after --, such as -- mpirun -n 4 ./app")
         if self.score_wall and (self.score_regex is not None or self.higher_is_better):
@@ -122,9 +122,9 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
     """Tune a command to the end.
 
     Args:
-        request: What to tune.
-        environ: The environment that the command is launched in; knobs that it sets are left alone.
-        console: Where the result goes.
+        request: The request.
+        environ: Environment of the launches; knobs that it sets are left alone.
+        console: Takes the result.
 
     Returns:
         0 when the run came to a decision, 128 + the signal when the user ended it.
@@ -141,12 +141,12 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
     for name, variable in engine.set_by_user(environ).items():
         write_line(f"{PREFIX} {variable} is set in the environment: {name} is left alone")
     with stop_on_signals() as stop:
-        run = _Run(request, engine, space, environ, stop)
+        run = _CommandTuning(request, engine, space, environ, stop)
         result = run.tune()
         return _conclude(run, result, stop.signal_number, console)
 
 
-class _Run:
+class _CommandTuning:
     """One tuning run of one command."""
 
     def __init__(
@@ -190,7 +190,7 @@ class _Run:
             self.baseline_ms.append(median_of(event.launched.step_ms))
 
 
-def _conclude(run: _Run, result: Result, signal_number: int, console: Console) -> int:
+def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: Console) -> int:
     if run.target.error is not None:
         raise run.target.error
     if signal_number:
@@ -207,7 +207,7 @@ def _conclude(run: _Run, result: Result, signal_number: int, console: Console) -
     return EXIT_DONE
 
 
-def _interrupted_text(run: _Run, result: Result) -> str:
+def _interrupted_text(run: _CommandTuning, result: Result) -> str:
     text = "ended by a signal before there was a decision; nothing is written for the engine."
     text += f" {result.verdict[0].upper()}{result.verdict[1:]}."
     if run.display.best is not None:
@@ -242,7 +242,7 @@ def _run_settings(request: TuneRequest, space: SearchSpace, score: Score) -> Run
 
 
 def _study_key(request: TuneRequest, score: Score) -> dict[str, Any]:
-    """Return the key of what is asked: machine, command, engine and what is scored."""
+    """Return the study's key: machine, command, engine and score."""
     command = json.dumps(request.command).encode()
     return {
         "hardware": hardware_fingerprint([_machine(request.target)], None),

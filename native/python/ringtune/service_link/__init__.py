@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job does with `AUTOTUNE_SERVICE_URL`: a start that is tested, reports in the background, a spool on disk.
+"""The job's link to the shared service: a first config, reports from a background thread, a spool on disk.
 
 It never raises into training, never makes it wait, and ends in a bounded time. `httpx` is imported where there is a
 service, and nowhere else.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When to call a service that failed: later and later, at random, so that many jobs do not come back at once."""
+"""Circuit breaker with exponential backoff and jitter: many jobs do not call a failed service at the same time."""
 
 import random
 import time
@@ -8,7 +8,7 @@ from collections.abc import Callable
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 OPENS_AFTER = 3
-"""Failures in a row after which nothing but one attempt per pause is made."""
+"""Failures in a row after which only one attempt per pause is made."""
 
 
 class Breaker:
@@ -37,7 +37,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether the service failed so often that an attempt now would be in vain."""
+        """True while the service has failed so often that an attempt now would be in vain."""
         return self._failures >= OPENS_AFTER and self.wait_s > 0
 
     def succeeded(self) -> None:

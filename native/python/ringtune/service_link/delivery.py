@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings results from a queue to the service: in batches, in their order, each until the service has answered for it.
+"""Delivery of queued results to the service: in batches, in order, each until the service has acknowledged it.
 
-A payload is `{"study": ..., "result": ..., "job": ...}`, the study as `POST /v1/studies` takes it: each says by itself
-where it belongs, so that a damaged one costs itself alone. Without a result it announces the study, or tells how the
-job is called and how far it is. Whatever was sent twice is stored once, for results and jobs have ids.
+A payload is `{"study": ..., "result": ..., "job": ...}`, the study as `POST /v1/studies` takes it. Each names its own
+study, so that a damaged payload costs itself alone. A payload without a result announces the study, or has the job's
+name and state. A payload that is sent twice is stored once, for results and jobs have ids.
 """
 
 import json
@@ -22,11 +22,11 @@ Json = Mapping[str, Any]
 BATCH = 100
 NO_SUCH_CALL = 404
 FINAL_STATUSES = (400, 409, 413, 422)
-"""What the service will refuse for ever; any other refusal may be mended: a token, a URL, a deleted study."""
+"""HTTP statuses of final refusals; the cause of any other can be mended: a token, a URL, a deleted study."""
 
 
 class Client(Protocol):
-    """What of `ServiceClient` is used."""
+    """The part of `ServiceClient` that is used."""
 
     def find_or_create_study(self, study: Json) -> Study:
         """See `ServiceClient`."""
@@ -40,12 +40,12 @@ class Client(Protocol):
 
 @dataclass
 class Tally:
-    """What became of the results.
+    """Counts of the results by outcome.
 
     Attributes:
-        kept: How many are durable.
-        quarantined: How many of those the service does not use.
-        refused: How many it will never take.
+        kept: Results that are durable.
+        quarantined: Results among them that the service does not use.
+        refused: Results that it will never take.
         reason: The newest reason for either.
     """
 
@@ -61,7 +61,7 @@ class Delivery:
 
     Attributes:
         client: Reaches the service.
-        tally: What became of what was delivered.
+        tally: Counts of the delivered results.
     """
 
     client: Client
@@ -69,21 +69,21 @@ class Delivery:
     _study_ids: dict[str, str] = field(default_factory=dict)
 
     def deliver(self, queue: Pending) -> None:
-        """Send all that is pending.
+        """Send all pending payloads.
 
         Raises:
-            StoreError: If the service is away, or does not want to be told; the rest stays in the queue.
+            StoreError: If the service is away, or refuses; the rest stays in the queue.
             OSError: If the queue cannot be read or emptied.
         """
         for payloads in _batches(queue.pending()):
             study, results, jobs = _contents(payloads)
             if study:
-                self._tell(study, results)
+                self._send(study, results)
             for facts in jobs:
                 self._put_job(study, facts)
             queue.delivered(len(payloads))
 
-    def _tell(self, study: str, results: Sequence[Json]) -> None:
+    def _send(self, study: str, results: Sequence[Json]) -> None:
         """Send some results of a study; those that the service will never take are counted."""
         try:
             study_id = self._study_id(study)
@@ -109,7 +109,7 @@ class Delivery:
             self.tally.reason = item.reason or self.tally.reason
 
     def _put_job(self, study: str, facts: Json) -> None:
-        """Say what a job says of itself; a service that does not take it knows the job by its results alone."""
+        """Send the facts of a job; a service without that call knows the job by its results alone."""
         if study not in self._study_ids:  # the study itself was refused, which was counted
             return
         try:
@@ -124,8 +124,8 @@ class Delivery:
             self._count_refused(len(results), error)
             return
         middle = len(results) // 2
-        self._tell(study, results[:middle])
-        self._tell(study, results[middle:])
+        self._send(study, results[:middle])
+        self._send(study, results[middle:])
 
     def _count_refused(self, count: int, error: ServiceRefusedError) -> None:
         self.tally.refused += count
@@ -138,7 +138,7 @@ class Delivery:
 
 
 def payload_of(study: Json, result: Json | None, job: Json | None = None) -> bytes:
-    """Return the payload that carries a result or what a job says of itself, or announces a study."""
+    """Return the payload that carries a result or a job's facts, or announces a study."""
     carried = {"study": study, "result": result}
     return _canonical(carried if job is None else {**carried, "job": job}).encode()
 
@@ -152,7 +152,7 @@ def _batches(payloads: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 def _study_of(payload: bytes) -> str:
-    """Return the study of a payload as text; empty where the payload is none of ours."""
+    """Return the study of a payload as text; empty where the payload is not ours."""
     try:
         data = json.loads(payload)
         carried = data["result"], data.get("job")
@@ -163,9 +163,9 @@ def _study_of(payload: bytes) -> str:
 
 
 def _contents(payloads: Sequence[bytes]) -> tuple[str, list[Json], list[Json]]:
-    """Return the study of payloads that belong to one, their results, and the last that each job says of itself.
+    """Return the study that payloads belong to, their results, and the newest facts of each job.
 
-    The study is empty where they are none of ours.
+    The study is empty where they are not ours.
     """
     study = _study_of(payloads[0])
     contents = [json.loads(payload) for payload in payloads] if study else []

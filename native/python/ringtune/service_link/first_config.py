@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The start that the service offers: fetched in a bounded time, checked against the compiled-in box, then tested.
+"""The first config that the service recommends: fetched with a deadline, checked against the box here, then tested.
 
-What the service says is a suggestion and nothing more: a config that is not legal here is not used at all, and a legal
-one is measured beside the baseline before anything rests on it.
+A recommendation is a suggestion and nothing more. A config that is not legal here is not used at all, and a legal one
+is measured beside the baseline before anything rests on it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from ringtune.tuner import Config, Designer, SearchSpace, Suggestion, Trial, Val
 from ringtune.tuner.designers import DesignerWrapper
 
 START_LIMIT_S = 2.0
-"""How long a job waits for its start in all, the name lookup included."""
+"""Deadline for the service's answer, the name lookup included, seconds."""
 
 T = TypeVar("T")
 
@@ -35,8 +35,8 @@ def legal_config(offered: Mapping[str, Value], space: SearchSpace) -> Config:
     """Return the offered config as it may be tried here: knobs that are fixed here keep their values.
 
     Args:
-        offered: As the service sent it; knobs that are not known here are ignored.
-        space: What is legal in this job.
+        offered: Config from the service; knobs that are not known here are ignored.
+        space: The legal configs of this job.
 
     Raises:
         SpaceError: If a value is not allowed, or one that is free here is missing: then nothing of it is used.
@@ -46,7 +46,7 @@ def legal_config(offered: Mapping[str, Value], space: SearchSpace) -> Config:
 
 
 class FirstConfigDesigner(DesignerWrapper):
-    """Suggests the service's config first, unless it was tried before, and is another designer otherwise."""
+    """Designer that suggests the service's config first, unless it was tried, and then asks another designer."""
 
     def __init__(self, designer: Designer, config: Config) -> None:
         """Stand before a designer, with a config that is legal in its space."""
@@ -57,11 +57,11 @@ class FirstConfigDesigner(DesignerWrapper):
 
     @property
     def name(self) -> str:
-        """Where the newest suggestion came from: `service`, or the other designer's name."""
+        """Origin of the newest suggestion: `service`, or the other designer's name."""
         return "service" if self._is_ours else self.designer.name
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Tell the other designer all trials."""
+        """Pass all trials on to the other designer."""
         self._is_tried = self._is_tried or any(trial.config == self._config for trial in trials)
         self.designer.update(trials)
 

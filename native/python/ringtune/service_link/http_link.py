@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link of a job that has a service. Whatever the service does, the job trains on."""
+"""The link of a job that has a service, over HTTP. Whatever the service does, the job trains on."""
 
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +19,7 @@ from .results import job_uuid, study_of
 from .spool import MemoryQueue, Pending, Spool
 
 REPORT_LIMIT_S = 5.0
-"""Of one call of the background thread; nobody waits for it."""
+"""Deadline of one call of the background thread, seconds; no other thread waits for it."""
 
 
 class HttpLink:
@@ -32,10 +32,10 @@ class HttpLink:
             ConfigError: If the URL or the token is malformed.
         """
         self._notices = notices
-        self._asking = ServiceClient(url, token, Limits(START_LIMIT_S))
-        self._telling = ServiceClient(url, token, Limits(REPORT_LIMIT_S))
-        self._delivery = Delivery(self._telling)
-        self._spool = Spool(cache_folder, self._telling.url)
+        self._question_client = ServiceClient(url, token, Limits(START_LIMIT_S))
+        self._report_client = ServiceClient(url, token, Limits(REPORT_LIMIT_S))
+        self._delivery = Delivery(self._report_client)
+        self._spool = Spool(cache_folder, self._report_client.url)
         self._breaker = Breaker()
         self._gradient_bytes: tuple[int, ...] = ()
         self._log: ReportLog | None = None
@@ -47,16 +47,18 @@ class HttpLink:
         try:
             offer = answer_within(START_LIMIT_S, lambda: self._recommendation(job))
             if offer.source == "default":
-                self._notices.info(f"the service at {self._asking.url} knows no config for this job yet")
+                self._notices.info(f"the service at {self._question_client.url} knows no config for this job yet")
                 return designer
             config = legal_config(offer.config, job.space)
         except StoreError as error:
             self._breaker.failed()
             self._notices.warning(f"{error}; the search begins without it")
         except SpaceError as error:
-            self._notices.warning(f"the service at {self._asking.url} offers a config that is not legal here: {error}")
+            self._notices.warning(
+                f"the service at {self._question_client.url} offers a config that is not legal here: {error}"
+            )
         except Exception as error:  # noqa: BLE001  (the service never fails tuning)
-            self._notices.warning(f"the service at {self._asking.url} failed unexpectedly: {error!r}")
+            self._notices.warning(f"the service at {self._question_client.url} failed unexpectedly: {error!r}")
         else:
             self._notices.info(f"the search begins with what the service recommends ({_described(offer)})")
             return FirstConfigDesigner(designer, config)
@@ -68,15 +70,15 @@ class HttpLink:
         return self._log
 
     def close(self) -> None:
-        """Deliver what is left if that is possible at once; see `link.ServiceLink`."""
+        """Deliver the rest if that is possible at once; see `link.ServiceLink`."""
         if self._log is not None:
             self._log.end()
         if self._sender.close(CLOSE_LIMIT_S):
-            self._telling.close()
+            self._report_client.close()
         tally = self._delivery.tally
         if not tally.kept + tally.refused:
             return
-        text = f"{tally.kept} results were reported to {self._telling.url}"
+        text = f"{tally.kept} results were reported to {self._report_client.url}"
         if tally.quarantined or tally.refused:
             doubts = f"{tally.quarantined} are not used there and {tally.refused} were refused ({tally.reason})"
             self._notices.warning(f"{text}; {doubts}")
@@ -85,7 +87,7 @@ class HttpLink:
 
     def _recommendation(self, job: ServiceJob) -> Recommendation:
         key, ranks_per_host = job.settings.key, job.settings.layout["ranks_per_host"]
-        with closing(self._asking) as client:
+        with closing(self._question_client) as client:
             return client.recommendation(
                 hardware=key["hardware"],
                 model_fingerprint=key["model"],
@@ -117,7 +119,7 @@ class HttpLink:
 
     def _queue_in_memory(self, error: OSError) -> Pending:
         self._notices.warning(
-            f"{self._spool.folder} cannot keep what the service is not told at once ({error.strerror or error}); "
+            f"{self._spool.folder} cannot keep results until they are delivered ({error.strerror or error}); "
             "results that are not delivered when the job ends are lost"
         )
         return MemoryQueue()

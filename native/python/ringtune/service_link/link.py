@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job has of the service, seen from the wiring: a start, a log that reports, an end. None of it ever raises."""
+"""The job's interface to the shared service: a first config, a log sink that reports, `close()`. It never raises."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from ringtune.tuner import Designer, RunSettings, SearchSpace, TuningLog, open_l
 
 @dataclass(frozen=True)
 class ServiceJob:
-    """What the service is told of a job, and what is legal in it.
+    """Identity of a job for the service, and its legal configs.
 
     Attributes:
         settings: Identity of the tuning run: `run_id`, `key`, and `layout` with its `ranks_per_host`.
         space: The legal configs.
-        gradient_bytes: Of each gradient of a step, above zero; empty where that is not known.
+        gradient_bytes: Size of each gradient of a step, above zero; empty where it is not known.
     """
 
     settings: RunSettings
@@ -25,13 +25,13 @@ class ServiceJob:
 
 
 class Notices(Protocol):
-    """Says to people what is good to know, and what to act on; see `ringtune.console.Console`."""
+    """Messages to people; see `ringtune.console.Console`."""
 
     def info(self, text: str) -> None:
-        """Say what is good to know."""
+        """Show information."""
 
     def warning(self, text: str) -> None:
-        """Say what to act on."""
+        """Show a warning."""
 
 
 class ServiceLink(Protocol):
@@ -44,7 +44,7 @@ class ServiceLink(Protocol):
         """Return a log sink that reports the job's first run to the service; `close` ends it."""
 
     def close(self) -> None:
-        """Deliver what is left if that is possible at once; takes 2 s at most. Idempotent."""
+        """Deliver the rest if that is possible at once; takes 2 s at most. Idempotent."""
 
 
 class NoService:
@@ -69,8 +69,8 @@ def service_link(url: str | None, token: str | None, cache_folder: Path, notices
     Args:
         url: `AUTOTUNE_SERVICE_URL`, or None.
         token: `AUTOTUNE_SERVICE_TOKEN`, or None.
-        cache_folder: The user's, for what could not be delivered.
-        notices: Says what is in the way.
+        cache_folder: Folder of the user, for results that could not be delivered.
+        notices: Shows what is in the way.
 
     Raises:
         ConfigError: If the URL or the token is malformed.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine's own finished runs recommend: the service's answer for those who have none.
+"""Recommendations from this machine's own finished runs, for users without a service.
 
 The same layout first, else the nearest by number of ranks; among runs of one layout those that began with the default,
-and of them the config whose speed-up has the best lower bound. A job counts once, by its first run. One machine's word
-is a prior, as at the service.
+and of them the config whose speed-up has the best lower bound. A job counts once, by its first run. Evidence of one
+machine is a prior, as at the service.
 """
 
 import math
@@ -25,15 +25,15 @@ MIN_JOBS = 2
 
 
 @dataclass(frozen=True)
-class Question:
-    """Who asks for a start.
+class StudyQuery:
+    """Query for a recommendation.
 
     Attributes:
         model: Its name or its fingerprint.
         world_size: Number of ranks.
         local_size: Ranks on each host; the last has the rest.
         hardware: Its fingerprint, or None for any.
-        target: What is to be set.
+        target: The engine to be set.
     """
 
     model: str
@@ -50,7 +50,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class _Finding:
+class _AnsweringRun:
     """A run that can answer; `distance` is in doublings of the number of ranks, 0 for the same layout."""
 
     run: RunRecord
@@ -62,68 +62,68 @@ class _Finding:
 
     @property
     def is_over_default(self) -> bool:
-        """Whether the run's speed-up is one over the default; of other targets than the engine any baseline is it."""
+        """True where the run's speed-up is one over the default; for other targets than the engine any baseline is."""
         return self.key.target != ENGINE_TARGET or self.run.baseline == default_config()
 
     @property
     def place(self) -> tuple[float, bool, float, float]:
-        """Its place, the first being the best: the nearest, those over the default, the best bound, the newest."""
+        """Sort key, the lowest being the best: the nearest, those over the default, the best bound, the newest."""
         low = None if self.adoption is None else self.adoption.ci_low
         return self.distance, not self.is_over_default, -(low or 0.0), -self.run.unix_time_s
 
-    def agrees(self, other: "_Finding") -> bool:
+    def agrees(self, other: "_AnsweringRun") -> bool:
         """Tell whether another run ended with the same config, beside the same baseline, at the same distance."""
         ours = (self.distance, self.result.config, self.run.baseline)
         return ours == (other.distance, other.result.config, other.run.baseline)
 
 
-def recommend_from(runs: Sequence[RunLog], question: Question, now_unix_s: float) -> Recommendation:
+def recommend_from(runs: Sequence[RunLog], query: StudyQuery, now_unix_s: float) -> Recommendation:
     """Return what finished runs recommend; without one that fits, the default.
 
     Args:
-        runs: Of this machine, as `StudyStore.runs` returns them.
-        question: Who asks.
+        runs: Runs of this machine, as `StudyStore.runs` returns them.
+        query: The query.
         now_unix_s: The time, for the age of the evidence.
     """
-    found = [finding for finding in (_finding(log, question) for log in first_runs(runs)) if finding is not None]
+    found = [finding for finding in (_finding(log, query) for log in first_runs(runs)) if finding is not None]
     if not found:
-        return _default(question, "no finished run here has this model")
+        return _default(query, "no finished run here has this model")
     if len({finding.key.model for finding in found}) > 1:
-        return _ambiguous(found, question)
+        return _ambiguous(found, query)
     best = min(found, key=lambda finding: finding.place)
-    return _recommendation(best, [item for item in found if item.agrees(best)], question, now_unix_s)
+    return _recommendation(best, [item for item in found if item.agrees(best)], query, now_unix_s)
 
 
-def _finding(log: RunLog, question: Question) -> _Finding | None:
-    """Return a run as a finding, None where it answers another question, or none."""
+def _finding(log: RunLog, query: StudyQuery) -> _AnsweringRun | None:
+    """Return a run that answers the query, None where it does not."""
     if log.run is None or log.result is None:
         return None
     try:
         key = from_json(StudyKey, log.run.key)
     except ServiceReplyError:
         return None
-    if not _is_asked(key, log.run.model_name, question):
+    if not _is_asked(key, log.run.model_name, query):
         return None
-    distance = 0.5 + abs(math.log2(sum(key.layout) / question.world_size))
-    return _Finding(
+    distance = 0.5 + abs(math.log2(sum(key.layout) / query.world_size))
+    return _AnsweringRun(
         run=log.run,
         result=log.result,
         adoption=log.adoption if log.result.adopted else None,
         key=key,
-        distance=0.0 if key.layout == question.layout else distance,
+        distance=0.0 if key.layout == query.layout else distance,
         trials=len({sample.trial_id for sample in log.samples}),
     )
 
 
-def _is_asked(key: StudyKey, model_name: str | None, question: Question) -> bool:
-    """Tell whether a study is of the model, the hardware and the target that were asked for."""
-    is_model = question.model in {key.model, model_name}
-    is_hardware = question.hardware in {None, key.hardware}
-    return is_model and is_hardware and key.target == question.target and sum(key.layout) > 0
+def _is_asked(key: StudyKey, model_name: str | None, query: StudyQuery) -> bool:
+    """Return whether a study has the model, the hardware and the target of the query."""
+    is_model = query.model in {key.model, model_name}
+    is_hardware = query.hardware in {None, key.hardware}
+    return is_model and is_hardware and key.target == query.target and sum(key.layout) > 0
 
 
 def _recommendation(
-    best: _Finding, agreeing: Sequence[_Finding], question: Question, now_unix_s: float
+    best: _AnsweringRun, agreeing: Sequence[_AnsweringRun], query: StudyQuery, now_unix_s: float
 ) -> Recommendation:
     """Return the best finding's config; `agreeing` are the runs that ended with it."""
     newest_unix_s = max(finding.run.unix_time_s for finding in agreeing)
@@ -139,7 +139,7 @@ def _recommendation(
         evidence = replace(evidence, baseline=best.run.baseline, ci_level=test.ci_level)
         reason = "from this machine's own runs"
     if best.distance > 0:
-        there, here = sum(best.key.layout), question.world_size
+        there, here = sum(best.key.layout), query.world_size
         reason = f"no run here with {here} ranks; nearest: {there} ranks; no gain is promised here: test it first"
     is_prior = best.distance > 0 or len(agreeing) < MIN_JOBS or not best.is_over_default
     return Recommendation(
@@ -161,21 +161,21 @@ def model_names(runs: Sequence[RunLog]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _ambiguous(found: Sequence[_Finding], question: Question) -> Recommendation:
+def _ambiguous(found: Sequence[_AnsweringRun], query: StudyQuery) -> Recommendation:
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.key.model] = counts.get(finding.key.model, 0) + finding.trials
-    candidates = tuple(Candidate(model, question.model, trials) for model, trials in sorted(counts.items()))
-    return _default(question, f"{len(counts)} models go by the name {question.model!r}", candidates)
+    candidates = tuple(Candidate(model, query.model, trials) for model, trials in sorted(counts.items()))
+    return _default(query, f"{len(counts)} models go by the name {query.model!r}", candidates)
 
 
-def _default(question: Question, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
-    config = default_config().to_json() if question.target == ENGINE_TARGET else {}
+def _default(query: StudyQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
+    config = default_config().to_json() if query.target == ENGINE_TARGET else {}
     evidence = Evidence(trials=0, jobs=0)
     return Recommendation(
         config=config,
         source="default",
-        target=question.target,
+        target=query.target,
         is_prior=False,
         standing="default",
         evidence=evidence,

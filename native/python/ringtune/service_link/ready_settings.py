@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recommended config as people paste it: exports for a shell, in the words of the engine that is to be set.
+"""A recommended config as text to paste: exports for a shell, in the words of the engine that is to be set.
 
-What a service sent ends up in a shell: nothing is written that the engine's own search space does not allow.
+The service's text ends up in a shell: nothing is written that the engine's own search space does not allow.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ def checked_config(offer: Recommendation, algorithms: Collection[str]) -> Config
     """Return the recommended config, if it is legal for its target; one of a target that is not known here as it is.
 
     Args:
-        offer: What was recommended.
+        offer: The recommendation.
         algorithms: Names in the engine's allreduce registry, without `auto`.
 
     Raises:

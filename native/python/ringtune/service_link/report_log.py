@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log sink that queues a job's results for the service; a failure costs one warning and nothing else.
 
-A job's first run is reported: what it measures later, under a machine that has changed or against what is in force
-then, answers another question.
+Only a job's first run is reported: later runs, on a machine that has changed or against the config in force then,
+answer another question.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class ReportLog:
         """Do nothing: the link ends the report, after the tuning thread has ended or was left behind."""
 
     def end(self) -> None:
-        """Say that the job has ended, if its first run came to no decision; idempotent, and never raises."""
+        """Report that the job has ended, if its first run came to no decision; idempotent, and never raises."""
         try:
             if self._report is not None and self._report.end():
                 self._wake()
@@ -58,14 +58,14 @@ class ReportLog:
         if isinstance(record, RunRecord) and self._run_id is None:
             self._run_id = record.run_id
             self._report = _RunReport(record, self._begin(record))
-            self._report.say_that_it_runs()
+            self._report.announce()
             self._wake()
         elif self._report is not None and record.run_id == self._run_id and self._report.take(record):
             self._wake()
 
 
 class _RunReport:
-    """What is told of one run."""
+    """The report of one run."""
 
     def __init__(self, run: RunRecord, queue: Pending) -> None:
         self._run = run
@@ -76,7 +76,7 @@ class _RunReport:
         self._queue = queue
 
     def take(self, record: Record) -> bool:
-        """Queue what is to be told of a record; return whether there was something."""
+        """Queue the result and the state that a record has; return whether there was one."""
         result = self._results.take(record)
         if result is not None:
             self._queue.append(payload_of(self._study, result))
@@ -84,20 +84,20 @@ class _RunReport:
             self._verdict = record.verdict
         if isinstance(record, ResultRecord):
             self._is_decided = True
-            self._say("adopted" if record.adopted else "keeping_default", self._verdict)
+            self._queue_state("adopted" if record.adopted else "keeping_default", self._verdict)
         return result is not None or isinstance(record, ResultRecord)
 
-    def say_that_it_runs(self) -> None:
+    def announce(self) -> None:
         """Queue the job's name and that it runs."""
         self._queue.append(payload_of(self._study, None, facts_of(self._run)))
 
     def end(self) -> bool:
-        """Queue that the job ended early, unless it came to a decision; return whether there was something to say."""
+        """Queue that the job ended early, unless it came to a decision; return whether anything was queued."""
         if self._is_decided:
             return False
         self._is_decided = True
-        self._say(ENDED_EARLY, self._verdict)
+        self._queue_state(ENDED_EARLY, self._verdict)
         return True
 
-    def _say(self, state: str, verdict: str | None) -> None:
+    def _queue_state(self, state: str, verdict: str | None) -> None:
         self._queue.append(payload_of(self._study, None, facts_of(self._run, state, verdict)))

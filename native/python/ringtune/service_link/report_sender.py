@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The background thread that delivers: what this job found, then what earlier jobs left behind.
+"""Background thread that delivers this job's results, then those that earlier jobs left behind.
 
-It may be slow, late or stuck: nobody waits for it but `close`, and that for a bounded time. What was not delivered by
-then lies in the spool.
+It may be slow, late or stuck: only `close` waits for it, and for a bounded time. Results that were not delivered by
+then stay in the spool.
 """
 
 import threading
@@ -16,8 +16,9 @@ from .delivery import Delivery
 from .spool import Pending, Spool
 
 LINGER_S = 2.0
-"""How long results are collected before they are sent together."""
+"""Time for which results are collected before they are sent together, seconds."""
 CLOSE_LIMIT_S = 2.0
+"""Longest wait for the last delivery at the end of the job, seconds."""
 
 Say = Callable[[str], None]
 
@@ -30,8 +31,8 @@ class ReportSender:
 
         Args:
             delivery: Reaches the service.
-            spool: Where earlier jobs left what they could not deliver.
-            breaker: Says when to try again.
+            spool: Results that earlier jobs could not deliver.
+            breaker: Decides when to try again.
             say: Shows a warning to people.
         """
         self._delivery = delivery
@@ -51,11 +52,11 @@ class ReportSender:
         self._thread.start()
 
     def wake(self) -> None:
-        """Say that there is something new in the queue."""
+        """Wake the thread: there is something new in the queue."""
         self._has_news.set()
 
     def close(self, limit_s: float) -> bool:
-        """Deliver what is left if that is possible at once, and end.
+        """Deliver the rest if that is possible at once, and end.
 
         Returns:
             Whether it has ended; false if a stuck delivery is left behind.
@@ -72,7 +73,7 @@ class ReportSender:
             while not self._closing.is_set():
                 self._wait()
                 self._attempt(own)
-            self._attempt(own)  # what came while the last one was under way
+            self._attempt(own)  # results that came during the last attempt
         except Exception as error:  # noqa: BLE001  (reporting never fails training)
             self._say(f"results are not reported any more: {error!r}; they stay in {self._spool.folder}")
         finally:
@@ -85,7 +86,7 @@ class ReportSender:
         self._has_news.clear()
 
     def _attempt(self, own: Pending) -> None:
-        """Deliver, unless the service failed too often; a failure is said once and tried again later."""
+        """Deliver, unless the service failed too often; a failure is shown once and tried again later."""
         if self._breaker.is_open:
             return
         try:
@@ -93,7 +94,7 @@ class ReportSender:
         except StoreError as error:
             self._breaker.failed(error.retry_after_s if isinstance(error, ServiceUnavailableError) else None)
             self._has_news.set()
-            self._say_once("service", f"{error}; results are kept in {self._spool.folder} until it can be told")
+            self._say_once("service", f"{error}; results are kept in {self._spool.folder} until they can be delivered")
         except OSError as error:
             self._breaker.failed()
             self._say_once("spool", f"the spool {self._spool.folder} fails ({error.strerror or error})")

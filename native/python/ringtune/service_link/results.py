@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tuning log's records as the results that the service takes: one per window, the same ids whoever reports it.
 
-So a log that is pushed after its job has reported adds nothing. What was measured under the run's baseline marks the
-baseline, in whatever phase but the warmup; the adoption test is one more result, with the challenger's last window.
-The watch is not told: it goes on for as long as the job.
+A log that is pushed after its job has reported therefore adds nothing. A window under the run's baseline counts as the
+baseline phase, except in the warmup. The adoption test is one more result, with the challenger's last window.
+The watch is not reported: it goes on for as long as the job.
 """
 
 import json
@@ -48,7 +48,7 @@ def study_of(run: RunRecord, gradient_bytes: Sequence[int] = ()) -> dict[str, An
 
     Args:
         run: The run's first record.
-        gradient_bytes: Of each gradient of a step, where known; more than `MAX_TENSORS` are left out.
+        gradient_bytes: Size of each gradient of a step, where known; more than `MAX_TENSORS` are left out.
     """
     study: dict[str, Any] = {"key": run.key, "model_name": run.model_name, "search_space": run.search_space}
     is_told = 0 < len(gradient_bytes) <= MAX_TENSORS
@@ -56,7 +56,7 @@ def study_of(run: RunRecord, gradient_bytes: Sequence[int] = ()) -> dict[str, An
 
 
 def facts_of(run: RunRecord, state: str = RUNNING, verdict: str | None = None) -> dict[str, Any]:
-    """Return what a run's job says of itself, as `PUT /v1/studies/{id}/jobs/{job_id}` takes it.
+    """Return the facts of a run's job, as `PUT /v1/studies/{id}/jobs/{job_id}` takes them.
 
     Args:
         run: The run's first record.
@@ -76,7 +76,7 @@ def facts_of(run: RunRecord, state: str = RUNNING, verdict: str | None = None) -
 
 
 def first_runs(runs: Sequence[RunLog]) -> list[RunLog]:
-    """Return the first run of each job, of runs in their order: a job's later ones are no other job's word."""
+    """Return the first run of each job, from runs in their order: a job's later runs are no independent evidence."""
     first: list[RunLog] = []
     before: dict[str, RunLog] = {}
     for log in runs:
@@ -88,7 +88,7 @@ def first_runs(runs: Sequence[RunLog]) -> list[RunLog]:
 
 
 def is_later_run(log: RunLog, before: RunLog | None) -> bool:
-    """Tell whether a run is a later one of the job before it: a check, or a search after the watch saw a change.
+    """Return whether a run is a later one of the job before it: a check, or a search after the watch saw a change.
 
     A later search begins from what is in force, or has the budget that later searches have. A log does not name its
     job, so that a job that was started with just that budget counts as a later run, too.
@@ -106,7 +106,7 @@ def is_later_run(log: RunLog, before: RunLog | None) -> bool:
 
 
 def _has_later_budget(run: RunRecord, first: RunRecord) -> bool:
-    """Tell whether the limits are a later search's share of the first one's."""
+    """Return whether the limits are a later search's share of the first one's."""
     for name in ("max_samples", "max_steps", "max_seconds"):
         allowed, budget = first.steps_budget.get(name), run.steps_budget.get(name)
         if isinstance(allowed, int | float) and budget != allowed:
@@ -123,7 +123,7 @@ class Results:
         self._tested: dict[str, Any] | None = None
 
     def take(self, record: Record) -> Json | None:
-        """Return what is to be told now that there is one more record, None for nothing."""
+        """Return the result that one more record completes, or None."""
         if isinstance(record, SampleRecord):
             if record.phase == Phase.WATCH:
                 return None

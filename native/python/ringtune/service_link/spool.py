@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs could not deliver yet: a folder with a file per job, shared by all jobs of a user that use one service.
+"""Spool of undelivered results: a folder with a file per job, shared by all jobs of a user and a service.
 
 A job writes its results here before they are sent, so that a killed job loses none; a later job delivers them.
 """
@@ -15,7 +15,7 @@ from .spool_file import SpoolFile
 
 MAX_FOLDER_BYTES = 64 << 20
 MAX_IN_MEMORY = 1000
-"""Payloads kept where there is no folder to keep them in."""
+"""Most payloads that are kept in memory, where no folder can be written."""
 SUFFIX = ".spool"
 
 
@@ -72,8 +72,8 @@ class Spool:
         """Use a folder below `cache_folder`; it is made with the first file.
 
         Args:
-            cache_folder: The user's.
-            url: Of the service: what is meant for one is never sent to another.
+            cache_folder: Cache folder of the user.
+            url: URL of the service; results for one service are never sent to another.
         """
         self.folder = cache_folder / "spool" / hashlib.sha256(url.encode()).hexdigest()[:16]
 
@@ -81,7 +81,7 @@ class Spool:
         """Return the file of a job.
 
         Raises:
-            OSError: If it cannot be made, or the folder is full of what was never delivered.
+            OSError: If it cannot be made, or the folder is full of undelivered results.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         size = sum(_facts(path)[0] for path in self._files())

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file of the spool: what a job has to say and has not yet delivered.
+"""One file of the spool: the undelivered payloads of a job.
 
 A job appends to a file of its own and holds its lock while it lives; a file whose lock is free was left by a job that
-ended, and belongs to whoever takes the lock. What was delivered twice does no harm, so nothing is written down of what
-was: the file is emptied when all of it is.
+ended, and belongs to whoever takes the lock. A second delivery does no harm, so deliveries are not recorded: the
+file is emptied once all of it is delivered.
 """
 
 import contextlib
@@ -68,7 +68,7 @@ class SpoolFile:
                 raise OSError(f"the disk has no room for {len(data)} bytes")
 
     def pending(self) -> list[bytes]:
-        """Return what was not delivered, the oldest first; damaged frames are left out.
+        """Return the undelivered payloads, the oldest first; damaged frames are left out.
 
         Raises:
             OSError: If the file cannot be read.

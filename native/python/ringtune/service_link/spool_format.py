@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Frames of the spool's files: what was damaged costs itself, and nothing beside it.
+r"""Frames of the spool's files: a damaged frame costs no other.
 
 A frame is `CRC32 LENGTH PAYLOAD\n`, the first two as eight hex digits each. The payload has no newline, so that a
-reader who has lost the way finds it again after the next one; a frame whose checksum holds ends where its length
+reader that has lost its place finds it again after the next one; a frame whose checksum holds ends where its length
 says, so that a damaged newline costs nothing.
 """
 

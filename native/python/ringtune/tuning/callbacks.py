@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls what users registered to be told of the tuner: each callback on a thread of its own, behind a short queue.
+"""Users' callbacks for news of the tuner: each runs on a thread of its own, behind a short queue.
 
-So a callback that writes to a slow server holds up neither training nor tuning, and one that hangs is left behind at
-the end of the job. One that raises is closed at once and dropped, with one warning.
+A callback that writes to a slow server holds up neither training nor tuning, and one that hangs is left behind at the
+end of the job. One that raises is closed at once and dropped, with one warning.
 """
 
 import queue
@@ -15,18 +15,18 @@ from ringtune.errors import RingtuneError
 from ringtune.tuner import Progress, Result
 
 QUEUE_CALLS = 256
-"""More calls than a job's first search makes; where a callback is that far behind, calls are left out."""
-DRAIN_S = 1.5  # at the end of the job, for all callbacks together; less than `autotune.STOP_LIMIT_S`
+"""Longest queue, in calls: more than a job's first search makes. Further calls are left out."""
+DRAIN_S = 1.5  # time for all callbacks together at the end of the job, seconds; less than `thread.STOP_LIMIT_S`
 
 _Call = Callable[["Callback"], None]
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Where the training was when the tuner said something.
+    """State of the training at the time of the tuner's news.
 
     Attributes:
-        step: Optimizer steps that the job had taken.
+        step: Optimizer steps that the job has taken.
         step_ms: Median step time of the newest valid window, milliseconds; None before the first.
     """
 
@@ -35,23 +35,23 @@ class Moment:
 
 
 class Callback:
-    """Told of the tuner's work on rank 0, on a thread of its own; derive from it, and override what is wanted."""
+    """Receiver of the tuner's news on rank 0, on a thread of its own; derive from it, and override what is wanted."""
 
     def progress(self, progress: Progress, moment: Moment) -> None:
-        """Take where the tuning run stands: after each sample, and when a phase begins."""
+        """Take the state of the tuning run: after each sample, and when a phase begins."""
 
     def finished(self, result: Result, moment: Moment) -> None:
-        """Take how a tuning run ended; a later one may begin, when step times drift."""
+        """Take the result of a tuning run; a later run may begin when step times drift."""
 
     def warned(self, text: str, moment: Moment) -> None:
         """Take a warning of the tuner."""
 
     def close(self) -> None:
-        """Take the end: of the job's tuning, or of this callback after it raised. Flush and close what is open."""
+        """Flush and close what is open: the job's tuning has ended, or this callback raised."""
 
 
 class RegisteredCallbacks:
-    """What a process has registered; safe to use from any thread."""
+    """The callbacks that a process has registered; safe to use from any thread."""
 
     def __init__(self) -> None:
         """Begin with none."""
@@ -80,12 +80,12 @@ class CallbackObserver:
     def __init__(
         self, registered: RegisteredCallbacks, moment: Callable[[], Moment], warn: Callable[[str], None]
     ) -> None:
-        """Tell whoever is registered at the time of a call.
+        """Serve the callbacks that are registered at the time of a call.
 
         Args:
-            registered: The callbacks; those that come later hear what comes later.
-            moment: Returns where the training is; may raise `RingtuneError` once the job is over.
-            warn: Tells people.
+            registered: The callbacks; those that are added later get later news.
+            moment: Returns the state of the training; may raise `RingtuneError` once the job is over.
+            warn: Shows a warning to people.
         """
         self._registered = registered
         self._moment = moment
@@ -94,33 +94,33 @@ class CallbackObserver:
         self._threads: dict[int, _CallbackThread] = {}  # by the callback's id: a user's class may have no hash
 
     def progress(self, progress: Progress) -> None:
-        """Tell where the run stands."""
+        """Pass on where the run stands."""
         moment = self._now()
         self._tell(lambda callback: callback.progress(progress, moment))
 
     def finished(self, result: Result) -> None:
-        """Tell the result."""
+        """Pass on the result."""
         moment = self._now()
         self._tell(lambda callback: callback.finished(result, moment))
 
     def warned(self, text: str) -> None:
-        """Tell a warning."""
+        """Pass on a warning."""
         moment = self._now()
         self._tell(lambda callback: callback.warned(text, moment))
 
     def close(self) -> None:
-        """Let the callbacks finish what they were told; who takes too long is left behind, with a warning."""
+        """Let the callbacks finish their queues; one that takes too long is left behind, with a warning."""
         end_s = time.monotonic() + DRAIN_S
         for thread in self._threads.values():
             thread.put_end()
         late = [thread.name for thread in self._threads.values() if not thread.ends_before(end_s)]
         if late:
-            self._warn(f"{', '.join(late)}: did not finish within {DRAIN_S:g} s; what was told last may be missing")
+            self._warn(f"{', '.join(late)}: did not finish within {DRAIN_S:g} s; the last news may be missing")
 
     def _now(self) -> Moment:
         try:
             self._newest = self._moment()
-        except RingtuneError:  # the engine is gone; what was true last is near enough
+        except RingtuneError:  # the engine is gone; the last state is near enough
             return self._newest
         return self._newest
 
@@ -146,8 +146,8 @@ class _CallbackThread:
         self._thread.start()
 
     def put(self, call: _Call) -> None:
-        """Have a call made after those before it; left out, with one warning, where too many wait."""
-        if self._has_failed:  # and was said to have
+        """Queue a call; it is left out, with one warning, where too many wait."""
+        if self._has_failed:  # people were warned then
             return
         if self._calls.qsize() < QUEUE_CALLS:
             self._calls.put(call)
@@ -156,7 +156,7 @@ class _CallbackThread:
             self._warn(f"{self.name}: is {QUEUE_CALLS} calls behind; calls are left out from now on")
 
     def put_end(self) -> None:
-        """Have the callback closed after the calls that wait."""
+        """Queue the end: the callback is closed after the calls that wait."""
         self._calls.put(None)
 
     def ends_before(self, end_s: float) -> bool:
@@ -165,7 +165,7 @@ class _CallbackThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        """Make the calls that come; whatever they raise, the callback is closed."""
+        """Make the queued calls; whatever they raise, the callback is closed."""
         self._has_failed = not self._returns(self._make_calls)
         self._returns(self._callback.close)
 
@@ -174,10 +174,10 @@ class _CallbackThread:
             call(self._callback)
 
     def _returns(self, action: Callable[[], None]) -> bool:
-        """Return whether an action came to its end; of what is raised the first is said, the next follows from it."""
+        """Return whether an action came to its end; only the first failure is shown, for others follow from it."""
         try:
             action()
-        except Exception as error:  # noqa: BLE001  (whoever watches must disturb neither tuning nor training)
+        except Exception as error:  # noqa: BLE001  (a callback must disturb neither tuning nor training)
             if not self._has_failed:
                 self._warn(f"{self.name} failed and hears no more of the tuner: {error!r}")
             return False

@@ -68,14 +68,14 @@ class _PlainLines:
 
 
 class TuningDisplay:
-    """The tuner's observer, used from the tuning thread alone. It shows one run after the other."""
+    """Observer that shows one tuning run after the other on stderr. Used from the tuning thread alone."""
 
     def __init__(self, log_path: str | None, *, plain_interval_s: float = PLAIN_INTERVAL_S) -> None:
-        """Open the display; what it is depends on where stderr ends.
+        """Open the display: a live line where stderr is a terminal, plain lines elsewhere.
 
         Args:
             log_path: Named in the verdict, or None.
-            plain_interval_s: How often a line comes where nobody looks at a terminal.
+            plain_interval_s: Seconds between lines where stderr is no terminal.
         """
         self._log_path = log_path
         self._shown: str | None = None
@@ -83,7 +83,7 @@ class TuningDisplay:
         self._display: _Display = _PlainLines(plain_interval_s) if screen is None else LiveLine(screen)
 
     def progress(self, progress: Progress) -> None:
-        """Show where the run stands; a decision that is only watched is no news."""
+        """Show where the run stands; nothing is shown while a decision is only watched."""
         if progress.phase is Phase.WATCH:
             self._end()
         else:
@@ -96,7 +96,7 @@ class TuningDisplay:
         write_line(result_text(result, self._log_path))
 
     def warned(self, text: str) -> None:
-        """Show a warning, between what is shown of the run."""
+        """Show a warning above the run's line."""
         self._display.close()
         write_line(f"ringtune: warning: rank 0: {text}")
         if self._shown is not None:

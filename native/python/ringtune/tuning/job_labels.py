@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels of a job: its name, tags, commit and machines, as the log and the service are told.
+"""Labels of a job for the log and the service: its name, tags, commit and machines.
 
 The commit is read from the files of git, without git: it is looked for above the program that runs.
 """

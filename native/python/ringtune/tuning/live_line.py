@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A line on the terminal that is redrawn in place while others, in this process and outside, print there as well.
 
-Nobody who prints can be asked to make room: the training's own lines, its progress bar, other ranks. So on a terminal
-the live line stands *below* the line that the cursor is on, and the cursor is left where it was: a progress bar keeps
-its line, and what is printed next overwrites the live line, which comes back one line further down.
+Other writers cannot be asked to make room: the training's own lines, its progress bar, other ranks. On a terminal the
+live line therefore stands *below* the line of the cursor, and the cursor stays where it was: a progress bar keeps its
+line, and the next output overwrites the live line, which comes back one line further down.
 
 Where stderr is a terminal whose output a launcher shows on the user's, the launcher does this for all ranks: a line
 that ends with a carriage return is live for it (`launch.rank_output`).
@@ -16,27 +16,27 @@ from dataclasses import dataclass
 from ringtune.bootstrap import environment, terminal
 from ringtune.console import STDERR_DESCRIPTOR
 
-REDRAW_S = 0.25  # how long what others printed may hide the line
-_ERASE_BELOW = "\x1b[J"  # from the cursor on: what was drawn before
+REDRAW_S = 0.25  # longest time that other output may hide the line, seconds
+_ERASE_BELOW = "\x1b[J"  # erases from the cursor on: the line that was drawn before
 _MAKE_ROOM = "\x1bD\x1b[A"  # a line below the cursor, which stays in its column; the last line scrolls
 _SAVE, _BELOW, _RESTORE = "\x1b7", "\x1b[B\r", "\x1b8"
 _ERASE_REST = "\x1b[K"
-_PREFIX_COLUMNS = 8  # what a launcher may put before a line
+_PREFIX_COLUMNS = 8  # width of the prefix that a launcher may put before a line
 
 
 @dataclass(frozen=True)
-class Screen:
-    """Where a live line is seen.
+class LineScreen:
+    """The terminal on which a live line is seen.
 
     Attributes:
-        is_relayed: Whether a launcher shows what is written to this terminal, among the lines of other ranks.
+        is_relayed: True where a launcher relays this terminal's output, among the lines of other ranks.
     """
 
     is_relayed: bool = False
 
     @property
     def columns(self) -> int:
-        """How many columns a line may fill without being broken."""
+        """Columns that a line may fill without being broken."""
         try:
             width = os.get_terminal_size(STDERR_DESCRIPTOR).columns
         except OSError:  # the terminal is gone
@@ -44,18 +44,18 @@ class Screen:
         return (width or terminal.DEFAULT_COLUMNS) - (_PREFIX_COLUMNS if self.is_relayed else 1)
 
 
-def find_screen() -> Screen | None:
-    """Return where a live line would be seen; None where stderr ends in a file, a pipe or a terminal that is dumb."""
+def find_screen() -> LineScreen | None:
+    """Return the terminal for a live line; None where stderr ends in a file, a pipe or a dumb terminal."""
     environ = environment()
     if not os.isatty(STDERR_DESCRIPTOR) or not terminal.can_move_cursor(environ):
         return None
-    return Screen(is_relayed=terminal.is_relayed(environ))
+    return LineScreen(is_relayed=terminal.is_relayed(environ))
 
 
 class LiveLine:
     """One line, redrawn a few times a second by a thread of its own while it is shown."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: LineScreen) -> None:
         self._screen = screen
         self._lock = threading.Lock()  # guards _text, and that nothing is drawn after close()
         self._text: str | None = None
@@ -102,8 +102,8 @@ def _shortened(text: str, columns: int) -> str:
 
 
 def _write(text: str) -> None:
-    """Write with one call, so that nobody else's output comes in between."""
+    """Write with one call, so that no other output comes in between."""
     try:
         os.write(STDERR_DESCRIPTOR, text.encode("utf-8", "backslashreplace"))
-    except OSError:  # nobody looks any more
+    except OSError:  # the terminal is gone
         return

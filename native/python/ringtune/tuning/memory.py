@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine learned, for one job: read when tuning begins, added to when it has ended. Never raises."""
+"""Finished runs of this machine, as one job sees them: read when tuning begins, added to when it has ended."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from ringtune.tuner.logs.records import Record
 
 FILE_NAME = "studies.jsonl"
 OFF = "0"
-LIMIT_S = 10.0  # for the file; nobody but the tuner waits, and a large one takes a busy machine seconds
+LIMIT_S = 10.0  # deadline for the file, seconds; only the tuner waits, and a large file takes a busy machine seconds
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The file of earlier studies, or none.
+    """The file of earlier studies, or none. It never raises.
 
     Attributes:
-        store: The file; None where nothing is to be remembered.
-        console: Says what is in the way.
+        store: The file; None where nothing is kept.
+        console: Shows what is in the way.
     """
 
     store: StudyStore | None
@@ -39,13 +39,13 @@ class Memory:
     def priors(
         self, key: Mapping[str, Any], space: SearchSpace, seed: int, models: Sequence[Prior] = ()
     ) -> Sequence[Prior]:
-        """Return what earlier studies expect, the most relevant first.
+        """Return earlier studies as priors, the most relevant first.
 
         Args:
-            key: Of this job's study.
-            space: What is legal.
-            seed: Decides the fits.
-            models: What is known of this job beforehand.
+            key: Key of this job's study.
+            space: The legal configs.
+            seed: Seed of the fits.
+            models: Priors of this job that need no measurements.
         """
         if self.store is None:
             return ()

@@ -70,9 +70,9 @@ def question_of(
     """Return a question whose designer has a prior: the job's search before, or else earlier jobs; then models.
 
     Args:
-        target: What is tuned.
+        target: The target to tune.
         settings: Budget and identity.
-        memory: What earlier jobs of this machine found; not read where nothing is to be tuned.
+        memory: Finished runs of this machine; not read where nothing is to be tuned.
         earlier: Trials of the job's search before; empty for the first.
         models: Priors that need no measurements.
     """

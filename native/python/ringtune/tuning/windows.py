@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns the ends of steps into windows, as the engine's runtime tuner does. Knows no threads and no time source."""
+"""Builds windows from the ends of steps, by the rules of the engine's `window_builder.cpp`. Knows no clock."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -8,10 +8,13 @@ from statistics import median
 from ringtune.tuner import VoidReason, Window, WindowSpec, is_over_limit
 
 PAUSE_MEDIANS = 5.0
+"""Length of a gap between steps, in medians of recent steps, above which it is a pause: evaluation, checkpoint."""
 PAUSE_MIN_MS = 1000.0
+"""Length of a gap that is never a pause, milliseconds."""
 RECENT_STEPS = 64
+"""Steps behind the median."""
 MIN_RECENT_STEPS = 5
-"""Fewer say nothing about what a usual step is."""
+"""Fewest steps that give a median."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class StepEnd:
 
 
 class WindowBuilder:
-    """Builds one window at a time; what a usual step takes is remembered over all of them."""
+    """Builds one window at a time; the median of recent steps is kept over all of them."""
 
     def __init__(self, bytes_per_step: int, tensor_set: int) -> None:
         """Begin without a window.
@@ -64,7 +67,7 @@ class WindowBuilder:
         is_pause = self._is_pause(step_ms)
         if not is_pause:
             self._recent_ms.append(step_ms)
-        # Nothing counts before a whole step has passed under the epoch: the one that saw the switch is neither.
+        # Nothing counts before a whole step has passed under the epoch: the step of the switch belongs to neither.
         if self._spec is None or previous.epoch < self._spec.epoch:
             return None
         return self._measure(self._spec, end.epoch, step_ms, is_pause=is_pause)

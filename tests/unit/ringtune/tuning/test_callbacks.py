@@ -152,7 +152,7 @@ def test_one_that_hangs_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert [
         "callback Hanging: is 256 calls behind; calls are left out from now on",
-        "callback Hanging: did not finish within 0.05 s; what was told last may be missing",
+        "callback Hanging: did not finish within 0.05 s; the last news may be missing",
     ] == warnings
 
 

@@ -5,13 +5,13 @@ import threading
 
 import pytest
 
-from ringtune.tuning.live_line import LiveLine, Screen, find_screen
+from ringtune.tuning.live_line import LineScreen, LiveLine, find_screen
 from tests.unit.ringtune.captured_stderr import piped_stderr, read_until, terminal_stderr
 
 
 def test_the_line_comes_back_by_itself() -> None:
     """Shown once, it is drawn again and again: whatever others print hides it for a moment only."""
-    live = LiveLine(Screen(is_relayed=True))
+    live = LiveLine(LineScreen(is_relayed=True))
 
     with piped_stderr() as stderr:
         live.show("here")
@@ -25,7 +25,7 @@ def test_the_line_comes_back_by_itself() -> None:
 def test_a_closed_line_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is drawn after close()."""
     threads = set(threading.enumerate())
-    live = LiveLine(Screen(is_relayed=True))
+    live = LiveLine(LineScreen(is_relayed=True))
     live.show("here")
 
     live.close()
@@ -37,7 +37,7 @@ def test_a_closed_line_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> No
 def test_a_line_is_cut_to_the_terminal() -> None:
     """The cut leaves room for the launcher's prefix."""
     with terminal_stderr(columns=20) as stderr:
-        live = LiveLine(Screen(is_relayed=True))
+        live = LiveLine(LineScreen(is_relayed=True))
         live.show("0123456789abcdef")
         drawn = read_until(stderr, "…".encode(), times=1)
         live.close()
@@ -56,7 +56,7 @@ def test_a_terminal_is_the_launchers_where_it_says_so(
     with terminal_stderr(columns=20):
         found = find_screen()
 
-    assert Screen(is_relayed) == found
+    assert LineScreen(is_relayed) == found
 
 
 def test_a_pipe_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every engine offers: its knobs, the environment of a trial, and the files that keep a winner.
+"""Description of an engine: its knobs, the environment of a trial, and the files that keep a winner.
 
-Every knob has the value "default": the variable stays as the user's environment has it. The baseline is all defaults,
-so that it is what the command does without us, in any version of the engine.
+Every knob has the value "default": the variable stays as the user's environment has it. The baseline is all defaults:
+the command runs as it would without ringtune, in any version of the engine.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ class Knob:
     Attributes:
         parameter: Its legal values, "default" among them.
         variables: Environment variables that get the value; empty where the engine writes it another way.
-        words: What the engine calls a value, where that is not the value itself.
+        words: The engine's own words for values, where they differ.
     """
 
     parameter: NumberParameter | CategoryParameter
@@ -43,12 +43,12 @@ class Knob:
 
 @dataclass(frozen=True)
 class WinnerFile:
-    """A file for the engine, and how it is brought to bear.
+    """A file for the engine, and its use.
 
     Attributes:
         name: Its name in the output folder.
-        content: All of it.
-        usage: What to do with it, in one line; `{path}` stands for its absolute path. Empty where another file says.
+        content: The whole content.
+        usage: Instruction in one line; `{path}` stands for its absolute path. Empty where another file has it.
     """
 
     name: str
@@ -68,16 +68,16 @@ def no_trial_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFi
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine that is told its parameters before it is launched.
+    """An engine whose parameters are set before it is launched.
 
     Attributes:
         name: The name of the target.
-        knobs: What can be set.
+        knobs: The knobs that can be set.
         winner_files: Writes a config the way the engine reads it.
         environment_of: Variables of a trial beyond those of the knobs: (config, absolute output folder) -> variables.
         trial_files: Files that a trial's variables name; they are in the output folder before the launch.
         owned: Further variables that a trial sets; a user who sets one of them decides the knobs that need it.
-        is_for_gpus: Whether it moves data between GPUs, so that these are part of the key of what is learned.
+        is_for_gpus: True where it moves data between GPUs; these are then part of the study's key.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Engine:
         """Return the environment variables of a trial.
 
         Args:
-            config: What to set.
+            config: The config to set.
             folder: The absolute output folder, where `trial_files` are.
         """
         return {**self.plain_variables(config), **self.environment_of(config, folder)}
@@ -149,12 +149,12 @@ def size_knob(name: str, low: int, high: int, step: int, variables: tuple[str, .
 
 
 def choice_knob(name: str, words: Mapping[Value, str], variables: tuple[str, ...] = ()) -> Knob:
-    """Return a knob with names of ours for what the engine calls `words`."""
+    """Return a knob with our names, the keys of `words`, for the engine's own words."""
     return Knob(CategoryParameter(name, (DEFAULT, *map(str, words)), DEFAULT), variables, words)
 
 
 def commented(comment: str) -> list[str]:
-    """Return the comment's lines as every engine here marks them."""
+    """Return the comment's lines with the mark that every engine here uses."""
     return [f"# {line}".rstrip() for line in comment.splitlines()]
 
 

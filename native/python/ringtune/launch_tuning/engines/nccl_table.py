@@ -31,7 +31,7 @@ MAX_CHANNELS = 64
 ANY = -1
 MAX_U32, MAX_U64 = 2**32 - 1, 2**64 - 1
 COLLECTIVES = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
-"""In the order of NCCL's numbers; the same below."""
+"""Names in the order of NCCL's numbers, as are the two below."""
 ALGORITHMS = ("tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat")
 PROTOCOLS = ("ll", "ll128", "simple")
 _HEADER = struct.Struct("<8sII")
@@ -44,17 +44,17 @@ _TRAILER = struct.Struct("<I")
 
 @dataclass(frozen=True)
 class Rule:
-    """What to do with a collective.
+    """A rule of the table: the choice for some calls of a collective.
 
     Attributes:
         collective: One of `COLLECTIVES`.
         algorithm: One of `ALGORITHMS`; None leaves it to NCCL.
         protocol: One of `PROTOCOLS`; None leaves it to NCCL.
-        channels: How many, at most `MAX_CHANNELS`; 0 leaves it to NCCL.
+        channels: Number of channels, at most `MAX_CHANNELS`; 0 leaves it to NCCL.
         bytes_range: Least and most bytes, as NCCL counts them for the collective.
         nodes_range: Least and most nodes of the communicator.
         ranks_range: Least and most ranks of the communicator.
-        registered: Whether it holds for buffers that are registered with NCCL, or for the others; None for both.
+        registered: True for buffers that are registered with NCCL, false for the others; None for both.
         pipe_ops_range: Least and most operations per channel, as NCCL estimates them for a group of calls.
     """
 

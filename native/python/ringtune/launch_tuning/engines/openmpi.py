@@ -25,7 +25,7 @@ PREFIX = "OMPI_MCA_"
 USE_RULES = "coll_tuned_use_dynamic_rules"
 RULES_NAME = "coll_tuned_dynamic_rules_filename"
 ALLREDUCE_ID = 2
-"""Of allreduce among the collectives of a rules file."""
+"""Number of allreduce among the collectives of a rules file."""
 ALGORITHMS = {
     DEFAULT: 0,
     "basic_linear": 1,
@@ -37,7 +37,7 @@ ALGORITHMS = {
 }
 """Numbers of the algorithms; 0 leaves the choice to Open MPI."""
 CHANGE_OVER_BYTES = 64 * 1024
-"""Where the algorithms change over unless `large_from_bytes` says otherwise."""
+"""Size from which the large algorithm is used, unless `large_from_bytes` is set."""
 TRIAL_RULES = "trial-rules.conf"
 WINNER_RULES = "allreduce-rules.conf"
 WINNER_PARAMETERS = "mca-params.conf"

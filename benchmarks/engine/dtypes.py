@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time allreduces of 16-bit floats beside float32, of as many elements.
+"""Time allreduces of 16-bit floats and of float32, with equal numbers of elements.
 
 Start it by `ringtune run -np 2 python benchmarks/engine/dtypes.py`; `--layer engine` measures named, blocking
 allreduces from Python instead of the collective layer alone. The types take turns within each round of one launch; rank
@@ -31,7 +31,7 @@ FLOAT32 = "float32"
 ELEMENT_BYTES: Mapping[str, int] = {FLOAT32: 4, "float16": 2, "bfloat16": 2}
 ELEMENTS = (1 << 18, 1 << 20, 1 << 22, 1 << 24)
 CALLS_BYTES = 16 << 20
-"""As many calls as reduce about so much."""
+"""Bytes that the calls of one measurement reduce, about."""
 MEMORIES = ("ordinary", "registered")
 FILE_WIDTH = 160
 """Columns of a table that goes into a file."""
@@ -49,12 +49,12 @@ class Tensor:
 
     @property
     def elements(self) -> int:
-        """How many there are."""
+        """Number of elements."""
         return self.data.nbytes // ELEMENT_BYTES[self.dtype]
 
 
 class Layer(Protocol):
-    """What is measured."""
+    """Layer of the engine under measurement."""
 
     rank: int
     laps: LapTimes

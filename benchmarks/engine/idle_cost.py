@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure what an engine costs that has nothing to do: while its job sleeps, and while it computes.
+"""Measure the cost of an idle engine: while its job sleeps, and while it computes.
 
 Start it by `python -m benchmarks.engine.idle_cost`. In each round two ranks are launched with an engine and two
 without, in an order drawn anew. With one, a rank first reduces something, so that the engine has been at work; then
@@ -61,9 +61,9 @@ def launch(way: str) -> tuple[float, float]:
 
 def main() -> None:
     """Measure and print, or be a rank."""
-    parser = argparse.ArgumentParser(description="Measure what an engine costs that has nothing to do.")
+    parser = argparse.ArgumentParser(description="Measure the cost of an idle engine.")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument(RANK, metavar="WAY", help="what `ringtune run` starts")
+    parser.add_argument(RANK, metavar="WAY", help="be a rank of this way; `ringtune run` sets it")
     arguments = parser.parse_args()
     if arguments.rank:
         run_rank(arguments.rank)

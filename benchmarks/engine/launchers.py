@@ -106,7 +106,7 @@ class Environment:
 
     @property
     def programs(self) -> Path:
-        """Where its programs are."""
+        """The folder of its programs."""
         return REPOSITORY / self.folder / "bin"
 
 

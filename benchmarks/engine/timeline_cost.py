@@ -30,13 +30,13 @@ import ringtune.torch as hvd
 from ringtune.bench.paired_ratios import MIN_PAIRS, paired_ratio
 
 WIDTH = 64
-TENSORS = 161  # as ResNet-50 has: layers of weight and bias, and the head's weight
+TENSORS = 161  # those of ResNet-50: layers of weight and bias, and the head's weight
 CLASSES = 10
 
 
 @dataclass(frozen=True)
 class Load:
-    """How much a step computes, and how many steps make a block: more than a second, ten wakings of the writer."""
+    """Computation of a step, and steps of a block: it lasts over a second, ten wakings of the trace's writer."""
 
     name: str
     batch_size: int

@@ -36,7 +36,7 @@ class Accuracy:
     accuracies: Sequence[float]
     mean: float
     difference: float  # mean minus the single process's mean
-    two_standard_errors: float  # of that difference
+    two_standard_errors: float  # twice the standard error of that difference
     is_within: bool
 
 

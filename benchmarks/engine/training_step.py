@@ -32,10 +32,10 @@ REPOSITORY = Path(__file__).parents[2]
 RANK = Path(__file__).parent / "ranks" / "training_step.py"
 LAUNCH_LIMIT_S = 300.0
 LEAST_MS = 0.005
-"""What is shown of a step."""
+"""Shortest part of a step that the table shows, milliseconds."""
 
 Launches: TypeAlias = Mapping[str, Sequence[Mapping[str, float]]]
-"""What each launch of a way found."""
+"""Medians of each launch, by way."""
 
 
 def measured(way: str, ranks: int, steps: int) -> Mapping[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many recommendations, results and batches a second does the service answer, how soon, and at what cost?
+"""Throughput, latency and processor time of the service: recommendations, results and batches.
 
 Start it by `python -m benchmarks.service`. It fills an empty database, starts `ringtune serve` on it, and drives that
 from one client process on the same machine: both share its cores, as in the bars that the service is held to.
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--database", choices=KINDS, default="postgresql")
     parser.add_argument("--trials", type=int, default=1_000_000, help="stored before anything is measured")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, default=list(SCENARIOS))
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each load")
+    parser.add_argument("--seconds", type=float, default=10.0, help="duration of each load")
     parser.add_argument("--folder", type=Path, help="keep the database there, and use what is there already")
     arguments = parser.parse_args()
     known = known_studies(arguments.trials)

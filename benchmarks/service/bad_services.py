@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job's throughput loses beside a service that is black-holed, slow, lying, or not there.
+"""Throughput that a job loses beside a service that is black-holed, slow, lying, or absent.
 
 Start it by `python -m benchmarks.service.bad_services`. A job of two ranks trains in blocks that take turns, beside the
 service and without it; the ratios are of neighbouring blocks of one launch. The row of `none` has no service in either
-block: what the ratio scatters by itself.
+block: the scatter of the ratio itself.
 """
 
 import argparse
@@ -28,7 +28,7 @@ RANKS = 2
 NONE, NOT_THERE = "none", "not there"
 CONFIDENCE = 0.95
 SLOW_S = 0.5
-"""Between two bytes of a slow reply."""
+"""Seconds between two bytes of a slow reply."""
 Answer = Callable[[socket.socket, threading.Event], None]
 
 
@@ -59,7 +59,7 @@ WAYS = (NONE, *ANSWERS, NOT_THERE)
 
 @contextmanager
 def bad_service(answer: Answer) -> Iterator[str]:
-    """Yield the URL of a service that answers so."""
+    """Yield the URL of a service with such answers."""
     ended = threading.Event()
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
 
@@ -111,7 +111,7 @@ def measure(way: str, pairs: int, block_s: float) -> list[tuple[float, float]]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=20, help="of blocks, for each kind of service")
+    parser.add_argument("--pairs", type=int, default=20, help="pairs of blocks for each kind of service")
     parser.add_argument("--block-seconds", type=float, default=6.0)
     parser.add_argument("--only", nargs="+", choices=WAYS, default=list(WAYS))
     arguments = parser.parse_args()

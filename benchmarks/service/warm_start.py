@@ -48,9 +48,9 @@ class Tuned:
 
     Attributes:
         samples: Configs that its search tried.
-        began_with: What suggested the first one.
-        config: What it ended with.
-        verdict: Why.
+        began_with: Source of the first config.
+        config: The config in the end.
+        verdict: The tuner's reason.
     """
 
     samples: int
@@ -103,8 +103,8 @@ def beside_the_best(found: Mapping[str, Sequence[float]], name: str) -> tuple[st
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=40, help="of the comparison")
-    parser.add_argument("--window-ms", type=float, default=300.0, help="of each config in a round")
+    parser.add_argument("--rounds", type=int, default=40, help="rounds of the comparison")
+    parser.add_argument("--window-ms", type=float, default=300.0, help="duration of each config in a round")
     parser.add_argument("--other-ranks", type=int, default=OTHER_RANKS)
     arguments = parser.parse_args()
     progress = Console(stderr=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon a page of the service is there with 10,000 studies stored: `python -m benchmarks.service.web_pages`.
+"""Load times of the service's pages with 10,000 studies stored: `python -m benchmarks.service.web_pages`.
 
-200 of the studies have results as a team's jobs leave them, 250 each; the others have what is derived of results, and
-lists read no more. A browser is new for each first view: nothing is in its cache, and plotly.js is read anew.
+200 of the studies have results of a team's jobs, 250 each. The others have only the summaries, which are all that lists
+read. Each first view has a new browser with an empty cache, so that plotly.js is loaded too.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often does the adoption test err, and how often does it see a gain, where few windows say how noisy a machine is?
+"""Error rate and power of the adoption test where few windows show how noisy a machine is.
 
 Start it by `python -m benchmarks.tuner.adoption_error` (five minutes). No engine runs: windows are drawn, of which the
 steps scatter as told, and which differ beyond that by `--window-std`; or, with `--replay`, windows of the baseline of
@@ -34,7 +34,7 @@ from .regret.problems import SURFACES, Sources, problems_of
 Array = NDArray[np.float64]
 
 SEARCHED = 5
-"""Samples of other configs, which tell how much steps scatter."""
+"""Samples of other configs, which show how much steps scatter."""
 STEP_MS = 20.0
 FILE_WIDTH = 140
 """Columns of a table that goes into a file."""
@@ -44,13 +44,15 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10_000, help="tests of each kind")
-    parser.add_argument("--gain", type=float, default=0.05, help="of a challenger that is faster, a fraction")
-    parser.add_argument("--step-std", type=float, default=0.03, help="of ln(step time) between steps")
-    parser.add_argument("--steps", type=int, default=10, help="of a window")
+    parser.add_argument("--gain", type=float, default=0.05, help="gain of a challenger that is faster, a fraction")
+    parser.add_argument(
+        "--step-std", type=float, default=0.03, help="standard deviation of ln(step time) between steps"
+    )
+    parser.add_argument("--steps", type=int, default=10, help="steps of a window")
     parser.add_argument("--window-std", type=float, nargs="+", default=[0.003, 0.008, 0.02, 0.03])
     parser.add_argument("--baselines", type=int, nargs="+", default=[1, 3, 5])
     parser.add_argument("--pairs", type=int, nargs="+", default=[2, 3, 5, 12], help="at most, ascending")
-    parser.add_argument("--weight", type=int, help="what is known before the test counts as so many pairs")
+    parser.add_argument("--weight", type=int, help="weight of the evidence before the test, in pairs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--replay", choices=("recorded", "public"), nargs="+", default=[], help="noise that was measured"

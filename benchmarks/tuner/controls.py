@@ -34,7 +34,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "digits, small": ("examples/digits.py", "--small"),
     "text transformer": ("examples/text_transformer.py",),
 }
-STEPS_PER_SAMPLE = 35  # as in the demo: on a noisy machine `auto` takes minutes
+STEPS_PER_SAMPLE = 35  # the demo's: `auto` takes minutes on a noisy machine
 
 
 def repair(seed: int, folder: Path) -> Outcome:

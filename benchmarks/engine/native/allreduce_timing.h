@@ -25,7 +25,7 @@ struct Workload {
   std::vector<size_t> tensors_bytes;
 };
 
-// What is measured: a single allreduce, or a workload's gradients.
+// Subject of a measurement: a single allreduce, or a workload's gradients.
 struct Subject {
   std::string workload;  // empty for a single allreduce
   size_t bytes;
@@ -33,7 +33,7 @@ struct Subject {
 
 struct Scheme {
   double group_s;
-  long max_calls;     // of a group
+  long max_calls;     // calls of a group
   double size_s;      // about how long all groups of a size take
   double workload_s;  // seconds of a workload
   std::vector<size_t> sizes_bytes;
@@ -66,7 +66,7 @@ inline constexpr long kMinGroups = 5;
 inline constexpr long kMaxGroups = 200;
 inline constexpr double kMostOverrun = 5.0;  // later groups may be far slower than the first (ranks outnumber cores)
 
-// From NAME:TENSOR=BYTES,...; no tensor's name has a comma.
+// Parses NAME:TENSOR=BYTES,...; no tensor's name has a comma.
 inline Workload parse_workload(const std::string& argument) {
   size_t begin = argument.find(':');
   Workload workload{argument.substr(0, begin), {}};
@@ -79,7 +79,7 @@ inline Workload parse_workload(const std::string& argument) {
   return workload;
 }
 
-// From the arguments GROUP_MS MAX_CALLS SIZE_MS WORKLOAD_MS SUBJECT..., which begin at `first`; a subject is a number
+// Parses the arguments GROUP_MS MAX_CALLS SIZE_MS WORKLOAD_MS SUBJECT..., which begin at `first`; a subject is a number
 // of bytes or a workload.
 inline Scheme parse_scheme(int argc, char** argv, int first) {
   if (argc < first + 5) {
@@ -163,7 +163,7 @@ inline void fill(const std::vector<Tensor>& tensors, int rank) {
   }
 }
 
-// Whether a tensor is what `fill` of all ranks adds up to.
+// Returns whether a tensor is the sum of what `fill` wrote on all ranks.
 inline bool is_sum(const std::vector<Tensor>& tensors, size_t tensor, int ranks) {
   const size_t of_ranks = static_cast<size_t>(ranks) * static_cast<size_t>(ranks - 1) / 2;
   for (size_t i = 0; i < tensors[tensor].size(); ++i) {

@@ -27,7 +27,7 @@ BATCH_SIZE = 8
 WARM_UP_STEPS = 10
 ENGINE_WAYS = ("in step", "ringtune")
 PARTS = ("forward", "backward", "optimizer")
-"""Of a step; the optimizer's waits for what is not reduced yet."""
+"""Parts of a step; the optimizer's includes the wait for gradients that are not reduced yet."""
 
 
 def prepare(way: str, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:

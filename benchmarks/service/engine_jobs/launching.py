@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches the benchmarks' jobs on the real engine; of our variables they have those that are asked for alone."""
+"""Launcher of the benchmarks' jobs on the real engine; of ringtune's variables they inherit none."""
 
 import json
 import os
@@ -13,16 +13,16 @@ OURS = ("RINGTUNE_", "AUTOTUNE", "HOROVOD_")
 
 
 def launched(ranks: int, program: str, arguments: Sequence[str], variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return what rank 0 printed last.
+    """Launch a job and return the JSON object that rank 0 printed last.
 
     Args:
-        ranks: On this host.
-        program: A module.
-        arguments: Of the program.
-        variables: Of its environment.
+        ranks: Number of ranks, all on this host.
+        program: Module to run.
+        arguments: The program's arguments.
+        variables: Additions to its environment.
 
     Raises:
-        RuntimeError: If the job failed; it has what the job said.
+        RuntimeError: If the job failed; the message has the end of its output.
     """
     environ = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     command = [sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), "--no-prefix-output"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks' jobs train: small models, whose steps communicate or compute."""
+"""Small models for the benchmarks' jobs, whose steps mostly communicate or mostly compute."""
 
 import time
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ LAYERS = 24
 
 @dataclass(frozen=True)
 class Size:
-    """How much a step computes.
+    """Size of a step's computation.
 
     Attributes:
-        width: Of each of the layers; a layer has two gradients, the larger with 4 * width ** 2 bytes.
-        batch_size: Of each rank.
+        width: Width of each layer; a layer has two gradients, the larger with 4 * width ** 2 bytes.
+        batch_size: Rows of each rank.
     """
 
     width: int

@@ -25,7 +25,7 @@ UNSENT = -1
 
 
 class Reply(NamedTuple):
-    """What was answered; the status is `LOST` where the connection was closed."""
+    """Reply of the service; the status is `LOST` where the connection was closed."""
 
     status: int
     head: bytes
@@ -34,13 +34,13 @@ class Reply(NamedTuple):
 
 @dataclass
 class Observed:
-    """What became of the requests of one run.
+    """Outcomes of the requests of one run.
 
     Attributes:
-        elapsed_s: How long it took.
-        latencies_s: Of each request that was answered 2xx; from when it was due, where it had a time.
-        lateness_s: Of each request that had a time: how much later it was sent. So late was the client.
-        statuses: How many replies had which status.
+        elapsed_s: Duration of the run, seconds.
+        latencies_s: Latency of each request that was answered 2xx, since it was due where it had a time.
+        lateness_s: Delay of the client, for each request that had a time.
+        statuses: Number of replies by status.
         without_retry_after: Refusals (429, 503) that do not say when to come again.
     """
 
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be sent on."""
+        """True while it can carry requests."""
         return self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -121,12 +121,12 @@ class Connection(asyncio.Protocol):
 
 @dataclass(frozen=True)
 class Load:
-    """How requests are made.
+    """Load on the service.
 
     Attributes:
         requests: Gives the next one.
-        connections: At most so many at once.
-        seconds: For so long.
+        connections: Maximum number of requests at once.
+        seconds: Duration of the load.
         rate_per_s: One is due every 1 / rate, whatever became of the others; None: each connection's next one when it
             has its answer.
     """

@@ -18,7 +18,7 @@ def database_url(kind: str, folder: Path) -> Iterator[str]:
 
     Args:
         kind: One of `KINDS`.
-        folder: Where its files are, or will be; nothing in it is removed.
+        folder: Folder of its files; nothing in it is removed.
     """
     if kind == "sqlite":
         yield f"sqlite:///{folder / 'ringtune.db'}"

@@ -43,7 +43,7 @@ class Known:
     """A study that the ledger has.
 
     Attributes:
-        study_id: As the API names it.
+        study_id: Its id in the API.
         key: Its key.
     """
 
@@ -78,9 +78,9 @@ def fill(database: Database, known: Sequence[Known], advance: Callable[[int], No
     """Bring the schema up to date and store all trials, unless they are there already.
 
     Args:
-        database: Where to.
+        database: Database that takes them.
         known: The studies.
-        advance: Is told how many trials were stored.
+        advance: Called with the number of trials that were stored.
     """
     migrate(database)
     with database.looking() as connection:

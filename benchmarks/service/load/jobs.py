@@ -29,14 +29,14 @@ from .filling import BASELINE_MS, SEED, TENSOR_BYTES, Known, query_of, result_bo
 
 JOBS = 1000
 STUDIES = 100
-"""Of the jobs together, all new."""
+"""Number of studies that the jobs share, all new."""
 PAUSE_S = 8.0
-"""Between two reports of a job, about."""
+"""Mean pause between two reports of a job, seconds."""
 BATCH = 4
 REPEATED = 0.1
-"""So many of the reports are sent twice, as after a reply that was lost."""
+"""Share of the reports that are sent twice, as after a lost reply."""
 LOOK_S = 0.5
-"""Between two looks at the database's connections."""
+"""Seconds between two looks at the database's connections."""
 BUSY = frozenset({429, 503})
 COUNT_CONNECTIONS = text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() "
@@ -46,7 +46,7 @@ COUNT_CONNECTIONS = text(
 
 @dataclass
 class Told:
-    """What jobs have sent, and what the service acknowledged.
+    """Results that jobs sent, and those that the service acknowledged.
 
     Attributes:
         sent: The job and the study of each trial.
@@ -61,7 +61,7 @@ class Told:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of it: counts of what must not be, and the most connections that the database had."""
+    """Counts of faults in the ledger, and the most connections that the database had."""
 
     lost: int
     doubled: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of the service: recommendations, results, batches, and more than it can do."""
+"""Loads on the service: recommendations, results, batches, and five times its capacity."""
 
 import itertools
 import uuid
@@ -38,11 +38,11 @@ class Row:
     """One line of the table.
 
     Attributes:
-        name: Of the load.
-        observed: What became of it.
-        server_cpu_s: What the service's process used meanwhile.
-        trials: In each request that was answered 2xx, 0 where it has none.
-        remark: What else there is to say.
+        name: Name of the load.
+        observed: Outcomes of its requests.
+        server_cpu_s: Processor time of the service's process meanwhile, seconds.
+        trials: Trials in each request that was answered 2xx; 0 where it has none.
+        remark: Further findings.
     """
 
     name: str

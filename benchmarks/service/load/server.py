@@ -22,8 +22,8 @@ class Server:
 
     Attributes:
         port: On loopback.
-        process_id: Of `ringtune serve`.
-        database_url: Of its database.
+        process_id: Process id of `ringtune serve`.
+        database_url: URL of its database.
     """
 
     port: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far is the simulator off the real engine, at configs that it was not fitted to?
+"""Error of the simulator against the real engine, at configs that it was not fitted to.
 
 Start it by `python -m benchmarks.tuner.calibration`, on a quiet machine. It reads the recorded surfaces of
 benchmarks/tuner/surfaces; with --record it first records small ones here, which takes about four minutes.
@@ -27,7 +27,7 @@ from .fit import Calibration, Measured, calibrate
 
 QUICK_GRID = Grid((0, 1 * MIB, 8 * MIB, 64 * MIB), (0.3, 1.0, 5.0, 20.0))
 QUICK_MODELS = (("manysmall", 2), ("resnet50", 2), ("mobilenet_v2", 4))
-"""With the number of ranks."""
+"""Models of the quick run, with their numbers of ranks."""
 QUICK_REPEATS = 2
 QUICK_WINDOW_MS = 300.0
 FITTED_SHARE = 1 / 3
@@ -39,7 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--surfaces", type=Path, default=SURFACES, metavar="DIR", help="recorded surfaces")
     parser.add_argument("--record", type=Path, metavar="DIR", help="record small surfaces there, and use those")
-    parser.add_argument("--seed", type=int, default=0, help="of the configs that are fitted to")
+    parser.add_argument("--seed", type=int, default=0, help="seed that draws the configs for the fit")
     arguments = parser.parse_args()
     folder = arguments.surfaces
     if arguments.record is not None:

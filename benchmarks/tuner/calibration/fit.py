@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits the simulator's constants to some of a surface's configs, and says how far it is off at the others.
+"""Fit of the simulator's constants to some of a surface's configs, with its error at the others.
 
 The constants are scaled in a few groups, each with a log-normal prior about what is documented, and the most probable
 scales are taken. What a step computes is a group of its own: a processor that several threads share runs at another
@@ -29,13 +29,13 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "sockets": ("socket_message_us", "exchange_us"),
 }
 SCALE_STD = 0.7
-"""Of the logarithm of a group's scale: the documented constants are of one machine."""
+"""Prior standard deviation of ln(scale) of a group: the documented constants come from one machine."""
 COMPUTE_STD = 0.3
 MODEL_STD = 0.08
-"""By how much the best constants are off at a config, as ln(step time)."""
+"""Error that remains at a config with the best constants, as ln(step time)."""
 REACH_STDS = 3.0
 FORWARD_SHARE, BACKWARD_SHARE = 1 / 3, 2 / 3
-"""As a recorded step computes; there is no optimizer."""
+"""Shares of a recorded step's computation; it has no optimizer."""
 DEFAULT_LINK = Link(1.25e8)
 
 
@@ -44,8 +44,8 @@ class Measured:
     """A surface as the simulator is asked about it.
 
     Attributes:
-        job: What every rank does.
-        cluster: Where.
+        job: Job of every rank.
+        cluster: Machines that it runs on.
         step_ms: Measured step time by config, milliseconds.
     """
 
@@ -73,13 +73,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How far the simulator is off.
+    """Error of the simulator.
 
     Attributes:
         fitted: Number of configs that the constants were fitted to.
         errors_before: Relative errors at the other configs with the documented constants, shape (m,).
         errors: The same with the fitted ones.
-        scales: By what each group was multiplied, and what a step computes.
+        scales: Factor of each group, and the computing time of a step.
     """
 
     fitted: int

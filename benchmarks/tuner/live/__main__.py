@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tuning gains a live job between two hosts, next to Horovod's scheme at as many steps.
+"""Gain and cost of tuning a live job between two hosts, next to Horovod's scheme with equal steps.
 
 Start it by `python -m benchmarks.tuner.live --target engine --link 1gbit`, as root, on a quiet machine. The hosts are
 network namespaces of this machine; every run is a job of its own. In each, ringtune tunes first, then in another job
@@ -35,7 +35,7 @@ RANKS = {"engine": 4, "ddp": 2}
 """The engine's hierarchical switch needs two ranks on a host; DDP's buckets do not."""
 LAYERS = 24
 WIDTHS = {"100mbit": 72, "1gbit": 224}
-"""Of a layer: 0.5 MiB and 4.6 MiB of weights, which the wire carries in about 40 ms either way."""
+"""Width of a layer: 0.5 MiB and 4.6 MiB of weights, which the wire carries in about 40 ms either way."""
 COMPUTE_MS = 15.0
 LIMIT_S = 3600.0
 _LINES_OF_ERROR = 20
@@ -43,7 +43,7 @@ _LINES_OF_ERROR = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run, as kept results must have been."""
+    """Settings of the runs; kept results must have been made with the same."""
 
     target: str
     link: str

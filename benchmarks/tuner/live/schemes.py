@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two schemes that tune a live target, and what they gained, measured afterwards in the same job.
+"""Two schemes that tune a live target, and their gains, measured afterwards in the same job.
 
 Horovod's is restated in `benchmarks.tuner.regret.rivals.horovod`: it searches for as many steps as it is given, takes
 its best single sample and tests nothing. On DDP, whose buckets are what Horovod's fusion threshold is, it tunes that.
@@ -39,23 +39,23 @@ RINGTUNE, HOROVOD = "ringtune", "horovod"
 SCHEMES = (RINGTUNE, HOROVOD)
 CAP = "bucket_cap_mb"
 PAIRS = 10
-"""Of windows, after tuning, that measure the gain."""
+"""Pairs of windows that measure the gain after tuning."""
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a scheme made of a job.
+    """Outcome of a scheme.
 
     Attributes:
-        config: What runs from now on.
+        config: The config that runs from now on.
         is_changed: Whether it is another one than the baseline.
-        steps: That the scheme took.
-        seconds: The same, the steps while it thought included.
-        cost_s: Lost to configs that were tried, against the baseline; below zero where they were faster.
-        speedup: By which fraction the config is faster, measured afterwards.
+        steps: Steps that the scheme took.
+        seconds: Their duration, with the steps while it thought.
+        cost_s: Time lost to configs that were tried, against the baseline; below zero where they were faster.
+        speedup: Fraction by which the config is faster, measured afterwards.
         low: Lower bound of the speed-up's 95 % interval.
         high: Upper bound.
-        payback_steps: After how many steps the cost is won back; None where nothing is won.
+        payback_steps: Steps after which the cost is won back; None where nothing is won.
         baseline_ms: The baseline's step, milliseconds.
     """
 
@@ -81,7 +81,7 @@ def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, ste
     Args:
         target: The job.
         scheme: One of SCHEMES.
-        priors: What ringtune knows beforehand.
+        priors: Priors that ringtune has beforehand.
         seed: Decides every random choice.
         steps: For Horovod's scheme; ringtune takes what it needs.
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one live run is told on its command line."""
+"""Settings of one live run, as its command line has them."""
 
 import json
 from dataclasses import asdict, dataclass
 
 MARK = "live-result: "
-"""Before the line of JSON in which rank 0 says what became of it."""
+"""Prefix of the line of JSON with which rank 0 reports."""
 
 
 @dataclass(frozen=True)
@@ -13,13 +13,13 @@ class Task:
     """One run of a scheme in a job of its own.
 
     Attributes:
-        scheme: Who tunes.
-        seed: Of the scheme.
-        steps: That Horovod's scheme may take.
-        layers: Of the job: as many tensors of weights.
-        width: Of a layer: the square of it is its weights.
-        compute_ms: Of a step, processor time, milliseconds.
-        address: Where rank 0 is reached.
+        scheme: Name of the scheme that tunes.
+        seed: Seed of the scheme.
+        steps: Budget of Horovod's scheme.
+        layers: Layers of the job, each with one tensor of weights.
+        width: Width of a layer, which has width² weights.
+        compute_ms: Processor time of a step, milliseconds.
+        address: Address of rank 0.
     """
 
     scheme: str

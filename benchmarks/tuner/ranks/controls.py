@@ -103,7 +103,7 @@ class Control:
 
     @property
     def is_finished(self) -> bool:
-        """Whether everything was measured, or measuring failed."""
+        """True once everything was measured, or measuring failed."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -157,7 +157,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--inert", action="store_true", help="knobs that do nothing; no grid")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--max-samples", type=int, default=20)
-    parser.add_argument("--steps-per-sample", type=int, default=35, help="as in the demo: about a second a window")
+    parser.add_argument("--steps-per-sample", type=int, default=35, help="steps of a window, about a second")
     parser.add_argument("--report", type=Path, required=True)
     return parser.parse_args()
 

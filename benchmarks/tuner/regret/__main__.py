@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far from the best config do tuners end, at equal budgets of steps, and how often do they leave a job worse off?
+"""Regret and safety of ringtune and its rivals at equal budgets of steps.
 
 Start it by `python -m benchmarks.regret`. One sample is ten steps, settling after a switch counts as well. Problems are
 simulated jobs, recorded surfaces of this engine (benchmarks/tuner/surfaces), and public measurements of others
@@ -95,8 +95,8 @@ class _Shown:
 
     Attributes:
         jobs: Number of processes.
-        kept: What earlier comparisons have done; None where nothing is to be kept.
-        console: Where it is shown.
+        kept: Outcomes of earlier comparisons; None keeps none.
+        console: Console that shows them.
     """
 
     jobs: int

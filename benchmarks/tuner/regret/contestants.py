@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is compared: ringtune's whole policy, designers that spend every step on a search, and two that do not search.
+"""Contestants: ringtune's whole policy, designers that spend every step on a search, and two that do not search.
 
-A rival picks as it does at home: it believes its own model or its best sample, and tests nothing. That leaves it more
-steps to search with than the policy has, which keeps some for the adoption test.
+A rival picks by its own model or its best sample, and tests nothing. That leaves it more steps for the search than the
+policy has, which keeps some for the adoption test.
 """
 
 import importlib.util
@@ -38,19 +38,19 @@ from .rivals.horovod import HorovodDesigner
 from .rivals.skopt_hedge import SkoptHedgeDesigner
 
 BASELINE_EVERY = 10
-"""Rivals measure the baseline once, and again before every tenth sample, so that all tell drift from a gain."""
+"""Samples between two of the baseline: drift is no gain."""
 
 
 @dataclass(frozen=True)
 class Pick:
-    """What a rival would run from now on.
+    """Choice of a rival at the end of its budget.
 
     Attributes:
         config: Its choice.
-        slow_down: By which fraction the steps of its search were longer than the baseline's, on average.
-        later_cost: Which share of the time after the first minute was lost to the search.
-        steps: That it took; 0 where the budget says it.
-        seconds: That it took; 0 where the budget says it.
+        slow_down: Fraction by which the steps of its search were longer than the baseline's, on average.
+        later_cost: Share of the time after the first minute that the search cost.
+        steps: Steps that it took; 0 where they are the budget.
+        seconds: Time that it took; 0 where the budget is in steps.
     """
 
     config: Config
@@ -61,7 +61,7 @@ class Pick:
 
 
 Picks = Mapping[int, Pick]
-"""By budget, in steps."""
+"""Picks by budget, in steps."""
 Rival = Callable[[Problem, Sequence[int], int], Picks]
 """Picks for a problem, at each budget, from a seed."""
 SettingsOf = Callable[[int, int], RunSettings]

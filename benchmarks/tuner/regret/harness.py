@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every rival on every problem from every seed, in several processes, and keeps what they picked."""
+"""Harness: runs every contestant on every problem from every seed, in several processes, and keeps the outcomes."""
 
 import json
 import os
@@ -26,20 +26,20 @@ NOT_COMPARED = TOLD_AFTERWARDS | frozenset(("review", "watch.py", "drift.py", "c
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run at a budget.
+    """Outcome of a run at a budget.
 
     Attributes:
         problem: The problem's name.
-        rival: Who picked.
-        seed: Of the run.
+        rival: Name of the contestant.
+        seed: Seed of the run.
         budget: Steps.
-        regret: By which fraction the pick's steps are longer than the shortest possible.
-        loss: By which fraction they are longer than the baseline's; below zero where they are shorter.
-        slow_down: By which fraction steps were longer than the baseline's during the search, on average.
-        later_cost: Which share of the time after the first minute the search has cost.
+        regret: Fraction by which the pick's steps are longer than the shortest possible.
+        loss: Fraction by which they are longer than the baseline's; below zero where they are shorter.
+        slow_down: Fraction by which steps were longer than the baseline's during the search, on average.
+        later_cost: Share of the time after the first minute that the search cost.
         is_changed: Whether the pick is another config than the baseline.
-        steps: That the run took; 0 where its budget says it.
-        seconds: That the run took; 0 where its budget says it.
+        steps: Steps that the run took; 0 where they are its budget.
+        seconds: Time that the run took; 0 where its budget is in steps.
     """
 
     problem: str
@@ -61,14 +61,14 @@ Run = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Who meets where.
+    """Contestants, problems, budgets and seeds of a comparison.
 
     Attributes:
-        sources: Of problems.
+        sources: Sources of the problems.
         problems: Names.
         rivals: Names.
         budgets: Steps.
-        seeds: Of the runs of each.
+        seeds: Seeds of the runs of each.
     """
 
     sources: Sources
@@ -79,7 +79,7 @@ class Comparison:
 
     @property
     def runs(self) -> list[Run]:
-        """All of them, seed by seed, so that what is done at any moment compares all rivals."""
+        """All runs, seed by seed: those that are done at any moment compare all rivals."""
         return [(p, r, seed) for seed in self.seeds for p in self.problems for r in self.rivals]
 
     def outcomes(self, jobs: int, kept: "KeptOutcomes | None" = None) -> Iterator[list[Outcome]]:
@@ -87,7 +87,7 @@ class Comparison:
 
         Args:
             jobs: Number of processes.
-            kept: What earlier comparisons have done; None where nothing is to be kept.
+            kept: Outcomes of earlier comparisons; None keeps none.
         """
         missing = []
         for wanted in self.runs:
@@ -140,7 +140,7 @@ class KeptOutcomes:
 
         Args:
             path: The file.
-            sources: Of problems; of one that has other data than a kept outcome's, nothing is known.
+            sources: Sources of the problems; an outcome on other data is not used.
 
         Raises:
             ConfigError: If it was written by another version of the tuner or of this comparison.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuner's windows took, pauses left out, next to what as many of the baseline's steps would have taken."""
+"""Time account of a tuner: its windows without pauses, next to equal numbers of the baseline's steps."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,12 +51,12 @@ class Ledger:
 
     @property
     def slow_down(self) -> float:
-        """By which fraction steps were longer than the baseline's, on average; 0 without any."""
+        """Fraction by which steps were longer than the baseline's, on average; 0 without any."""
         return self.in_all.taken_s / self.in_all.baseline_s - 1.0 if self.in_all.baseline_s else 0.0
 
     @property
     def later_cost(self) -> float:
-        """Which share of the time after the first minute was lost; 0 where it was over by then."""
+        """Share of the time after the first minute that was lost; 0 where it was over by then."""
         return 1.0 - self.later.baseline_s / self.later.taken_s if self.later.taken_s else 0.0
 
     def clock(self) -> float:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A designer that is not asked twice: runs of one seed at several budgets begin with the same windows."""
+"""Memoized designer: runs of one seed at several budgets begin with the same windows, and think once."""
 
 from collections.abc import Sequence
 
@@ -32,7 +32,7 @@ class MemoizedDesigner(DesignerWrapper):
 
     @property
     def adopted_before(self) -> Config | None:
-        """What the designer says that an earlier run has adopted."""
+        """The config that an earlier run adopted, according to the designer."""
         super().update(self._trials)
         return super().adopted_before
 

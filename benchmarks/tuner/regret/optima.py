@@ -31,8 +31,8 @@ def optimum_ms(scenario: Scenario, folder: Path | None = None) -> float:
     """Return the shortest noise-free step, milliseconds.
 
     Args:
-        scenario: Of which.
-        folder: Where it may be kept; None is the user's cache folder.
+        scenario: The scenario.
+        folder: Folder that keeps it; None is the user's cache folder.
     """
     place = (user_cache_folder(os.environ) if folder is None else folder) / "regret" / f"{_digest(scenario)}.json"
     try:

@@ -20,7 +20,7 @@ def write_plots(outcomes: Outcomes, folder: Path) -> list[Path]:
     """Write the pages, each on its own and readable without a network.
 
     Args:
-        outcomes: Of the comparison.
+        outcomes: Outcomes of the comparison.
         folder: Made if it is not there; plotly's script is put beside the pages, once.
 
     Returns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuner may know of a problem before its first sample: nothing, the cost model, an earlier job, falsehoods."""
+"""Priors of a tuner before its first sample: none, the cost model, an earlier job, or falsehoods."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from ringtune.tuner.logs.reader import RunLog
 from .problem import Problem
 
 PriorsOf = Callable[[Problem, int], Sequence[Prior]]
-"""What is known of a problem, from a seed."""
+"""Function from a problem and a seed to priors."""
 EARLIER_SEED = 1_000_000
-"""What an earlier job's seed is larger by."""
+"""Difference of an earlier job's seed."""
 KEY: Mapping[str, object] = {"model": "m", "hardware": "h", "layout": [1], "target": "simulated", "surface_version": 1}
-"""Of earlier and present studies: they ask the same."""
+"""Key of earlier and present studies, which ask the same question."""
 WINDOW_STEPS = 10
-"""One sample."""
+"""Steps of a sample."""
 
 
 def nothing(problem: Problem, seed: int) -> Sequence[Prior]:

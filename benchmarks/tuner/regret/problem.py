@@ -7,9 +7,9 @@ from typing import Protocol
 from ringtune.tuner import Config, Prior, Target
 
 FLAT_GAIN = 0.02
-"""Where the best config is less than this faster than the baseline, the right answer is to keep it."""
+"""Largest gain of the best config, a fraction, at which keeping the baseline is the right answer."""
 NEAR = 0.02
-"""Within this of the optimum is as good as it."""
+"""Regret, a fraction, up to which a config counts as the optimum."""
 
 
 class TimedTarget(Target, Protocol):
@@ -69,7 +69,7 @@ class Problem(ABC):
 
     @property
     def is_flat(self) -> bool:
-        """Whether there is nothing to gain."""
+        """True where nothing is to be gained."""
         return self.baseline_ms / self.optimum_ms - 1.0 < FLAT_GAIN
 
     @property

@@ -14,7 +14,7 @@ from .recorded import recorded_problems
 from .simulated import SimulatedProblem
 
 SURFACES = Path(__file__).parents[1] / "surfaces"
-"""Where recorded surfaces are kept."""
+"""Folder of the recorded surfaces."""
 INERT = ("mobilenet_v2_np4_crowded", "manysmall_np2", "resnet50_8x8_25gbit", "resnet50_2x2_1gbit")
 """Scenarios that are also run with knobs that do nothing: two on busy machines, an ordinary and a quiet one."""
 KINDS = ("simulated", "recorded", "public", "relaunched")
@@ -22,7 +22,7 @@ KINDS = ("simulated", "recorded", "public", "relaunched")
 
 @dataclass(frozen=True)
 class Sources:
-    """Where problems come from, beside the simulator.
+    """Sources of problems beside the simulator.
 
     Attributes:
         surfaces: Folder of recorded surfaces.

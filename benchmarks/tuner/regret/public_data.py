@@ -28,23 +28,23 @@ from .table import Table, TableProblem
 Row = Mapping[str, str]
 Key = TypeVar("Key")
 STEPS = 40
-"""Of a window that is made of quantiles."""
+"""Steps of a window that is made from quantiles."""
 MIN_CONFIGS = 5
-"""A table of fewer is no search."""
+"""Smallest table, in configs, that makes a search."""
 MIN_ALGORITHMS = 9
 ALGORITHM = "allreduce_algorithm"
 HOROVOD_DEFAULT = Config({"fusion_bytes": 128 * MIB, "cycle_ms": 1.0, "hierarchical_allreduce": False})
-"""Of Horovod 0.28."""
+"""Defaults of Horovod 0.28."""
 HOROVOD_PARAMETERS = (
     NumberParameter("fusion_bytes", 64 * KIB, 256 * MIB, 128 * MIB, scale="log2", step=64 * KIB, special=(0,)),
     NumberParameter("cycle_ms", 0.05, 100.0, 1.0, scale="log"),
     BooleanParameter("hierarchical_allreduce", default=False),
 )
 PICO_BYTES = (32 * KIB, 1 * MIB, 8 * MIB, 64 * MIB, 256 * MIB, 512 * MIB)
-"""Of what gradients are sent in; the file has smaller messages, too."""
+"""Sizes in which gradients are sent; the file has smaller messages, too."""
 PICO_DEFAULTS = ("default_mpich", "default_ompi")
 TCP_DEFAULT = "ignore"
-"""What that benchmark calls the choice of the library's own."""
+"""Name of the library's own choice in that benchmark."""
 TCP_BYTES = (16 * KIB, 64 * KIB, 256 * KIB, 1 * MIB)
 EPYC_BYTES = (1 * MIB, 16 * MIB)
 EPYC_DEFAULT = "mpich"
@@ -81,7 +81,7 @@ def steps_of(quantiles: Sequence[tuple[float, float]], seed: int, steps: int = S
     Args:
         quantiles: (share, milliseconds) in the order of the shares, from 0 to 1.
         seed: Decides their order.
-        steps: How many.
+        steps: Number of steps.
     """
     shares, values = zip(*quantiles, strict=True)
     places = (np.arange(steps) + 0.5) / steps

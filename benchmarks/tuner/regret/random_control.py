@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which problems count for search: those in which random search seldom comes near the optimum.
+"""Control by random search: a problem counts where random search seldom comes near the optimum.
 
-That is settled by runs of its own, so that it hangs neither on which rivals meet nor on how many runs they have: of
-thirty runs that are near in one half, the share has a standard error of 9 points, and another thirty would let other
-problems count.
+Runs of their own settle it, independent of the rivals and of their number of runs: with thirty runs a share near one
+half has a standard error of 9 points, and another thirty runs would select other problems.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,7 +28,7 @@ Show = Callable[[Comparison], Iterable[Outcome]]
 
 @dataclass(frozen=True)
 class RandomControl:
-    """What random search made of problems.
+    """Misses of random search by problem.
 
     Attributes:
         misses: Whether each of its runs missed the optimum, by problem.
@@ -39,14 +38,14 @@ class RandomControl:
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> "RandomControl":
-        """Return what outcomes of random search say."""
+        """Return the control of some outcomes of random search."""
         misses: dict[str, list[bool]] = {}
         for outcome in outcomes:
             misses.setdefault(outcome.problem, []).append(outcome.regret > NEAR)
         return cls(misses)
 
     def share(self, problem: str) -> float:
-        """Return in which share of its runs it missed."""
+        """Return the share of its runs that missed."""
         return float(np.mean(self.misses[problem]))
 
     def counts(self, problem: str) -> bool:
@@ -63,9 +62,9 @@ def settle(sources: Sources, problems: Sequence[str], most_seeds: int, show: Sho
     """Return which problems count, after as many runs of random search on each as it takes to tell.
 
     Args:
-        sources: Of problems.
-        problems: Names; in those in which nothing is to be gained nothing is to be settled.
-        most_seeds: Runs on a problem whose share stays close to one half; of none all problems count.
+        sources: Sources of the problems.
+        problems: Names; those with nothing to gain need no control.
+        most_seeds: Maximum runs on a problem whose share stays close to one half; with 0 all problems count.
         show: Runs a comparison.
     """
     known = all_problems(sources)

@@ -16,7 +16,7 @@ from .table import Table, TableProblem
 
 SUFFIX = ".jsonl.gz"
 PREFIX = "recorded_"
-"""Of names: a surface's file may be called as a scenario of the simulator is."""
+"""Prefix of names: a surface's file may have the name of a scenario."""
 
 
 def recorded_problems(folder: Path) -> list[TableProblem]:
@@ -56,7 +56,7 @@ def measured_space(parameters: Sequence[Parameter], configs: Sequence[Config], b
     """Return the space between the measured configs: what was not varied is fixed.
 
     Args:
-        parameters: With the names, scales and steps.
+        parameters: Names, scales and steps.
         configs: Those measured.
         baseline: One of them.
     """

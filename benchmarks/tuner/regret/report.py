@@ -15,9 +15,9 @@ from .random_control import CONTROL, CONTROL_BUDGET
 WORSE, MUCH_WORSE = 0.01, 0.05
 QUIET_NOISE = 0.015
 MOST_COST = 0.03
-"""Of the time after the first minute."""
+"""Limit of the search's cost, as a share of the time after the first minute."""
 STANDARD_ERRORS = 2.0
-"""Ahead is who is ahead by more than so many."""
+"""Standard errors by which a contestant must be ahead."""
 HEADINGS = {
     "simulated": "(a) simulated jobs",
     "recorded": "(b) recorded surfaces of this engine",

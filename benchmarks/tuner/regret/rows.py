@@ -28,8 +28,8 @@ class Row(Outcome):
     """An outcome, and what its problem is.
 
     Attributes:
-        kind: As of `Problem`.
-        step_noise: As of `Problem`.
+        kind: The problem's kind.
+        step_noise: The problem's noise of steps.
     """
 
     kind: str = ""
@@ -45,7 +45,7 @@ def rows_of(kept: Path, problems: dict[str, Problem]) -> list[Row]:
 
     Args:
         kept: The file.
-        problems: By name.
+        problems: Problems by name.
     """
     lines = kept.read_text(encoding="utf-8").splitlines()[1:]
     outcomes = [outcome for line in lines for outcome in json.loads(line)["outcomes"]]

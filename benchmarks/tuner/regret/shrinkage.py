@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cells of a measured grid truly take, when each was measured a few times on a noisy machine.
+"""Shrinkage: estimates of the true step times of a grid whose cells were measured a few times on a noisy machine.
 
 The lowest of many noisy medians is lower than any config is, and which cell has it is chance. All cells together know
 more: y, the ln of a cell's median, is drawn towards m, what an additive model of the numbers expects within the cell's
@@ -31,7 +31,7 @@ from ringtune.tuner.sample import MAD_TO_STD
 Array = NDArray[np.float64]
 Cells = Mapping[Config, Sequence[Sequence[float]]]
 MEDIAN_VARIANCE = math.pi / 2
-"""Of a median of three values or more, beside the variance of their mean: the limit for many normal ones."""
+"""Variance of a median of three values or more over that of their mean: the limit for many normal values."""
 
 
 def median_ms(cells: Cells) -> dict[Config, float]:
@@ -52,7 +52,7 @@ def shrunken_ms(cells: Cells, space: SearchSpace) -> dict[Config, float]:
 
     Args:
         cells: Step times in milliseconds by config, a row per window.
-        space: What was varied.
+        space: Parameters that were varied.
     """
     medians = median_ms(cells)
     window_std = _window_std(cells)

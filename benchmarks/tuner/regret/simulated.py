@@ -49,7 +49,7 @@ class SimulatedProblem(Problem):
 
     @property
     def is_flat(self) -> bool:
-        """Whether the scenario is meant to have nothing to gain."""
+        """True where the scenario has nothing to gain by design."""
         return self.is_inert or self.scenario.is_flat
 
     @cached_property

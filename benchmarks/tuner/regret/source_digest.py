@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kept result rests on: it is known by a digest of the sources that it comes from."""
+"""Digest of the sources behind a kept result."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sources_digest(folders: Iterable[Path], left_out: frozenset[str] = frozenset()) -> str:
-    """Return what identifies the Python sources of some folders, wherever those lie.
+    """Return a digest of the Python sources of some folders, independent of their place.
 
     Args:
         folders: Packages, of different names.

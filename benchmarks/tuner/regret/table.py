@@ -40,16 +40,16 @@ TENSOR_SET = 1
 
 @dataclass(frozen=True)
 class Table:
-    """What was measured.
+    """Measured table.
 
     Attributes:
-        name: Of the problem.
-        kind: As of `Problem`.
-        space: What may be tuned; its numbers range from the least to the most that was measured.
-        baseline: What runs without tuning; its cell is there.
+        name: The problem's name.
+        kind: The problem's kind.
+        space: Legal configs; numbers range from the least to the most that was measured.
+        baseline: Config without tuning; its cell is there.
         cells: Step times in milliseconds by config, a row per window; every window has a step.
-        bytes_per_step: What a step reduces.
-        cost_model: What a job would know at its start, if anything.
+        bytes_per_step: Gradient bytes of a step.
+        cost_model: Prior that a job has at its start, if any.
         is_relaunched: Whether every window is of a launch of its own; else steps alone scatter.
     """
 
@@ -69,7 +69,7 @@ class Table:
 
     @cached_property
     def true_ms(self) -> Mapping[Config, float]:
-        """What the cells truly take, milliseconds, as all of them tell."""
+        """Estimates of the cells' true step times from all cells, milliseconds."""
         return shrunken_ms(self.cells, self.space)
 
     @cached_property

@@ -87,7 +87,7 @@ class Tables:
         return [row for row in self._searched if row.kind in KINDS[kind]]
 
     def _regret(self, kind: str) -> list[list[str]]:
-        """Mean regret with its standard error and the share of runs near the optimum, by rival and budget."""
+        """Return mean regret with its standard error and the share of runs near the optimum, by rival and budget."""
         rows = self._of(kind)
         lines = [["", "seeds", "100 steps", *map(str, BUDGETS[1:])]]
         for rival in _present(rows):
@@ -116,7 +116,7 @@ class Tables:
         return [*lines, _spent_line("the same with 20 samples, the default before", of_rival(self._of(kind), BEFORE))]
 
     def _safety(self, kind: str) -> list[list[str]]:
-        """How many picks leave a job over 1 % slower than its baseline, and what the search cost."""
+        """Return how many picks leave a job over 1 % slower than its baseline, and the cost of the search."""
         lines = [["", "runs", "over 1 % slower than the default", "most slower", "steps while tuning ÷ the default's"]]
         rows = self._of(kind)
         for rival in (*_present(rows), UNSET):
@@ -215,8 +215,12 @@ def _markdown(lines: list[list[str]]) -> str:
 def main() -> None:
     """Take in rows where asked to, and rewrite the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--take", type=Path, nargs="+", default=[], metavar="FILE", help="of --keep: all runs anew")
-    parser.add_argument("--take-control", type=Path, metavar="FILE", help="of --keep: what settled which count")
+    parser.add_argument(
+        "--take", type=Path, nargs="+", default=[], metavar="FILE", help="file of --keep whose runs replace all rows"
+    )
+    parser.add_argument(
+        "--take-control", type=Path, metavar="FILE", help="file of --keep whose runs replace the control's rows"
+    )
     parser.add_argument("--data", type=Path, metavar="DIR", help="public measurements, where the files have any")
     arguments = parser.parse_args()
     problems = dict(all_problems(Sources(data=arguments.data)))

@@ -25,8 +25,8 @@
 namespace limit {
 namespace {
 
-// With two ranks, reducing everything moves no more between the cores than reducing halves, and takes one
-// synchronisation less; with more it soon moves too much.
+// Largest message that every rank reduces whole, bytes. For two ranks that moves no more between the cores than
+// reducing halves, with one synchronization less; for more ranks it soon moves too much.
 constexpr size_t kDirectMaxBytes = 8 << 10;
 constexpr size_t kDirectMaxBytesOfTwo = 256 << 10;
 constexpr size_t kChunkBytes = 512 << 10;

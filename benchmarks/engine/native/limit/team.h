@@ -64,7 +64,7 @@ inline std::byte* map_memory(size_t bytes, int visibility) {
 
 constexpr size_t in_pages(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// What the processes share: counters, a number, stages, and the buffers of the registered way.
+// Memory that the processes share: counters, a number, stages, and the buffers of the registered way.
 class Team {
  public:
   Team(int ranks, size_t max_bytes)
@@ -80,7 +80,7 @@ class Team {
   RankCounters& counters(int rank) const { return reinterpret_cast<RankCounters*>(base_ + sizeof(Counter))[rank]; }
   RankCounters& own() const { return counters(rank_); }
 
-  // Where a rank puts what its peers reduce, and what it has reduced itself.
+  // Slots of a rank: its contribution, which peers reduce, and the block that it has reduced.
   float* contribution(int rank, uint64_t chunk) const { return reinterpret_cast<float*>(slot(rank, chunk)); }
   float* result(int rank, uint64_t chunk) const { return reinterpret_cast<float*>(slot(rank, chunk) + kSlotBytes); }
   float* buffer(int rank) const {

@@ -30,7 +30,7 @@
 namespace ringtune::benchmarks {
 namespace {
 
-constexpr int kDefaultTensors = 161;  // of ResNet-50
+constexpr int kDefaultTensors = 161;  // tensors of ResNet-50
 constexpr int kDefaultRanksPerHost = 8;
 constexpr int64_t kElements = 1024;
 constexpr int64_t kRankStepsPerRow = 20'000;

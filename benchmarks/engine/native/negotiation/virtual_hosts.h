@@ -26,7 +26,7 @@ struct Traffic {
   }
 };
 
-// Of one host, on the side of its leader.
+// Transport of one host, on the side of its leader.
 class VirtualHost final : public Transport {
  public:
   VirtualHost(int leader, const std::vector<int>& hosts)
@@ -109,7 +109,7 @@ class VirtualHost final : public Transport {
 
   Layout layout_;
   const std::vector<Bytes>* frames_ = nullptr;
-  std::vector<size_t> next_;  // by local rank, of frames_
+  std::vector<size_t> next_;  // next frame of frames_, by local rank
   std::vector<VirtualHost*> hosts_;
   std::deque<Bytes> forwarded_;
   std::deque<Bytes> published_;

@@ -46,7 +46,7 @@ class Tuner:
 
     @property
     def is_over(self) -> bool:
-        """Whether the thread has ended."""
+        """True once the thread has ended."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:

@@ -43,7 +43,8 @@ class NumberParameter:
         high: Largest number.
         default: Built-in value: a number in range or a special value.
         scale: On what scale equal steps matter equally.
-        step: 0 for a fractional number; else an integer, and decoded values are multiples of `step`.
+        step: Resolution of the search: decoded values are its multiples, and any whole number of the range is allowed.
+            0 for a fractional number.
         special: Values outside the range with a meaning of their own; each has an indicator coordinate.
     """
 

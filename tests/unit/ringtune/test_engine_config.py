@@ -5,8 +5,10 @@ import pytest
 
 from ringtune import _engine
 from ringtune.engine_config import engine_config, tuner_config
+from ringtune.errors import ConfigError
+from ringtune.settings import Settings
 from ringtune.tuner import ENGINE_PARAMETERS, default_config
-from ringtune.tuner.space.parameter_types import NumberParameter
+from ringtune.tuner.space.parameter_types import NumberParameter, SpaceError
 from ringtune.tuner.space.parameters import engine_parameters
 
 KNOBS = {knob.name: knob for knob in _engine.KNOBS}
@@ -37,6 +39,20 @@ def test_a_config_survives_the_way_to_the_engine_and_back(quantile: float) -> No
     config = {parameter.name: parameter.at_quantile(quantile) for parameter in parameters}
 
     assert config == tuner_config(engine_config(config)).to_json()
+
+
+@pytest.mark.parametrize("parameter", [p for p in ENGINE_PARAMETERS if isinstance(p, NumberParameter) and p.step])
+def test_a_whole_number_beside_the_searchs_steps_is_legal(parameter: NumberParameter) -> None:
+    """The step is the search's resolution: a user may fix any whole number of the range, and no fraction."""
+    variable, beside = f"RINGTUNE_{parameter.name.upper()}", int(parameter.low) + 1
+    settings = Settings.from_environment({variable: str(beside)})
+    config = tuner_config(engine_config({**default_config(), **settings.fixed}))
+
+    assert beside == parameter.check(beside) == settings.fixed[parameter.name] == config[parameter.name]
+    with pytest.raises(ConfigError, match="fusion_bytes|chunk_bytes|RINGTUNE_"):
+        Settings.from_environment({variable: str(beside + 0.5)})
+    with pytest.raises(SpaceError):
+        parameter.check(beside + 0.5)
 
 
 def test_auto_is_zero_where_the_engine_has_a_number() -> None:

@@ -8,6 +8,8 @@ from errno import EEXIST
 from pathlib import Path
 
 SUFFIX = ".partial"
+MODE = 0o600
+"""Permissions of the file: an export has the names of everybody's jobs, models and machines."""
 
 
 def write_whole(file: Path, lines: Iterable[str]) -> None:
@@ -24,7 +26,7 @@ def write_whole(file: Path, lines: Iterable[str]) -> None:
         raise FileExistsError(EEXIST, os.strerror(EEXIST), str(file))
     beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}{SUFFIX}")
     try:
-        with beside.open("x", encoding="utf-8") as out:
+        with open(beside, "x", encoding="utf-8", opener=_open_for_its_owner) as out:
             out.writelines(lines)
             out.flush()
             os.fsync(out.fileno())
@@ -33,9 +35,13 @@ def write_whole(file: Path, lines: Iterable[str]) -> None:
         beside.unlink(missing_ok=True)
 
 
+def _open_for_its_owner(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, MODE)
+
+
 def _move(beside: Path, file: Path) -> None:
     """Give a file its name, unless somebody else took that meanwhile."""
-    file.touch(exist_ok=False)
+    file.touch(MODE, exist_ok=False)
     try:
         beside.replace(file)
     except OSError:

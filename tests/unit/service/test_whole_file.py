@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file is there whole, or not at all."""
 
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,18 @@ def test_a_whole_file_is_there_under_its_name_alone(tmp_path: Path) -> None:
 
     assert ["all.jsonl"] == [path.name for path in tmp_path.iterdir()]
     assert "one\ntwo\n" == (tmp_path / "all.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
+def test_a_whole_file_is_for_its_owner_alone(tmp_path: Path, umask: int) -> None:
+    """An export tells who trains what where; the umask can only take permissions away."""
+    before = os.umask(umask)
+    try:
+        write_whole(tmp_path / "all.jsonl", ["one\n"])
+    finally:
+        os.umask(before)
+
+    assert 0o600 & ~umask == stat.S_IMODE((tmp_path / "all.jsonl").stat().st_mode)
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt(), ValueError("bug")])

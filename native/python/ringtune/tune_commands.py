@@ -17,32 +17,24 @@ def add_commands(app: typer.Typer) -> None:
 
 def tune(
     *,
-    command: Annotated[
-        list[str],
-        typer.Argument(metavar="COMMAND...", help="Program and arguments, launched anew for each measurement."),
-    ],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="Program of each launch, and arguments.")],
     target: Annotated[str, typer.Option(metavar="ENGINE", help="Engine to tune: openmpi, mpich, nccl or horovod.")],
     output: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for the winner's files; default: ringtune-ENGINE.")
     ] = None,
     log: Annotated[Path | None, typer.Option(metavar="FILE", help="Tuning log; an unfinished run is resumed.")] = None,
     score: Annotated[
-        str, typer.Option(help="Score of a launch: output (numbers that the command prints) or wall (its duration).")
+        str, typer.Option(help="output: printed numbers are the score; wall: the duration is.")
     ] = "output",
     score_regex: Annotated[
-        str | None,
-        typer.Option(metavar="REGEX", help="Pattern of the score, with one group; default: 'ringtune: step_ms=12.3'."),
+        str | None, typer.Option(metavar="REGEX", help="Has one group; default: 'ringtune: step_ms=12.3'.")
     ] = None,
     higher_is_better: Annotated[
         bool, typer.Option("--higher-is-better/--lower-is-better", help="Direction of the score that the regex finds.")
     ] = False,
-    max_samples: Annotated[
-        int | None, typer.Option(help="Most configs to try; default: 20, without another limit.")
-    ] = None,
-    max_steps: Annotated[
-        int | None, typer.Option(help="Budget in steps of all launches; the decision falls within it.")
-    ] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Budget in seconds; the decision falls within it.")] = None,
+    max_samples: Annotated[int | None, typer.Option(help="Most configs; default: 20, without another limit.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Budget, in steps of all launches.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Budget, in seconds.")] = None,
     pairs: Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")] = 6,
     seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
     trial_timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")] = 600.0,

@@ -43,3 +43,17 @@ def benchmark_folders(tree: SourceTree) -> list[Violation]:
 def _is_among_programs(rest: list[str]) -> bool:
     """Return whether a file of an area stands where programs do: directly in it, or in a folder of ranks' programs."""
     return len(rest) == 1 or "ranks" in rest[:-1]
+
+
+def unlisted_benchmarks(tree: SourceTree) -> list[Violation]:
+    """Return the programs of benchmarks/ whose command does not stand in its README."""
+    text = tree.text(BENCHMARKS / "README.md")
+    programs = [
+        path.parent if path.name == "__main__.py" else path.with_suffix("")
+        for path in tree.files((".py",), under=(str(BENCHMARKS),))
+        if path != SHORT_NAME and (len(path.parts) == 3 or path.name == "__main__.py")
+    ]
+    listed = [*re.findall(r"benchmarks[\w.]+\w", text), *re.findall(r"benchmarks/[\w/]+(?=\.py)", text)]
+    names = {name.replace(".", "/") for name in listed}
+    names |= {"benchmarks/tuner/regret"} if str(SHORT_NAME.with_suffix("")) in names else set()
+    return [Violation(path, 0, "has no command in benchmarks/README.md") for path in programs if str(path) not in names]

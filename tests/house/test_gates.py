@@ -215,3 +215,16 @@ def test_links_and_ignored_files_are_no_sources(tmp_path: Path) -> None:
     (tmp_path / "native").symlink_to(tmp_path / "tuner", target_is_directory=True)
 
     assert [Path("tuner/a.py")] == list(tree.files())
+
+
+def test_a_benchmark_without_a_command_in_the_readme_is_named(tmp_path: Path) -> None:
+    """Programs are known by their commands: a folder, a module, and a script that is started by its path."""
+    readme = (
+        "`python -m benchmarks.tuner.a`, `run -np 2 python benchmarks/engine/b.py`, `python -m benchmarks.service`\n"
+    )
+    programs = ("tuner/a/__main__.py", "engine/b.py", "service/__main__.py", "engine/c.py", "tuner/d/__main__.py")
+    files = {f"benchmarks/{name}": MAIN for name in programs} | {"benchmarks/tuner/a/library.py": ""}
+
+    found = folders.unlisted_benchmarks(tree_with(tmp_path, {**files, "benchmarks/README.md": readme}))
+
+    assert [Path("benchmarks/engine/c"), Path("benchmarks/tuner/d")] == [violation.path for violation in found]

@@ -26,6 +26,7 @@ GATES = (
     lock_files.lock_violations,
     folders.test_imports,
     folders.benchmark_folders,
+    folders.unlisted_benchmarks,
 )
 
 

@@ -7,14 +7,15 @@
 import difflib
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, PrivateAttr, SecretStr, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ringtune.errors import ConfigError
+from ringtune.kubernetes_links import service_links
 from ringtune.service.env_file import env_file_values
 from ringtune.service.secret_files import secret_in, with_password
 
@@ -108,6 +109,19 @@ class ServiceSettings(BaseSettings):
         Field(validation_alias="XDG_DATA_HOME", description="The user's data folder, as other programs know it"),
     ] = None
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources, strongest first: arguments, then the environment."""
+        del env_settings, dotenv_settings, file_secret_settings
+        return init_settings, _Environment(settings_cls)
+
     @model_validator(mode="after")
     def _check_tls(self) -> "ServiceSettings":
         if (self.tls_certificate is None) != (self.tls_key is None):
@@ -128,7 +142,9 @@ class ServiceSettings(BaseSettings):
         file = Path(ENV_FILE).absolute()
         given = {name: value for name, value in flags.items() if value is not None}
         file_values = env_file_values(file)
-        in_file, in_environment = _by_setting(file_values), _by_setting(os.environ)
+        links = service_links(os.environ)
+        environment = {name: value for name, value in os.environ.items() if name not in links}
+        in_file, in_environment = _by_setting(file_values), _by_setting(environment)
         from_file = {name: in_file[name] for name in in_file.keys() - given.keys() - in_environment.keys()}
         try:
             settings = cls(**from_file, **given)
@@ -141,7 +157,7 @@ class ServiceSettings(BaseSettings):
             **dict.fromkeys(in_environment, ENVIRONMENT),
             **dict.fromkeys(given, FLAGS),
         }
-        settings._slips = (*_slips(file_values), *_slips(os.environ))
+        settings._slips = (*_slips(file_values), *_slips(environment), *_mistakable(links))
         return settings
 
     @property
@@ -201,6 +217,15 @@ class ServiceSettings(BaseSettings):
         return f"sqlite:///{self.data_file}" if self.database_url is None else self.database_url.get_secret_value()
 
 
+class _Environment(EnvSettingsSource):
+    """The environment without service links, which have the names of settings where a service is called ringtune."""
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        super().__init__(settings_cls)
+        links = {name.lower() for name in service_links(os.environ)}
+        self.env_vars = {name: value for name, value in self.env_vars.items() if name.lower() not in links}
+
+
 _VARIABLES = {f"{PREFIX}{name}".upper(): name for name in ServiceSettings.model_fields if name != "data_home"} | {
     "XDG_DATA_HOME": "data_home"
 }
@@ -217,6 +242,15 @@ def _slips(variables: Mapping[str, str]) -> tuple[str, ...]:
     unknown = sorted(name for name in variables if name.startswith(PREFIX) and name not in _VARIABLES)
     nearest = ((name, *difflib.get_close_matches(name, _VARIABLES, n=1, cutoff=0.0)) for name in unknown)
     return tuple(f"{name} is no setting of the service; did you mean {meant}?" for name, meant in nearest)
+
+
+def _mistakable(links: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence on service links that have the names of settings; none where there are none."""
+    names = [name for name in _VARIABLES if name in links]
+    if not names:
+        return ()
+    verb = "is a service link" if len(names) == 1 else "are service links"
+    return (f"{', '.join(names)} {verb} of Kubernetes and not read as settings; choose with --host and --port",)
 
 
 def is_loopback_host(name: str) -> bool:

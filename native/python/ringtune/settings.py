@@ -16,6 +16,7 @@ from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameters import default_config, pinned_by_layout
 
 from . import horovod_names
+from .kubernetes_links import service_links
 from .variables import BOOTSTRAP_NAMES, PLUGIN_NAMES, SERVICE_PREFIX, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
@@ -186,7 +187,7 @@ def find_slips(environ: Mapping[str, str], algorithms: Collection[str] = ()) -> 
     """
     known = [*job_variables(algorithms), *BOOTSTRAP_NAMES, *PLUGIN_NAMES]
     notes = []
-    for name in sorted(environ):
+    for name in sorted(environ.keys() - service_links(environ)):
         if _is_ours(name, known) and name not in known:
             nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             notes.append(f"{name} is not a variable of ringtune; did you mean {nearest[0]}?")
@@ -204,9 +205,10 @@ def _is_ours(name: str, known: Collection[str]) -> bool:
 
 def _read_given(environ: Mapping[str, str], algorithms: Collection[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
+    links = service_links(environ)
     for variable in job_variables(algorithms).values():
         text = environ.get(variable.name)
-        if text is None:
+        if text is None or variable.name in links:
             continue
         try:
             given[variable.name] = variable.reader.parse(text)

@@ -63,6 +63,32 @@ def test_a_misspelt_setting_is_told_with_the_nearest(monkeypatch: pytest.MonkeyP
     )
 
 
+def test_service_links_of_kubernetes_are_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pod beside a service called ringtune the service still listens where it would elsewhere."""
+    for name, value in {"PORT": "tcp://10.96.0.7:80", "SERVICE_HOST": "10.96.0.7", "SERVICE_PORT": "80"}.items():
+        monkeypatch.setenv(f"RINGTUNE_{name}", value)
+    monkeypatch.setenv("RINGTUNE_SERVICE_PORT_HTTP", "80")
+    monkeypatch.setenv(f"{PREFIX}RATE_BURST", "7")
+
+    settings = ServiceSettings.read()
+
+    assert ("127.0.0.1", 8470, 7) == (settings.host, settings.port, settings.rate_burst)
+    assert "rate_burst from the environment" == settings.origins
+    (slip,) = settings.slips
+    assert slip.startswith(f"{PREFIX}HOST, {PREFIX}PORT are service links of Kubernetes and not read as settings")
+
+
+def test_a_service_called_ringtune_service_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its address has the name of the setting of the port; a host that the pod sets itself holds."""
+    monkeypatch.setenv(f"{PREFIX}PORT", "tcp://10.96.0.8:8470")
+    monkeypatch.setenv(f"{PREFIX}HOST", "::1")
+
+    settings = ServiceSettings.read()
+
+    assert ("::1", 8470, "host from the environment") == (settings.host, settings.port, settings.origins)
+    assert 1 == len(settings.slips)
+
+
 def stranger(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Make a file somebody else's, as far as its reader can tell; returns who that is."""
     if os.geteuid() == 0:

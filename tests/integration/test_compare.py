@@ -15,6 +15,7 @@ from ringtune.compare.launching import ComparisonError, Run, Runs
 from ringtune.compare.meeting import meeting_place
 from ringtune.compare.messages import ARMS, Arm
 from ringtune.compare.request import CompareRequest, Program, arm_environment
+from ringtune.launch.hosts import parse_hosts
 from tests.integration.jobs import PROGRAMS, clean_environment, program, ringtune, run_job, started, wait_for_line
 from tests.integration.remote_shells import ONE, TWO, write_rsh
 
@@ -31,16 +32,19 @@ RunArm = Callable[..., Run]
 
 @pytest.fixture
 def run_arm(tmp_path: Path) -> RunArm:
-    """Return what runs one of the programs once in an arm, with its findings in a folder of the arm's."""
+    """Return what runs one of the programs once in an arm, with findings in the arm's folder; hosts get a variable."""
 
     def run(arm: Arm, name: str, *arguments: str, steps: int = 1000, hosts: str | None = None, **reach: str) -> Run:
         folder = tmp_path / arm
         folder.mkdir(exist_ok=True)
         words = (str(PROGRAMS / f"{name}.py"), str(folder), *arguments)
         options = {f"--{name}": value for name, value in reach.items()}
-        request = CompareRequest(RANKS, Program.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options)
+        sent = {"SET_BEFORE_TORCH": "sent"} if hosts else {}
+        request = CompareRequest(
+            RANKS, Program.parse(words), warmup_steps=WARMUP_STEPS, hosts=hosts, reach=options, sent=sent
+        )
         environ = arm_environment(clean_environment({}, "0"))
-        place = meeting_place(hosts, RANKS, options)
+        place = meeting_place(None if hosts is None else parse_hosts(hosts), RANKS, options)
         return Runs(request, environ, place).run(arm, steps, lambda _: None)
 
     return run
@@ -133,12 +137,13 @@ def test_gradients_of_a_file_are_compared(tmp_path: Path) -> None:
 
 
 def test_ranks_on_several_hosts_are_compared(tmp_path: Path, run_arm: RunArm) -> None:
-    """Torch's store is on rank 0's host; the records arrive through the launcher."""
+    """Torch's store is on rank 0's host, the records arrive through the launcher, and variables reach both hosts."""
     hosts = f"{ONE},{TWO}"
     run = run_arm("ddp", "compared_ddp", str(SCRIPT_STEPS), "plain", hosts=hosts, rsh=write_rsh(tmp_path))
 
     assert SCRIPT_STEPS - WARMUP_STEPS == run.steps
-    assert [[0, 2, 0], [1, 2, 0]] == [found["place"] for found in findings(tmp_path / "ddp")]
+    found = findings(tmp_path / "ddp")
+    assert [([0, 2, 0], "sent"), ([1, 2, 0], "sent")] == [(rank["place"], rank["set_before_torch"]) for rank in found]
 
 
 @pytest.mark.parametrize(
@@ -253,6 +258,9 @@ def test_a_signal_ends_the_run_in_progress(tmp_path: Path, number: signal.Signal
         (["-np", "2", "--gradients", "SCRIPT", "SCRIPT"], "give a script or --gradients FILE, one of the two"),
         (["-np", "2", "--rsh", "sh", "SCRIPT"], "--rsh without -H"),
         (["-np", "2", "-H", "a,a", "SCRIPT"], "names the host 'a' twice"),
+        (["-np", "2", "--hostfile", "none", "SCRIPT"], "--hostfile none cannot be read"),
+        (["-np", "2", "--hostfile", "SCRIPT", "-H", "a", "SCRIPT"], "-H and --hostfile both name the hosts"),
+        (["-np", "2", "--env", "NOT_SET_HERE", "SCRIPT"], "--env NOT_SET_HERE: this process has no such variable"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(

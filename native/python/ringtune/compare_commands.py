@@ -28,7 +28,15 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="In place of a script: gradients of a step (JSON).")
     ] = None,
     hosts: Annotated[
-        str | None, typer.Option("-H", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default.")
+        str | None,
+        typer.Option("-H", "--hosts", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default."),
+    ] = None,
+    hostfile: Annotated[
+        str | None, typer.Option("--hostfile", metavar="FILE", help="File of hosts, as `ringtune run` takes it.")
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME[=VALUE]", help="Variable for the ranks of all hosts. Repeatable."),
     ] = None,
     ssh_port: Annotated[int | None, typer.Option("-p", metavar="PORT", help="Port of the SSH servers.")] = None,
     ssh_identity: Annotated[
@@ -57,8 +65,13 @@ def compare(
     from .compare.meeting import meeting_place  # noqa: PLC0415
     from .compare.report import json_report, text_report  # noqa: PLC0415
     from .compare.request import CompareRequest, Program  # noqa: PLC0415
+    from .launch.hosts import hosts_text  # noqa: PLC0415
+    from .launch_options.choices import read_choices, sent_variables  # noqa: PLC0415
+    from .launch_options.places import named_hosts  # noqa: PLC0415
 
     reach = {"-p": ssh_port, "-i": ssh_identity, "--rsh": rsh}
+    texts = {"ssh_port": ssh_port, "ssh_identity_file": ssh_identity, "rsh": rsh, "hosts": hosts, "hostfile": hostfile}
+    named = named_hosts(read_choices({name: value if value is None else str(value) for name, value in texts.items()}))
     request = CompareRequest(
         ranks=ranks,
         program=Program.parse(command or ()) if command or gradients is None else None,
@@ -69,10 +82,11 @@ def compare(
         warmup_steps=warmup_steps,
         silence_s=timeout,
         reach=reach,
-        hosts=hosts,
+        hosts=None if named is None else hosts_text(named),
+        sent=sent_variables(env or (), environment()),
     )
     request.check()
-    place = meeting_place(hosts, ranks, reach)
+    place = meeting_place(named, ranks, reach)
     comparison = run_comparison(request, environment(), place, Console(stderr=True))
     _keep(comparison, environment())
     typer.echo(json.dumps(json_report(comparison), indent=2) if as_json else text_report(comparison))

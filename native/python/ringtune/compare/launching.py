@@ -93,7 +93,7 @@ class Runs:
             place: Of torch's rank 0.
         """
         self._request = request
-        self._environ = environ
+        self._environ = {**environ, **request.sent}
         self._place = place
 
     def run(self, arm: Arm, steps: int, on_progress: Callable[[int], None]) -> Run:

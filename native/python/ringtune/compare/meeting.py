@@ -2,13 +2,12 @@
 """The address at which rank 0 of a run serves torch's store, as all hosts of the job reach it."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ringtune.errors import ConfigError
 from ringtune.launch import make_remote_shell
 from ringtune.launch.addresses import is_this_machine
-from ringtune.launch.hosts import parse_hosts, share_out
+from ringtune.launch.hosts import HostSlots, share_out
 from ringtune.rendezvous.interfaces import route_address
 
 from .launching import Place, free_port
@@ -19,24 +18,21 @@ FIRST_PORT, PORTS = 20_000, 10_000
 """Ports for torch's store on a host that cannot be asked for a free one."""
 
 
-def meeting_place(hosts: str | None, ranks: int, reach: Mapping[str, Any]) -> Place:
+def meeting_place(hosts: Sequence[HostSlots] | None, ranks: int, reach: Mapping[str, Any]) -> Place:
     """Return the place of rank 0.
 
     Args:
-        hosts: The `-H` option; None: all ranks on this machine.
+        hosts: The hosts that were named; None: all ranks on this machine.
         ranks: Number of ranks.
         reach: How other hosts are reached: values of `-p`, `-i` and `--rsh`, None where they are not given.
 
     Raises:
-        ConfigError: If the hosts are wrong, or there are none to reach.
+        ConfigError: If there are more ranks than slots, or a remote shell that cannot be called.
     """
     if hosts is None:
-        given = [option for option, value in reach.items() if value is not None]
-        if given:
-            raise ConfigError(f"{', '.join(given)} without -H: there is no other host to reach; name hosts with -H")
         return Place(LOOPBACK, free_port)
     shell = make_remote_shell(reach.get("--rsh"), reach.get("-p"), reach.get("-i"), ANSWER_LIMIT_S)
-    names = [share.host for share in share_out(parse_hosts(hosts), ranks)]
+    names = [share.host for share in share_out(hosts, ranks)]
     remote = [name for name in names if not is_this_machine(name)]
     if names[0] in remote:
         return Place(shell.address_of(names[0]), lambda: FIRST_PORT + secrets.randbelow(PORTS))

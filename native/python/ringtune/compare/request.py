@@ -86,8 +86,9 @@ class CompareRequest:
         steps: Steps of each run, in place of `seconds`; None: by the rehearsal.
         warmup_steps: Steps at the start of each run that do not count.
         silence_s: How long a run may go without a step.
-        hosts: The `-H` option; None: all ranks on this machine.
+        hosts: Hosts as `-H` takes them; None: all ranks on this machine.
         reach: How other hosts are reached: values of `-p`, `-i` and `--rsh`, None where they are not given.
+        sent: Variables that the ranks of all hosts get besides those that always go there.
     """
 
     ranks: int
@@ -100,6 +101,7 @@ class CompareRequest:
     silence_s: float = 300.0
     hosts: str | None = None
     reach: Mapping[str, Any] = field(default_factory=dict)
+    sent: Mapping[str, str] = field(default_factory=dict)
 
     def check(self) -> None:
         """Raise `ConfigError` for what cannot be compared, a file that holds no gradients included."""
@@ -118,9 +120,10 @@ class CompareRequest:
 
     @property
     def launch_options(self) -> list[str]:
-        """Options of `ringtune run` that name and reach hosts."""
+        """Options of `ringtune run` that name and reach hosts, and name variables without their values."""
         given = {"-H": self.hosts, **self.reach}
-        return [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        reached = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        return [*reached, *(word for name in self.sent for word in ("--env", name))]
 
     @property
     def title(self) -> str:

@@ -58,6 +58,12 @@ def parse_hosts(text: str, slots: int = 1) -> tuple[HostSlots, ...]:
     return without_repetition([_parse_entry(entry.strip(), where, slots) for entry in text.split(",")], where)
 
 
+def hosts_text(hosts: Sequence[HostSlots]) -> str:
+    """Return hosts as `-H` takes them: the inverse of `parse_hosts`."""
+    named = ((f"[{host.name}]" if ":" in host.name else host.name, host.slots) for host in hosts)
+    return ",".join(f"{name}:{slots}" for name, slots in named)
+
+
 def parse_hostfile(text: str, name: str, slots: int = 1) -> tuple[HostSlots, ...]:
     """Return the hosts of a hostfile, in its order.
 

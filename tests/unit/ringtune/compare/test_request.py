@@ -88,3 +88,10 @@ def test_numbers_that_cannot_be_are_refused(script: str, option: str, value: flo
 
     with pytest.raises(ConfigError, match=f"{value:g}"):
         request.check()
+
+
+def test_variables_are_named_without_their_values(script: str) -> None:
+    """Values are in the launcher's environment, for a command line is for everybody to read."""
+    request = CompareRequest(2, Program.parse([script]), hosts="a:2", reach={"-p": 22, "-i": None}, sent={"A": "x"})
+
+    assert ["-H", "a:2", "-p", "22", "--env", "A"] == request.launch_options

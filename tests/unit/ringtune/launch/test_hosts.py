@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringtune.errors import ConfigError
-from ringtune.launch.hosts import MAX_SLOTS, HostShare, HostSlots, parse_hostfile, parse_hosts, share_out
+from ringtune.launch.hosts import MAX_SLOTS, HostShare, HostSlots, hosts_text, parse_hostfile, parse_hosts, share_out
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,14 @@ def test_what_is_no_hostfile_is_an_error(text: str, word: str) -> None:
         parse_hostfile(text, "cluster.txt")
 
     assert word in str(error.value)
+
+
+def test_hosts_are_written_as_they_are_read() -> None:
+    """A hostfile becomes -H for programs that start jobs several times."""
+    hosts = parse_hostfile("ada@node1 slots=2\n[fd00::1]:3\nnode3\n", "hosts")
+
+    assert "ada@node1:2,[fd00::1]:3,node3:1" == hosts_text(hosts)
+    assert hosts == parse_hosts(hosts_text(hosts))
 
 
 def test_ranks_fill_the_hosts_in_order() -> None:

@@ -10,6 +10,25 @@ import typer
 
 if TYPE_CHECKING:
     from .compare.comparison import Comparison
+    from .launch.hosts import HostSlots
+
+
+Hosts = Annotated[
+    str | None,
+    typer.Option("-H", "--hosts", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default."),
+]
+Hostfile = Annotated[
+    str | None, typer.Option("--hostfile", metavar="FILE", help="File of hosts, as `ringtune run` takes it.")
+]
+Variables = Annotated[
+    list[str] | None, typer.Option(metavar="NAME[=VALUE]", help="Variable for the ranks of all hosts. Repeatable.")
+]
+Identity = Annotated[
+    Path | None, typer.Option("-i", "--ssh-identity-file", metavar="FILE", help="Private key for ssh.")
+]
+RemoteShell = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="Instead of ssh; called as COMMAND HOST REMOTE_COMMAND.")
+]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -27,24 +46,12 @@ def compare(
     gradients: Annotated[
         Path | None, typer.Option(metavar="FILE", help="In place of a script: gradients of a step (JSON).")
     ] = None,
-    hosts: Annotated[
-        str | None,
-        typer.Option("-H", "--hosts", metavar="HOST[:SLOTS],...", help="Hosts and ranks on each, 1 by default."),
-    ] = None,
-    hostfile: Annotated[
-        str | None, typer.Option("--hostfile", metavar="FILE", help="File of hosts, as `ringtune run` takes it.")
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME[=VALUE]", help="Variable for the ranks of all hosts. Repeatable."),
-    ] = None,
+    hosts: Hosts = None,
+    hostfile: Hostfile = None,
+    env: Variables = None,
     ssh_port: Annotated[int | None, typer.Option("-p", metavar="PORT", help="Port of the SSH servers.")] = None,
-    ssh_identity: Annotated[
-        Path | None, typer.Option("-i", "--ssh-identity-file", metavar="FILE", help="Private key for ssh.")
-    ] = None,
-    rsh: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Instead of ssh; called as COMMAND HOST REMOTE_COMMAND.")
-    ] = None,
+    ssh_identity: Identity = None,
+    rsh: RemoteShell = None,
     pairs: Annotated[int, typer.Option(help="Runs of each arm, in alternating order.")] = 6,
     seconds: Annotated[float, typer.Option(help="About how long the steps of a run take.")] = 5.0,
     steps: Annotated[int | None, typer.Option(help="Steps of each run, in place of --seconds.")] = None,
@@ -66,12 +73,10 @@ def compare(
     from .compare.report import json_report, text_report  # noqa: PLC0415
     from .compare.request import CompareRequest, Program  # noqa: PLC0415
     from .launch.hosts import hosts_text  # noqa: PLC0415
-    from .launch_options.choices import read_choices, sent_variables  # noqa: PLC0415
-    from .launch_options.places import named_hosts  # noqa: PLC0415
+    from .launch_options.choices import sent_variables  # noqa: PLC0415
 
     reach = {"-p": ssh_port, "-i": ssh_identity, "--rsh": rsh}
-    texts = {"ssh_port": ssh_port, "ssh_identity_file": ssh_identity, "rsh": rsh, "hosts": hosts, "hostfile": hostfile}
-    named = named_hosts(read_choices({name: value if value is None else str(value) for name, value in texts.items()}))
+    named = _hosts(hosts=hosts, hostfile=hostfile, ssh_port=ssh_port, ssh_identity_file=ssh_identity, rsh=rsh)
     request = CompareRequest(
         ranks=ranks,
         program=Program.parse(command or ()) if command or gradients is None else None,
@@ -91,6 +96,14 @@ def compare(
     _keep(comparison, environment())
     typer.echo(json.dumps(json_report(comparison), indent=2) if as_json else text_report(comparison))
     return 0
+
+
+def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
+    """Return the hosts that options of `ringtune run` name, by field; None where all ranks are on this machine."""
+    from .launch_options.choices import read_choices  # noqa: PLC0415  (each command imports what it needs)
+    from .launch_options.places import named_hosts  # noqa: PLC0415
+
+    return named_hosts(read_choices({name: value if value is None else str(value) for name, value in given.items()}))
 
 
 def _keep(comparison: "Comparison", environ: Mapping[str, str]) -> None:

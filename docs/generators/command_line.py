@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: the reference of the command line, from the commands themselves."""
+"""MkDocs hook: the reference of the command line, made from the commands."""
 
 import inspect
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: formulas become MathML when the site is built, so that a reader's browser loads nothing for them.
+"""MkDocs hook: formulas become MathML when the site is built; a reader's browser loads nothing for them.
 
 The pages write LaTeX between dollars, which the arithmatex extension marks; GitHub shows the same text as formulas.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: what pages link to outside of docs/ becomes a page of the site as well, and the link leads there.
+"""MkDocs hook: files outside docs/ that pages link to become pages of the site, and the links lead there.
 
-So the links of the committed pages work where the files are read as they are, and the site is whole without a network.
+The links of committed pages work on the files as they are, and the site is complete without a network.
 """
 
 import os
@@ -72,7 +72,7 @@ def _content(root: Path, path: PurePosixPath, text: str) -> str:
 
 
 def _rewritten(root: Path, origin: PurePosixPath, page: PurePosixPath, text: str) -> str:
-    """Return a text of the file `origin` as it must stand on `page`; links to what is no file stay as they are."""
+    """Return a text of the file `origin` with links that are right on `page`; links to no file stay as they are."""
 
     def replaced(found: re.Match[str]) -> str:
         path = _resolved(origin, found[2])

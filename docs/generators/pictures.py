@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take the pictures of the tutorial: run its commands for real, and keep what they show (`make docs-pictures`).
+"""Take the tutorial's pictures from real runs of its commands (`make docs-pictures`).
 
 Terminals become SVG, pages become PNG by way of Debian's chromium. What is shown is what the commands printed.
 """
@@ -205,7 +205,7 @@ def take_tuning(place: Workplace, window: Any) -> None:
 
 
 def take_service(place: Workplace, window: Any) -> None:
-    """Give a service the first job's log, show what it has, let a second job begin with it, and show both."""
+    """Give a service the first job's log, let a second job begin with it, and show both."""
     with service(place) as address:
         push = f"ringtune push {LOG} --service-url {address}"
         second = f"AUTOTUNE=1 AUTOTUNE_CACHE=0 AUTOTUNE_SERVICE_URL={address} {BASELINE} \\\n    {JOB}"

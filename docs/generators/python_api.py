@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: a page for each public package, which mkdocstrings fills from docstrings without importing."""
+"""MkDocs hook: a page for each public package, which mkdocstrings fills from docstrings without an import."""
 
 import ast
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: the references of the REST interface and of its metrics, from the application itself.
+"""MkDocs hook: the references of the REST interface and of its metrics, made from the application.
 
 The interface's text is its OpenAPI description, as `GET /openapi.json` answers it; the metrics are those it registers.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hook of MkDocs: the engine's parameters and the records of the tuning log, from the tables in the code."""
+"""MkDocs hook: the engine's parameters and the records of the tuning log, made from the tables in the code."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

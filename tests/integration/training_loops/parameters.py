@@ -7,16 +7,10 @@ import torch
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, adamw, agree, momentum, network, rows, squared, weights
+from .sides import Side, Values, adamw, agree, momentum, network, rows, squared, train_step, weights
 
 STEPS = 6
 WIDTHS = (16, 128)
-
-
-def _step(side: Side, optimizer: Any, model: Any, step: int) -> None:
-    optimizer.zero_grad()
-    side.loss(squared(model, step)).backward()
-    optimizer.step()
 
 
 def loop_unfrozen_later() -> None:
@@ -32,7 +26,7 @@ def loop_unfrozen_later() -> None:
                     for step in range(STEPS):
                         if step == 2:
                             model[0].requires_grad_(True)
-                        _step(side, optimizer, model, step)
+                        train_step(side, optimizer, model, step)
                     return weights(model)
 
                 agree(loop)
@@ -47,7 +41,7 @@ def loop_unfrozen_before_the_first_step() -> None:
         optimizer = side.wrap(momentum(model.parameters()))
         model[2].requires_grad_(True)
         for step in range(STEPS):
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
         return weights(model)
 
     agree(loop)
@@ -84,7 +78,7 @@ def loop_frozen_later() -> None:
                 for step in range(STEPS):
                     if step == 3:
                         model[2].requires_grad_(False)
-                    _step(side, optimizer, model, step)
+                    train_step(side, optimizer, model, step)
                 return weights(model)
 
             agree(loop)
@@ -99,7 +93,7 @@ def loop_frozen_and_unfrozen_in_turn() -> None:
         for step in range(STEPS):
             model[0].requires_grad_(step % 2 == 0)
             model[4].requires_grad_(step % 2 == 1)
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
         return weights(model)
 
     agree(loop)
@@ -115,7 +109,7 @@ def loop_added_group() -> None:
             if step == 2:
                 optimizer.add_param_group({"params": list(head.parameters()), "lr": 0.01})
             both = torch.nn.Sequential(model, head) if step >= 2 else model
-            _step(side, optimizer, both, step)
+            train_step(side, optimizer, both, step)
         return weights(model, head)
 
     agree(loop)
@@ -154,7 +148,7 @@ def loop_layer_replaced() -> None:
                 if step == 3:
                     model[2] = torch.nn.Linear(width, width)
                     inner.param_groups[0]["params"] = list(model.parameters())
-                _step(side, optimizer, model, step)
+                train_step(side, optimizer, model, step)
             return weights(model)
 
         agree(loop)
@@ -187,7 +181,7 @@ def loop_layers_dropped_at_random() -> None:
         optimizer = side.wrap(adamw(model.parameters()), model.named_parameters())
         for step in range(STEPS):
             kept = torch.nn.Sequential(model[0], model[4]) if step % 3 == 1 else model
-            _step(side, optimizer, kept, step)
+            train_step(side, optimizer, kept, step)
         return weights(model)
 
     agree(loop)
@@ -225,7 +219,7 @@ def loop_adapters() -> None:
         whole = torch.nn.Sequential(model, down, up)
         optimizer = side.wrap(adamw(whole.parameters()), whole.named_parameters())
         for step in range(STEPS):
-            _step(side, optimizer, whole, step)
+            train_step(side, optimizer, whole, step)
         return weights(whole)
 
     agree(loop)

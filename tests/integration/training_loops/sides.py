@@ -187,3 +187,10 @@ def weights(*models: torch.nn.Module) -> Values:
     return {
         f"{number}.{name}": tensor for number, model in enumerate(models) for name, tensor in model.state_dict().items()
     }
+
+
+def train_step(side: Side, optimizer: Any, model: Any, step: int) -> None:
+    """Train on the batch of a step."""
+    optimizer.zero_grad()
+    side.loss(squared(model, step)).backward()
+    optimizer.step()

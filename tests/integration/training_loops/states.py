@@ -14,7 +14,7 @@ from torch.optim import lr_scheduler
 
 import ringtune.torch as hvd
 
-from .sides import Side, Values, adamw, agree, momentum, network, squared, weights
+from .sides import Side, Values, adamw, agree, momentum, network, squared, train_step, weights
 
 STEPS = 6
 
@@ -39,12 +39,6 @@ def _no_warning() -> Iterator[None]:
         yield
 
 
-def _step(side: Side, optimizer: Any, model: Any, step: int) -> None:
-    optimizer.zero_grad()
-    side.loss(squared(model, step)).backward()
-    optimizer.step()
-
-
 def _rates(optimizer: Any) -> Values:
     return {"rates": [float(group["lr"]) for group in optimizer.param_groups]}
 
@@ -63,7 +57,7 @@ def loop_scheduler_before_wrapping() -> None:
                     if is_broadcast and not side.is_alone:
                         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
                     for step in range(STEPS):
-                        _step(side, optimizer, model, step)
+                        train_step(side, optimizer, model, step)
                         scheduler.step()
                 same = {"shared": inner.param_groups is optimizer.param_groups and inner.state is optimizer.state}
                 return {**weights(model), **_rates(optimizer), **same}
@@ -83,7 +77,7 @@ def loop_scheduler_after_wrapping() -> None:
                 for step in range(STEPS):
                     if step == 3:
                         optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
-                    _step(side, optimizer, model, step)
+                    train_step(side, optimizer, model, step)
                     scheduler.step()
             return {**weights(model), **_rates(optimizer)}
 
@@ -99,7 +93,7 @@ def loop_rate_lowered_on_plateau() -> None:
         scheduler = lr_scheduler.ReduceLROnPlateau(inner, factor=0.5, patience=0, threshold=0.5)
         optimizer = side.wrap(inner, model.named_parameters())
         for step in range(STEPS):
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
             loss = side.loss(squared(model, 99)).detach()
             scheduler.step(loss if side.is_alone else hvd.allreduce(loss, name="validation"))
         return {**weights(model), **_rates(optimizer)}
@@ -124,7 +118,7 @@ def loop_rate_set_by_hand() -> None:
                 holder.param_groups[0]["lr"] = rate(step)
                 if step == 3 and not side.is_alone:
                     hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-                _step(side, optimizer, model, step)
+                train_step(side, optimizer, model, step)
             return {**weights(model), **_rates(inner)}
 
         agree(loop)
@@ -148,7 +142,7 @@ def loop_checkpoint_and_resume() -> None:
                 states = torch.load(file, weights_only=True)
                 for part, state in zip((model, optimizer, scheduler), states, strict=True):
                     part.load_state_dict(state)
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
             scheduler.step()
         return {**weights(model), **_rates(optimizer)}
 
@@ -176,7 +170,7 @@ def loop_resumed_by_rank_0() -> None:
             hvd.broadcast_parameters(model.state_dict(), root_rank=0)
             hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         for step in range(STEPS):
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
             scheduler.step()
         return {**weights(model), **_rates(optimizer), "inner": float(inner.param_groups[0]["lr"])}
 
@@ -220,7 +214,7 @@ def loop_wrapped_anew_every_epoch() -> None:
             optimizer = side.wrap(make(model.parameters()), model.named_parameters())
             scheduler = lr_scheduler.ExponentialLR(optimizer, 0.9)
             for step in range(2):
-                _step(side, optimizer, model, 2 * epoch + step)
+                train_step(side, optimizer, model, 2 * epoch + step)
                 scheduler.step()
         return weights(model)
 
@@ -239,7 +233,7 @@ def loop_step_hooks() -> None:
         optimizer.register_step_pre_hook(lambda *_: calls.append("before, wrapper"))
         optimizer.register_step_post_hook(lambda *_: calls.append("after, wrapper"))
         for step in range(2):
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
         return {**weights(model), "calls": calls}
 
     agree(loop)
@@ -259,7 +253,7 @@ def loop_copies() -> None:
         optimizer = side.wrap(momentum(model.parameters()), model.named_parameters())
         averaged = torch.optim.swa_utils.AveragedModel(model)
         for step in range(STEPS):
-            _step(side, optimizer, model, step)
+            train_step(side, optimizer, model, step)
             averaged.update_parameters(model)
             if step == 2:  # go on with a copy
                 model = copy.deepcopy(model)

@@ -43,7 +43,7 @@ def rounds(pins: Iterable[Pin]) -> Iterator[dict[str, str]]:
 
 
 def answers_in(report: str) -> Answers:
-    """Return what pip-audit's JSON says; a package with a reason for being skipped was not asked about."""
+    """Return the answers in pip-audit's JSON; a package with a reason for being skipped was not asked about."""
     asked = [entry for entry in json.loads(report)["dependencies"] if "skip_reason" not in entry]
     known = {
         (entry["name"], entry["version"]): tuple(advisory["id"] for advisory in entry["vulns"])
@@ -80,7 +80,7 @@ def ask_all(pins: Iterable[Pin]) -> Answers:
 
 
 def verdict(packages: frozenset[Package], answers: Answers) -> tuple[str, int]:
-    """Return what is to be said, and the exit status."""
+    """Return the report's lines and the exit status."""
     lines = [
         f"VULNERABLE: {name} {version}: {', '.join(ids)}" for (name, version), ids in sorted(answers.known.items())
     ]

@@ -47,7 +47,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def results_of(records: tuple[Record, ...]) -> list[dict[str, Any]]:
-    """Return what a job reports of a log."""
+    """Return the results that a job reports for a log."""
     results = Results(run_record())
     return [dict(result) for record in records if (result := results.take(record)) is not None]
 

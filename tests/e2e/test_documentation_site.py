@@ -46,7 +46,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def public_names(package: str) -> set[str]:
-    """Return what a package of the Python sources offers."""
+    """Return the public names of a package of the Python sources."""
     source = REPOSITORY.joinpath("native", "python", *package.split("."), "__init__.py").read_text(encoding="utf-8")
     lists = [n.value for n in ast.parse(source).body if isinstance(n, ast.Assign) and "__all__" in ast.dump(n)]
     return set(ast.literal_eval(lists[0]))

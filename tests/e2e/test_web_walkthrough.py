@@ -122,7 +122,7 @@ def follow(seen: Visit, process: "subprocess.Popen[bytes]") -> tuple[int, ...]:
 
 
 def stored_results(service: WebService) -> int:
-    """Return how many results the service has, of all studies."""
+    """Return the number of results that the service has, of all studies."""
     return service.client.get("/v1/export").text.count('"type":"result"')
 
 

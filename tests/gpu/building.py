@@ -23,7 +23,7 @@ def prepare(folder: Path) -> Mapping[str, str]:
     """Build ringtune, and return the environment in which programs find it.
 
     Args:
-        folder: For what is built; kept between calls.
+        folder: Folder of the builds; kept between calls.
     """
     folder = folder.resolve()
     site, packages = folder / "site", folder / "packages"

@@ -22,7 +22,7 @@ def run_file(name: str, folder: Path, environ: Mapping[str, str]) -> tuple[list[
 
     Args:
         name: The file, without its suffix.
-        folder: For what pytest writes.
+        folder: Folder of pytest's files.
         environ: Finds ringtune.
 
     Returns:

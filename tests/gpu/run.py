@@ -103,7 +103,7 @@ class Report:
 
 
 def main() -> int:
-    """Run what the command line asks for; return 1 if a check failed."""
+    """Run the command line's checks; return 1 if one failed."""
     options = _options()
     device = "cpu" if options.without_gpu else "cuda"
     report = Report(options.out)
@@ -160,7 +160,7 @@ def say(line: str) -> None:
 
 
 def _machine() -> dict[str, str]:
-    """Return what was tested on."""
+    """Return facts of the machine under test."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"]
     gpu = ""
     if shutil.which(query[0]):

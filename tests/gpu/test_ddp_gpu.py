@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU he
 
 @pytest.fixture(scope="module")
 def switched(tmp_path_factory: pytest.TempPathFactory) -> Figures:
-    """Return what one rank on NCCL found in all scenarios of `programs/ddp_switches.py`."""
+    """Return the findings of one rank on NCCL in all scenarios of `programs/ddp_switches.py`."""
     (text,) = run_ranks("ddp_switches", ["cuda", "nccl"], tmp_path_factory.mktemp("switched"), ranks=1)
     return figures_of(text)
 

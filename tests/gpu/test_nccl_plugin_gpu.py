@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU he
 
 
 def loaded(table: Path) -> dict[str, str]:
-    """Return what loads the plugin with a table."""
+    """Return the function that loads the plugin with a table."""
     return {**LOGGED, "NCCL_TUNER_PLUGIN": str(plugin_path()), TABLE_VARIABLE: str(table)}
 
 
@@ -44,7 +44,7 @@ def collectives(folder: Path, environ: Mapping[str, str], *, ranks: int = 2) -> 
 
 
 def choices(text: str) -> dict[str, list[tuple[int, str, str, int]]]:
-    """Return what NCCL chose: by collective the bytes, algorithm, protocol and number of channels of each call."""
+    """Return NCCL's choices: by collective the bytes, algorithm, protocol and number of channels of each call."""
     found: dict[str, list[tuple[int, str, str, int]]] = {}
     for collective, size, algorithm, protocol, low, high in CHOICE.findall(text):
         call = (int(size), algorithm.lower(), protocol.lower(), int(high) - int(low) + 1)

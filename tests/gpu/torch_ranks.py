@@ -22,7 +22,7 @@ DUPLICATE = "Duplicate GPU detected"
 
 
 def rank_environment(rank: int) -> dict[str, str]:
-    """Return what lets a rank share its GPU: to NCCL each is a host of its own.
+    """Return the variables that let a rank share its GPU: to NCCL each is a host of its own.
 
     NCCL does not support that. It serves to have two ranks on a machine with one GPU.
     """
@@ -69,14 +69,14 @@ def run_ranks(
 
 
 def figures_of(text: str) -> dict[str, Any]:
-    """Return what a rank found."""
+    """Return a rank's findings."""
     (line,) = [line for line in text.splitlines() if line.startswith(MARK)]
     figures: dict[str, Any] = json.loads(line.removeprefix(MARK))
     return figures
 
 
 def say_figures(figures: Mapping[str, Any]) -> None:
-    """Print what a rank found, in a program."""
+    """Print a rank's findings, in a program."""
     sys.stdout.write(f"\n{MARK}{json.dumps(dict(figures))}\n")
     sys.stdout.flush()
 

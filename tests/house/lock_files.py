@@ -93,7 +93,7 @@ def _of_lock(tree: SourceTree, project: Mapping[str, Any], name: str) -> Iterato
 
 
 def _needs(project: Mapping[str, Any], lock: str) -> list[Requirement]:
-    """Return what pyproject.toml asks for a lock, the build requirements with the build tools."""
+    """Return pyproject.toml's requirements for a lock, the build requirements with the build tools."""
     wanted = list(_of_extras(project, EXTRAS_OF.get(lock, ())))
     if lock in (*GROUPS_BESIDE, *GROUPS):
         wanted += project["dependency-groups"][lock]

@@ -60,7 +60,7 @@ def fragments(tree: SourceTree) -> list[Violation]:
 
 
 def ceilings() -> dict[str, int]:
-    """Return how many fragments each area still has: folder to number; an area that is not listed has none."""
+    """Return the allowed number of fragments, by folder; an area that is not listed has none."""
     return dict(tomllib.loads(CEILINGS.read_text(encoding="utf-8"))["fragments"])
 
 

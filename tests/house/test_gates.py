@@ -159,7 +159,7 @@ def tree_with(root: Path, files: dict[str, str]) -> SourceTree:
 
 
 def surroundings_of(gate: Gate) -> dict[str, str]:
-    """Return what must stand around the file under test for the gate to run at all."""
+    """Return the files that must surround the file under test for the gate to run at all."""
     if gate in {documentation.variable_violations, documentation.knob_violations}:
         return SURROUNDINGS
     if gate in {native_layers.include_violations, python_layers.import_violations}:

@@ -14,7 +14,7 @@ COPYLEFT = re.compile(r"GPL|MPL|Mozilla|GNU")
 
 
 def licence_of(name: str) -> str | None:
-    """Return what an installed package says of its licence; None where it is not installed here."""
+    """Return the licence that an installed package declares; None if it is not installed here."""
     try:
         facts = metadata(name).json
     except PackageNotFoundError:

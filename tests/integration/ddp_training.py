@@ -21,7 +21,7 @@ class Branches(torch.nn.Module):
         self.branches = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(2))
 
     def forward(self, inputs: torch.Tensor, uses: tuple[int, ...] = (0, 1)) -> torch.Tensor:
-        """Return what the branches in `uses` make of the stack's output."""
+        """Return the output of the branches in `uses` on the stack's output."""
         outputs = torch.tanh(self.stack(inputs))
         for index in uses:
             outputs = outputs + self.branches[index](outputs)

@@ -148,7 +148,7 @@ def _show_marker(marker: str) -> None:
 
 
 def main() -> None:
-    """Import what ranks need, then serve."""
+    """Import the ranks' modules, then serve."""
     for name in PRELOADED:
         importlib.import_module(name)
     threads = len(list(Path("/proc/self/task").iterdir()))

@@ -57,7 +57,7 @@ class Output:
             fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_APPEND)
 
     def read(self) -> tuple[str, str]:
-        """Return what was written so far."""
+        """Return the output so far."""
         stdout, stderr = (_text_of(descriptor) for descriptor in self.descriptors)
         return stdout, stderr
 
@@ -76,7 +76,7 @@ class ForkedProcess:
         self.pid = self._read()
 
     def fileno(self) -> int:
-        """Return what becomes readable when the process has ended."""
+        """Return a descriptor that becomes readable when the process has ended."""
         return self._status
 
     def poll(self) -> int | None:

@@ -220,7 +220,7 @@ def wait_for_line(path: Path, deadline_s: float = DEADLINE_S) -> str:
 
 
 def settled(find: Callable[[], list[T]]) -> list[T]:
-    """Return what is found, once nothing is or some seconds have passed: dying takes the kernel a moment."""
+    """Return the findings once there are none or some seconds have passed: dying takes the kernel a moment."""
     end_s = time.monotonic() + SETTLE_S
     while True:
         found = find()
@@ -240,7 +240,7 @@ def _not_of_other_jobs(names: set[str]) -> list[str]:
 
 
 def _links_of(pid: int) -> list[str]:
-    """Return what a process has open, as the kernel names it."""
+    """Return a process's open files, as the kernel names them."""
     try:
         return [str(entry.readlink()) for entry in Path(f"/proc/{pid}/fd").iterdir()]
     except OSError:  # it has ended, or closed one meanwhile

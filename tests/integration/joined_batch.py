@@ -36,7 +36,7 @@ def loss_of(model: torch.nn.Module, inputs: torch.Tensor, targets: torch.Tensor)
 
 
 def assert_same(ours: torch.nn.Module, alone: torch.nn.Module) -> None:
-    """Require what was trained alone, up to rounding, and the same bits on all ranks."""
+    """Require the parameters that were trained alone, up to rounding, and the same bits on all ranks."""
     for mine, expected in zip(ours.parameters(), alone.parameters(), strict=True):
         assert torch.allclose(expected, mine, rtol=1e-4, atol=1e-6), (expected - mine).abs().max()
         bits = hvd.allgather(mine.detach().reshape(1, -1))

@@ -26,7 +26,7 @@ class MemoryGroup:
     counter: Path
 
     def kills(self) -> int:
-        """Return how many of its processes the kernel has killed for want of memory."""
+        """Return the number of its processes that the kernel has killed for want of memory."""
         facts = dict(line.split() for line in self.counter.read_text(encoding="utf-8").splitlines())
         return int(facts["oom_kill"])
 

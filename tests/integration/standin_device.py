@@ -44,7 +44,7 @@ class Counts(ctypes.Structure):
     ]
 
     def alive(self) -> dict[str, int]:
-        """Return what is alive or went wrong, without what is zero."""
+        """Return the counts of live objects and errors that are not zero."""
         named = {name: getattr(self, name) for name, *_ in self._fields_ if name != "calls"}
         return {name: count for name, count in named.items() if count}
 
@@ -151,7 +151,7 @@ class DeviceTensor(torch.Tensor):
 
 
 def _placed(result: torch.Tensor, sources: list[DeviceTensor]) -> torch.Tensor:
-    """Return what torch has made of tensors of the device, on the device: a view of theirs, or in memory of its own."""
+    """Return torch's result for tensors of the device, on the device: a view of theirs, or in memory of its own."""
     machine = sources[0].machine
     storages = {tensor.untyped_storage().data_ptr() for tensor in sources}
     is_view = result.untyped_storage().data_ptr() in storages

@@ -151,7 +151,7 @@ def _terminal() -> Iterator[tuple[int, int]]:
 
 
 def _read(descriptor: int, end_s: float) -> Iterator[bytes]:
-    """Yield what programs write, until none has the terminal open any more or the time is up."""
+    """Yield the programs' output, until none has the terminal open any more or the time is up."""
     while select.select([descriptor], [], [], max(0.0, end_s - time.monotonic()))[0]:
         try:
             data = os.read(descriptor, READ_BYTES)

@@ -35,7 +35,7 @@ def environ(cache: Path, **changes: str) -> dict[str, str]:
 
 
 def said(finished: Finished) -> dict[str, Any]:
-    """Return what rank 0 said; the job must have ended well."""
+    """Return rank 0's output; the job must have ended well."""
     assert 0 == finished.code, finished.text
     (line,) = (line for line in finished.stdout.splitlines() if line.startswith("{"))
     return dict(json.loads(line))

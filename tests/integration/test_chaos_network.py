@@ -77,7 +77,7 @@ class Scene:
             job.wait()
 
     def losses(self, ranks: set[int], since_s: float) -> list[Loss]:
-        """Return what these ranks said; each must name ranks of the other host."""
+        """Return these ranks' reports; each must name ranks of the other host."""
         lines = [json.loads(line) for rank in sorted(ranks) for line in self.jobs[rank].wait().stdout.splitlines()]
         found = [
             Loss(line["rank"], line["error"], line["text"], line["monotonic_s"] - line.get("submitted_s", since_s))

@@ -32,7 +32,7 @@ RunArm = Callable[..., Run]
 
 @pytest.fixture
 def run_arm(tmp_path: Path) -> RunArm:
-    """Return what runs one of the programs once in an arm, with findings in the arm's folder; hosts get a variable."""
+    """Return the function that runs a program in an arm, with its findings in the arm's folder; hosts get a variable."""
 
     def run(arm: Arm, name: str, *arguments: str, steps: int = 1000, hosts: str | None = None, **reach: str) -> Run:
         folder = tmp_path / arm
@@ -51,7 +51,7 @@ def run_arm(tmp_path: Path) -> RunArm:
 
 
 def findings(folder: Path) -> list[Any]:
-    """Return what each rank has left."""
+    """Return each rank's findings."""
     return [json.loads((folder / f"rank.{rank}").read_text(encoding="utf-8")) for rank in range(RANKS)]
 
 

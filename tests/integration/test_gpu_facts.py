@@ -21,7 +21,7 @@ Library = Callable[..., str]
 
 @pytest.fixture
 def library(tmp_path: Path) -> Library:
-    """Return what compiles a stand-in and returns its path."""
+    """Return the function that compiles a stand-in and returns its path."""
 
     def compiled(*definitions: str) -> str:
         path = tmp_path / f"libnvml-{'-'.join(definitions)}.so"  # one that is loaded already would not be loaded anew

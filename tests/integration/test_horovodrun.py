@@ -64,7 +64,7 @@ def run_line(folder: Path, line: str, environ: Mapping[str, str] | None = None) 
 
 
 def said(finished: Finished) -> list[dict[str, Any]]:
-    """Return what each rank has said of its environment, by rank."""
+    """Return each rank's environment, as the rank printed it."""
     assert 0 == finished.code, finished.text
     rows = [json.loads(line[line.index("{") :]) for line in finished.stdout.splitlines()]
     return sorted(rows, key=lambda row: int(row["HOROVOD_RANK"]))

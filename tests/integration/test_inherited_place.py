@@ -16,7 +16,7 @@ LIMIT_S = 60.0  # a meeting waits for 120 s for ranks that do not come
 
 
 def refusals(finished: Finished) -> list[str]:
-    """Return what the inheritors were told, after a check that none joined or waited, and that the job went on."""
+    """Return the inheritors' errors, after a check that none joined or waited, and that the job went on."""
     found = re.findall(r"^(.*) refused after ([0-9.]+) s: (.*)$", finished.stdout, re.MULTILINE)
     assert Counter(dict.fromkeys(KINDS, 2)) == Counter(kind for kind, _, _ in found), finished.text
     assert max(float(seconds) for _, seconds, _ in found) < LIMIT_S, finished.text

@@ -35,7 +35,7 @@ def launch(server: SshServer, folder: Path, script: str, *options: str) -> list[
 
 
 def ssh_clients(pids: list[int]) -> list[int]:
-    """Return which of the processes are clients of SSH, by the order in which they were started."""
+    """Return the processes that are clients of SSH, in the order of their starts."""
     return [pid for pid in sorted(pids) if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8") == "ssh\n"]
 
 

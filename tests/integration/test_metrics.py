@@ -70,7 +70,7 @@ def test_every_rank_shows_its_engine(tmp_path: Path) -> None:
 
 
 def labels_of(scrapes: Sequence[Scrape], label: str) -> list[str]:
-    """Return what each rank says of itself."""
+    """Return each rank's labels."""
     return [found.label("ringtune_job_info", label) for found in scrapes]
 
 

@@ -15,7 +15,7 @@ EXPECTED = [
 
 
 def slips(text: str) -> list[str]:
-    """Return what was said of variables' names, in alphabetical order."""
+    """Return the notices about variables' names, in alphabetical order."""
     lines = [line for line in text.splitlines() if "did you mean" in line]
     return sorted(line.removeprefix("ringtune: warning: rank 0: ") for line in lines)
 

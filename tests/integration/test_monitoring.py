@@ -125,7 +125,7 @@ def alert_expressions() -> dict[str, str]:
 
 
 def unknown_names(queries: list[Query], known: dict[str, set[str]]) -> set[str]:
-    """Return what queries and their legends name that no program shows."""
+    """Return the names in queries and their legends that no program shows."""
     wrong = set()
     for query in queries:
         names = set(METRIC.findall(query.expression))

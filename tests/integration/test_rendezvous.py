@@ -154,7 +154,7 @@ def test_only_the_chosen_interface_is_bound() -> None:
 
 
 def slurm(rank: int, size: int, nodes: str) -> dict[str, str]:
-    """Return what srun sets for a task, and the user's key."""
+    """Return srun's variables for a task, and the user's key."""
     return {
         "SLURM_JOB_ID": str(os.getpid()),
         "SLURM_STEP_ID": "1",
@@ -258,7 +258,7 @@ def test_a_flood_of_garbage_does_not_keep_ranks_apart(
 
 
 def start_with_a_late_rank(address: str, flood: Sequence[str] | None) -> tuple[float, str]:
-    """Return how long a job took whose rank 1 came late, so that a flood had its time; and what the flood said."""
+    """Return the duration of a job whose rank 1 came late, so that a flood had its time, and the flood's output."""
     start_s = time.monotonic()
     with ExitStack() as stack:
         first = stack.enter_context(started_by_fork(forked("where"), explicit(0, 2, address)))

@@ -57,7 +57,7 @@ def on_hosts(made: Sequence[Host], ranks_per_host: int, *arguments: str) -> list
 
 
 def places(finished: Sequence[Finished]) -> list[dict[str, Any]]:
-    """Return what each rank said, by rank; every rank must have ended well."""
+    """Return each rank's output, by rank; every rank must have ended well."""
     for rank in finished:
         assert 0 == rank.code, rank.text
     lines = [line for rank in finished for line in rank.stdout.splitlines() if line.startswith("{")]

@@ -159,6 +159,6 @@ def test_every_variable_of_an_mpi_is_one_that_it_knows() -> None:
 
 
 def _control_variables(text: str) -> dict[str, str]:
-    """Return what `mpivars` says of each control variable."""
+    """Return the values of `mpivars` for each control variable."""
     pairs = (line.split("\t")[1].partition("=") for line in text.splitlines() if line.startswith("\tMPIR_CVAR_"))
     return {name.strip(): value for name, sign, value in pairs if sign}

@@ -284,7 +284,7 @@ def pip_commands() -> list[str]:
 
 
 def copied() -> list[str]:
-    """Return what the first stage takes of the repository."""
+    """Return the paths that the first stage copies from the repository."""
     copies = [words.split() for kind, words in instructions() if kind == "COPY" and not words.startswith("--from")]
     return [source for words in copies for source in words[:-1]]
 

@@ -89,7 +89,7 @@ def check_operation(operation: Any, mode: GenerationMode, cases: int, known: Kno
 
 
 def make_plausible(case: Case[Any], known: Known, trial_id: str) -> None:
-    """Put what exists and what is legal in place of what was generated, so that the request gets further."""
+    """Replace generated values by existing and legal ones, so that the request gets further."""
     ids = {"study_id": known.study_id, "trial_id": trial_id}
     if case.operation.label != "DELETE /v1/studies/{study_id}":
         case.path_parameters.update({name: ids[name] for name in case.path_parameters if name in ids})

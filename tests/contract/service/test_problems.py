@@ -22,7 +22,7 @@ SECRET_MESSAGE = "password=hunter2"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
-    """Somebody who may everything; one route is broken."""
+    """A client with every scope; one route of its application is broken."""
     app = application(tmp_path_factory.mktemp("problems"))
 
     @app.get("/v1/broken", dependencies=[MAY_READ])

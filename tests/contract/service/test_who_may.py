@@ -176,7 +176,7 @@ def test_a_cached_recommendation_needs_the_scope_too(client: TestClient) -> None
 
 
 def test_a_revoked_token_is_refused(client: TestClient) -> None:
-    """Within what is remembered of it."""
+    """A revoked token is refused once the cache's time is over."""
     created = client.post("/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=bearer(ADMIN_SECRET)).json()
     revoked = client.delete(f"/v1/tokens/{created['id']}", headers=bearer(ADMIN_SECRET))
     listed = client.get("/v1/tokens", headers=bearer(ADMIN_SECRET)).json()["items"]

@@ -54,7 +54,7 @@ def test_an_empty_service_says_what_to_do(path: str, client: TestClient) -> None
 
 @pytest.mark.parametrize("path", [*VIEWS, "/", "/studies/nothing", "/nowhere", "/static/nothing.js"])
 def test_nothing_but_our_files_may_run(path: str, client: TestClient) -> None:
-    """In whatever reply; pages are not kept by anybody."""
+    """Every reply has the policy, and no browser keeps a page."""
     headers = client.get(path).headers
     policy = dict(part.strip().partition(" ")[::2] for part in headers["content-security-policy"].split(";"))
 

@@ -147,7 +147,7 @@ def windows(device: torch.device) -> dict[str, Any]:
 
 
 def cost(device: torch.device) -> dict[str, Any]:
-    """Measure what the host pays for the end of a step."""
+    """Measure the host's time for the end of a step."""
     clock = clock_for(device)
     assert isinstance(clock, DeviceSteps)
     taken_us, known = [], 0

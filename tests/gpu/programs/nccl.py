@@ -21,12 +21,12 @@ SHAPES = ((1,), (3, 5), (0,), (1031,), (65537,))
 
 
 def by_nccl() -> int:
-    """Return how many collectives this rank has done by NCCL."""
+    """Return the number of collectives that this rank has done by NCCL."""
     return SESSION.require().engine.counters()["nccl_responses"]
 
 
 def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Tensor:
-    """Return what this rank brings, in CPU memory: values whose sums round, with NaN and infinity."""
+    """Return this rank's values in CPU memory: their sums round, and NaN and infinity are among them."""
     generator = torch.Generator().manual_seed(1000 * seed + hvd.rank())
     if dtype is torch.bool:
         return torch.rand(shape, generator=generator) < 0.5
@@ -39,7 +39,7 @@ def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Te
 
 
 def goes_by_nccl(dtype: torch.dtype, op: hvd.ReduceOp) -> bool:
-    """Return what the table of meanings says (docs/howto/gpu.md)."""
+    """Return whether the table of meanings in docs/howto/gpu.md says NCCL."""
     size = hvd.size()
     if dtype in NEVER or op is hvd.Adasum:
         return False

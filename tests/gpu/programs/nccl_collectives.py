@@ -20,7 +20,7 @@ COUNTS = (256, 4 * 1024, 512 * 1024)
 
 
 def pattern(count: int, rank: int, device: torch.device) -> torch.Tensor:
-    """Return what a rank gives."""
+    """Return a rank's values."""
     return (torch.arange(count, device=device) % 61 + 100 * rank).float()
 
 

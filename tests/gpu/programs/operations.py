@@ -21,7 +21,7 @@ Brought = list[torch.Tensor]
 
 
 def values_of(dtype: torch.dtype, shape: Sequence[int], seed: int, rank: int | None = None) -> torch.Tensor:
-    """Return what a rank brings, this one by default, in CPU memory: values whose sums round, and some NaN."""
+    """Return a rank's values, this one's by default, in CPU memory: their sums round, and some are NaN."""
     generator = torch.Generator().manual_seed(1000 * seed + (hvd.rank() if rank is None else rank))
     if dtype is torch.bool:
         return torch.rand(tuple(shape), generator=generator) < 0.5

@@ -20,7 +20,7 @@ OPS = (hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product)
 
 
 def values_of(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Tensor:
-    """Return what this rank brings, in CPU memory: values whose sums round."""
+    """Return this rank's values in CPU memory: their sums round."""
     generator = torch.Generator().manual_seed(1000 * seed + hvd.rank())
     if dtype.is_floating_point:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)

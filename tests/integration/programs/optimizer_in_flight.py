@@ -65,7 +65,7 @@ def distributed(model: torch.nn.Module, **options: Any) -> Any:
 
 
 def number_of(loss: Any) -> float:
-    """Return what a closure returned as a number."""
+    """Return a closure's result as a number."""
     return float(loss.detach() if isinstance(loss, torch.Tensor) else loss)
 
 
@@ -217,7 +217,7 @@ def step_alone(model: torch.nn.Module, optimizer: Any, scaler: Any) -> None:
 
 
 def unscale_and_clip(model: torch.nn.Module, optimizer: Any, scaler: Any) -> None:
-    """Clip what was unscaled, as torch's documentation has it."""
+    """Clip unscaled gradients, as torch's documentation has it."""
     scaler.unscale_(optimizer)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
     scaler.step(optimizer)

@@ -19,7 +19,7 @@ NOISE = b"a C library warns " + b"x" * 4000
 
 
 def streams() -> list[str]:
-    """Return what descriptors 0 to 2 are."""
+    """Return the kinds of descriptors 0 to 2."""
     return [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]  # noqa: PTH115  (a link of the kernel's)
 
 

@@ -24,7 +24,7 @@ def refusal(function: object, *arguments: object) -> str:
 
 
 def count_threads() -> int:
-    """Return how many threads this process has, the engine's included."""
+    """Return the number of threads of this process, the engine's included."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 

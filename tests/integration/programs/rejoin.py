@@ -17,17 +17,17 @@ TIMES = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 
 
 def count_descriptors() -> int:
-    """Return how many descriptors are open."""
+    """Return the number of open descriptors."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def count_threads() -> int:
-    """Return how many threads the process has, native ones included."""
+    """Return the number of threads of the process, native ones included."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
 def inherited_descriptors() -> str:
-    """Return what a program that this rank starts would inherit, were the framework careless about it."""
+    """Return the descriptors that a program started by this rank would inherit, were the framework careless."""
     listing = subprocess.run(["ls", "-l", "/proc/self/fd"], close_fds=False, capture_output=True, text=True, check=True)
     return listing.stdout
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says who sees the job key after `init()`: this process's environment, C code, children; then joins again.
+"""Prints whether the job key is seen after `init()`: by its environment, C code, children; then joins again.
 
 With an argument it starts a job of its own, by `ringtune run`, while it is a rank.
 """

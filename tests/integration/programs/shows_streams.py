@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what its streams are and how large the window is, and again after as many changes of its size as it is told."""
+"""Prints the kinds of its streams and the size of the window, and again after a given number of size changes."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ STDOUT = 1
 
 
 def streams() -> str:
-    """Return what the two streams are, and the size of the first that is a terminal."""
+    """Return the kinds of both streams, and the size of the first that is a terminal."""
     terminals = [stream for stream in (1, 2) if os.isatty(stream)]
     size = os.get_terminal_size(terminals[0]) if terminals else None
     kinds = "+".join({1: "out", 2: "err"}[stream] for stream in terminals) or "none"

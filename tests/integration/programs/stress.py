@@ -89,7 +89,7 @@ def draw_shape(chosen: random.Random) -> tuple[int, ...]:
 
 
 def draw_batch(chosen: random.Random, pool: list[tuple[int, tuple[int, ...]]]) -> list[Tensor]:
-    """Return what is in flight at once; the same on all ranks."""
+    """Return the tensors in flight at once; the same on all ranks."""
     batch = []
     for number in range(BATCH):
         if chosen.random() < 0.5:

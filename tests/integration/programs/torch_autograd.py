@@ -8,7 +8,7 @@ from tests.integration.plain_rank import say
 
 
 def leaf(rank: int, rows: int = 4) -> torch.Tensor:
-    """Return what a rank brings, with a gradient wanted."""
+    """Return a rank's tensor that requires a gradient."""
     return (torch.arange(3.0 * rows).reshape(rows, 3) + rank).requires_grad_()
 
 

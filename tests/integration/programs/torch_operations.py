@@ -22,7 +22,7 @@ OPS = (hvd.Average, hvd.Sum, hvd.Min, hvd.Max, hvd.Product)
 
 
 def values_of(rank: int, dtype: torch.dtype, shape: tuple[int, ...], salt: int = 0) -> torch.Tensor:
-    """Return what a rank brings: small whole numbers, so that every sum and product is exact."""
+    """Return a rank's values: small whole numbers, so that every sum and product is exact."""
     generator = torch.Generator().manual_seed(1000 * salt + rank)
     low = 0 if dtype is torch.bool or not dtype.is_signed else -2
     return torch.randint(low, 3, shape, generator=generator).to(dtype)
@@ -59,7 +59,7 @@ def assert_equal(expected: torch.Tensor, got: torch.Tensor, *about: object) -> N
 
 
 def brought_by_all(dtype: torch.dtype, shape: tuple[int, ...], salt: int) -> list[torch.Tensor]:
-    """Return what every rank brings."""
+    """Return every rank's values."""
     return [values_of(rank, dtype, shape, salt) for rank in range(hvd.size())]
 
 

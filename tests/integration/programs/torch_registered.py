@@ -40,7 +40,7 @@ def backward(model: torch.nn.Module, step: int) -> None:
 
 
 def registered_uses() -> int:
-    """Return how often tensors were reduced where they are."""
+    """Return the number of reductions in registered memory."""
     return int(SESSION.require().engine.counters()["algorithm.registered"])
 
 

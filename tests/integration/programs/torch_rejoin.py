@@ -17,17 +17,17 @@ BYTES_PER_TIME = 4 * 1024  # about 1 KiB was seen; a leaked segment, tensor or t
 
 
 def descriptors() -> int:
-    """Return how many descriptors are open."""
+    """Return the number of open descriptors."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def tasks() -> int:
-    """Return how many threads the process has, native ones included."""
+    """Return the number of threads of the process, native ones included."""
     return len(list(Path("/proc/self/task").iterdir()))
 
 
 def resident_bytes() -> int:
-    """Return how much memory the process holds."""
+    """Return the bytes of memory that the process holds."""
     return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * resource.getpagesize()
 
 

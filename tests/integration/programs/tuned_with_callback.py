@@ -21,7 +21,7 @@ class Told(Callback):
         self._kind = kind
 
     def progress(self, progress: Progress, moment: Moment) -> None:
-        """Do what was asked."""
+        """Do the requested action."""
         is_main = threading.current_thread() is threading.main_thread()
         say(f"told {progress.phase.value} at step {moment.step}, main thread: {is_main}")
         if self._kind == "raises":

@@ -17,7 +17,7 @@ MOST_STEPS = 200_000
 
 
 def array_step() -> Callable[[], object]:
-    """Return what reduces an array and marks a step."""
+    """Return the step that reduces an array and marks itself."""
     values = np.ones(1000, np.float32)
 
     def step() -> None:
@@ -28,7 +28,7 @@ def array_step() -> Callable[[], object]:
 
 
 def torch_step() -> Callable[[], object]:
-    """Return what trains a model with a DistributedOptimizer."""
+    """Return the step that trains a model with a DistributedOptimizer."""
     import torch
 
     import ringtune.torch as hvd

@@ -66,7 +66,7 @@ class Server:
         return found
 
     def refused(self) -> float:
-        """Return how many early refusals were counted."""
+        """Return the number of early refusals."""
         labels = {"method": "PUT", "route": "unknown", "status": "503"}
         return self.parts.metrics.registry.get_sample_value("ringtune_requests_total", labels) or 0.0
 

@@ -223,7 +223,7 @@ def test_a_listener_that_does_not_read_holds_neither_memory_nor_its_place(server
 
 
 def listeners(server: ServerProcess) -> int:
-    """Return how many clients hold a place."""
+    """Return the number of clients that hold a place."""
     found = re.search(r"^ringtune_events_listeners ([0-9.]+)", server.client.get("/metrics").text, re.MULTILINE)
     assert found is not None
     return int(float(found[1]))

@@ -19,7 +19,7 @@ def trial_ids(records: Sequence[Record]) -> set[str]:
 
 
 def spooled(folder: Path, url: str) -> list[bytes]:
-    """Return what the spool of a service holds, also while a job has its file open or removes a delivered one."""
+    """Return the spooled records of a service, also while a job has its file open or removes a delivered one."""
     held: list[bytes] = []
     for path in Spool(folder, url).folder.glob("*"):
         with suppress(FileNotFoundError):

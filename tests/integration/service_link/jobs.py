@@ -102,7 +102,7 @@ def run_job(
         link: Its link to the service.
         notes: The list that takes the link's notices.
         settings: Identity and budget.
-        windows: After how many the job is over; None for never.
+        windows: Number of windows after which the job is over; None for never.
     """
     settings = run_settings() if settings is None else settings
     target = SyntheticTarget(

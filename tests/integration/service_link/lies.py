@@ -55,7 +55,7 @@ HEADS = (
 
 
 def lie(rng: random.Random, space: SearchSpace) -> bytes:
-    """Return what a service answers to the question for a start; about one in six is no lie."""
+    """Return a service's answer to the question for a start; about one in six is no lie."""
     reply = recommendation_reply(space.random(_numpy(rng)).to_json())
     bend: Callable[[random.Random, dict[str, Any]], bytes] = rng.choice((_bent, _bent, _bent, _flipped, _cut, _framed))
     return bend(rng, reply)

@@ -68,7 +68,7 @@ def stored_trials(client: ServiceClient, study_id: str) -> list[str]:
 
 
 def first_suggestion(job: Outcome) -> SuggestionRecord:
-    """Return what a job tried first."""
+    """Return the config that a job tried first."""
     return next(record for record in job.records if isinstance(record, SuggestionRecord))
 
 

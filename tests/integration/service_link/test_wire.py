@@ -29,7 +29,7 @@ PAGE = b'{"items": [], "next_cursor": null}'
 
 
 def refusal(handler: Handler, limits: Limits | None = None) -> StoreError:
-    """Return what a call raises."""
+    """Return the error that a call raises."""
     with serving(handler) as url, pytest.raises(StoreError) as raised:
         ServiceClient(url, "t0ken", limits).studies()
     return raised.value

@@ -50,7 +50,7 @@ class Record:
         return done.returncode
 
     def losses(self, database: Database) -> dict[str, set[str]]:
-        """Return what must not be: trials that are lost, stored twice, or were never sent."""
+        """Return the trials that are lost, stored twice, or were never sent."""
         with database.reading() as connection:
             stored = Counter(row.trial_id for row in reports.of_study(connection, self.study_id))
         return {

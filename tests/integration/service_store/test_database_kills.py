@@ -127,7 +127,7 @@ class Record:
                 one.result(LIMIT_S)
 
     def losses(self) -> dict[str, set[str]]:
-        """Return what must not be: trials that are lost, stored twice, or were never sent."""
+        """Return the trials that are lost, stored twice, or were never sent."""
         with self.database.reading() as connection:
             stored = Counter(row.trial_id for row in reports.of_study(connection, self.study.study_id))
         return {

@@ -36,7 +36,7 @@ LIMIT = Policy().max_speedup
 
 
 def answer(recommendation: Recommendation) -> tuple[str, Config, bool]:
-    """Return what a job would act upon."""
+    """Return the parts of a recommendation that a job acts upon."""
     return recommendation.source, recommendation.config, recommendation.is_prior
 
 

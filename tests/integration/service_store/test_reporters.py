@@ -30,7 +30,7 @@ HONEST, SECOND, ATTACKER = "a" * 16, "b" * 16, "e" * 16
 
 
 def found(service: Service) -> Recommendation:
-    """Return what a job of the key is told to start with."""
+    """Return the recommendation for a job of the key."""
     return service.recommendations.find(QUERY)
 
 

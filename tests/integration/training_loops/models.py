@@ -116,7 +116,7 @@ class _Checkpointed(torch.nn.Module):
 
 
 def network_block() -> torch.nn.Sequential:
-    """Return what is checkpointed."""
+    """Return the output of the checkpointed block."""
     return torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh())
 
 

@@ -133,7 +133,7 @@ def agree(loop: Callable[[Side], Values]) -> None:
     """Run a loop on both sides; require equal values up to rounding, and equal bits on all ranks.
 
     Args:
-        loop: Returns what it ended with by name: tensors, numbers, or plain data.
+        loop: Returns its final state by name: tensors, numbers, or plain data.
     """
     torch.manual_seed(7)
     alone = loop(Alone())

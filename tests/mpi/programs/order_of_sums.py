@@ -16,7 +16,7 @@ number = (1e8, 1.0, -1e8, 1.0)[world.rank]
 
 
 def different_results(elements: int) -> int:
-    """Return how many different sums an allreduce of so many elements has."""
+    """Return the number of different sums of an allreduce of that many elements."""
     values = np.full(elements, number, dtype=np.float32)
     total = np.empty_like(values)
     world.Allreduce(values, total)

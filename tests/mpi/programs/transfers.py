@@ -68,7 +68,7 @@ class Session:
         assert 0 == self.plugin.start(self.session, *sides, self.text, TEXT_BYTES), self.text.value
 
     def test(self) -> tuple[str, Progress]:
-        """Return what failed, or nothing, and how far it is."""
+        """Return the failure, or nothing, and the progress."""
         progress = Progress()
         code = self.plugin.test(self.session, ctypes.byref(progress), self.text, TEXT_BYTES)
         return (self.text.value.decode() if code else ""), progress

@@ -55,7 +55,7 @@ class Stream {
   Stream(Machine& machine, int device, uint64_t seed) : machine_(machine), device_(device), random_(seed) {
     thread_ = std::thread([this] { run(); });
   }
-  // Does what it has been given before.
+  // Finishes the work that it has been given before.
   ~Stream() {
     {
       const std::lock_guard lock(mutex_);
@@ -209,7 +209,7 @@ class Machine {
     return memory + bytes <= next->first + next->second;
   }
 
-  std::mutex mutex_;  // guards what is below, but for atomics
+  std::mutex mutex_;  // guards the members below, but for atomics
   StandinSettings settings_{1, 1, 0, 1, 1};
   uint64_t seed_ = 0;
   std::map<std::string, std::pair<int, int>> failures_;

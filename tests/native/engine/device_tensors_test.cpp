@@ -21,7 +21,7 @@ using testing::use_standin;
 using testing::UserStream;
 
 constexpr size_t kElements = 1000;
-constexpr size_t kLargeElements = 80000;  // above what goes directly
+constexpr size_t kLargeElements = 80000;  // above the size of the direct algorithm
 
 class DeviceTensorsTest : public testing::StandinTest {
  protected:

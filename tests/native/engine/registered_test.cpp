@@ -16,7 +16,7 @@ using testing::finish;
 using testing::run_hosts;
 using testing::run_world;
 
-constexpr size_t kElements = 80000;  // above what goes directly
+constexpr size_t kElements = 80000;  // above the size of the direct algorithm
 constexpr size_t kStride = kElements + 16;
 
 // Room for some tensors of kElements floats in a rank's arena.

@@ -27,13 +27,13 @@ OPS: dict[hvd.ReduceOp, Any] = {
 
 
 def values_of(rank: int, dtype: np.dtype[Any], shape: tuple[int, ...], salt: int = 0) -> hvd.Array:
-    """Return what a rank brings: small whole numbers, so that every sum and product is exact."""
+    """Return a rank's values: small whole numbers, so that every sum and product is exact."""
     low = 0 if dtype.kind in "ub" else -2
     return np.random.default_rng(1000 * salt + rank).integers(low, 3, shape).astype(dtype)
 
 
 def brought(dtype: np.dtype[Any], shape: tuple[int, ...], salt: int = 0) -> list[hvd.Array]:
-    """Return what every rank brings."""
+    """Return every rank's values."""
     return [values_of(rank, dtype, shape, salt) for rank in range(hvd.size())]
 
 

@@ -21,13 +21,13 @@ def both_ways(function: Callable[..., Any]) -> list[Callable[..., Any]]:
 
 
 def own(dtype: Any = tf.float32, rows: int = 3, rank: int | None = None) -> Any:
-    """Return what a rank brings: shape (rows, 2), small whole numbers."""
+    """Return a rank's values: shape (rows, 2), small whole numbers."""
     rank = hvd.rank() if rank is None else rank
     return tf.cast(tf.reshape(tf.range(2 * rows) % 4 + rank, (rows, 2)), dtype)
 
 
 def everybodys(dtype: Any = tf.float32, rows: int = 3) -> list[Any]:
-    """Return what every rank brings."""
+    """Return every rank's values."""
     return [own(dtype, rows, rank) for rank in range(hvd.size())]
 
 

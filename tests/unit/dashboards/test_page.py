@@ -131,7 +131,7 @@ def test_logs_stand_side_by_side_and_bad_lines_are_told(tmp_path: Path, log: Pat
 
 
 def test_the_command_writes_the_page(tmp_path: Path, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Beside what it prints."""
+    """The page is written beside the printed review."""
     code = _run_app(["review", str(log), "--html", str(tmp_path / "x.html"), "--json"])
 
     assert 0 == code

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what is written to standard error while it is written; pytest's own capture is read at the end."""
+"""Standard error, read while it is written; pytest's own capture is read at the end."""
 
 import fcntl
 import os
@@ -44,7 +44,7 @@ def _stderr_at(read_end: int, write_end: int) -> Iterator[int]:
 
 
 def read_until(descriptor: int, text: bytes, times: int) -> bytes:
-    """Return what comes until a text has come so many times."""
+    """Return the output until a text has come the given number of times."""
     end_s, data = time.monotonic() + DEADLINE_S, b""
     while data.count(text) < times and select.select([descriptor], [], [], max(end_s - time.monotonic(), 0.0))[0]:
         data += os.read(descriptor, 4096)

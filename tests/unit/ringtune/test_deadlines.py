@@ -34,7 +34,7 @@ class Switch:
         self.starter = threading.get_ident()
 
     def is_exceeded(self) -> bool:
-        """Return what the test has set."""
+        """Return the flag that the test has set."""
         return self.is_over
 
 

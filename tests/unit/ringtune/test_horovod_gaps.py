@@ -16,7 +16,7 @@ PAGE = REPOSITORY / "docs/reference/horovod_names.md"
 
 
 def names_of(front_end: str) -> set[str]:
-    """Return what a front end exports and which modules it has; without an import, for TensorFlow may not be here."""
+    """Return a front end's exports and its modules; without an import, for TensorFlow may not be here."""
     folder = PACKAGES / front_end
     exports = [
         ast.literal_eval(statement.value)

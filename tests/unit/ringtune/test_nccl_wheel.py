@@ -11,7 +11,7 @@ from ringtune.nccl_wheel import LIBRARY, find_nccl
 
 @pytest.fixture(autouse=True)
 def _only_our_wheels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Take what may be installed here off the path."""
+    """Take packages that may be installed here off the path."""
     monkeypatch.delitem(sys.modules, "nvidia", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
 

@@ -22,7 +22,7 @@ LIMIT_S = 60.0
 def told_of_retention(
     failures: Sequence[Exception], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[MutableMapping[str, Any]]:
-    """Return what the log has of retention that fails so, in order, and then goes well twice: once is told by then."""
+    """Return the log's lines on retention that fails so, in order, and then goes well twice."""
     left = list(failures)
     successes: list[Removed] = []
     has_ended = threading.Event()

@@ -43,7 +43,7 @@ class Refusing:
         return StoredBatch(tuple(StoredResult(trial_id, "new", None) for trial_id in ids))
 
     def put_job(self, study_id: str, facts: Any) -> None:
-        """Keep what a job says, or refuse."""
+        """Keep a job's report, or refuse."""
         if self.job_status is not None:
             raise ServiceRefusedError("no such call", status=self.job_status)
         self.jobs.append((study_id, facts))

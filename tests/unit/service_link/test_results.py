@@ -40,7 +40,7 @@ def test_ids_are_uuids_that_follow_from_run_and_window() -> None:
     ],
 )
 def test_what_was_measured_under_the_baseline_marks_it(phase: str, config: dict[str, Value], told: str) -> None:
-    """In whatever phase, but not before step times were stable."""
+    """A sample under the baseline is marked in any phase, but not before step times were stable."""
     result = Results(RUN).take(replace(SAMPLE, phase=phase, config=config))
 
     assert result is not None

@@ -24,7 +24,7 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def left_behind(spool: Spool) -> list[list[bytes]]:
-    """Return what jobs that have ended left, file by file."""
+    """Return the files of jobs that have ended."""
     return [file.pending() for file in spool.left_behind()]
 
 
@@ -56,7 +56,7 @@ def test_an_empty_file_is_removed_when_its_job_ends(spool: Spool) -> None:
 
 
 def test_a_running_job_s_file_is_left_alone(spool: Spool) -> None:
-    """Only what nobody holds is taken over, the oldest first."""
+    """Files without an owner are taken over, the oldest first, and no others."""
     for number, name in enumerate(("old", "new")):
         file = spool.open(name)
         file.append(name.encode())

@@ -27,6 +27,6 @@ class Inner:
 
 
 def asked(app: ASGIApp, path: str, *headers: tuple[str, str], method: str = "GET") -> Reply:
-    """Return what a browser gets."""
+    """Return the page that a browser gets."""
     scope = {**scope_of(path, method=method, headers=headers), "scheme": "http", "server": ("127.0.0.1", 80)}
     return asyncio.run(ask(app, scope))

@@ -18,7 +18,7 @@ PLACE = Place(model="resnet50", hardware="a" * 64, world_size=8, local_size=4, t
 
 
 def sourced(script: str) -> dict[str, str]:
-    """Return what a shell's environment has after a script."""
+    """Return a shell's environment after a script."""
     run = subprocess.run(
         ["sh", "-c", f"{script}\nexec env -0"], env={"PATH": os.environ["PATH"]}, capture_output=True, check=True
     )

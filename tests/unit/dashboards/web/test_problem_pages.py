@@ -13,7 +13,7 @@ PAGE = ("accept", "text/html")
 
 
 def problem(status: int, *headers: tuple[str, str], path: str = "/studies", method: str = "GET") -> Reply:
-    """Return what becomes of a problem."""
+    """Return the reply that a problem becomes."""
     app = ProblemPages(Inner(status, b"application/problem+json"), lambda _request, told: f"page of {told['title']}")
     return asked(app, path, *headers, method=method)
 

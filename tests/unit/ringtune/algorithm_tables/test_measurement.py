@@ -69,7 +69,7 @@ def between_hosts() -> Plan:
 
 
 def rows_of(plan: Plan, machine: Machine, limit_s: float = LIMIT_S) -> list[TableRow]:
-    """Return what is measured on a machine."""
+    """Return the measurements on a machine."""
     return list(measure_table(machine, plan, limit_s, machine.clock).rows)
 
 
@@ -136,7 +136,7 @@ class Fickle(Machine):
 
     @property
     def batches(self) -> int:
-        """Return how often the candidate has run."""
+        """Return the number of the candidate's batches."""
         return self.timed.count(FICKLE)
 
 

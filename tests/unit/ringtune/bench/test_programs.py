@@ -29,7 +29,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def calls_of(compiler: Path) -> int:
-    """Return how often a compiler has compiled."""
+    """Return the number of times that a compiler has compiled."""
     return len((compiler.parent / "calls").read_text(encoding="utf-8").splitlines())
 
 

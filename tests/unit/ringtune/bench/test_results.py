@@ -19,17 +19,17 @@ def rows_of(times_us: dict[str, list[float]], size_bytes: int = 1024, workload: 
 
 
 def contestant_of(way: str) -> str:
-    """Return who measures a way: some have several."""
+    """Return the contestant that measures a way: some have several."""
     return "limit" if way in LIMIT_WAYS else way.partition(",")[0]
 
 
 def summaries_of(rows: list[Row]) -> list[Summary]:
-    """Return what is said of rows."""
+    """Return the summaries of rows."""
     return summarize(rows, "limit", PEERS)
 
 
 def summary_of(way: str, times_us: dict[str, list[float]]) -> Summary:
-    """Return what is said of one way."""
+    """Return the summary of one way."""
     (found,) = (line for line in summaries_of(rows_of(times_us)) if line.way == way)
     return found
 

@@ -45,7 +45,7 @@ class Voice:
 def arrange_all(
     monkeypatch: pytest.MonkeyPatch, sites: Sequence[tuple[str, str, list[str]]]
 ) -> list[Place | RingtuneError]:
-    """Return what each rank got; a site is host, network namespace and networks of a rank."""
+    """Return each rank's result; a site is host, network namespace and networks of a rank."""
     own, room = threading.local(), Room(len(sites))
     monkeypatch.setattr(exchange_module, "host_identity", lambda: own.site[0])
     monkeypatch.setattr(exchange_module, "network_identity", lambda: own.site[1])

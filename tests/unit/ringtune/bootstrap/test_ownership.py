@@ -35,7 +35,7 @@ def place() -> dict[str, str]:
 
 @pytest.fixture
 def owner(place: dict[str, str]) -> Iterator[Ownership]:
-    """Return who owns the place."""
+    """Return the owner of the place."""
     ownership = Ownership()
     assert place == ownership.claim(place)
     yield ownership

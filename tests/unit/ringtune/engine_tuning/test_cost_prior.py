@@ -15,7 +15,7 @@ CONFIGS = [default_config(), poor_baseline()]
 
 
 def expected_loss(prior: Prior | None) -> float:
-    """Return how much slower the poor baseline is expected to be, as ln."""
+    """Return the expected slow-down of the poor baseline, as ln."""
     assert prior is not None
     good, poor = prior.log_step_ms(CONFIGS, TRIALS)
     return float(poor - good)

@@ -39,7 +39,7 @@ class Shown:
         self._reads = reads
 
     def text(self, stream: int = OUT) -> bytes:
-        """Return what was shown since the last call."""
+        """Return the output since the last call."""
         os.set_blocking(self._reads[stream], False)
         found, is_over = b"", False
         while not is_over:

@@ -33,7 +33,7 @@ def terminal() -> Iterator[None]:
 
 
 def width_told(environ: dict[str, str], *, prefix_output: bool) -> str | None:
-    """Return what a rank is told."""
+    """Return the width that a rank gets."""
     return make_plan(["true"], 1, {}, environ, prefix_output=prefix_output).environments[0].get(NAME)
 
 

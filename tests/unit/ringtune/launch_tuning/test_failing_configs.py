@@ -20,7 +20,7 @@ KEY = {"target": "horovod"}
 
 
 def void_sample(config: Config, trial_id: int = 2) -> Sample:
-    """Return what a failed launch leaves."""
+    """Return the sample of a failed launch."""
     times = StepTimes.of(())
     return Sample(trial_id, config, Phase.SEARCH, 7, math.nan, times, 0, VoidReason.LAUNCH_FAILED)
 

@@ -97,7 +97,7 @@ def test_costs_of_runs_add_up_and_a_new_run_has_its_own_scores() -> None:
 
 
 class Watching:
-    """Notes what a run is said to have cost before facts are told that it is over, and after each record."""
+    """An observer that notes the running cost before facts learn of the end, and after each record."""
 
     def __init__(self, facts: TunerFacts) -> None:
         self.facts = facts

@@ -15,7 +15,7 @@ OFFER = Offer(given={"AUTOTUNE": True}, effective={"AUTOTUNE": True, "RINGTUNE_C
 
 
 def join(**changes: Any) -> dict[str, Any]:
-    """Return what an agreeing rank 1 says, with changes."""
+    """Return the introduction of an agreeing rank 1, with changes."""
     message = join_message(PLACE, Offer({}, {}), HOST)
     return {**message, **changes}
 
@@ -27,7 +27,7 @@ def test_a_rank_that_sets_nothing_agrees() -> None:
 
 @pytest.mark.parametrize("given", [{"AUTOTUNE": True}, {"RINGTUNE_CYCLE_MS": 1.0}, {"RINGTUNE_CYCLE_MS": 1}])
 def test_a_rank_that_sets_the_same_agrees(given: dict[str, Any]) -> None:
-    """Saying what holds anyway, as a default or as rank 0 set it, is in order."""
+    """A rank may repeat a setting that holds anyway, as a default or as rank 0 set it."""
     assert find_conflict(PLACE, OFFER, 1, join(given=given)) is None
 
 

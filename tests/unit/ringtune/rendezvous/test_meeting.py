@@ -59,7 +59,7 @@ class Ranks:
     has_left: threading.Event = field(default_factory=threading.Event)
 
     def meet(self, monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
-        """Return what each rank got, in their order."""
+        """Return each rank's result, in their order."""
         names = threading.local()
         for module in (coordinator, member):
             monkeypatch.setattr(module, "host_identity", lambda: names.own)
@@ -109,7 +109,7 @@ def agreements(outcomes: list[Outcome]) -> list[Agreement]:
 
 
 def descriptors() -> int:
-    """Return how many descriptors are open in this process."""
+    """Return the number of open descriptors of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 

@@ -13,7 +13,7 @@ from ringtune.run_function.packing import read_data, write_data
 
 
 def there_and_back(folder: Path, value: Any) -> Any:
-    """Return what is read of what was written."""
+    """Return the object that is read back from the written one."""
     write_data(folder / "data", value)
     return read_data(folder / "data")
 

@@ -16,7 +16,7 @@ DEADLINE_S = 20.0
 
 
 class Recording(Callback):
-    """Remembers what it was told, and on which thread."""
+    """A callback that keeps its calls and their threads."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, object, Moment]] = []

@@ -11,7 +11,7 @@ from tests.unit.tuner.recording import RecordingObserver
 
 @dataclass
 class ClosedObserver(RecordingObserver):
-    """Counts how often it is closed."""
+    """An observer that counts its closings."""
 
     closed: int = 0
 

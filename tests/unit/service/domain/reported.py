@@ -66,7 +66,7 @@ def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -
 
 
 def paired(speedup: float, half_width: float = 0.01) -> Adoption:
-    """Return what a paired test finds: a speed-up with its 90 % interval, so much to either side."""
+    """Return a paired test's result: a speed-up with its 90 % interval, of the given width to either side."""
     return Adoption(speedup, speedup - half_width, speedup + half_width, 8, 0.9)
 
 
@@ -78,7 +78,7 @@ def look(service: Service, study: Study, job_id: str, config: Config, step_ms: f
 
 
 def measure(service: Service, study: Study, job_id: str, config: Config, step_ms: float) -> None:
-    """Report what `look` does, and the paired test of the config that follows from it."""
+    """Report the results of `look`, and the paired test of the config that follows from it."""
     look(service, study, job_id, config, step_ms)
     test = paired(100.0 / step_ms - 1.0)
     tell(service, study.study_id, new_id(), result(job_id, config, step_ms, phase=Phase.ADOPTION, adoption=test))

@@ -83,7 +83,7 @@ def writer_with(database: Database) -> Iterator[MakeWriter]:
 
 
 def stored_count(database: Database) -> int:
-    """Return how many rows were committed."""
+    """Return the number of committed rows."""
     with database.reading() as connection:
         return connection.execute(select(func.count()).select_from(audit)).scalar_one()
 

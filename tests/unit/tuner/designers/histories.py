@@ -49,7 +49,7 @@ def random_space(rng: np.random.Generator) -> SearchSpace:
 
 
 def random_step_ms(rng: np.random.Generator) -> Callable[[], float]:
-    """Return what draws step times: scattered, all equal, or with outliers of a factor of a thousand."""
+    """Return the function that draws step times: scattered, all equal, or with outliers of a factor of a thousand."""
     level = float(10.0 ** rng.uniform(-3, 5))
     spread = float(rng.choice([0.0, 0.001, 0.05, 2.0]))
     outliers = float(rng.choice([0.0, 0.2]))

@@ -95,13 +95,13 @@ class KnownSurface:
     name = "known"
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
-        """Return what is expected; it does not learn."""
+        """Return the expected time, without learning."""
         assert trials[0].trial_id == 0
         return np.array([self.surface(config) for config in configs])
 
 
 def true_ranks(config: Config) -> float:
-    """Return which share of 200 random configs is better than this one."""
+    """Return the share of 200 random configs that are better than this one."""
     rng = np.random.default_rng(6)
     return float(np.mean([engine_like_surface(SPACE.random(rng)) < engine_like_surface(config) for _ in range(200)]))
 
@@ -118,7 +118,7 @@ def test_with_a_true_prior_the_first_suggestion_is_good_already() -> None:
 
 
 def unrelated(config: Config) -> float:
-    """Return what has nothing to do with the truth, and differs as much between configs."""
+    """Return times that are unrelated to the truth, and differ as much between configs."""
     return 0.3 * float(np.sin(20.0 * SPACE.encode(config)).sum())
 
 

@@ -23,7 +23,7 @@ def opening(space: SearchSpace, baseline: Config, *, is_informed: bool = False) 
 
 
 def differences(config: Config, other: Config) -> dict[str, object]:
-    """Return what `config` says where `other` says something else."""
+    """Return the values of `config` that differ from those of `other`."""
     return {name: value for name, value in config.items() if other[name] != value}
 
 

@@ -26,7 +26,7 @@ def blas_threads() -> set[int]:
 
 @contextmanager
 def living_thread() -> Iterator[Callable[[Callable[[], object]], object]]:
-    """Return what runs calls in a thread of their own, which lives on after each."""
+    """Return the function that runs calls in a thread of their own, which lives on after each."""
     with ThreadPoolExecutor(1) as executor:
         yield lambda call: executor.submit(call).result()
 

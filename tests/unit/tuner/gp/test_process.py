@@ -208,7 +208,7 @@ def upside_down(x: Array) -> Array:
 
 
 def too_weak(x: Array) -> Array:
-    """Return what is true, but for its level and a factor of two."""
+    """Return the truth, but for its level and a factor of two."""
     return 7.0 + 0.5 * slope_and_bump(x)
 
 

@@ -25,7 +25,7 @@ def write_run(path: Path, run_id: str = "a", closes_after_windows: int | None = 
 
 
 def count_records(path: Path) -> int:
-    """Return how many records can be read."""
+    """Return the number of records that can be read."""
     runs = read_log(path).runs
     singles = sum((run.run is not None) + (run.adoption is not None) + (run.result is not None) for run in runs)
     return singles + sum(len(run.samples) + len(run.suggestions) for run in runs)

@@ -23,7 +23,7 @@ class ScriptedDesigner:
         """Ignore the trials."""
 
     def suggest(self) -> Suggestion:
-        """Return what the script says."""
+        """Return the script's next suggestion."""
         return self._suggest()  # type: ignore[no-any-return]
 
     def predict(self, configs: Sequence[Config]) -> Prediction:

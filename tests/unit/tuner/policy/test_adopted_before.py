@@ -55,7 +55,7 @@ def run() -> RunLog:
 
 
 def adopted_config(run: RunLog) -> Config:
-    """Return what it adopted."""
+    """Return the config that it adopted."""
     assert run.result is not None
     return Config(run.result.config)
 
@@ -170,7 +170,7 @@ def test_it_is_not_measured_once_more_before_its_test() -> None:
 
 
 class Told(Unsure):
-    """Says what it is told to."""
+    """A designer with a given adopted config."""
 
     name = "told"
 
@@ -181,7 +181,7 @@ class Told(Unsure):
 
     @property
     def adopted_before(self) -> Config | None:
-        """Return what it was told."""
+        """Return the given config."""
         if isinstance(self._answer, Exception):
             raise self._answer
         return self._answer  # type: ignore[return-value]

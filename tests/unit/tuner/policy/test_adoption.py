@@ -298,7 +298,7 @@ def budgeted(windows: range = range(0), *, only_baseline: bool = True) -> Outcom
 
 
 def windows_up_to_the_first_pair() -> int:
-    """Return how many windows the same job has measured when the test has its first pair."""
+    """Return the number of windows that the same job has measured when the test has its first pair."""
     outcome = budgeted()
     windows = sum(isinstance(record, SampleRecord) for record in outcome.records)
     return windows - 2 * (len(adoption(outcome).pairs) - 1)

@@ -156,7 +156,7 @@ class Settled:
         self._trials = trials
 
     def suggest(self) -> Suggestion:
-        """Say what to try, with a standard deviation, so that it is believed."""
+        """Suggest a config, with a standard deviation, so that it is believed."""
         config = default_config().replace({"cycle_ms": 2.0 + len(self._trials)})
         return Suggestion(config, 1e6, 1e3, is_informed=self._is_informed)
 
@@ -234,7 +234,7 @@ class Wavering:
         return replace(self._process.suggest(), is_informed=self._suggested % 2 == 0)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Say what the process does."""
+        """Return the process's prediction."""
         return self._process.predict(configs)
 
 

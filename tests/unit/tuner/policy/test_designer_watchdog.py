@@ -23,7 +23,7 @@ GENEROUS_S = 60.0
 
 
 class JointlyScriptedDesigner(Unsure):
-    """Says what its answers have in common, too."""
+    """A scripted designer with a joint covariance."""
 
     def __init__(self, covariance: Any) -> None:
         """Answer with `covariance`."""
@@ -31,7 +31,7 @@ class JointlyScriptedDesigner(Unsure):
         self._covariance = covariance
 
     def covariance(self, configs: Sequence[Config]) -> Any:
-        """Return what the script says."""
+        """Return the script's covariance."""
         del configs
         return self._covariance
 

@@ -32,7 +32,7 @@ class ScriptedTarget(SyntheticTarget):
         self.specs: list[WindowSpec] = []
 
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
-        """Yield what is left of the script."""
+        """Yield the rest of the script."""
         self.specs.append(spec)
         while self._script:
             yield self._script.pop(0)
@@ -130,7 +130,7 @@ def test_cost_is_the_time_over_the_baselines_median() -> None:
 
 
 def test_faster_configs_cost_less_than_nothing() -> None:
-    """Trying what turns out faster is a gain and reported as one."""
+    """Trying a config that turns out faster is a gain and reported as one."""
     meter = Meter(ScriptedTarget([window(6.0)]), lambda _: None)
     meter.measure(order(OTHER))
 

@@ -23,7 +23,7 @@ def advice(outlook: Outlook, expected_gain: float = 0.0) -> Advice:
 
 
 def tried(outcome: Outcome) -> int:
-    """Return how many configs the search measured."""
+    """Return the number of configs that the search measured."""
     return len({r.trial_id for r in outcome.records if isinstance(r, SampleRecord) and r.phase == Phase.SEARCH})
 
 

@@ -50,7 +50,7 @@ def gamble(fast: float, slow: float) -> Surface:
 
 
 def cost_s(record: SampleRecord) -> float:
-    """Return what a window of a config that is not the baseline has cost; waiting earns or costs nothing."""
+    """Return the cost of a window of a config that is not the baseline; waiting earns or costs nothing."""
     above_s = (float(record.step_ms["mean"] or 0.0) - STEP_MS) * 1e-3
     if record.phase == Phase.WATCH:
         return record.steps * min(above_s, 0.0)

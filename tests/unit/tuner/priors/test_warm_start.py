@@ -71,7 +71,7 @@ class DearCycles:
         self.is_asked = False
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
-        """Return what it expects."""
+        """Return the expected time."""
         del trials
         self.is_asked = True
         return np.array([0.01 * float(config["cycle_ms"]) for config in configs])

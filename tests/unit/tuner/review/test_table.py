@@ -19,7 +19,7 @@ from tests.unit.tuner.review.logs import HOROVOD
 
 
 def shown(path: Path) -> str:
-    """Return what a wide terminal shows."""
+    """Return the output on a wide terminal."""
     console = Console(file=io.StringIO(), width=200, color_system=None)
     render_review(review_log(path), console)
     assert isinstance(console.file, io.StringIO)

@@ -35,7 +35,7 @@ def answer() -> Forecast:
 
 
 def printed(answer: Forecast, *, width: int = 100, has_colours: bool = False) -> str:
-    """Return what the drawing prints."""
+    """Return the drawing's output."""
     out = io.StringIO()
     render_forecast(
         answer,

@@ -37,7 +37,7 @@ def trace_of(job: Job, cluster: Cluster | None = None, **values: float | str | b
 
 
 def tensors(trace: StepTrace) -> list[int]:
-    """Return how many tensors each message carried."""
+    """Return the number of tensors in each message."""
     return [response.tensors for response in trace.responses]
 
 
@@ -223,7 +223,7 @@ def test_more_hosts_are_never_faster(model: str, is_hierarchical: bool) -> None:
 @given(st.sampled_from(sorted(MODELS)), st.floats(1e7, 1e10), st.floats(1.0, 30.0), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_a_faster_link_is_not_slower(model: str, rate: float, factor: float, is_hierarchical: bool) -> None:
-    """Beyond what a batch that goes earlier, and so with less in it, may cost: 2 %."""
+    """A faster link costs at most 2 %, for a batch that goes earlier, and so with less in it."""
     job = model_job(model, 50.0, compute_threads=0.0)
     slow, fast = (Cluster(4, 2, 16, Link(speed)) for speed in (rate, rate * factor))
     config = config_of(hierarchical_allreduce=is_hierarchical)

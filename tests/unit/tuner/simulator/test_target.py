@@ -30,7 +30,7 @@ EXACT = Noise.none()
 
 
 def spec_of(epoch: int, steps: int = 10, *, settle_steps: int = 0, limit_ms: float = 0.0) -> WindowSpec:
-    """Return what to measure."""
+    """Return the spec of a measurement."""
     return WindowSpec(epoch, settle_steps, steps, limit_ms)
 
 

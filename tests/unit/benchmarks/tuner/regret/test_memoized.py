@@ -91,7 +91,7 @@ def test_the_pick_is_that_of_the_tuner_itself(priors_of: Callable[[Problem, int]
 
 
 def picked_by_the_tuner(problem: Problem, seed: int, priors: Sequence[Prior]) -> Config:
-    """Return what a run picks that asks its designer itself."""
+    """Return the pick of a run that asks its designer itself."""
     target = problem.target(seed)
     designer = GaussianProcessDesigner(target.space(), seed, priors)
     settings = RunSettings(max_samples=200, max_steps=200, warmup_steps=0, steps_per_sample=10, seed=seed)
@@ -99,5 +99,5 @@ def picked_by_the_tuner(problem: Problem, seed: int, priors: Sequence[Prior]) ->
 
 
 def picked_by_the_policy(problem: Problem, seed: int, priors: Sequence[Prior]) -> Config:
-    """Return what the comparison's policy picks, which knows the same."""
+    """Return the pick of the comparison's policy, which has the same knowledge."""
     return policy(lambda *_: priors)(problem, (200,), seed)[200].config

@@ -30,7 +30,7 @@ def outcome(
     budget: int = 200,
     later_cost: float = 0.0,
 ) -> Outcome:
-    """Return what became of a run."""
+    """Return a run's outcome."""
     return Outcome(problem, rival, seed, budget, regret, loss, 0.0, later_cost)
 
 

@@ -29,7 +29,7 @@ class Runs:
         self._hit_every = hit_every
 
     def __call__(self, comparison: Comparison) -> list[Outcome]:
-        """Return what became of all runs."""
+        """Return the outcomes of all runs."""
         self.asked.append(comparison)
         return [self._outcome(problem, seed) for problem, _, seed in comparison.runs]
 

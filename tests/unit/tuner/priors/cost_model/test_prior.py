@@ -27,7 +27,7 @@ MADE_UP_COMPUTE_S = 0.3
 
 
 def prior() -> UncertainPrior:
-    """Return what is tested, as designers see it."""
+    """Return the prior under test, as designers see it."""
     return CostModelPrior(JOB, COSTS)
 
 
@@ -173,7 +173,7 @@ def test_on_a_slow_link_it_is_sure_what_all_ranks_get_out_of_it_together() -> No
 
 
 def test_it_knows_which_configs_hang_on_which_constant() -> None:
-    """On what ranks get out of a link together, only where they send together; on the computing, all."""
+    """A constant of a shared link matters to configs that send together alone; the computing matters to all."""
     flat, together = default_config(), default_config().replace({"hierarchical_allreduce": True})
     true_ms = 1e3 * expected_step_s(JOB, COSTS, MADE_UP_COMPUTE_S, [flat])
     trials = [measured_trial(0, flat, [float(true_ms[0])])]

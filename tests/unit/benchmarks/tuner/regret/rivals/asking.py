@@ -9,7 +9,7 @@ from ringtune.tuner.testing import Surface, measured_trial
 
 
 def asked(designer: Designer, rounds: int, surface: Surface, measured: Sequence[Config] = ()) -> list[Config]:
-    """Return what it suggests; a config that comes again adds a sample to its trial.
+    """Return the designer's suggestions; a config that comes again adds a sample to its trial.
 
     Args:
         designer: A new one.

@@ -12,7 +12,7 @@ SPACE = search_space({}, default_config())
 
 
 def searched(rounds: int) -> list[Config]:
-    """Return what it suggests after the baseline."""
+    """Return the suggestions after the baseline."""
     return asked(GridDesigner(SPACE, 0), rounds, engine_like_surface, [default_config()])
 
 

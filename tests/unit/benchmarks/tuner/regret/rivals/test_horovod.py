@@ -15,7 +15,7 @@ SPACE = search_space({}, default_config(), tuned=("fusion_bytes", "cycle_ms", "r
 
 
 def searched(rounds: int) -> list[Config]:
-    """Return what it suggests after the baseline."""
+    """Return the suggestions after the baseline."""
     return asked(HorovodDesigner(SPACE, 0), rounds, engine_like_surface, [default_config()])
 
 

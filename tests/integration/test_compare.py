@@ -32,7 +32,7 @@ RunArm = Callable[..., Run]
 
 @pytest.fixture
 def run_arm(tmp_path: Path) -> RunArm:
-    """Return the function that runs a program in an arm, with its findings in the arm's folder; hosts get a variable."""
+    """Return the function that runs a program in an arm, with its findings in the arm's folder; hosts get a value."""
 
     def run(arm: Arm, name: str, *arguments: str, steps: int = 1000, hosts: str | None = None, **reach: str) -> Run:
         folder = tmp_path / arm

@@ -46,7 +46,7 @@ WORKER_THREADS = 32
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 FIRST_RETENTION_S = 600.0
-"""From the start to the first retention."""
+"""Seconds from the start to the first retention."""
 RETENTION_INTERVAL_S = HOUR_S
 
 
@@ -54,7 +54,7 @@ def create_app(settings: ServiceSettings, pages: Pages | None = None) -> FastAPI
     """Return the application; its database is opened, and brought to this program's schema, when it starts.
 
     Args:
-        settings: Where the data are, who may, and limits.
+        settings: Place of the data, access, and limits.
         pages: For people; None for an API alone.
 
     Raises:

@@ -50,7 +50,9 @@ def _serve_command(make_pages: Callable[[], Any] | None) -> Callable[..., int]:
             Path | None, typer.Option(metavar="FILE", help="PEM; with --tls-key: HTTPS.")
         ] = None,
         tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="PEM.")] = None,
-        log_format: Annotated[str | None, typer.Option(metavar="text|json", help="Of the log on stderr.")] = None,
+        log_format: Annotated[
+            str | None, typer.Option(metavar="text|json", help="Format of the log on stderr.")
+        ] = None,
     ) -> int:
         """Run the shared service: it remembers what tuning runs found and gives every job the best known start."""
         settings = _settings(
@@ -74,7 +76,7 @@ def _serve_command(make_pages: Callable[[], Any] | None) -> Callable[..., int]:
 @token_app.command("create")
 def create_token(
     *,
-    name: Annotated[str, typer.Option(help="Who or what uses it.")],
+    name: Annotated[str, typer.Option(help="Name of the token's holder.")],
     scopes: Annotated[
         list[str] | None, typer.Option("--scope", metavar="read|report|admin", help="Repeatable [read, report].")
     ] = None,
@@ -110,7 +112,7 @@ def list_tokens(*, database_url: DatabaseUrl = None) -> int:
 @token_app.command("revoke")
 def revoke_token(
     *,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As ringtune token list shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from ringtune token list.")],
     database_url: DatabaseUrl = None,
 ) -> int:
     """Revoke a token; a running service refuses it within three seconds."""
@@ -122,7 +124,7 @@ def revoke_token(
 @token_app.command("change")
 def change_token(
     *,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As ringtune token list shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from ringtune token list.")],
     many_jobs: Annotated[
         bool,
         typer.Option("--many-jobs/--one-reporter", help="Its jobs count as evidence one by one, or together once."),
@@ -138,7 +140,7 @@ def change_token(
 @token_app.command("delete-results")
 def delete_results(
     *,
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As ringtune token list shows it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token, from ringtune token list.")],
     database_url: DatabaseUrl = None,
 ) -> int:
     """Delete all that was reported with a token; the token itself stays, until it is revoked."""
@@ -168,7 +170,7 @@ def export_archive(
 
 def import_archive(
     *,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="As ringtune export wrote it.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File that ringtune export wrote.")],
     database_url: DatabaseUrl = None,
 ) -> int:
     """Take what an export wrote; what is there already stays as it is."""

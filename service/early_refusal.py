@@ -30,7 +30,7 @@ Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 
 class Refusals:
-    """What is answered where requests are read from their connections, as bytes."""
+    """Answers that are sent where requests are read from their connections, as bytes."""
 
     def __init__(self, admission: Admission, metrics: Metrics, ids: IdSource) -> None:
         """Write down all of it that is the same for everybody."""

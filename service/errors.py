@@ -47,7 +47,7 @@ class ServiceError(RingtuneError):
         code: Stable, for programs.
         status: The HTTP status.
         title: For people, the same for every error of the code.
-        detail: What happened, with which values, and what to do.
+        detail: The event, its values, and the remedy.
         retry_after_s: When to try again, or None where that would not help.
     """
 
@@ -147,7 +147,7 @@ class SessionNotFound(NotFound):
 
 
 class Conflict(ServiceError):
-    """What is stored says otherwise; it stays as it is."""
+    """A conflict with stored data, which stay as they are."""
 
     code, status, title = "conflict", 409, "What is stored says otherwise"
 

@@ -35,7 +35,7 @@ class Head:
 
     @property
     def expects_continue(self) -> bool:
-        """Whether the client waits to be asked for its body."""
+        """Return whether the client waits to be asked for its body."""
         return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers)
 
 
@@ -61,12 +61,12 @@ class HeadReader:
 
     @property
     def is_in_head(self) -> bool:
-        """Whether a head has begun and not ended."""
+        """Return whether a head has begun and not ended."""
         return self.begun > self.complete
 
     @property
     def is_between(self) -> bool:
-        """Whether everything that has begun has ended."""
+        """Return whether everything that has begun has ended."""
         return self.begun == self.ended
 
     def feed(self, data: bytes) -> None:

@@ -20,7 +20,7 @@ NEWCOMERS_SHARE = 16
 
 
 class Phase(Enum):
-    """What a connection is waiting for."""
+    """The event that a connection is waiting for."""
 
     HEAD = "head"
     """The end of a request's head; the first bytes, too."""
@@ -31,7 +31,7 @@ class Phase(Enum):
 
 
 class Reason(Enum):
-    """Why a connection was closed by the service."""
+    """The reason for which the service closed a connection."""
 
     FULL = "full"
     """Another one needed the place."""
@@ -56,7 +56,7 @@ class Limits:
     """Bounds on connections.
 
     Attributes:
-        connections_max: How many may be open.
+        connections_max: Maximum number of open connections.
         head_s: Seconds for a request's head.
         idle_s: Seconds between a reply and the next request.
         unread_s: Seconds in which a client may read nothing of a reply.
@@ -69,12 +69,12 @@ class Limits:
 
     @property
     def strangers_max(self) -> int:
-        """How many may be strangers."""
+        """Return the maximum number of strangers."""
         return self.connections_max - max(1, self.connections_max // RESERVED_SHARE)
 
     @property
     def known_max(self) -> int:
-        """How many may be known."""
+        """Return the maximum number of known connections."""
         return self.connections_max - max(1, self.connections_max // NEWCOMERS_SHARE)
 
 
@@ -102,12 +102,12 @@ class Places:
 
     @property
     def known(self) -> int:
-        """How many connections are known."""
+        """Return the number of known connections."""
         return sum(map(len, self._known_queues.values()))
 
     @property
     def strangers(self) -> int:
-        """How many connections are not."""
+        """Return the number of unknown connections."""
         return sum(map(len, self._stranger_queues.values()))
 
     def admit(self, connection: Closable) -> None:

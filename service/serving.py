@@ -93,7 +93,7 @@ def serve(settings: ServiceSettings, announce: Callable[[str], None], pages: Pag
     """Serve until SIGTERM or SIGINT, then finish what was accepted.
 
     Args:
-        settings: Where to listen, where the data are.
+        settings: The address to listen on, and the place of the data.
         announce: Takes a line when the service answers.
         pages: For people, at the same address; None for an API alone.
 

@@ -167,12 +167,12 @@ class ServiceSettings(BaseSettings):
 
     @property
     def has_file(self) -> bool:
-        """Whether any setting came from a file."""
+        """Return whether any setting came from a file."""
         return not set(self._sources.values()) <= {FLAGS, ENVIRONMENT}
 
     @property
     def origins(self) -> str:
-        """Where settings came from that are not defaults, for people and without values; empty if all are defaults."""
+        """Return the sources of settings that are not defaults, for people and without values; empty without any."""
         places = sorted(set(self._sources.values()), key=lambda place: (place != FLAGS, place != ENVIRONMENT))
         named = (
             (place, [name for name in type(self).model_fields if self._sources.get(name) == place]) for place in places
@@ -202,12 +202,12 @@ class ServiceSettings(BaseSettings):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the service."""
+        """Return whether only this machine can reach the service."""
         return is_loopback_host(self.host)
 
     @property
     def data_file(self) -> Path:
-        """Where SQLite keeps everything, unless `database_url` says otherwise."""
+        """Return SQLite's file, unless `database_url` names another database."""
         home = self.data_home if self.data_home and self.data_home.is_absolute() else Path.home() / ".local" / "share"
         return home / "ringtune" / "service.sqlite3"
 

@@ -17,7 +17,7 @@ def write_whole(file: Path, lines: Iterable[str]) -> None:
 
     Args:
         file: Must not be there.
-        lines: With their newlines; whatever they raise is raised.
+        lines: Lines with their newlines; errors of the iterator pass through.
 
     Raises:
         OSError: If the file is there already, or cannot be written.

@@ -11,7 +11,7 @@ from ringtune.tuner.space.readable import readable_value
 from .figure import plain
 
 SPECIAL_STEP = 0.12
-"""Of the axis, that a value beside the numbers takes."""
+"""Share of the axis that a value beside the numbers takes."""
 TICKS = 5
 LOGARITHMIC_RATIO = 4.0
 
@@ -35,7 +35,7 @@ class ValueAxis:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether a part of the axis is a line of numbers."""
+        """Return whether a part of the axis is a line of numbers."""
         return self._ends is not None
 
     def is_on_line(self, value: Value) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the search went: every window, the best config so far, and the band in which windows of the baseline lie."""
+"""Convergence of the search: every window, the best config so far, and the band of the baseline's windows."""
 
 import math
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parameter mattered: the effect of each, and the slice of the model behind it."""
+"""Sensitivity: the effect of each parameter, and the slice of the model behind it."""
 
 from collections.abc import Sequence
 from typing import Any

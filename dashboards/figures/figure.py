@@ -21,7 +21,7 @@ TRANSPARENT = "rgba(0, 0, 0, 0)"
 MAX_POINTS = 2000
 """Drawn in one trace; of more, so many evenly spaced ones."""
 MAX_ROWS = 500
-"""Of a table."""
+"""Maximum rows of a table."""
 MAX_TEXT = 80
 DEFAULT_HEIGHT = 380
 
@@ -48,7 +48,7 @@ class Figure:
     Attributes:
         name: Names it within a page; letters, digits, hyphens.
         title: A heading.
-        summary: What it shows in a sentence or two: its text alternative.
+        summary: The figure's message in a sentence or two: its text alternative.
         table: The numbers.
         plot: `data` and `layout` for Plotly, ready for `json.dumps`.
     """
@@ -70,9 +70,9 @@ def described(traces: Sequence[Any], *, height: int = DEFAULT_HEIGHT, **layout: 
     """Return Plotly's description of traces, in the house's layout.
 
     Args:
-        traces: Of `plotly.graph_objects`.
+        traces: Traces of `plotly.graph_objects`.
         height: In pixels.
-        layout: What this figure's layout adds.
+        layout: Additions to the figure's layout.
     """
     common = {
         "template": go.layout.Template(),

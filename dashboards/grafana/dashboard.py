@@ -16,10 +16,10 @@ class Variable:
     """A choice at the head of the dashboard, several values at once or all.
 
     Attributes:
-        name: As queries name it, after `$`.
-        title: As people read it.
+        name: Its name in queries, after `$`.
+        title: Its title for people.
         metric: The series whose label has the values, with the choices before this one.
-        label: That label.
+        label: The label that holds its values.
     """
 
     name: str
@@ -61,9 +61,9 @@ class Dashboard:
     Attributes:
         uid: Its name in links; never changes.
         title: Its name.
-        description: Whom it is for.
-        variables: What can be chosen.
-        rows: What it shows.
+        description: Its audience and purpose.
+        variables: Choices at its head.
+        rows: Its rows of panels.
     """
 
     uid: str

@@ -35,16 +35,16 @@ class Panel:
 
     Attributes:
         title: A few words.
-        description: What it shows, and when to act; shown beside the title.
-        queries: What it shows.
+        description: The meaning, and when to act; shown beside the title.
+        queries: Queries of its series.
         unit: Grafana's name of the unit.
-        width: Of 24 columns.
+        width: Columns out of 24.
         height: In rows of the grid.
         kind: Grafana's name of the kind.
-        defaults: Of its fields, beside the unit.
-        options: Of the kind.
+        defaults: Field defaults, beside the unit.
+        options: Options of its kind.
         overrides: Fields by the name of a series.
-        transformations: Of what the queries return.
+        transformations: Transformations of the queries' results.
     """
 
     title: str

@@ -34,7 +34,7 @@ from ringtune.tuner.space.readable import readable_value
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_BAD_LINES = 100
 SHOWN_RUNS = 6
-"""Of one log, side by side; the newest is shown in full."""
+"""Maximum runs of one log side by side; the newest is shown in full."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Asset:
     """One file.
 
     Attributes:
-        url: Where it is served.
+        url: Path at which it is served.
     """
 
     def __init__(self, name: str, content: bytes) -> None:
@@ -64,8 +64,8 @@ class Assets:
     """All static files.
 
     Attributes:
-        ids_of_styles: Of style sheets that plotly.js writes into a page when it is loaded, unless they are there; the
-            policy forbids that, and they are for maps, which no figure has.
+        ids_of_styles: Ids of style sheets that plotly.js writes into a page when it is loaded, unless they are there;
+            the policy forbids that, and they are for maps, which no figure has.
     """
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Assets:
 
     @property
     def urls(self) -> frozenset[str]:
-        """Where they are."""
+        """Return the paths by name."""
         return frozenset(self._by_url)
 
     def url(self, name: str) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever changes something needs more than a cookie: the form key of the session, or its token.
+"""Confirmation of changes: a cookie is not enough, the form needs the session's form key or its token.
 
 The key is made for the sign-in page, kept by the browser where scripts of this origin alone can read it, port included,
 and added to forms when they are sent (`static/ringtune.js`). The service has its hash, and puts it into no later page:

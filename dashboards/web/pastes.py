@@ -28,7 +28,7 @@ class Paste:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a config is to be used, as `ringtune recommend` asks for it."""
+    """The use of a config, as `ringtune recommend` asks for it."""
 
     model: str | None
     hardware: str | None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which paths are pages, and which are the API's: nothing that pages add reaches the latter."""
+"""Paths of pages and of the API: nothing that pages add reaches the latter."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 

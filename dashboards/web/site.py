@@ -23,7 +23,7 @@ from .study_review import StudyReviews
 from .views import ROUTERS
 
 THREADS = 4
-"""Of the 32 that the service has, and less than the database has connections."""
+"""Threads for pages, out of the service's 32, and fewer than the database's connections."""
 
 
 class WebPages:
@@ -31,8 +31,8 @@ class WebPages:
 
     Attributes:
         assets: The static files.
-        templates: What makes pages.
-        reviews: What studies teach, remembered for a while.
+        templates: Templates of the pages.
+        reviews: Reviews of studies, cached for a while.
         threads: Bounds the threads that make pages.
     """
 

@@ -13,7 +13,7 @@ from ringtune.tuner.review import words
 from .wording import STATES, counted, duration, short
 
 ORDER = ("running", "adopted", "keeping_default", "ended_early", "lost")
-"""Which job's figures are shown first, by its state."""
+"""Order in which jobs' figures are shown first, by state."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class JobRow:
     """A job's part in a study.
 
     Attributes:
-        job: As the service knows it.
+        job: The job, as the service stores it.
         label: Its name, or where its id begins.
-        state: What became of it, in words.
-        detail: Why, or what it found.
+        state: Its state, in words.
+        detail: The reason, or the finding.
         counting: Results that count, of those that are shown.
         kept_apart: Results that do not.
         baseline_ms: Median step time under its baseline, or None.

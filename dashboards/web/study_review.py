@@ -78,7 +78,7 @@ def review_of(shown: ShownStudy, job: Job | None, results: Sequence[StoredResult
     Args:
         shown: The study.
         job: The job; None where none has a window.
-        results: Of the job, the oldest first.
+        results: Results of the job, the oldest first.
     """
     study = shown.study
     windows = [result for result in results if result.counts and result.speedup is None]

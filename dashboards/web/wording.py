@@ -58,7 +58,7 @@ TRUSTED_JOBS = (
 )
 DECLARED_JOBS = "Jobs of tokens that an operator declared to stand for many jobs count one by one, too."
 SPEED_UP = "speed\u2011up"
-"""With a hyphen at which no line ends."""
+""""Speed-up" with a hyphen at which no line ends."""
 UNDECIDED_YET = "Nothing is decided yet"
 NO_PROMISE = "a prior, not confirmed: no gain is promised"
 NOTHING_DECIDED = "No job came to a decision; until one does, the default stays."
@@ -67,13 +67,13 @@ AGES = ((86_400.0, "day"), (3_600.0, "hour"), (60.0, "minute"))
 
 @dataclass(frozen=True)
 class Finding:
-    """What a study found, in words.
+    """The finding of a study, in words.
 
     Attributes:
         kind: `confirmed`, `prior`, `none`, `open` or `empty`: for its colour, never without words.
         label: The kind in words.
         headline: The verdicts of its jobs, or the speed-up that they confirmed.
-        detail: What it rests on, or what to do.
+        detail: Its evidence, or the next action.
     """
 
     kind: str

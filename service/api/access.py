@@ -37,7 +37,7 @@ MAX_LOOKUPS = 4
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls; `token_id` is None where the service is open."""
+    """The caller of a request; `token_id` is None for an open service."""
 
     token_id: str | None
     scopes: Scopes

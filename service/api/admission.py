@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""So many requests at work or waiting for it, and no more.
+"""Admission: a limited number of requests at work or waiting for it.
 
 A request takes a place only once everything that needs none has been tried: a cached recommendation is answered however
 much there is to do, and who sends a body slowly keeps nobody out. What writes is never answered without a place; while
@@ -26,8 +26,8 @@ class Admission:
     """The places of an application.
 
     Attributes:
-        places: How many there are.
-        taken: How many have a request at work.
+        places: Number of places.
+        taken: Number of requests at work.
         arriving: Writes that were read from their connections and that nobody has begun to work on.
         what: Name of the admitted work, for messages.
     """
@@ -39,12 +39,12 @@ class Admission:
 
     @property
     def is_full(self) -> bool:
-        """Whether no place is free."""
+        """Return whether no place is free."""
         return self.taken >= self.places
 
     @property
     def has_room(self) -> bool:
-        """Whether one more write would find a place after those that arrive already."""
+        """Return whether one more write would find a place after those that arrive already."""
         return self.taken + self.arriving < self.places
 
     def refusal(self) -> Overloaded:

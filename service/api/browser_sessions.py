@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who signed in: the session of a cookie, looked up anew for every request, so that one that ended is over at once.
+"""Sessions of browsers, looked up anew for every request, so that one that ended is over at once.
 
 Ids that nobody gave out are looked up in threads of their own, few of which may wait: guesses keep out nobody who is
 signed in.
@@ -29,8 +29,8 @@ class SignedIn:
     """A valid session, with its secret id.
 
     Attributes:
-        session_id: As the cookie has it.
-        session: What is known of it.
+        session_id: The id in the cookie.
+        session: The stored session.
         caller: The token that it was begun with, and what that may.
     """
 
@@ -56,9 +56,9 @@ class BrowserSessions:
         """Return the id of a new session.
 
         Args:
-            caller: Who was found by the token.
+            caller: The caller that its token belongs to.
             token_secret: The token.
-            form_key: What the browser will send with its forms; without it they ask for the token.
+            form_key: The key of the browser's forms; without it they ask for the token.
         """
         assert caller.token_id is not None, "whoever has a token has its id"
         session_id = await to_thread.run_sync(
@@ -72,7 +72,7 @@ class BrowserSessions:
         """Return the session of an id, None if there is none that is valid.
 
         Args:
-            session_id: Whatever a browser sent.
+            session_id: The id that a browser sent, valid or not.
             is_use: Whether somebody asks for something now: a reply that lasts keeps no session from being idle.
 
         Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the routes need, made once by `create_app` and handed to them by FastAPI."""
+"""Dependencies of the routes, made once by `create_app` and handed to them by FastAPI."""
 
 import asyncio
 import gc
@@ -27,12 +27,12 @@ from .strict_json import strict_value
 
 Result = TypeVar("Result")
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
-"""What a route may answer besides, for OpenAPI."""
+"""Further responses of a route, for OpenAPI."""
 LOOKING_THREADS = 6
 """Fewer than the database has connections: whoever writes finds one."""
 EXPORTS = 2
 HEALTH_THREADS = 2
-"""Of their own, so that health is answered while all others are busy."""
+"""Threads for health alone, so that it is answered while all others are busy."""
 READING_THREADS = 1
 """For bodies whose reading takes a while: it holds the interpreter's lock, so that more threads would gain nothing."""
 SMALL_BODY_BYTES = 16 << 10
@@ -48,7 +48,7 @@ class AppState:
     """The state of one application.
 
     Attributes:
-        settings: As they were read at the start.
+        settings: Settings as they were read at the start.
         service: The domain.
         metrics: The counters.
         cache: Encoded recommendations.

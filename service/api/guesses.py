@@ -17,7 +17,7 @@ from ringtune.service.errors import RateLimited
 BURST = 20
 """Tokens that are not valid, from one address, at once."""
 PER_S = 1.0
-"""How many more each second."""
+"""Further guesses per second."""
 TOLD_EVERY_S = 60.0
 """A flood from one address is told in the log this often."""
 MAX_ADDRESSES = 10_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the process lives, whether it can work, what it counts, what it offers."""
+"""Routes of health: liveness, readiness, metrics, and the API's description."""
 
 from typing import Any, Literal
 
@@ -20,20 +20,20 @@ router = APIRouter(tags=["health"])
 
 
 class Health(Message):
-    """That it is well."""
+    """The answer of a service that is well."""
 
     status: Literal["ok"] = "ok"
 
 
 @router.get("/healthz")
 async def healthz() -> Health:
-    """Whether the process lives; asks nothing of the database."""
+    """Report that the process lives; asks nothing of the database."""
     return Health()
 
 
 @router.get("/readyz")
 async def readyz(state: StateDep) -> Health:
-    """Whether a result would be stored now, and found after a restart; 503, with the reason, while it would not."""
+    """Report whether a result would be stored now, and found after a restart; 503 with the reason otherwise."""
     if state.ending.is_set():
         raise ShuttingDown("the service is ending; try again when it is back")
     await to_thread.run_sync(state.service.check_ready, limiter=state.health_threads)

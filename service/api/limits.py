@@ -21,9 +21,9 @@ from .strict_json import count_values, values_max
 
 MAX_CALLERS = 10_000
 READ_FACTOR = 4
-"""How much of a body that is too large is read before the connection is cut."""
+"""Multiple of the limit up to which a body that is too large is read before the connection is cut."""
 HELD_FACTOR = 2
-"""Of the largest body: what all bodies together may have in memory, until their requests are answered."""
+"""Multiple of the largest body that all bodies together may hold in memory, until their requests are answered."""
 
 
 @dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators watch, for Prometheus: requests by route and status, and what there is to do."""
+"""Metrics for operators: requests by route and status, and queues, for Prometheus."""
 
 from collections.abc import Iterable, Iterator
 

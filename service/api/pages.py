@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What web pages for people have to be, if whoever composes the program hands some over; the service has none."""
+"""The interface of web pages, which the composer of the program may hand over; the service has none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from .browser_sessions import BrowserSessions
 
 @dataclass(frozen=True)
 class PageState:
-    """What pages need besides the API's parts: `app.state.pages_state`.
+    """Dependencies of pages besides the API's: `app.state.pages_state`.
 
     Attributes:
         callers: Finds who holds a token.
         sessions: Browsers that signed in.
-        overview: What people look through.
+        overview: The overview of studies.
     """
 
     callers: Callers
@@ -51,7 +51,7 @@ class Pages(Protocol):
         """Return what stands before everything else, the checks of who may included.
 
         Args:
-            app: What the requests go to.
+            app: The application that gets the requests.
             sessions: Says whose a cookie is; the answer goes into the scope, under `SESSION_KEY`.
         """
         ...

@@ -14,7 +14,7 @@ class Limits(Protocol):
 
     @property
     def connections_max(self) -> int:
-        """How many may be open."""
+        """Return the maximum number of open connections."""
         ...
 
 
@@ -28,12 +28,12 @@ class Places(Protocol):
 
     @property
     def known(self) -> int:
-        """How many have sent a valid token."""
+        """Return the number of connections that have sent a valid token."""
         ...
 
     @property
     def strangers(self) -> int:
-        """How many have not."""
+        """Return the number of connections that have not."""
         ...
 
 

@@ -22,7 +22,7 @@ MEDIA_TYPE = "application/problem+json"
 MAX_FIELD_ERRORS = 20
 MAX_DETAIL = 2000
 OTHER_AGES: Mapping[str, str] = {"extra_forbidden": "newer", "missing": "older"}
-"""What a field that is not known, or that is not there, says of the client's version."""
+"""Age of the client's version, by the kind of a field's error: unknown here, or missing."""
 BY_STATUS: Mapping[int, tuple[type[ServiceError], str]] = {
     400: (UnreadableBodyError, "the body is not JSON, or nested too deeply; send UTF-8 JSON"),
     404: (RouteNotFound, "{method} {path} leads nowhere; /openapi.json lists the calls"),

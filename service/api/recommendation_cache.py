@@ -19,7 +19,7 @@ from .problems import send_problem
 
 PATH = "/v1/recommendations"
 MAX_QUERY_BYTES = 1024
-"""Of a query that is kept: more than any that has each parameter once, but for names in odd letters."""
+"""Maximum bytes of a cached query: more than any that has each parameter once, but for names in odd letters."""
 
 
 class RecommendationCache:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What HTTP itself makes the service refuse, before the domain is asked."""
+"""Refusals by HTTP itself, before the domain is asked."""
 
 from ringtune.service.errors import NotFound, ServiceError
 

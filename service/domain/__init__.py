@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service decides: who gets which config, what a result is worth, what is recommended.
+"""Decisions of the service: the next config of a job, the value of a result, recommendations.
 
 It knows the store and the tuner, and nothing of HTTP. `Service` is the way in.
 """

@@ -14,14 +14,14 @@ from ringtune.service.errors import InvalidRequest
 from .canonical import canonical
 
 MEMORY_BYTES = 64 << 20
-"""Of an archive that comes line by line; more is kept in a file until all of it was seen."""
+"""Bytes in memory of an archive that comes line by line; more is kept in a file until all of it was seen."""
 
 
 class Seal:
     """Counts and digests lines.
 
     Attributes:
-        lines: How many.
+        lines: Number of lines.
     """
 
     def __init__(self) -> None:

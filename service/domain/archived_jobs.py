@@ -20,7 +20,7 @@ def take_job(connection: Connection, study_id: str, data: Mapping[str, Any], pas
     """Keep what an export says of a job, unless the job is known here.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         study_id: The study's id here.
         data: The line.
         past: Returns a time that is not in the future; raises InvalidRequest for what is none.

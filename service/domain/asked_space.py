@@ -22,8 +22,8 @@ class AskedSpace:
 
     Attributes:
         study_id: The study.
-        digest: Of the space; empty for the study's own.
-        space: What suggestions have to be legal in.
+        digest: Digest of the space; empty for the study's own.
+        space: The space in which suggestions must be legal.
     """
 
     study_id: str

@@ -14,7 +14,7 @@ from .canonical import canonical
 
 @dataclass(frozen=True)
 class Gains:
-    """What windows between two baseline windows add to the columns of `job_summaries` with the same names."""
+    """Sums that windows between two baseline windows add to the columns of `job_summaries` with the same names."""
 
     compared: int
     log_gain_low_e9: int
@@ -27,7 +27,7 @@ class OpenWindows:
 
     Attributes:
         baseline_e9: ln(median step time in ms) of the newest baseline window, in units of 1e-9; None before the first.
-        waiting: By config digest, the number of windows since then and the sum of their ln, in the same unit.
+        waiting: Number of windows since then and the sum of their ln, in the same unit, by config digest.
     """
 
     baseline_e9: int | None = None

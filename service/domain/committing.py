@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of each result in the writer's transaction: new, the same again, late, quarantined, or a conflict."""
+"""Statuses of results in the writer's transaction: new, the same again, late, quarantined, or a conflict."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence

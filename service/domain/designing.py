@@ -51,7 +51,7 @@ class DesignProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Return whether it can be asked."""
         return self._process.poll() is None
 
     def ask(self, problem: Problem, timeout_s: float) -> dict[str, Any] | None:

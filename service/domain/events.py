@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed: the ledger's rows in the order in which they became visible."""
+"""The feed: the ledger's rows in the order in which they became visible."""
 
 from ringtune.service.store import Database, reports
 

@@ -72,7 +72,7 @@ class Stand:
     """One reporter's word on one config.
 
     Attributes:
-        reporter: As `reporter_of` names it.
+        reporter: The reporter's name, from `reporter_of`.
         token_id: The token of its rows; None: without one.
         jobs: Its jobs that count here.
         tests: Its paired tests.
@@ -94,7 +94,7 @@ class Stand:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a result adds to the columns of `job_summaries` with the same names."""
+    """Counts that a result adds to the columns of `job_summaries` with the same names."""
 
     trials: int = 1
     samples: int = 0
@@ -125,12 +125,12 @@ class Votes:
 
     @property
     def is_supported(self) -> bool:
-        """Whether enough reporters adopted it, and more than were against it."""
+        """Return whether enough reporters adopted it, and more than were against it."""
         return self.adopted >= MIN_REPORTERS and self.adopted > self.opposed
 
     @property
     def is_promising(self) -> bool:
-        """Whether it is worth a test: adopted by no fewer than were against it, or by windows alone faster to more."""
+        """Return whether it is worth a test: adopted by no fewer than were against it, or faster to more by windows."""
         return 0 < self.adopted >= self.opposed or (not self.adopted and self.leaning > self.opposed)
 
 
@@ -162,7 +162,7 @@ def stand_of(reporter: str, rows: Sequence[JobSummary], max_speedup: float) -> S
     """Return a reporter's word on a config, None where it has nothing to compare with.
 
     Args:
-        reporter: As `reporter_of` names it.
+        reporter: The reporter's name, from `reporter_of`.
         rows: Its jobs' rows of `job_summaries` for the config; all have the same baseline.
         max_speedup: Paired tests that claim more, or the inverse, are left out.
     """

@@ -50,12 +50,12 @@ class JobFacts:
     """Facts that a job tells of itself.
 
     Attributes:
-        state: How far it is, or what it decided.
+        state: Its progress or decision.
         verdict: The decision in words, or None.
         name: For people, or None.
         tags: For people.
-        commit: Of the job's code, or None.
-        hardware_name: What people call its machines, or None.
+        commit: Commit of the job's code, or None.
+        hardware_name: Name of its machines, or None.
         machines: The facts behind its hardware's fingerprint; hosts that are alike are one.
     """
 
@@ -88,12 +88,12 @@ class Job:
 
     Attributes:
         job_id: The job.
-        state: What became of it, as far as is known.
+        state: Its state, as far as is known.
         verdict: Its decision in words, or None.
         name: For people, or None.
         tags: For people.
-        commit: Of its code, or None.
-        results: What it reported, results that do not count included.
+        commit: Commit of its code, or None.
+        results: Number of its results, those that do not count included.
         age_s: Since it was heard of first.
         idle_s: Since it was heard of last.
         silence_limit_s: After so long a silence it counts as lost, unless it said that it ended.
@@ -128,7 +128,7 @@ class Jobs:
         Args:
             study_id: The study.
             job_id: The job.
-            facts: What it says.
+            facts: Its report.
             token_id: The token that it comes with; None where the service is open.
 
         Raises:
@@ -187,10 +187,10 @@ def state_of(said: SaidState | None, test: Adoption | None, idle_s: float, silen
     """Return what became of a job.
 
     Args:
-        said: What it said last of itself; None if it never did.
+        said: Its last report about itself; None without one.
         test: Its paired test, or None.
         idle_s: Since it was heard of last.
-        silence_limit_s: How long a silence means nothing.
+        silence_limit_s: Seconds of silence after which it counts as lost.
     """
     if said is not None and said != "running":
         return said

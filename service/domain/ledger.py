@@ -89,8 +89,8 @@ class Ledger:
         """Store the runs of a tuning log; the same log again changes nothing.
 
         Args:
-            runs: As `collect_runs` found them.
-            job_id: Whose runs they are; None: each run counts as a job.
+            runs: Runs from `collect_runs`.
+            job_id: Job of the runs; None: each run counts as a job.
             token_id: The token that they came with; None where the service is open.
 
         Raises:

@@ -22,14 +22,14 @@ class Machine:
     """Some hosts that are alike, as they declare themselves.
 
     Attributes:
-        hosts: How many of them there are.
-        cpu_model: As the operating system has it.
-        cores: Of each host.
-        numa_nodes: Of each host.
+        hosts: Number of hosts.
+        cpu_model: The operating system's name of it.
+        cores: Cores of each host.
+        numa_nodes: NUMA nodes of each host.
         gpus: Names of the GPUs of each host.
-        link_kind: What carries gradients between ranks: `shm`, `tcp`, `mpi`, or another library's name; None where it
-            is not known.
-        link_bits_per_s: As the network interface declares it, or None.
+        link_kind: Carrier of gradients between ranks: `shm`, `tcp`, `mpi`, or another library's name; None if it is not
+            known.
+        link_bits_per_s: Rate that the network interface declares, or None.
     """
 
     hosts: int

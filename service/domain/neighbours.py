@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near another study is to the one that is asked for, and what its configs should gain there.
+"""Neighbours: the distance of another study, and the expected gains of its configs here.
 
 | term of the distance | when |
 |---|---|
@@ -41,7 +41,7 @@ UNMEASURED_STEP_MS = 100.0
 
 @dataclass(frozen=True)
 class TensorSet:
-    """What steps reduce, as far as it is known: bytes in all, and the number of tensors."""
+    """The tensors of steps, as far as they are known: bytes in all, and the number of tensors."""
 
     step_bytes: int
     tensors: int
@@ -55,8 +55,8 @@ def distance(
     Args:
         asked: The key that is asked for.
         found: The other study's.
-        asked_tensors: Of the model that is asked for, if known.
-        found_tensors: Of the other study's model, if known.
+        asked_tensors: Tensors of the requested model, if known.
+        found_tensors: Tensors of the other study's model, if known.
     """
     is_same_model, is_same_hardware = asked.model == found.model, asked.hardware == found.hardware
     if not (is_same_model or is_same_hardware):
@@ -110,11 +110,11 @@ def corrected_gains(
     """Return what configs of the engine should gain at another layout.
 
     Args:
-        configs: As they were measured; here they run as this layout adapts them.
+        configs: Configs as they were measured; here they run as this layout adapts them.
         gains: ln(baseline's step / config's step), measured at the first layout.
-        gradient_bytes: Of each tensor of a step; where none is known the gains stay as they are.
+        gradient_bytes: Bytes of each tensor of a step; without any the gains stay as they are.
         layouts: Ranks per host, where it was measured and where it is asked for.
-        baselines: What each gain is over.
+        baselines: The baseline of each gain.
         default_step_ms: The default's median step at the first layout, if known.
     """
     if not gradient_bytes or layouts[0] == layouts[1] or any(sum(layout) == 1 for layout in layouts):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people look through: studies searched and sorted, what lies in one, hardware and models side by side.
+"""The overview for people: studies searched and sorted, one study's contents, hardware and models side by side.
 
 It only reads, and decides nothing: what a config is worth was decided when its results came.
 """
@@ -27,7 +27,7 @@ from .verdicts import MAX_CONFIGS, MAX_JOBS, BestConfig, ReporterStand, best_of,
 
 MAX_PAGE = 500
 MAX_RESULTS = 2000
-"""Of a study, the newest: more would not be read, and not be drawn."""
+"""Maximum results of a study, the newest: more would not be read, and not be drawn."""
 MAX_RUNS = 50
 MAX_COMPARED = 200
 
@@ -58,17 +58,18 @@ class ListedStudy:
 
     Attributes:
         study_id: 32 hex digits.
-        key: What was asked.
+        key: The key of the study.
         model_name: For people.
-        hardware_name: What people call the hardware, in this study or in another one of it; or None.
+        hardware_name: Name of the hardware, in this study or in another one of it; or None.
         machines: CPU, cores and hosts, in words; None where no job said.
         trials: Results that count.
         jobs: Jobs with such a result.
         age_s: Since it was created.
         idle_s: Since its newest result that counts; None without any.
-        states: How many jobs are in which state, of those that said anything of themselves, or came to a paired test.
+        states: Number of jobs in each state, of those that reported about themselves, or came to a paired test.
         best: Its most promising config, or None.
-        baseline_step_ms: Under the baseline that `best` was compared with, the geometric mean over jobs; or None.
+        baseline_step_ms: Step time under the baseline that `best` was compared with, the geometric mean over jobs; or
+            None.
     """
 
     study_id: str
@@ -119,7 +120,7 @@ class StoredResult:
 
     @property
     def counts(self) -> bool:
-        """Whether it is used, and not kept as data alone."""
+        """Return whether it is used, and not kept as data alone."""
         return self.status in reports.COUNTED
 
 
@@ -142,12 +143,12 @@ class ShownStudy:
     """A study with everything in it that people look at.
 
     Attributes:
-        study: As in the list, with the states of jobs that said nothing of themselves, too.
+        study: The study as in the list, with the states of silent jobs, too.
         space: `SearchSpace.to_json()`.
         step_bytes: Gradient bytes of a step; None where no job said.
         tensors: Gradients of a step; 0 where no job said.
         results: The newest, the oldest first; of one job if one was named.
-        results_in_all: Of all jobs.
+        results_in_all: Number of results of all jobs.
         configs: The best first, each with what every reporter says of it.
         jobs: Those that were heard of last first.
         runs: The newest first.
@@ -307,8 +308,8 @@ def _baselines(rows: Sequence[JobSummary], over: Mapping[str, str | None]) -> di
     """Return the geometric mean of jobs' baseline step times in ms, by study.
 
     Args:
-        rows: Of the jobs' baselines.
-        over: What the best config was compared with, by study: jobs with another baseline are left out.
+        rows: Rows of the jobs' baselines.
+        over: Baseline of the best config, by study: jobs with another baseline are left out.
     """
     logs: dict[str, list[float]] = {}
     for row in rows:

@@ -25,7 +25,7 @@ SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
 SECRET_BYTES = 32
 HANDLE_DIGITS = 16
 SETTING = "setting:"
-"""How the id of a token begins that is a setting and has no row among the tokens."""
+"""Prefix of the id of a token that is a setting and has no row among the tokens."""
 AHEAD_S = 60.0
 """Seconds that a session may begin in the future: more means that the clock was set back, and its age is not known."""
 TOUCHED_S = 60.0
@@ -59,12 +59,12 @@ class PageSession:
 
     @property
     def is_of_setting(self) -> bool:
-        """Whether the token is a setting."""
+        """Return whether the token is a setting."""
         return self.token_id.startswith(SETTING)
 
     @property
     def is_due(self) -> bool:
-        """Whether its use should be noted."""
+        """Return whether its use should be noted."""
         return self.idle_s >= TOUCHED_S
 
     def has_form_key(self, given: str) -> bool:
@@ -90,7 +90,7 @@ class PageSessions:
         Args:
             token_id: The token that somebody signs in with, which was found to be valid.
             token_secret: Its secret; it is not stored.
-            form_key: As `new_secret` makes it; anything else is none, and forms then ask for the token.
+            form_key: A key from `new_secret`; with any other value forms ask for the token.
         """
         session_id = new_secret()
         has_key = form_key is not None and SECRET.fullmatch(form_key) is not None

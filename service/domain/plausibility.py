@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a result must be to be believed: what cannot be true is refused, what is hardly true is quarantined."""
+"""Plausibility of results: impossible ones are refused, unlikely ones are quarantined."""
 
 import math
 
@@ -43,7 +43,7 @@ def suspicion(result: ReportedResult, *, max_speedup: float) -> str | None:
     """Return why a result that could be true is not believed, None where it is.
 
     Args:
-        result: That `check` let through.
+        result: Result that `check` let through.
         max_speedup: Claims beyond it are not believed.
     """
     times, score = result.step_ms, result.score_bytes_per_s

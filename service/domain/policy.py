@@ -14,17 +14,17 @@ class Policy:
         max_speedup: A fraction; a result that claims more is quarantined. The largest that was measured on purpose,
             against a bad baseline, is below 3.
         max_configs_per_job: A job with more in one study does not tune; what goes beyond is quarantined.
-        max_queued_results: That wait for their commit; beyond, callers are told to come again.
-        max_results_per_commit: Of one transaction.
+        max_queued_results: Maximum results that wait for their commit; beyond, callers are told to come again.
+        max_results_per_commit: Maximum results of one transaction.
         commit_timeout_s: Until a caller is told that the database does not answer.
         max_lease_s: The longest lease.
         max_leases_per_token: Live leases of one token in one study; a job has one at a time.
         max_new_studies_per_token: Studies that one token creates in a day.
-        designer: Which of the tuner's designers suggests.
+        designer: Name of the tuner's designer.
         design_workers: Processes that run it; 0 leaves the space-filling configs alone.
         design_timeout_s: Until a worker that does not answer is replaced.
         max_design_samples: The newest of a study that its designer sees.
-        queued_suggestions: That are computed ahead for each study that is asked for some.
+        queued_suggestions: Number of suggestions computed ahead for each study that is asked for some.
         max_age_s: Older results are removed by retention; None keeps all.
         max_results: More than these are removed by retention, the oldest first; None keeps all.
         max_session_s: Until a browser has to sign in again, whatever it does.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a designer is asked: the study's results as trials, jobs made comparable, and what is being measured already."""
+"""Problems for a designer: the study's results as trials, jobs made comparable, and the leased configs."""
 
 import math
 from collections import Counter

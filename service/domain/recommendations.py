@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job should start with: the exact key's best config, else a neighbour's, else the default.
+"""Recommendations: the exact key's best config, else a neighbour's, else the default.
 
 The answer for a key is one indexed read of a table that is derived from the ledger. Neighbours take a few reads more.
 """

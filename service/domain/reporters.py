@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who counts as one reporter: the unit in which independent evidence is counted.
+"""Reporters: the unit in which independent evidence is counted.
 
 | a row came | its reporter |
 |---|---|

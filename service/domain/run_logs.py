@@ -50,7 +50,7 @@ def trial_id_of(run_id: str, window: int) -> str:
 
 @dataclass(frozen=True)
 class Reporting:
-    """Who pushes a log: the job, whether it was named apart from its runs, and the token."""
+    """The sender of a log: the job, whether it was named apart from its runs, and the token."""
 
     job_id: str
     is_named: bool

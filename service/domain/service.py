@@ -31,19 +31,19 @@ from .writer import GroupWriter, OnPoint, ignore_point
 
 
 class Service:
-    """What the API calls.
+    """The domain's calls, for the API.
 
     Attributes:
         studies: Found, created, listed, deleted.
         suggestions: Configs to try, under leases.
         ledger: Results.
-        jobs: What jobs say of themselves.
-        recommendations: What to start with.
-        tokens: Who may.
-        token_results: How a token's results count, and their deletion.
+        jobs: Reports of jobs about themselves.
+        recommendations: Recommended starts.
+        tokens: Tokens and their scopes.
+        token_results: Counting of a token's results, and their deletion.
         archive: Export and import.
-        retention: What is not kept.
-        events: What changed.
+        retention: Deletion of old results.
+        events: Feed of changes.
         page_sessions: Browsers that signed in.
     """
 
@@ -59,10 +59,10 @@ class Service:
         """Put the parts together; nothing is read or started.
 
         Args:
-            database: Where everything is kept.
-            box: What configs of the engine are legal; None: the engine's parameters.
+            database: The database.
+            box: Legal configs of the engine; None: the engine's parameters.
             policy: Limits; None: the defaults.
-            writer_type: Who writes (tests of crashes have a control that answers too early).
+            writer_type: Class of the writer (tests of crashes have a control that answers too early).
             on_point: Is told where the writer is (tests of crashes).
         """
         self._database = database

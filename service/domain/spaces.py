@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which search spaces and configs are legal: those inside the box that is compiled in.
+"""Legal search spaces and configs: those inside the box that is compiled in.
 
 The box is the engine's parameters. Its registry of algorithms is not known here, so that any identifier is taken as
 one: the job checks what it applies. Other targets have spaces of their own, and are bounded in size alone.
@@ -39,7 +39,7 @@ def study_space(target: str, description: Mapping[str, Any], box: SearchSpace) -
     """Return the search space of a study.
 
     Args:
-        target: What is tuned.
+        target: The tuned target.
         description: `SearchSpace.to_json()`.
         box: The engine's parameters.
 
@@ -63,9 +63,9 @@ def job_space(target: str, description: Mapping[str, Any], legal: SearchSpace) -
     """Return the search space of one job of a study: narrower than another job's, or wider.
 
     Args:
-        target: What is tuned.
+        target: The tuned target.
         description: `SearchSpace.to_json()`.
-        legal: What results of the study may be measured under; see `legal_space`.
+        legal: Space that results of the study may be measured under; see `legal_space`.
 
     Raises:
         OutsideSearchSpace: If it is none, or reaches beyond what is legal.

@@ -60,7 +60,7 @@ def ranks(speaking: Sequence[SpeakingReporter]) -> list[RankChange]:
     """Return the configs whose `beaten` or `is_confirmed` changes.
 
     Args:
-        speaking: Of `summaries.speaking`: all rows of studies whose stand is one of `SPEAKING`.
+        speaking: All rows, from `summaries.speaking`, of studies whose stand is one of `SPEAKING`.
     """
     configs: dict[Key, SpeakingReporter] = {(row.study_id, row.config_digest): row for row in speaking}
     groups: dict[tuple[object, ...], list[SpeakingReporter]] = {}
@@ -161,7 +161,7 @@ def _contest(rows: Sequence[SpeakingReporter], beaten: Counter[Key], tied: set[K
     """Compare each two configs by their votes.
 
     Args:
-        rows: Of the reporters that speak for configs of one study, which compete.
+        rows: Rows of the reporters that speak for configs of one study, which compete.
         beaten: Gets how many others each config beats.
         tied: Gets the configs that tie with another.
     """

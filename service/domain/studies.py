@@ -39,7 +39,7 @@ TARGET = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 
 
 class Studies:
-    """What the service knows of studies."""
+    """The studies of the service."""
 
     def __init__(self, database: Database, cache: StudyCache, box: SearchSpace, policy: Policy) -> None:
         """Keep studies in `database`; the engine's are inside `box`."""

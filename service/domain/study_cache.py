@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What never changes of a study, kept so that a result is checked without a read."""
+"""Constant facts of a study, cached so that a result is checked without a read."""
 
 import threading
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ MAX_STUDIES = 1024
 
 @dataclass(frozen=True)
 class KnownStudy:
-    """What a study is about.
+    """The constant facts of a study.
 
     Attributes:
         study_id: The study.
         key: Its key.
-        space: What is searched.
-        legal: What may be measured, whatever the first job had fixed.
-        gradient_bytes: Of each tensor of a step; empty where no job said.
+        space: The search space.
+        legal: The legal space, whatever the first job had fixed.
+        gradient_bytes: Bytes of each tensor of a step; empty if no job reported them.
     """
 
     study_id: str

@@ -20,15 +20,15 @@ MAX_ID = 64
 
 @dataclass(frozen=True)
 class Submission:
-    """What the writer stores.
+    """A result for the writer.
 
     Attributes:
         study_id: The study.
         trial_id: The trial.
-        job_id: Who reports.
-        fencing_token: Of the lease, where one was given.
+        job_id: The reporting job.
+        fencing_token: Fencing token of the lease, if one was given.
         row: The ledger's row; the writer sets its status, reason and time.
-        suspicion: Why the result is not believed, or None.
+        suspicion: Reason to doubt the result, or None.
     """
 
     study_id: str
@@ -62,11 +62,11 @@ def prepare(
     """Check a result and return what is to be stored.
 
     Args:
-        study: Whose result it is.
+        study: Study of the result.
         trial_id: The trial.
-        result: What a job reports.
+        result: The job's report.
         max_speedup: Claims beyond it are not believed.
-        configs: Of the batch, where there is one; of `study.legal`.
+        configs: Configs of the batch, if there is one; of `study.legal`.
 
     Raises:
         InvalidRequest: If an id is empty, too long or not printable.

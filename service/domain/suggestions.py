@@ -59,7 +59,7 @@ class HeldLease:
         study_id: The study.
         trial_id: The trial.
         job_id: The job that asked.
-        fencing_token: As the lease was given.
+        fencing_token: Fencing token of the lease.
         token_id: The token that calls; None where the service is open.
     """
 
@@ -96,9 +96,9 @@ class Suggestions:
 
         Args:
             study_id: The study.
-            trial_id: As the client named it.
-            job_id: Who asks.
-            lease_s: How long the config is this job's.
+            trial_id: Id that the client chose.
+            job_id: The asking job.
+            lease_s: Seconds for which the config is this job's.
             space_json: The job's own search space, `SearchSpace.to_json()`; None: the study's, its first job's.
             token_id: The token that asks; None where the service is open.
 

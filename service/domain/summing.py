@@ -22,14 +22,14 @@ from .standings import SPEAKING, config_rows, ranks
 
 
 class Changes:
-    """What one transaction changes in the summaries of any studies."""
+    """Changes of one transaction to the summaries of any studies."""
 
     def __init__(self, sums: dict[Key, JobSummary], counts: dict[Key, int]) -> None:
         """Begin with the sums that are there.
 
         Args:
             sums: Rows of `job_summaries` by study, job and config; all that this transaction may change.
-            counts: How many configs each of the jobs has rows for, by study and job.
+            counts: Number of configs for which each job has rows, by study and job.
         """
         self._sums = sums
         self._counts = counts
@@ -141,7 +141,7 @@ def judge(connection: Connection, keys: Collection[Key], max_speedup: float, kno
     """Derive the verdicts on configs anew from the sums of their jobs.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         keys: Studies and configs.
         max_speedup: Paired tests that claim more are left out.
         known: Configs (JSON) by study and digest, as far as they are at hand.

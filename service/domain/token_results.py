@@ -14,7 +14,7 @@ from .values import Token
 
 
 class TokenResults:
-    """What was reported with each token, for operators."""
+    """Results by token, for operators."""
 
     def __init__(self, database: Database, policy: Policy) -> None:
         """Change it in `database`."""

@@ -23,13 +23,13 @@ from .values import Scope, Token
 
 SECRET = re.compile(r"rt_([0-9a-f]{16})_([A-Za-z0-9_-]{43})")
 REMEMBERED_S = 2.0
-"""How long a revocation by another process may go unnoticed."""
+"""Seconds for which a revocation by another process may go unnoticed."""
 MAX_REMEMBERED = 1024
 MAX_NAME = 200
 
 
 class Tokens:
-    """Who may do what."""
+    """Authorization by tokens."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         """Keep tokens in `database`; `clock` says how long an answer is remembered."""
@@ -43,7 +43,7 @@ class Tokens:
 
         Args:
             name: For people.
-            scopes: What it may.
+            scopes: Its permissions.
             has_many_jobs: Whether it stands for many independent jobs, which then count one by one.
 
         Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service's calls take and return: frozen values, checked by those who use them.
+"""Values that the service's calls take and return: frozen, and checked by their users.
 
 Times are the database's. An age is seconds before the database's now.
 """
@@ -21,13 +21,13 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class StudyKey:
-    """What makes measurements comparable.
+    """The key under which measurements are comparable.
 
     Attributes:
         hardware: SHA-256 over the hosts' declared facts, hex.
         model: SHA-256 over the tensor set, hex.
         layout: Ranks per host, sorted.
-        target: What is tuned.
+        target: The tuned target.
         surface_version: Raised by the engine only when old measurements no longer apply.
     """
 
@@ -49,13 +49,13 @@ class Study:
 
     Attributes:
         study_id: 32 hex digits.
-        key: What was asked.
+        key: The requested key.
         model_name: For people, as first reported.
         hardware_name: For people, as first reported.
         space: `SearchSpace.to_json()` of the first job. Suggestions are made in it, with the values that it has fixed,
             for jobs that do not say that theirs is another. Results are taken of any config that is legal for the
             target.
-        gradient_bytes: Of each tensor of a step, in no order; empty where no job said.
+        gradient_bytes: Bytes of each tensor of a step, in no order; empty if no job reported them.
         trials: Results that count.
         jobs: Jobs with such a result.
         age_s: Since it was created.
@@ -74,7 +74,7 @@ class Study:
 
 @dataclass(frozen=True)
 class StudyFilter:
-    """Which studies to list; None takes all."""
+    """A filter of studies; None takes all."""
 
     model: str | None = None
     model_name: str | None = None
@@ -96,11 +96,11 @@ class Suggestion:
 
     Attributes:
         study_id: The study.
-        trial_id: As the client named it.
-        job_id: Whose lease it is.
+        trial_id: Id that the client chose.
+        job_id: The leasing job.
         config: A config that the study's space accepts.
-        designer: What suggested it.
-        expires_in_s: Of the lease, by the database's clock.
+        designer: Name of the designer that suggested it.
+        expires_in_s: Seconds left of the lease, by the database's clock.
         fencing_token: Grows with every lease of the trial.
         is_new: False where the same was answered before.
     """
@@ -117,13 +117,13 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Adoption:
-    """What a paired test found for a config, against the job's baseline.
+    """The result of a paired test of a config against the job's baseline.
 
     Attributes:
         speedup: A fraction.
         ci_low: Lower bound of its two-sided interval.
         ci_high: Upper bound.
-        pairs: How many were measured.
+        pairs: Number of measured pairs.
         ci_level: The interval's level, a fraction; logs from before it was written have 0.95.
     """
 
@@ -136,20 +136,20 @@ class Adoption:
 
 @dataclass(frozen=True)
 class ReportedResult:
-    """What a job measured under a config in one window.
+    """A job's measurement of a config in one window.
 
     Attributes:
         config: The config.
-        job_id: Who measured.
+        job_id: The measuring job.
         score_bytes_per_s: Gradient bytes per step over the mean step time; None where that does not exist.
         step_ms: Summary of the step times; None where there is none.
         steps: Number of steps measured.
         valid: Whether it may be used.
-        reason: Why it is void, or None.
+        reason: Reason of a void window, or None.
         adoption: The paired test of this config against the baseline, where the run has one.
         phase: `baseline` marks the job's own baseline: what its other results are compared with.
-        run_id: Of the tuning run, where it is known.
-        fencing_token: Of the lease, where there is one; a result under an older one is late.
+        run_id: Id of the tuning run, if it is known.
+        fencing_token: Fencing token of the lease, if there is one; a result under an older one is late.
         token_id: The token that it came with, by its id; None where the service was open.
     """
 
@@ -169,7 +169,7 @@ class ReportedResult:
 
 @dataclass(frozen=True)
 class Stored:
-    """What became of a result: durable, unless `conflict` or `refused` (in a batch alone; else they are raised)."""
+    """The status of a result: durable, unless `conflict` or `refused` (in a batch alone; else they are raised)."""
 
     trial_id: str
     status: Status
@@ -178,7 +178,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What became of one run of a log; `same` counts results that were here already."""
+    """The status of one run of a log; `same` counts results that were here already."""
 
     run_id: str
     study_id: str | None
@@ -190,7 +190,7 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class RecommendationQuery:
-    """Who asks for a start.
+    """The query for a start.
 
     Attributes:
         hardware: Fingerprint.
@@ -198,7 +198,7 @@ class RecommendationQuery:
         local_size: Ranks per host; the last host has the rest.
         model: Fingerprint, or None where `model_name` is given.
         model_name: A name, which may be ambiguous.
-        target: What is to be set.
+        target: The target to set.
         surface_version: The engine's.
         step_bytes: Gradient bytes of a step, where known: finds similar tensor sets for a model never seen.
         tensors: Gradients of a step, where known.
@@ -270,15 +270,15 @@ class Recommendation:
     """The config to start with.
 
     Attributes:
-        config: What to run, or, where `is_prior`, to test first.
-        source: Where it comes from.
-        target: What it was measured on.
+        config: The config to run, or, if `is_prior`, to test first.
+        source: Origin of the config.
+        target: Target that it was measured on.
         is_prior: Whether it must be tested by the job before it is believed: it is not confirmed by the paired tests of
             two reporters, or was measured elsewhere, or over another baseline than the default.
-        evidence: What it rests on.
+        evidence: Its evidence.
         key: The study behind it; None for the default.
-        distance: From the key that was asked for; 0 where it is the same, None for the default.
-        reason: Why this one, in words.
+        distance: Distance from the requested key; 0 for the same key, None for the default.
+        reason: Reason for this config, in words.
         candidates: Not empty where the model's name is ambiguous; then the config is the default.
     """
 
@@ -294,7 +294,7 @@ class Recommendation:
 
     @property
     def standing(self) -> Standing:
-        """Whether it is `confirmed`, a `prior`, or the `default`: the same words everywhere."""
+        """Return whether it is `confirmed`, a `prior`, or the `default`: the same words everywhere."""
         if self.source == "default":
             return "default"
         return "prior" if self.is_prior else "confirmed"
@@ -302,7 +302,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Token:
-    """Who may do what; the secret is not here."""
+    """A token's permissions; the secret is not here."""
 
     token_id: str
     name: str
@@ -314,7 +314,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did: rows taken, and rows that were there already."""
+    """The effect of an import: rows taken, and rows that were there already."""
 
     studies: int
     results: int
@@ -323,7 +323,7 @@ class Imported:
 
 @dataclass(frozen=True)
 class Removed:
-    """What retention removed."""
+    """The rows that retention removed."""
 
     results: int
     trials: int
@@ -337,10 +337,10 @@ class Event:
         number: Ask for what came after it.
         study_id: The study.
         trial_id: The trial.
-        job_id: Who reported.
-        status: As it was stored.
-        phase: Of the tuning run.
-        score_bytes_per_s: What was measured, or None.
+        job_id: The reporting job.
+        status: Its stored status.
+        phase: Phase of the tuning run.
+        score_bytes_per_s: The measured score, or None.
         age_s: Since it was stored.
     """
 
@@ -356,16 +356,16 @@ class Event:
 
 @dataclass(frozen=True)
 class Load:
-    """What there is to do, for metrics.
+    """The service's load, for metrics.
 
     Attributes:
-        queued_results: That wait for their commit.
+        queued_results: Results that wait for their commit.
         live_leases: Trials under a lease.
         queued_suggestions: Ready to be asked for.
-        connections: Of the pool, in use.
+        connections: Connections of the pool in use.
         design_workers: Processes that are alive.
         designs: Suggestions computed since the start.
-        design_s: What they took in all, seconds.
+        design_s: Seconds of all designs together.
         page_sessions: Browsers that are signed in.
     """
 

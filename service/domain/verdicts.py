@@ -18,7 +18,7 @@ from .values import Evidence
 MAX_JOBS = 200
 MAX_CONFIGS = 500
 MAX_STANDS = 2000
-"""Of a study, those of paired tests first."""
+"""Maximum stands of a study, those of paired tests first."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ReporterStand:
     """One reporter's word on one config.
 
     Attributes:
-        name: What people call it: the token's name, or the job's name, else its id.
+        name: Name for people: the token's name, or the job's name, else its id.
         token_id: The token that its results came with; None: without one.
         job_id: The job, where jobs count one by one; None for a token that counts once.
         jobs: Its jobs that count here.

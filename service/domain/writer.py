@@ -33,7 +33,7 @@ OnPoint: TypeAlias = Callable[[str], None]
 POINTS = ("received", "begun", "inserted", "before_commit", "committed", "answered", "closing")
 JOIN_S = 30.0
 GATHER_S = 0.015
-"""How long a group gathers after one of several; who reports alone is stored at once."""
+"""Seconds for which a group gathers after one of several; a lone report is stored at once."""
 
 
 def ignore_point(_point: str) -> None:
@@ -42,7 +42,7 @@ def ignore_point(_point: str) -> None:
 
 @dataclass
 class Ticket:
-    """What one caller reports, and where it waits for the outcomes, in the same order."""
+    """The report of one caller, and the place of its outcomes, in the same order."""
 
     submissions: Sequence[Submission]
     answer: "Future[list[Outcome]]" = field(default_factory=Future)
@@ -64,7 +64,7 @@ class GroupWriter:
         """Prepare; `start` begins.
 
         Args:
-            database: Where to.
+            database: The database to write to.
             store: Stores submissions in a transaction and returns an outcome each.
             max_queued: Results that may wait.
             max_group: Results of one transaction; a single call may have more.
@@ -85,7 +85,7 @@ class GroupWriter:
 
     @property
     def queued(self) -> int:
-        """How many results wait."""
+        """Return the number of waiting results."""
         return self._queued
 
     def start(self) -> None:

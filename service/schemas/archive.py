@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an import did."""
+"""Replies to an import."""
 
 from .fields import Count, Message
 

@@ -25,7 +25,7 @@ MAX_RECORDS = 50_000
 MAX_PAGE = 200
 MAX_LEASE_S = 86_400.0
 LARGEST_INTEGER = 2**53 - 1
-"""What every reader of JSON holds exactly, and a database's integer too."""
+"""Largest integer that every reader of JSON holds exactly, and a database's integer too."""
 
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """No control characters: names are shown to people, and PostgreSQL stores no NUL."""
@@ -38,7 +38,7 @@ def _whole(value: object) -> object:
 
 
 class Message(BaseModel):
-    """What bodies and replies have in common: nothing beyond the fields that are named here."""
+    """The base of bodies and replies: no fields beyond those that are named here."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 

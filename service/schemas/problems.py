@@ -9,14 +9,14 @@ from .fields import Message, Text
 
 
 class FieldError(Message):
-    """What is wrong with one field of the request."""
+    """The fault of one field of the request."""
 
     location: Annotated[str, Field(examples=["body.results.3.steps"])]
     message: str
 
 
 class Problem(Message):
-    """What happened, with which values, what to do."""
+    """An error: the event, its values, and the remedy."""
 
     type: Annotated[str, Field(examples=["about:blank"])]
     title: str

@@ -10,7 +10,7 @@ from .studies import StudyKey
 
 
 class Evidence(Message):
-    """What the recommendation rests on; all zero or null without any."""
+    """The evidence of the recommendation; all zero or null without any."""
 
     trials: Count
     jobs: Count

@@ -23,7 +23,7 @@ class StepTimes(Message):
 
 
 class Adoption(Message):
-    """What the paired test at the end of a tuning run found for the config: its speed-up over the baseline."""
+    """The paired test of the config at the end of a tuning run: its speed-up over the baseline."""
 
     speedup: Annotated[Number, Field(description="A fraction: 0.1 is a tenth more steps per second.")]
     ci_low: Number
@@ -47,7 +47,7 @@ EXAMPLE_RESULT: JsonDict = {
 
 
 class Result(Message):
-    """What was measured under a config: the tuning log's `sample`."""
+    """A measurement under a config: the tuning log's `sample`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RESULT]})
 
@@ -79,7 +79,7 @@ class ResultBatch(Message):
 
 
 class StoredResult(Message):
-    """What became of a result: it is durable, unless it was refused."""
+    """The status of a result: it is durable, unless it was refused."""
 
     trial_id: Uuid
     status: Annotated[
@@ -93,6 +93,6 @@ class StoredResult(Message):
 
 
 class StoredBatch(Message):
-    """What became of each result, in the order of the request."""
+    """The status of each result, in the order of the request."""
 
     items: list[StoredResult]

@@ -29,7 +29,7 @@ class TuningLog(Message):
 
 
 class StoredRun(Message):
-    """What became of one run of the log."""
+    """The status of one run of the log."""
 
     run_id: Name
     study_id: str | None
@@ -40,6 +40,6 @@ class StoredRun(Message):
 
 
 class StoredRuns(Message):
-    """What became of each run."""
+    """The status of each run."""
 
     runs: list[StoredRun]

@@ -27,7 +27,7 @@ StudyId: TypeAlias = Annotated[
 
 
 class StudyKey(Message):
-    """What makes measurements comparable."""
+    """The key under which measurements are comparable."""
 
     hardware: Fingerprint
     model: Fingerprint

@@ -28,7 +28,7 @@ class Ask(Message):
 
 
 class Lease(Message):
-    """Who holds a trial, and for how long, by the database's clock."""
+    """The holder of a trial, and the time of the lease, by the database's clock."""
 
     fencing_token: Annotated[
         Count, Field(description="Grows with every lease of the trial; give it back with each call.")

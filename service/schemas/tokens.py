@@ -35,7 +35,7 @@ class TokenChange(Message):
 
 
 class DeletedResults(Message):
-    """How many results were deleted."""
+    """The number of deleted results."""
 
     results: Count
 

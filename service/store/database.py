@@ -35,10 +35,10 @@ from .rows import columns_of
 from .sqlite_file import SqliteFile, path_in
 
 MAX_CONNECTIONS = 8
-"""Of one process; two processes stay below twenty."""
+"""Maximum connections of one process; two processes stay below twenty."""
 POOL_WAIT_S = 5.0
 BUSY_TIMEOUT_S = 10.0
-"""How long SQLite waits for another process that writes."""
+"""Seconds for which SQLite waits for another process that writes."""
 BUSY_LOOK_S = 0.01
 POSTGRESQL_OPTIONS = "-c synchronous_commit=on -c statement_timeout=60000 -c lock_timeout=15000 -c timezone=UTC"
 RETRY_AFTER_S = 1.0
@@ -67,7 +67,7 @@ class Database:
         file: SQLite's file; None for PostgreSQL.
         is_sqlite: Whether it is SQLite.
         committed_s: When something was last committed, on the monotonic clock; minus infinity since a write failed.
-        damage: What is damaged in SQLite's file, as far as it is known; None if nothing is.
+        damage: Known damage of SQLite's file; None without any.
     """
 
     def __init__(self, engine: Engine, file: SqliteFile | None = None) -> None:

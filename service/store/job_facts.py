@@ -42,9 +42,9 @@ def cadences(
     """Return how jobs report, those with the newest result first.
 
     Args:
-        connection: Where.
-        study_ids: Of these studies.
-        job_ids: Of these jobs; None takes all.
+        connection: Connection to the database.
+        study_ids: Studies of the jobs.
+        job_ids: The jobs; None takes all.
     """
     own = reports.c
     job = (own.study_id, own.job_id)

@@ -17,8 +17,8 @@ def claim(connection: Connection, tokens: Mapping[str, str | None], now_unix_s: 
     Two transactions that claim the same new job take turns: the second sees the first one's claim.
 
     Args:
-        connection: Where.
-        tokens: By job id, the id of the token that uses it now; None: without a token.
+        connection: Connection to the database.
+        tokens: Id of the token that uses the job now, by job id; None: without a token.
         now_unix_s: The database's time.
     """
     known = owners(connection, tokens)

@@ -54,7 +54,7 @@ def complete(connection: Connection, keys: Sequence[Key]) -> None:
     """Mark trials as completed.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         keys: Study and trial ids.
     """
     if keys:

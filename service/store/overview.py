@@ -29,11 +29,11 @@ LISTED = tuple(studies.c[field.name] for field in fields(StudyHead))
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which studies; None and empty take all.
+    """The filter of studies; None and empty take all.
 
     Attributes:
         text: In a name, or where a fingerprint or the id begins.
-        target: What is tuned.
+        target: The tuned target.
         model: Fingerprint.
         hardware: Fingerprint.
         finding: `confirmed`, `prior` (a start that is not confirmed), or `none`.
@@ -55,10 +55,10 @@ def page_query(wanted: Wanted, order: str, *, offset: int, limit: int) -> Select
     """Return the query behind `page`.
 
     Args:
-        wanted: Which.
+        wanted: The filter.
         order: A name in `ORDERS`, with a minus in front for the other direction.
-        offset: How many to leave out.
-        limit: How many at most.
+        offset: Number of studies to skip.
+        limit: Maximum number of studies.
     """
     keys = ORDERS[order.removeprefix("-")]()
     directed = [key.asc() if order.startswith("-") else key.desc() for key in keys]
@@ -268,7 +268,7 @@ ORDERS: Mapping[str, Callable[[], Sequence[ColumnElement[Any]]]] = MappingProxyT
         "hardware": lambda: (func.coalesce(studies.c.hardware_name, studies.c.machines_text),),
     }
 )
-"""What studies can be sorted by; the largest comes first."""
+"""Columns by which studies can be sorted; the largest comes first."""
 FINDINGS: Mapping[str, Callable[[], list[ColumnElement[bool]]]] = MappingProxyType(
     {
         "confirmed": lambda: [_has_promising(is_confirmed=True)],

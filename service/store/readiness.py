@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether results could be stored now: the schema, the database's file, room on its disk, and a real commit.
+"""Readiness to store results: the schema, the database's file, room on its disk, and a real commit.
 
 A commit of somebody's within the last seconds proves as much, so that a busy database is not asked for more.
 """
@@ -21,7 +21,7 @@ from .database import BUSY_TIMEOUT_S, Database
 from .schema import is_current
 
 PROBE_S = 5.0
-"""How long a commit, of a result or of a probe, proves that the database can be written."""
+"""Seconds for which a commit, of a result or of a probe, proves that the database can be written."""
 ROOM_BYTES = 1 << 20
 """Room that must be there: a group of results takes less."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO})

@@ -14,7 +14,7 @@ from .rows import AgedReport, NewReport, ReportRow, RunRow, StoredReport, all_of
 from .tables import reports, runs
 
 LOCK = "ringtune ledger"
-"""Who writes to the ledger holds this, so that numbers become visible in their order."""
+"""Name of the lock of the ledger's writers, so that numbers become visible in their order."""
 CHUNK = 500
 """Rows per read."""
 COUNTED = ("new", "late")

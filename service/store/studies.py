@@ -26,7 +26,7 @@ from .rows import ModelRow, NeighbourRow, StudyRow, all_of, columns_of, one_of
 from .tables import config_summaries, job_summaries, studies
 
 Position = tuple[float, str]
-"""Where a page begins: after the study that was created then and has this id; the newest come first."""
+"""Begin of a page: after the study that was created then and has this id; the newest come first."""
 
 
 def get(connection: Connection, study_id: str) -> StudyRow | None:
@@ -71,10 +71,10 @@ def page(connection: Connection, equal: Mapping[str, str], after: Position | Non
     """Return studies, the newest first.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         equal: Columns and the values that they must have.
         after: The last study of the page before.
-        limit: How many at most.
+        limit: Maximum number of studies.
     """
     order = (studies.c.created_unix_s, studies.c.study_id)
     query = select(studies).order_by(*(column.desc() for column in order)).limit(limit)
@@ -125,11 +125,11 @@ def neighbours(
     Those with a confirmed config come first, then the newest.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         model: A model's fingerprint, or None.
         hardware: A fingerprint, or None.
         surface: Target and surface version, which must be the same.
-        limit: Of each kind.
+        limit: Maximum number of each kind.
     """
     shared = {"model": model, "hardware": hardware}
     conditions = [studies.c[name] == value for name, value in shared.items() if value is not None]

@@ -91,9 +91,9 @@ def compared(connection: Connection, keys: Collection[Key], jobs: int) -> Sequen
     of the token; `all_trials` and `all_jobs` are those of all jobs with the same baseline together.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         keys: Studies and configs.
-        jobs: How many of each token per config and baseline.
+        jobs: Number of jobs of each token per config and baseline.
     """
     return all_of(connection.execute(COMPARED, {**parameters(keys), "jobs": jobs}), ComparedJob)
 
@@ -149,7 +149,7 @@ def put_reporters(connection: Connection, keys: Collection[Key], rows: Sequence[
     """Replace all rows per reporter of some configs.
 
     Args:
-        connection: Where.
+        connection: Connection to the database.
         keys: Studies and configs.
         rows: The rows that these have from now on.
     """

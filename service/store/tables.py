@@ -38,8 +38,9 @@ Number = BigInteger().with_variant(Integer(), "sqlite")
 
 
 RANK = ("is_over_default", "is_supported", "beaten", "adopted", "leaning", "minus_since_s", "config_digest")
-"""What orders promising configs, the largest first. `minus_since_s` is minus the time when a config was first spoken
-for, so that one index, read in one direction, has the order."""
+"""Columns that order promising configs, the largest first. `minus_since_s` is minus the time when a config was first
+spoken for, so that one index, read in one direction, has the order.
+"""
 
 
 def _study() -> Column[str]:
@@ -170,7 +171,7 @@ job_facts = Table(
     Column("begun_unix_s", Double, nullable=False),
     Column("heard_unix_s", Double, nullable=False),
 )
-"""What jobs say of themselves; `state` is as they said last, whatever became of them since."""
+"""Reports of jobs about themselves; `state` is as they reported it last, whatever became of them since."""
 
 jobs = Table(
     "jobs",

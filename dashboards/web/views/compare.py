@@ -85,7 +85,7 @@ def compared(
     """Return studies as figures take them, under names that differ.
 
     Args:
-        studies: What is compared.
+        studies: The compared studies.
         by_hardware: Whether they are named by their machines, not by their models.
         names: Their names; None makes them.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a job should start with: the question as a form, the answer with its evidence, and settings to paste."""
+"""The start of a job: the question as a form, the answer with its evidence, and settings to paste."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -30,7 +30,7 @@ LINES_PER_PART = 500
 LINE_BYTES_MAX = 1 << 20
 """Bytes of a line of an import: each is read at once; the longest have a study's gradients, below 300 kB."""
 READER_S = 30.0
-"""How long the reader of an export may take nothing."""
+"""Seconds for which the reader of an export may take nothing."""
 
 router = APIRouter(tags=["operators"])
 

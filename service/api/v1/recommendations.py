@@ -31,7 +31,7 @@ QueryCount = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
 
 
 class Question(Message):
-    """Who asks for a start: the model by name or by fingerprint."""
+    """The query for a start: the model by name or by fingerprint."""
 
     model_config = ConfigDict(strict=False)  # a query string is text
 

@@ -20,7 +20,7 @@ DEFAULT_PAGE = 50
 
 
 class Listing(Message):
-    """Which studies, and which page of them."""
+    """The filter of a list of studies, and the page of the list."""
 
     model_config = ConfigDict(strict=False)  # a query string is text
 

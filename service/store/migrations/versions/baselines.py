@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a speed-up is over: jobs with different baselines are told apart. The summaries are derived anew."""
+"""Baselines of speed-ups: jobs with different baselines are told apart. The summaries are derived anew."""
 
 import sqlalchemy as sa
 from alembic import op

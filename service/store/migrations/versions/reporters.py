@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reported: each row keeps the id of its token, a job belongs to one token, and votes are counted by reporter.
+"""Reporters: each row keeps the id of its token, a job belongs to one token, and votes are counted by reporter.
 
 Rows that are older have no token on record. Where tokens exist they count as one reporter, `unrecorded`; where the
 service was open they count by job, as new ones there do. The summaries are derived anew.

@@ -23,6 +23,7 @@
 #include "engine/coordinator.h"
 #include "engine/host_leader.h"
 #include "engine/pending_tensors.h"
+#include "telemetry/step_recorder.h"
 #include "transport/layout.h"
 #include "virtual_hosts.h"
 #include "wire/messages.h"
@@ -82,14 +83,14 @@ class Negotiation {
     }
     rank_0().connect(std::move(others));
     coordinator_ = std::make_unique<Coordinator>(rank_0(), rank_0().layout(), EngineConfig(),
-                                                 CoordinatorLimits{60 * kNsPerS, 600 * kNsPerS}, log_);
+                                                 CoordinatorLimits{60 * kNsPerS, 600 * kNsPerS}, steps_, log_);
   }
 
   Cost measure(RequestKind kind, int steps) {
     const Traffic in = rank_0().in();
     const Traffic out = rank_0().out();
     std::vector<int64_t> coordinator_times;
-    std::vector<int64_t> leader_times{0};  // of no leader
+    std::vector<int64_t> leader_times{0};  // 0 without a leader
     const std::vector<Bytes> frames = encode_in_frames(request(kind));
     for (int step = 0; step < steps; ++step) {
       for (const auto& transport : transports_) {
@@ -127,7 +128,7 @@ class Negotiation {
     return end_ns - begin_ns;
   }
 
-  // The time of the last one.
+  // Returns the time of the last leader, nanoseconds.
   int64_t run_leaders() {
     int64_t duration_ns = 0;
     for (const auto& leader : leaders_) {
@@ -163,8 +164,9 @@ class Negotiation {
   Log log_;
   int tensors_;
   std::vector<int> hosts_;
-  std::vector<std::unique_ptr<VirtualHost>> transports_;  // by host
-  std::vector<std::unique_ptr<HostLeader>> leaders_;      // of all hosts but the first
+  std::vector<std::unique_ptr<VirtualHost>> transports_;  // one for each host
+  std::vector<std::unique_ptr<HostLeader>> leaders_;      // one for each host but the first
+  StepRecorder steps_;
   std::unique_ptr<Coordinator> coordinator_;
 };
 

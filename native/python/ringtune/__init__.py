@@ -75,7 +75,7 @@ def run(
         kwargs: Its keyword arguments.
         np: Number of ranks.
         env: Variables of the ranks, on top of this process's.
-        timeout_s: After so many seconds the ranks are ended; None waits for ever.
+        timeout_s: Seconds after which the ranks are ended; None waits for ever.
         **horovod: The other arguments of `horovod.run`, by name: `func` and `num_proc` for `function` and `np`, and
             those that are options of `ringtune run`, such as `hosts`, `output_filename` or `verbose`. Hosts that get
             ranks must be this machine. What a job cannot have, such as `min_num_proc`, is refused.

@@ -11,7 +11,7 @@ DTYPES: tuple[str, ...]
 """Names of the element types, in the order of the engine's numbers."""
 
 SUBMISSION_VERSION: int
-"""Of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
+"""Version of the ABI of `Engine.submission_door`; a front end's compiled part must have been built for the same."""
 
 KnobValue: TypeAlias = bool | int | float | str
 
@@ -63,7 +63,7 @@ class Window:
     """None for a valid window, else `pause`, `tensor_set_changed`, `mixed_epochs` or `no_gradients`."""
 
     was_cut: bool
-    """Whether the window was closed early because its steps ran over `limit_ms`."""
+    """True if the window was closed early because its steps ran over `limit_ms`."""
 
 def create_segment(local_size: int) -> int:
     """Return a descriptor of a new shared-memory segment (memfd, fully allocated) for the ranks of one host.
@@ -89,7 +89,7 @@ def default_algorithm_table(hosts: Sequence[int]) -> list[tuple[int | None, str,
     """Return the compiled-in rows for a layout, given by each rank's host: (max_bytes, algorithm, chunk_bytes)."""
 
 class Result:
-    """What an operation returned that has no output buffer of the caller's."""
+    """Result of an operation that has no output buffer of the caller's."""
 
     memory: npt.NDArray[np.uint8]
     """The gathered bytes, one-dimensional, writable, aligned to a cache line; owned by this object's memory."""
@@ -135,7 +135,7 @@ class Engine:
             rank: This process, 0 <= rank < world_size.
             world_size: Number of ranks.
             hosts: Each rank's host, numbered from 0 by their first ranks; ranks of one host share one segment.
-            segment_fd: From `create_segment` with the number of ranks on this host.
+            segment_fd: Descriptor from `create_segment` with the number of ranks on this host.
             pidfds: One descriptor per rank, -1 for ranks on other hosts and for "none".
             pids: Process ids of the ranks, for messages.
             control_fds: One socket per rank, -1 for none: rank 0 to and from ranks of other hosts; empty for one host.
@@ -335,7 +335,7 @@ class Engine:
     def config(self) -> EngineConfig: ...
     def config_epoch(self) -> int: ...
     laps: LapTimes
-    """Where the time of this rank's engine's work goes."""
+    """Stopwatch of this rank's engine."""
 
     def counters(self) -> dict[str, int]:
         """Return this rank's counters.
@@ -384,7 +384,7 @@ class CollectiveLayer:
         """
 
     laps: LapTimes
-    """Where the time of this rank's collectives goes."""
+    """Stopwatch of this rank's collectives."""
 
     def allocate_registered(self, size_bytes: int) -> npt.NDArray[np.uint8]:
         """Return memory that all ranks reach where it is; all ranks must ask for the same sizes in the same order.

@@ -95,7 +95,7 @@ def start_timeline(file_path: str, mark_cycles: bool = False) -> None:  # noqa: 
     """Begin to write a Chrome trace of the engine's operations; call it on every rank.
 
     Args:
-        file_path: Of rank 0's trace; other ranks put their rank into the name.
+        file_path: File of rank 0's trace; other ranks put their rank into the name.
         mark_cycles: Whether the trace shows the engine's cycles.
 
     Raises:

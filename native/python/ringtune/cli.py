@@ -97,7 +97,7 @@ SurfaceFile: TypeAlias = Annotated[
     typer.Option("--record-surface", metavar="FILE", help="Step times of a workload under a grid of configs."),
 ]
 SurfaceMinutes: TypeAlias = Annotated[
-    float | None, typer.Option(help="With --record-surface: stop after so long; start again to go on.")
+    float | None, typer.Option(help="Minutes after which --record-surface stops; start again to go on.")
 ]
 BenchPeers: TypeAlias = Annotated[
     str | None,
@@ -107,7 +107,7 @@ BenchPeers: TypeAlias = Annotated[
     ),
 ]
 SurfaceComputeMs: TypeAlias = Annotated[
-    float | None, typer.Option(help="With --record-surface: processor time of a step besides its gradients.")
+    float | None, typer.Option(help="Processor time of a step besides its gradients, for --record-surface.")
 ]
 
 
@@ -118,7 +118,7 @@ def bench(
     ranks: Annotated[int, typer.Option("-np", "--num-ranks", help="Number of ranks.")] = 2,
     sizes: Annotated[
         str | None,
-        typer.Option(metavar="SIZE,...", help=f"Of single allreduces; without --workload: {BENCH_SIZES}."),
+        typer.Option(metavar="SIZE,...", help=f"Sizes of single allreduces; without --workload: {BENCH_SIZES}."),
     ] = None,
     workloads: Annotated[
         list[Path] | None, typer.Option("--workload", metavar="FILE", help="Gradients of a step (JSON); repeatable.")
@@ -131,9 +131,9 @@ def bench(
     hosts: Annotated[
         int | None, typer.Option(metavar="N", help="Divide the ranks among N hosts made here (root).")
     ] = None,
-    link: Annotated[str | None, typer.Option(metavar="RATE", help="Of each host's link, such as 1gbit.")] = None,
+    link: Annotated[str | None, typer.Option(metavar="RATE", help="Rate of each host's link, such as 1gbit.")] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Also show where the engine's time goes.")] = False,
-    environments: Annotated[Path, typer.Option(metavar="DIR", help="Where .venv-mpich and the like are.")] = Path(),
+    environments: Annotated[Path, typer.Option(metavar="DIR", help="Folder of .venv-mpich and the like.")] = Path(),
     json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all rows there.")] = None,
     surface: SurfaceFile = None,
     minutes: SurfaceMinutes = None,
@@ -204,15 +204,15 @@ def simulate(
     *,
     model: Annotated[str, typer.Option(metavar="NAME|FILE", help="resnet50, bert_base, ..., or gradients (JSON).")],
     hosts: Annotated[int, typer.Option(help="Number of hosts.")] = 1,
-    ranks_per_host: Annotated[int, typer.Option(help="Ranks on each.")] = 8,
-    link: Annotated[str, typer.Option(metavar="RATE", help="Of each host's link, such as 25gbit.")] = "25gbit",
+    ranks_per_host: Annotated[int, typer.Option(help="Ranks on each host.")] = 8,
+    link: Annotated[str, typer.Option(metavar="RATE", help="Rate of each host's link, such as 25gbit.")] = "25gbit",
     compute_ms: Annotated[
         float | None, typer.Option(help="A step without communication; default: estimated for 32 samples.")
     ] = None,
     compute_threads: Annotated[
         float, typer.Option(help="Cores that a rank's computing keeps busy; 0: an accelerator computes.")
     ] = 0.0,
-    cores_per_host: Annotated[int | None, typer.Option(help="Of each host; default: two per rank.")] = None,
+    cores_per_host: Annotated[int | None, typer.Option(help="Cores of each host; default: two per rank.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> int:
     """Say what to expect of a job that does not run yet: its steps, the best config, and the surface around it.

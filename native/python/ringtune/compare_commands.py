@@ -56,7 +56,7 @@ def compare(
     seconds: Annotated[float, typer.Option(help="About how long the steps of a run take.")] = 5.0,
     steps: Annotated[int | None, typer.Option(help="Steps of each run, in place of --seconds.")] = None,
     warmup_steps: Annotated[int, typer.Option(help="Steps at the start of each run that do not count.")] = 5,
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="How long a run may go without a step.")] = 300.0,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Longest time of a run without a step.")] = 300.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> int:
     """Compare DDP with ringtune's engine: steps per second of your own script under both, with an interval.

@@ -45,7 +45,7 @@ class ForkedProcessError(RingtuneError):
 
 
 class StoreError(RingtuneError):
-    """What was learned could not be read or written. Training and the engine are untouched."""
+    """A store of tuning results could not be read or written. Training and the engine are untouched."""
 
 
 class EngineError(RingtuneError):

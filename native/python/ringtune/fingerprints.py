@@ -34,7 +34,7 @@ def machine_facts(gpus: Gpus = NO_GPUS, nccl: str | None = None) -> dict[str, An
     A job in CPU memory has the same facts, and thus the same keys, with and without GPUs in the machine.
 
     Args:
-        gpus: From `find_gpus` where the job's tensors are on GPUs.
+        gpus: Result of `find_gpus` where the job's tensors are on GPUs.
         nccl: Version of the NCCL that carries the data, or None.
     """
     return {
@@ -53,7 +53,7 @@ def hardware_facts(
 
     Args:
         machines: Each machine's `machine_facts`, with `link_bits_per_s` as its network interface declares it.
-        carrier: What carries the data: `shm`, `tcp` or `mpi`; under PyTorch's DDP its backend.
+        carrier: Transport of the data: `shm`, `tcp` or `mpi`; under PyTorch's DDP its backend.
         is_on_gpus: Whether the job's tensors are on GPUs; otherwise those that the machines declare are left out.
     """
     found = []
@@ -70,7 +70,7 @@ def hardware_fingerprint(hardware: Sequence[Mapping[str, Any]], override: str | 
     """Return the SHA-256, in hex, over the machines' facts.
 
     Args:
-        hardware: From `hardware_facts`.
+        hardware: Result of `hardware_facts`.
         override: `RINGTUNE_HARDWARE`: hashed in place of the facts.
     """
     return _digest(list(hardware) if override is None else [override])
@@ -89,8 +89,8 @@ def study_key(
     Args:
         counts: The gradients of a step.
         ranks_per_host: Number of ranks on each host.
-        hardware: From `hardware_fingerprint`.
-        target: What is tuned.
+        hardware: Result of `hardware_fingerprint`.
+        target: Name of the engine that is tuned.
     """
     return {
         "hardware": hardware,

@@ -33,7 +33,7 @@ class Gpus:
 
     Attributes:
         names: Their models, by index.
-        link: What joins them: `nvlink` where any has an active link, else `pcie`; None where it is not known.
+        link: Kind of their links: `nvlink` where any has an active link, else `pcie`; None where it is not known.
         driver: The driver's version, or None.
     """
 
@@ -60,7 +60,7 @@ def find_gpus(library: str = NVML, folder: Path = DRIVER_FOLDER) -> Gpus:
 
     Args:
         library: NVML, as the loader finds it.
-        folder: Where the kernel module describes itself.
+        folder: Folder in which the kernel module describes itself.
     """
     try:
         nvml = ctypes.CDLL(library)

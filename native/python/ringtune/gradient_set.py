@@ -9,7 +9,7 @@ Signature = tuple[str, tuple[int, ...]]
 
 
 class GradientSet:
-    """What gradients were seen, each name once. Written by gradient hooks, read by the tuning thread."""
+    """Gradients seen so far, each name once. Written by gradient hooks, read by the tuning thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # guards _by_name
@@ -22,8 +22,8 @@ class GradientSet:
         """Note a gradient; a name seen before with another shape or place is replaced.
 
         Args:
-            name: Under which it is submitted.
-            dtype: As PyTorch or numpy writes it.
+            name: Key that matches the tensor across ranks.
+            dtype: Element type, as PyTorch or numpy writes it.
             shape: Its shape.
             gpu: The GPU that it is on, None for CPU memory.
         """

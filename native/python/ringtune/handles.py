@@ -18,7 +18,7 @@ Finish = Callable[[_engine.Result | None], Any]
 
 
 class WaitingEngine(Protocol):
-    """What of `_engine.Engine` a handle uses."""
+    """Part of `_engine.Engine` that a handle uses."""
 
     def poll(self, handle: int) -> bool:
         """See `_engine.Engine`."""
@@ -61,7 +61,7 @@ class DeviceBuffer(Protocol):
 
 
 class Handle:
-    """What `poll` and `synchronize` take: something in flight."""
+    """An operation in flight, as `poll` and `synchronize` take it."""
 
     __slots__ = ()
 
@@ -93,11 +93,11 @@ class Operation(Handle):
         """Stand for a submitted operation.
 
         Args:
-            engine: To which it was submitted.
-            table: Of the same world; holds the operation until the engine is done with it.
+            engine: Engine to which it was submitted.
+            table: Table of the same world; holds the operation until the engine is done with it.
             number: The engine's handle.
-            buffers: What owns the memory that the engine reads and writes.
-            finish: What makes the result.
+            buffers: Owners of the memory that the engine reads and writes.
+            finish: Function that makes the result.
         """
         self._engine = engine
         self._table = table
@@ -196,7 +196,7 @@ def start_all(operations: Iterable[Handle]) -> list[Handle]:
         operations: Starts an operation with each step of the iteration.
 
     Raises:
-        RingtuneError: Of the operation that was refused, once those that had been started have ended.
+        RingtuneError: If an operation was refused; those that had been started have ended by then.
     """
     started: list[Handle] = []
     try:

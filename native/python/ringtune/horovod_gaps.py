@@ -51,7 +51,7 @@ def gap_error(front_end: str, name: str) -> AttributeError:
 
     Args:
         front_end: `torch`, `tensorflow` or `keras`.
-        name: What was asked for.
+        name: Name that was asked for.
     """
     text = f"module 'ringtune.{front_end}' has no attribute {name!r}"
     if name in GAPS[front_end]:

@@ -21,7 +21,7 @@ _MAX_WARMUP_SAMPLES = 100  # times 10,000 steps, the longest sample, is the long
 
 @dataclass(frozen=True)
 class Translation:
-    """What Horovod's variables mean here.
+    """Meaning of Horovod's variables for ringtune.
 
     Attributes:
         values: Our variables' values, by our name.

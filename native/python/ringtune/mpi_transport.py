@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine's MPI transport needs of Python: an initialised MPI, the plugin that fits it, a communicator.
+"""Set-up of the engine's MPI transport: an initialised MPI, the plugin that fits it, a communicator.
 
 The plugin is a small shared library, compiled once with the compiler wrapper of the MPI that the job runs under
 (`ringtune.mpi_plugin`). MPI is reached through mpi4py alone.
@@ -31,7 +31,7 @@ class MpiRuntime:
 
     def __init__(self) -> None:
         self._options = importlib.import_module("mpi4py").rc
-        # Where the job imported MPI before, mpi4py has read its options already and finalises MPI by itself.
+        # If the job imported MPI before, mpi4py has read its options already and finalises MPI by itself.
         is_first = "mpi4py.MPI" not in sys.modules
         self._finalizes = is_first and self._options.finalize is None
         if is_first:
@@ -142,7 +142,7 @@ def open_communicator(ranks: Sequence[int], limit_s: float) -> int:
 
     Args:
         ranks: Ranks of MPI's world, in the order of the engine's world.
-        limit_s: How long to wait for the others.
+        limit_s: Longest wait for the others.
 
     Raises:
         CollectiveTimeout: If a rank did not come in time.

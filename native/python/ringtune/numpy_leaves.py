@@ -60,7 +60,7 @@ def numpy_value(leaf: Leaf, memory: Array) -> Any:
     """Return the array or number of a leaf over its bytes, without a copy of an array.
 
     Args:
-        leaf: From `numpy_leaf`.
+        leaf: Result of `numpy_leaf`.
         memory: uint8, shape (bytes,), writable where the array is to be.
     """
     array: Array = memory.view(dtype_of(leaf)).reshape(leaf.shape)

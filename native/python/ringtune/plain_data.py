@@ -23,10 +23,10 @@ MAX_DEPTH = 64
 
 
 class Leaf(NamedTuple):
-    """What the text says of an array or tensor.
+    """Description of an array or tensor in the text.
 
     Attributes:
-        kind: What it is to be again on the other side, in the caller's words.
+        kind: Kind of object to rebuild on the other side, in the caller's words.
         dtype: Name of its elements' type.
         shape: Its shape.
     """
@@ -56,7 +56,7 @@ def decode(text: bytes, make_leaf: MakeLeaf) -> Any:
     """Return the data that `encode` was given.
 
     Args:
-        text: From `encode`.
+        text: Result of `encode`.
         make_leaf: Called for each leaf, in the order of the numbers.
 
     Raises:

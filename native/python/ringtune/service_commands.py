@@ -150,7 +150,7 @@ def _check_is_known(model: str, names: Collection[str]) -> None:
     """Raise StoreError for an unknown model.
 
     Raises:
-        StoreError: With the names that there are.
+        StoreError: If there is none; the message lists the names that there are.
     """
     if model not in names:
         known = ", ".join(sorted(names)[:MAX_NAMES]) or "none yet"

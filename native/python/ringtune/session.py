@@ -45,7 +45,7 @@ class Session:
 
     @property
     def is_initialized(self) -> bool:
-        """Whether there is a world."""
+        """True if there is a world."""
         return self._world is not None
 
     def require(self) -> World:
@@ -114,7 +114,7 @@ class Session:
 
     @property
     def is_tuning_finished(self) -> bool:
-        """Whether nothing is tried: what was decided is at most watched, or there is no tuner, or no world."""
+        """True if nothing is tried: what was decided is at most watched, or there is no tuner, or no world."""
         world = self._world
         return world is None or not world.settings.autotune or world.engine.is_tuning_finished()
 

@@ -115,7 +115,7 @@ class ProcessSet:
         Ranks that claim in one order get the same names. `shutdown()` frees them all.
 
         Args:
-            name: Under which something is to be submitted again and again.
+            name: Key of something that is submitted again and again.
         """
         unique = name
         while unique in self._claims:

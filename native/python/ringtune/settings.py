@@ -24,7 +24,7 @@ SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
 
 @dataclass(frozen=True)
 class Settings:
-    """What the job was told, validated.
+    """Validated settings of a job.
 
     Attributes:
         given: Values of the variables that were set, by variable name; JSON values.
@@ -33,10 +33,10 @@ class Settings:
         autotune_model: A name for people, or None.
         job_name: A name for people, or None.
         tags: For people.
-        commit: Of the job's code, or None for "find it".
+        commit: Commit of the job's code, or None for "find it".
         autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
-        service_url: Where the shared service is, or None.
-        service_token: What it is told of who calls, or None.
+        service_url: Address of the shared service, or None.
+        service_token: API token for it, or None.
         limits: Samples that the search may take, and steps of the job and seconds within which the tuner decides.
         warmup_steps: Steps before the first window, or None for "until step times are stable".
         steps_per_sample: Steps in a window, or None for "by the step time".
@@ -46,11 +46,11 @@ class Settings:
         gpu_operations: `auto`, `nccl` or `host`: how tensors of GPUs are reduced.
         timeline: Path of the trace; ranks other than 0 add their number to it; or None.
         timeline_marks_cycles: Whether that trace shows the engine's cycles.
-        metrics_address: Where local rank 0 serves metrics, as `ListenAddress` reads it, or None.
+        metrics_address: Address at which local rank 0 serves metrics, as `ListenAddress` reads it, or None.
         stall_warn_s: Seconds after which a warning names the ranks that are missed.
         timeout_s: Seconds after which the job ends.
         hardware: Overrides the hardware fingerprint, or None.
-        hardware_name: What people call the job's machines, or None.
+        hardware_name: People's name for the job's machines, or None.
         algorithm_table: `auto` (measured once), `default` (compiled in), or the path of a table's file.
         fixed: Knobs that the tuner leaves alone, by parameter name.
         baseline: The config that the job runs without tuning; it has the fixed values.

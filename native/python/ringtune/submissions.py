@@ -40,7 +40,7 @@ _BOOL = DTYPES.index("bool")
 
 
 class ReduceOp(IntEnum):
-    """How ranks' values are combined; the numbers are the engine's and Horovod's.
+    """Operation that combines the ranks' values; the numbers are the engine's and Horovod's.
 
     Average of integers truncates, as Horovod's does; bool takes Sum and Max (or), Product and Min (and); Adasum
     takes floats.
@@ -70,7 +70,7 @@ class Operand(NamedTuple):
 
     Attributes:
         pointer: Address of the first element; elements are dense, in the order of the shape.
-        shape: What ranks compare.
+        shape: Shape that ranks compare.
         dtype: The engine's number.
         owner: The object that must live so that the memory does.
         device: The CUDA device's number, as the framework counts; -1 for CPU memory.
@@ -89,7 +89,7 @@ class Operand(NamedTuple):
 
 
 class Reduction(NamedTuple):
-    """How to combine: the result is `postscale * op(prescale * x)`."""
+    """A reduction with its scales: the result is `postscale * op(prescale * x)`."""
 
     op: ReduceOp = Average
     prescale: float = 1.0
@@ -128,8 +128,8 @@ def reduction_of(
     Args:
         average: Horovod's older spelling of `op`; give one of them.
         op: A `ReduceOp`; Average where neither is given.
-        prescale_factor: By which values are multiplied before.
-        postscale_factor: By which results are multiplied after.
+        prescale_factor: Factor of the values before the reduction.
+        postscale_factor: Factor of the results after it.
 
     Raises:
         ConfigError: If both `average` and `op` are given, or there is no such operation.
@@ -148,7 +148,7 @@ def reducible_number(operation: str, name: str) -> int:
     """Return the engine's number for a dtype that it computes with.
 
     Args:
-        operation: What was asked for, for the message.
+        operation: Name of the operation, for the message.
         name: The dtype's.
 
     Raises:
@@ -166,7 +166,7 @@ def check_reduction(operation: str, dtype: int, reduction: Reduction) -> None:
     """Refuse what the engine does not reduce.
 
     Args:
-        operation: What was asked for, for the message.
+        operation: Name of the operation, for the message.
         dtype: The engine's number.
         reduction: The operation and the scales.
 
@@ -192,7 +192,7 @@ def check_splits(splits: Sequence[int] | None, rows: int, world_size: int) -> li
     """Return how many rows go to each rank of an alltoall.
 
     Args:
-        splits: As the caller gave them; None for equal parts.
+        splits: Splits that the caller gave; None for equal parts.
         rows: First dimension of the tensor.
         world_size: Ranks of the set.
 
@@ -237,12 +237,12 @@ def start_allreduce(
     """Start to combine a tensor over all ranks.
 
     Args:
-        world: Whose ranks.
-        name: Under which they meet; from `HandleTable.name_for`, or unique by other means.
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks; from `HandleTable.name_for`, or unique by other means.
         operands: Source and target, of one shape and dtype; may be the same memory.
         reduction: Checked by `check_reduction`.
         finish: Makes the result.
-        group: What is to be reduced together with others.
+        group: Group of operations that are reduced together, if it belongs to one.
         is_gradient: Whether it counts as gradient bytes of the step.
 
     Raises:
@@ -315,11 +315,11 @@ def start_allgather(
     """Start to gather every rank's rows; `finish` gets them in the engine's result, with the rows of each rank.
 
     Args:
-        world: Whose ranks.
+        world: World whose ranks take part.
         name: See `start_allreduce`.
         source: This rank's rows.
         finish: Makes the result.
-        group: What is to be gathered together with others.
+        group: Group of operations that are gathered together, if it belongs to one.
         is_gradient: Whether it counts as gradient bytes of the step.
 
     Raises:

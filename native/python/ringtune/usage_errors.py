@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a mistake on the command line is answered with: the nearest option, and where the right help is.
+"""Answers to mistakes on the command line: the nearest option, and the command for the right help.
 
 Typer's errors of usage share no public class; what they have in common is asked for by name.
 """

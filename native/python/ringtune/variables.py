@@ -39,7 +39,7 @@ BOOTSTRAP_NAMES = (
 PLUGIN_NAMES = ("RINGTUNE_NCCL_TABLE",)
 """Read by NCCL's tuner plugin, in C."""
 SERVICE_PREFIX = "RINGTUNE_SERVICE_"
-"""Of variables that set `ringtune serve`; no job reads them."""
+"""Prefix of variables that set `ringtune serve`; no job reads them."""
 
 
 @dataclass(frozen=True)

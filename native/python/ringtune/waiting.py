@@ -19,7 +19,7 @@ def synchronize(handle: Handle) -> Any:
     """Wait for an asynchronous operation and return its result.
 
     Args:
-        handle: From an operation that has not been synchronized yet.
+        handle: Handle of an operation that has not been synchronized yet.
 
     Raises:
         ConfigError: If there is no such handle.

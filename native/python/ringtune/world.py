@@ -49,17 +49,17 @@ class World:
 
     Attributes:
         engine: The native engine.
-        settings: What holds for all ranks, fitted to the layout.
-        layout: Which rank is on which host.
-        tables: Where measured algorithm tables are kept.
-        console: Where warnings go.
+        settings: Settings that hold for all ranks, fitted to the layout.
+        layout: Hosts of the ranks.
+        tables: Store of measured algorithm tables.
+        console: Console for warnings.
         job_key: Secret of the ranks; empty in a world of one.
         interface: This host's address towards rank 0.
         machines: On rank 0, what each machine declares about itself; empty elsewhere.
         calls: On rank 0, what allreduces took when the algorithm table was measured; empty where that is not known.
-        handles: What asynchronous operations of this rank must keep alive.
+        handles: Objects that asynchronous operations of this rank must keep alive.
         gradient_set: The gradients that a step submits.
-        step_ends: By GPU, the steps that it has still to pass, as the front end that marks them keeps them.
+        step_ends: Steps that each GPU has still to pass, as the front end that marks them keeps them.
     """
 
     engine: _engine.Engine
@@ -107,7 +107,7 @@ class World:
 
     @property
     def carrier(self) -> str:
-        """What carries data between the ranks that are farthest apart: `shm`, `tcp` or `mpi`."""
+        """Transport between the ranks that are farthest apart: `shm`, `tcp` or `mpi`."""
         return _carrier(self.layout, self.settings)
 
     def shutdown(self) -> None:
@@ -121,7 +121,7 @@ def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) ->
 
     Args:
         environ: The environment.
-        generation: How often this process has initialised before.
+        generation: Number of times that this process has initialised before.
         prepare: Called on rank 0 with its settings before the meeting; what it raises stops every rank.
 
     Raises:
@@ -157,7 +157,7 @@ def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:
     """Join a world of some of the ranks of another one, under the same settings but without a tuner.
 
     Args:
-        world: That other one.
+        world: The other world.
         place: This rank's, in the new world.
         ranks: The new world's, as the other world numbers them.
 
@@ -177,9 +177,9 @@ def part_settings(settings: Settings, layout: Layout, ranks: Sequence[int]) -> S
     """Return the settings of a world of some ranks: those that share a host's memory need no MPI, though others do.
 
     Args:
-        settings: Of the whole world.
+        settings: Settings of the whole world.
         layout: Likewise.
-        ranks: Of the new world, as the whole one numbers them.
+        ranks: Ranks of the new world, as the whole one numbers them.
     """
     is_one_host = len({layout.hosts[rank] for rank in ranks}) == 1
     if settings.transport == "mpi" and is_one_host:

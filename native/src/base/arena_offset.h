@@ -7,7 +7,7 @@
 
 namespace ringtune {
 
-// From the begin of its rank's arena.
+// Offset from the begin of its rank's arena.
 using ArenaOffset = uint64_t;
 inline constexpr ArenaOffset kNotInArena = std::numeric_limits<ArenaOffset>::max();
 

@@ -22,7 +22,7 @@ enum class DataType : uint8_t {
   kUInt16,
   kUInt32,
   kUInt64,
-  // From here on elements are moved, never computed with.
+  // Elements of the following types are moved, never computed with.
   kComplex32,
   kComplex64,
   kComplex128,
@@ -62,7 +62,7 @@ size_t element_bytes(DataType dtype);
 std::string_view dtype_name(DataType dtype);
 std::string_view reduce_op_name(ReduceOp op);
 
-// Whether elements of the type can be reduced so: bool takes sum and max (or), product and min (and); Adasum needs
+// True if elements of the type can be reduced so: bool takes sum and max (or), product and min (and); Adasum needs
 // floats of 16 bits or more; types that are only moved take none. Collectives that only move bytes take any type.
 bool is_supported(ReduceOp op, DataType dtype);
 

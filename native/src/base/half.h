@@ -18,7 +18,7 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// By masks: of a conditional expression with floating-point operations compilers make a branch, which ends the
+// Masks, for compilers turn a conditional expression with floating-point operations into a branch, which ends the
 // vectorization (sums of float16 took twice the time).
 inline uint32_t select(bool condition, uint32_t if_true, uint32_t if_false) {
   const uint32_t mask = 0U - static_cast<uint32_t>(condition);

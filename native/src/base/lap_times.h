@@ -19,9 +19,9 @@ enum class Lap : uint8_t {
   kAwaitPosts,    // until theirs are there
   kCopyIn,        // into this rank's stage
   kAwaitStaged,   // until the other ranks' contributions are there
-  kReduce,        // of this rank's blocks
+  kReduce,        // this rank's blocks
   kAwaitReduced,  // until the other ranks' blocks are there
-  kCopyOut,       // of the other ranks' blocks
+  kCopyOut,       // the other ranks' blocks
   kAwaitRoom,     // until a slot may be used again
   kCompletion,    // callers are told
 };
@@ -41,7 +41,7 @@ class LapTimes {
     is_on_.store(true, std::memory_order_relaxed);
   }
 
-  // What has passed since the last lap's end was spent on this.
+  // Attributes the time since the last lap's end to this one.
   void end(Lap lap) {
     if (!is_on_.load(std::memory_order_relaxed)) return;
     const int64_t now = now_ns();

@@ -55,7 +55,7 @@ GpuOperations parse_gpu_operations(const std::string& name) {
   throw StatusException({StatusCode::kConfigError, "gpu_operations '" + name + "' is none of auto, nccl, host"});
 }
 
-// What the engine takes over is closed if it cannot be made.
+// Closes the descriptors that the engine takes over, should it not come to be.
 class TakenDescriptors {
  public:
   void add(int& fd) {
@@ -186,7 +186,7 @@ nb::dict engine_facts() {
   return facts;
 }
 
-// What the tuner measures, and what people look at.
+// Measurements for the tuner, and traces for people.
 void bind_observation(nb::class_<EngineHandle>& engine) {
   engine
       .def(

@@ -21,7 +21,7 @@ struct RingtuneDoor {
 };
 
 struct RingtuneAllreduce {
-  const char* name;  // under which the ranks' tensors meet; texts end with a zero
+  const char* name;  // key that matches the ranks' tensors; texts end with a zero
   const void* input;
   void* output;  // may be the input
   const int64_t* shape;

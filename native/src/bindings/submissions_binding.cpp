@@ -100,7 +100,7 @@ Handle join_async(EngineHandle& self) {
   return submitted(self, [](Engine& engine, Handle& handle) { return engine.join_async(handle); });
 }
 
-// What Python holds of an operation that made its own output.
+// Python's hold on the output that an operation made itself.
 struct Result {
   std::shared_ptr<Gathered> gathered;
 };
@@ -110,7 +110,7 @@ nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> result_memory(const Result& result)
   return {result.gathered->data(), {result.gathered->bytes()}, owner};
 }
 
-// Whether Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
+// True if Ctrl-C would be a KeyboardInterrupt here: nobody has put a handler of their own in its place.
 bool is_interrupt_plain() {
   const nb::module_ signals = nb::module_::import_("signal");
   return signals.attr("getsignal")(SIGINT).is(signals.attr("default_int_handler"));

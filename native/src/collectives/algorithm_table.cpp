@@ -11,7 +11,7 @@
 namespace ringtune {
 namespace {
 
-// What only moves data has nothing but chunks to overlap: sending one with receiving the one before.
+// Chunk of collectives that only move data: they overlap sending one chunk with receiving the one before.
 constexpr size_t kChunkBytes = 128 * kKiB;
 
 size_t default_chunk_bytes(const Layout& layout, size_t bytes_on_one_host) {
@@ -22,7 +22,7 @@ size_t configured_chunk_bytes(const EngineConfig& config, size_t auto_bytes) {
   return config.chunk_bytes == 0 ? auto_bytes : config.chunk_bytes / kCacheLine * kCacheLine;
 }
 
-// Of two ranks each reads what the other has posted, and no more than that.
+// Two ranks each read the other's post, which bounds a direct allreduce between them.
 size_t max_bytes(const AllreduceAlgorithm& algorithm, const Layout& layout) {
   return algorithm.run == &direct_allreduce && layout.world_size() == 2 ? kPostBytes : algorithm.auto_max_bytes;
 }

@@ -15,7 +15,7 @@ namespace ringtune {
 struct AllgatherTask {
   Communicator& comm;
   const std::byte* input;
-  int64_t rows;  // of this rank
+  int64_t rows;  // this rank's
   size_t row_bytes;
   bool is_hierarchical;  // between hosts, one rank per host moves its host's rows
   size_t chunk_bytes;    // a multiple of the cache line

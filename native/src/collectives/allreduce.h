@@ -28,17 +28,17 @@ struct AllreduceTask {
 
 inline constexpr size_t kAnySize = std::numeric_limits<size_t>::max();
 
-// Where an algorithm can run.
+// Worlds in which an algorithm can run.
 enum class Reach : uint8_t { kOneHost, kSeveralHosts };
 
-// Where the tensors of a fusion are: registered ones lie at the same offsets of the arenas of all ranks.
+// Memory of a fusion's tensors: registered ones lie at the same offsets of the arenas of all ranks.
 enum class TensorMemory : uint8_t { kAny, kRegistered };
 
 struct AllreduceAlgorithm {
   std::string_view name;
   std::string_view description;
   Reach reach;
-  TensorMemory memory;  // what it needs
+  TensorMemory memory;  // memory that it needs
   // Compiled in: `auto` takes the first row whose bound holds the message, unless a measured table says otherwise.
   size_t auto_max_bytes;
   Status (*run)(const AllreduceTask& task);
@@ -48,10 +48,11 @@ struct AllreduceAlgorithm {
 std::span<const AllreduceAlgorithm> allreduce_algorithms();
 bool can_run(const AllreduceAlgorithm& algorithm, const Layout& layout, TensorMemory memory);
 
-// What a config may ask for: the rows of one host that take any memory. Between hosts `hierarchical_allreduce` decides.
+// Names that a config may ask for: rows of one host that take any memory. Between hosts `hierarchical_allreduce`
+// decides.
 std::vector<std::string_view> configurable_allreduce_algorithms();
 
-// What the config says, whatever the message: between hosts always, inside one where it names a row.
+// The config's choice for any message: between hosts always, inside one where it names a row.
 std::optional<int> configured_algorithm(const EngineConfig& config, const Layout& layout);
 // The first row of the registry whose bound holds a message of registered tensors: what the table does not measure.
 int registered_algorithm(const Layout& layout, size_t bytes);

@@ -14,7 +14,7 @@ namespace ringtune {
 struct AlltoallTask {
   Communicator& comm;
   const std::byte* input;           // rows for rank 0, for rank 1, ...
-  std::span<const int64_t> splits;  // how many for each
+  std::span<const int64_t> splits;  // rows for each rank
   size_t row_bytes;
   size_t chunk_bytes;  // a multiple of the cache line
 };

@@ -11,9 +11,9 @@ namespace ringtune {
 
 struct Communicator {
   const Layout& layout;
-  Stage& stage;                    // of this host's ranks, by local rank
+  Stage& stage;                    // stages of this host's ranks, by local rank
   Links* links;                    // null exactly where the world has one host
-  const Arenas* arenas = nullptr;  // of this host's ranks, by local rank; null where this process has none
+  const Arenas* arenas = nullptr;  // arenas of this host's ranks, by local rank; null where this process has none
 
   int rank() const { return layout.rank(); }
   int world_size() const { return layout.world_size(); }

@@ -53,7 +53,7 @@ inline DataType accumulator_dtype(DataType dtype) {
   return dtype == DataType::kFloat16 || dtype == DataType::kBFloat16 ? DataType::kFloat32 : dtype;
 }
 
-// Of arrays that need no alignment.
+// Access to arrays that need no alignment.
 template <typename T>
 T read_element(const std::byte* from, size_t index) {
   T value;

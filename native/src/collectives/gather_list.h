@@ -19,7 +19,7 @@ class GatherList {
 
   size_t bytes() const { return bytes_; }
 
-  // Where [offset, offset + bytes) of the inputs, or of the outputs, lies in one piece; null where it does not.
+  // Address of [offset, offset + bytes) of the inputs, or of the outputs; null where it is not in one piece.
   const std::byte* contiguous_input(size_t offset, size_t bytes) const;
   std::byte* contiguous_output(size_t offset, size_t bytes) const;
 

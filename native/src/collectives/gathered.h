@@ -12,7 +12,7 @@ namespace ringtune {
 
 struct Gathered {
   AlignedBuffer buffer;       // the rows, in the order of the ranks they came from
-  std::vector<int64_t> rows;  // from each rank
+  std::vector<int64_t> rows;  // number of rows from each rank
 
   std::byte* data() const { return buffer.data(); }
   size_t bytes() const { return buffer.bytes(); }

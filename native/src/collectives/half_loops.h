@@ -20,7 +20,7 @@ RINGTUNE_AVX2 inline __m256 with_plain_nan(__m256 values) {
   return _mm256_blendv_ps(values, plain, _mm256_cmp_ps(values, values, _CMP_UNORD_Q));
 }
 
-// As the loops of reduce_loops.h for Element<Float16>, to the bit; for processors with AVX2 and F16C. `tile` holds
+// Same bits as the loops of reduce_loops.h for Element<Float16>; for processors with AVX2 and F16C. `tile` holds
 // floats.
 void load_halves(void* tile, const std::byte* source, size_t count, double);
 void store_halves(const void* tile, std::byte* target, size_t count);

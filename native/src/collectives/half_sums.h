@@ -14,7 +14,7 @@ namespace ringtune {
 using HalfSum = void (*)(const std::byte* const* contributions, const ReductionTargets* targets, size_t count,
                          double by);
 
-// As fused_loop for Element<Float16> or Element<BFloat16> and Add, to the bit. Null where there is none for the
+// Same bits as fused_loop for Element<Float16> or Element<BFloat16> and Add. Null where there is none for the
 // instruction set or for as many contributions.
 template <typename Stored>
 HalfSum pick_half_sum(size_t sources, bool has_two_targets, FusedEnd end, InstructionSet set);

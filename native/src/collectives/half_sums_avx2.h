@@ -39,7 +39,7 @@ struct Avx2Halves {
   }
 
  private:
-  // Where the elements stand is the type's own matter: `narrow` puts them back.
+  // The order of elements is the type's own matter: `narrow` puts them back.
   struct Floats {
     __m256 first;
     __m256 second;

@@ -36,7 +36,7 @@ struct Loops {
   FusedLoop fused;  // of all contributions; null where they take the long way
 };
 
-// How all contributions become the result in one pass, if they can.
+// Plan to reduce all contributions in one pass, if there is one.
 struct FusedPlan {
   size_t sources;  // 0: they cannot
   bool has_two_targets;

@@ -26,7 +26,7 @@ struct Reduction {
   int ranks = 1;
 };
 
-// What is reduced: first the partial results, then the contributions; at least one of them.
+// Inputs in their order: first the partial results, then the contributions; at least one of them.
 struct ReductionInputs {
   std::span<const std::byte* const> partials;
   std::span<const std::byte* const> contributions;
@@ -34,7 +34,7 @@ struct ReductionInputs {
 
 enum class ReductionOutput { kPartial, kResult };
 
-// Where it goes: to one place, or to two at once, which is cheaper than to copy it afterwards.
+// One target, or two at once, which is cheaper than to copy the result afterwards.
 struct ReductionTargets {
   // NOLINTNEXTLINE(google-explicit-constructor): a place is where it goes
   ReductionTargets(std::byte* only) : first(only) {}

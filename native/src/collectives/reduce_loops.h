@@ -148,7 +148,7 @@ RINGTUNE_INLINE void store_loop(const void* tile, std::byte* __restrict target, 
   }
 }
 
-// What becomes of the sum of all contributions.
+// Last operation on the sum of all contributions.
 enum class FusedEnd : uint8_t { kNothing, kMultiply, kDivide };
 
 // Few contributions to a result in one pass: nothing is kept in between. A target may be one of the sources.

@@ -28,7 +28,7 @@ class StagedChunks {
   void end() { stage_.end(); }
 
   uint64_t count() const { return count_; }
-  // So many chunks after one is staged, it must have been collected: its slot is needed anew.
+  // Number of chunks after which a staged one must have been collected: its slot is needed anew.
   uint64_t max_lag() const { return stage_.depth() - 1; }
   bool is_owner() const { return stage_.local_rank() < owners_; }
 
@@ -60,7 +60,7 @@ class StagedChunks {
     };
     task_.data.for_pieces(range(chunk).offset + own.offset, own.bytes, take);
   }
-  // Where this rank's reduced block is published.
+  // Address at which this rank's reduced block is published.
   std::byte* published(uint64_t chunk) const {
     return stage_.slot(stage_.local_rank(), chunk) + own_block(chunk).offset;
   }

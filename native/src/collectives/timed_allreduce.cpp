@@ -14,7 +14,7 @@
 namespace ringtune {
 namespace {
 
-// What is run once, before the clock starts, where the message is longer: it pays for the change of chunk.
+// Size of the call before the clock starts, where the message is longer: it pays for the change of chunk.
 constexpr size_t kUntimedBytes = 64 * kKiB;
 
 }  // namespace

@@ -26,7 +26,7 @@ class TimedAllreduce {
 
   // Rank 0. `begin` makes room for messages of up to `max_bytes` on every rank; `has_room` tells whether each has it.
   Status begin(size_t max_bytes, bool& has_room);
-  // Whether they can be made here: there is an algorithm, a chunk and room for them.
+  // Checks that they can be made here: there is an algorithm, a chunk and room for them.
   Status check(const TimedCalls& calls) const;
   // Between `begin` and `end`, calls that can be made.
   Status run(const TimedCalls& calls, int64_t& elapsed_ns);

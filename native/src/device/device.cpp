@@ -26,7 +26,7 @@ Status Device::open(std::shared_ptr<const Driver> driver, int ordinal, std::shar
   return Status::ok_status();
 }
 
-// What a call here returns would change nothing: after an error of a kernel, or at the process's end, all of them fail.
+// Results of calls here are ignored: after an error of a kernel, or at the process's end, all of them fail.
 Device::~Device() {
   if (context_ == nullptr) {
     return;

@@ -43,9 +43,9 @@ class Device : public std::enable_shared_from_this<Device> {
   Device& operator=(const Device&) = delete;
 
   int ordinal() const { return ordinal_; }
-  // What no other GPU has, on any machine.
+  // A number that no other GPU has, on any machine.
   Status get_uuid(std::array<uint8_t, 16>& uuid);
-  // Whether a call has failed in a way after which every other fails as well. Any thread.
+  // True if a call has failed in a way after which every other fails as well. Any thread.
   bool is_lost() const { return is_lost_.load(); }
 
   // The context is the thread's current one as long as this lives; another thread's capture of a CUDA graph does not
@@ -68,9 +68,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // A stream that does not wait for the default stream, nor makes it wait.
   Status make_stream(cuda::Stream& stream);
   void destroy_stream(cuda::Stream stream);
-  // Whether all that the stream has been given is done.
+  // True if all work that the stream has been given is done.
   Status is_idle(cuda::Stream stream, bool& is_idle);
-  // Whether the stream's work becomes part of a CUDA graph instead of being done.
+  // True if the stream's work becomes part of a CUDA graph instead of being done.
   Status is_capturing(cuda::Stream stream, bool& is_capturing);
 
   Status make_event(std::shared_ptr<DeviceEvent>& event);

@@ -23,7 +23,7 @@ class Driver {
 
   // "cuEventRecord on GPU 0: CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was encountered"
   Status status_of(cuda::Result result, const char* function, int ordinal) const;
-  // Whether every later call in the device's context will fail, too.
+  // True if every later call in the device's context will fail, too.
   static bool is_sticky(cuda::Result result);
 
  private:

@@ -43,7 +43,7 @@ class AllreduceTimer {
   Coordinator* coordinator_;
   Progress& progress_;
   ProgressLoop& loop_;
-  std::optional<TimedAllreduce> timed_;  // of rank 0, from `begin` to `end`
+  std::optional<TimedAllreduce> timed_;  // on rank 0, from `begin` to `end`
 };
 
 }  // namespace ringtune

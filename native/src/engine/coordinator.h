@@ -58,7 +58,7 @@ class Coordinator final : public Leader {
  private:
   bool receive_requests(int64_t now_ns);
   bool receive_forwarded(int leader, int64_t now_ns);
-  // Of one rank, or, where there are no items, of several.
+  // Counts a request of one rank, or, where there are no items, of several.
   void handle(std::span<const int> ranks, const Request& request, int64_t now_ns);
   bool handle_item(int rank, const RequestItem& item, int64_t now_ns);
   void fail_out_of_order(int rank, const std::string& what);
@@ -94,11 +94,11 @@ class Coordinator final : public Leader {
   TensorLedger ledger_;
   std::deque<Bytes> outbox_;  // encoded responses the ring had no room for yet
 
-  EngineConfig config_;  // of the rounds decided from now on
+  EngineConfig config_;  // holds for the rounds decided from now on
   AlgorithmTable table_;
   GpuOperations gpu_operations_ = GpuOperations::kHost;
   uint64_t config_epoch_ = 0;
-  std::map<uint64_t, uint64_t> config_hashes_;  // by epoch: all that may still be in force somewhere
+  std::map<uint64_t, uint64_t> config_hashes_;  // epoch to hash: all that may still be in force somewhere
   uint64_t cycle_ = 0;
 
   int64_t next_stall_look_ns_ = 0;
@@ -108,7 +108,7 @@ class Coordinator final : public Leader {
   std::deque<EngineConfig> wanted_;
   uint64_t last_epoch_ = 0;
   std::atomic<bool> has_wanted_{false};
-  std::deque<bool> told_;  // whether tuning has finished
+  std::deque<bool> told_;  // true: tuning has finished
   std::atomic<bool> has_told_{false};
 };
 

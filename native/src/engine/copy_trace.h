@@ -16,7 +16,7 @@
 
 namespace ringtune {
 
-// Of who does the engine's work.
+// Used by the thread that does the engine's work.
 class CopyTrace {
  public:
   explicit CopyTrace(Timeline& timeline) : timeline_(timeline) {}
@@ -38,7 +38,7 @@ class CopyTrace {
   };
   struct Row {
     std::string name;
-    int64_t end_ns = 0;  // of its last span
+    int64_t end_ns = 0;  // end of its last span
   };
 
   Row& row_of(int device, bool is_to_host);

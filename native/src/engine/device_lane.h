@@ -13,7 +13,7 @@
 
 namespace ringtune {
 
-// From one place to another; nothing where there are no bytes.
+// A copy to the host; nothing where there are no bytes.
 struct CopyToHost {
   cuda::DevicePointer from = 0;
   std::byte* to = nullptr;
@@ -51,7 +51,7 @@ class DeviceLane {
   // Notifies once the event is complete, or a little later: one call at a time is under way.
   Status notify_at(const DeviceEvent& event);
 
-  // Whether nothing is under way, or the GPU is lost, after which nothing is.
+  // True if nothing is under way, or the GPU is lost, after which nothing is.
   bool is_idle();
   // Nobody is notified any more.
   void mute();

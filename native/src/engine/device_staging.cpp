@@ -12,11 +12,11 @@
 namespace ringtune {
 namespace {
 
-// How long the end of the engine waits for copies, which themselves may wait for a kernel of the user's.
+// Longest wait of the engine's end for copies, which themselves may wait for a kernel of the user's.
 constexpr int64_t kCloseNs = 3 * kNsPerS;
 constexpr std::chrono::microseconds kLookEvery{50};
 
-// What a rank gives, and what it gets where that has a size known before.
+// Input of a rank, and output where its size is known before.
 bool has_input(const Signature& signature, int rank) {
   return signature.kind != OpKind::kBroadcast || signature.root_rank == rank;
 }

@@ -64,7 +64,7 @@ class DeviceStaging {
   Status leave_on_gpu(const DeviceStream& caller, Submission& submission);
   // In a use: the stream waits until the event is complete; where none is given, the thread does.
   Status wait_for(const DeviceEvent& event, const DeviceStream& caller);
-  // Whether no copy from or to the operation's buffers is under way any more.
+  // True if no copy from or to the operation's buffers is under way any more.
   bool is_drained(Handle handle);
   // A GPU cannot be used any more.
   bool is_lost();
@@ -92,7 +92,7 @@ class DeviceStaging {
   };
 
   Status lane_of(int ordinal, std::shared_ptr<DeviceLane>& lane);
-  // Of a stream from which tensors can be taken.
+  // Opens the lane of a stream from which tensors can be taken.
   Status open_lane(const DeviceStream& caller, const std::string& name, std::shared_ptr<DeviceLane>& lane);
   // Begins a copy to the host, after another use of the memory there, where there is one.
   using CopyIn = std::function<Status(const CopyToHost& copy, const DeviceEvent* free_from)>;
@@ -114,7 +114,7 @@ class DeviceStaging {
 
   std::mutex mutex_;  // guards the two below
   std::shared_ptr<const Driver> driver_;
-  std::map<int, std::shared_ptr<DeviceLane>> lanes_;  // by the GPU's number
+  std::map<int, std::shared_ptr<DeviceLane>> lanes_;  // GPU's number to lane
   std::unique_ptr<StagingMemory> memory_;             // null once closed
 
   std::mutex draining_mutex_;  // guards draining_; no other is taken under it

@@ -59,7 +59,7 @@ Submission make_submission(OpKind kind, const TensorArguments& tensor, const Red
   return submission;
 }
 
-// Of a world of several hosts nobody could use it.
+// Makes none in a world of several hosts, where nobody could use it.
 std::shared_ptr<Arena> make_arena(const Segment& segment, const Layout& layout) {
   const bool has_use = layout.host_count() == 1 && segment.arenas() != nullptr;
   return has_use ? std::make_shared<Arena>(segment.arenas(), layout.local_rank()) : nullptr;

@@ -35,9 +35,9 @@ namespace ringtune {
 
 struct EngineOptions {
   int rank = 0;
-  std::vector<int> hosts{0};  // of each rank; see Layout
+  std::vector<int> hosts{0};  // one per rank; see Layout
   TransportOptions transport;
-  // Where the world has several hosts: the network for their data.
+  // Makes the network for data, where the world has several hosts.
   std::function<std::unique_ptr<Links>(Transport&, const Layout&)> make_links;
   EngineConfig config;
   double stall_warn_s = 60;
@@ -57,7 +57,7 @@ struct TensorArguments {
   // Tensors of one group go together once all of them are ready, or fail together; empty: none.
   std::string group = {};
   uint32_t group_size = 0;
-  // Of a GPU's tensor: where it is, and the stream after whose work it may be read and written.
+  // Location of a GPU's tensor, and the stream after whose work it may be read and written.
   DeviceStream stream = {};
 };
 
@@ -103,9 +103,9 @@ class Engine {
   // sequences of calls give), copies nothing. Fails where the memory cannot be had, and where there is no such memory.
   Status allocate_registered(size_t bytes, std::shared_ptr<std::byte>& memory);
 
-  // Whether the operation has ended, with its result in place.
+  // True if the operation has ended, with its result in place.
   bool poll(Handle handle) { return handles_.is_done(handle) && is_drained(handle); }
-  // Of an operation that was waited for: whether the engine does not touch its buffers any more.
+  // True if the engine does not touch the buffers of an operation that was waited for any more.
   bool is_drained(Handle handle);
   // Waits up to `timeout_ns`, or until a running collective has ended; nothing if the handle is still pending then.
   // What was submitted does not wait for others any more. The caller does the engine's work meanwhile, if nobody else
@@ -132,10 +132,10 @@ class Engine {
 
   StepRecorder& steps() { return steps_; }
   AllreduceTimer& timer() { return timer_; }
-  // What happens, for people to look at.
+  // Trace of this rank's operations, for people.
   Timeline& timeline() { return timeline_; }
   std::vector<std::pair<std::string, uint64_t>> counters() const;
-  // Of this rank's engine's work, whichever thread does it.
+  // Time of this rank's engine's work, whichever thread does it.
   LapTimes& laps() { return laps_; }
 
   // Idempotent. Waits for the collective that is running, as long as it moves; fails what is pending.
@@ -160,8 +160,8 @@ class Engine {
   StepRecorder steps_;
   Timeline timeline_;
   ClusterTransport transport_;
-  std::unique_ptr<Links> links_;              // where the world has several hosts
-  std::shared_ptr<Arena> arena_;              // where it has one, and the address space allows it
+  std::unique_ptr<Links> links_;              // null where the world has one host
+  std::shared_ptr<Arena> arena_;              // null where it has several, or the address space is limited
   std::unique_ptr<Coordinator> coordinator_;  // rank 0
   std::unique_ptr<HostLeader> host_leader_;   // leaders of other hosts
   DeviceStaging staging_;

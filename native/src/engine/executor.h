@@ -27,7 +27,7 @@ class Executor {
   Communicator communicator() { return {layout_, stage_, links_, arenas_}; }
 
  private:
-  // Whether all ranks do it by NCCL; if not, the tensors are in host memory afterwards.
+  // Decides whether all ranks do it by NCCL; if not, the tensors are in host memory afterwards.
   Status choose_path(const Response& response, std::vector<Submission>& tensors, bool& is_by_nccl);
   Status allreduce(const Response& response, const std::vector<Submission>& tensors);
   Status run_alone(const Response& response, Submission& tensor);

@@ -11,7 +11,7 @@ namespace ringtune {
 
 struct FusionLimits {
   uint64_t fusion_bytes;      // 0: every tensor alone
-  size_t max_response_bytes;  // what one response frame may hold
+  size_t max_response_bytes;  // limit of one response frame
   bool is_by_memory = false;  // tensors of GPUs and of the host apart
 };
 

@@ -16,11 +16,11 @@
 
 namespace ringtune {
 
-// How an operation ended, and what it returned where the caller gave no output buffer.
+// Status of an operation that has ended, and its result where the caller gave no output buffer.
 struct Outcome {
   Status status;
   std::shared_ptr<Gathered> result;
-  // Of a GPU's tensor: when the result is in its memory; null where none is copied there.
+  // Event after which the result is in the GPU's memory; null where none is copied there.
   std::shared_ptr<DeviceEvent> done;
 };
 
@@ -30,7 +30,7 @@ using OnEnd = std::function<void(const Status&)>;
 
 class HandleTable {
  public:
-  // With `on_end` there is nothing to take: the handle is forgotten at the end.
+  // A handle with `on_end` has no outcome to take: it is forgotten at the end.
   Handle open(OnEnd on_end = {});
   // All at once: a waiting caller is woken once per fusion, not once per tensor.
   void complete(std::span<const Submission> done, const Status& status);

@@ -21,7 +21,7 @@
 
 namespace ringtune {
 
-// How long an id waits for the rest of the host.
+// Longest wait of an id for the rest of the host.
 inline constexpr int64_t kHostWaitNs = 50'000'000;
 
 class HostLeader final : public Leader {
@@ -36,7 +36,7 @@ class HostLeader final : public Leader {
  private:
   // An id that some ranks of the host have requested, and others not.
   struct Partial {
-    std::bitset<kMaxRanksPerHost> requested;  // by local rank
+    std::bitset<kMaxRanksPerHost> requested;  // one bit per local rank
     bool is_passed_on = false;                // rank 0 knows of those
     int64_t since_ns = 0;
   };
@@ -65,7 +65,7 @@ class HostLeader final : public Leader {
   std::deque<Bytes> unsent_;  // to rank 0
   Bytes unpublished_;         // to the ranks of this host; empty: none
 
-  // What the ranks run whose ids are held here.
+  // Config of the ranks whose ids are held here.
   uint64_t config_epoch_ = 0;
   uint64_t config_hash_ = 0;
   std::vector<Partial> partial_;   // index: id - 1

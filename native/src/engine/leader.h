@@ -17,13 +17,13 @@ class Leader {
 
   // The communication thread. True if something was received or sent.
   virtual bool progress(int64_t now_ns) = 0;
-  // Whether messages wait for room.
+  // True if messages wait for room.
   virtual bool is_congested() const = 0;
   // When there is something to do though nothing comes.
   virtual std::optional<int64_t> due_ns() const { return std::nullopt; }
 };
 
-// What ends the world where a frame of a rank is no request.
+// Failure that ends the world where a frame of a rank is no request.
 Failure unreadable_request(int rank, size_t frame_bytes);
 
 }  // namespace ringtune

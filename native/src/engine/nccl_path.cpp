@@ -17,9 +17,9 @@ namespace {
 
 // A peer's death is known elsewhere within this; until then NCCL's own news, which names nobody, waits.
 constexpr int64_t kBetterNewsNs = kNsPerS;
-// How often the GPU is asked what has ended.
+// Interval at which the GPU is asked what has ended.
 constexpr int64_t kLookNs = kNsPerMs;
-// How long a rank that leaves in good order waits for its last collective.
+// Longest wait of a rank that leaves in good order for its last collective.
 constexpr int64_t kCloseNs = 5 * kNsPerS;
 constexpr size_t kMeetingChunkBytes = 64 * kKiB;
 

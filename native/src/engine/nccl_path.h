@@ -45,7 +45,7 @@ class NcclPath {
   Status run(std::span<Submission> tensors);
   // Looks after what was enqueued; an error ends the world.
   void watch();
-  // Whether the ranks have found that they can use NCCL.
+  // True if the ranks have found that they can use NCCL.
   bool is_open() const { return decision_.load() == Decision::kNccl; }
   bool is_busy() const { return !in_flight_.empty(); }
 
@@ -57,17 +57,17 @@ class NcclPath {
  private:
   enum class Decision : uint8_t { kNone, kNccl, kHost };
 
-  // What a rank tells the others before they meet in NCCL.
+  // Facts that a rank tells the others before they meet in NCCL.
   struct Introduction {
     std::array<uint8_t, 16> gpu;
     int32_t version;
     uint8_t has_nccl;
-    char text[255];  // why it has not
+    char text[255];  // reason why it has not
   };
 
   Status introduce(Device& device, Introduction& own);
   Status exchange(const Introduction& own, Communicator& host, std::vector<Introduction>& all) const;
-  // Why these ranks cannot use NCCL; empty if they can.
+  // Reason why these ranks cannot use NCCL; empty if they can.
   std::string find_obstacle(std::span<const Introduction> all) const;
   // Meets the other ranks in NCCL.
   Status open(Communicator& host);
@@ -80,7 +80,7 @@ class NcclPath {
   Status explain(const Status& seen) const;
   // Forgets what has ended on the GPU.
   Status drain();
-  // What NCCL has complained of for a while, or that nothing has moved for too long.
+  // Error that NCCL has reported for a while, or a timeout where nothing has moved for too long.
   Status look_for_trouble(int64_t now_ns);
   void release();
 

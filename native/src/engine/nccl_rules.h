@@ -11,17 +11,17 @@ namespace ringtune {
 
 // RINGTUNE_GPU_OPERATIONS, the same on all ranks.
 enum class GpuOperations : uint8_t {
-  kAuto,  // by NCCL where every rank has a GPU of its own and NCCL is there
-  kNccl,  // by NCCL, or not at all
+  kAuto,  // NCCL where every rank has a GPU of its own and NCCL is there
+  kNccl,  // NCCL, or not at all
   kHost,
 };
 
 struct GpuOptions {
   GpuOperations operations = GpuOperations::kAuto;
-  std::string nccl_library;  // where the process has none loaded; empty: the system's
+  std::string nccl_library;  // loaded where the process has none; empty: the system's
 };
 
-// Whether NCCL gives for such a tensor what the engine gives.
+// True if NCCL's result for such a tensor is the engine's.
 bool is_nccl_able(const Signature& signature, int world_size);
 
 }  // namespace ringtune

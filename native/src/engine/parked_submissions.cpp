@@ -10,7 +10,7 @@
 namespace ringtune {
 namespace {
 
-// Whether the copy to the host has ended; if not, its end notifies.
+// Asks whether the copy to the host has ended; if not, its end notifies.
 Status look_at(const StagedTensor& staged, bool& is_copied) {
   Device& device = *staged.lane->device();
   const Device::Scope scope(device);

@@ -27,14 +27,14 @@ class PendingTensors {
   // and has none, one whose data are zeros that live in `zeros`. Nothing if it makes no sense.
   std::optional<Submission> take(CacheId id, std::vector<Bytes>& zeros);
   std::optional<Submission> take(const ResponseTensor& tensor, std::vector<Bytes>& zeros);
-  // By name alone; nothing if there is none.
+  // Takes by name alone; nothing if there is none.
   std::optional<Submission> take(const std::string& name);
   std::vector<Submission> take_all();
 
   bool empty() const { return by_id_count_ == 0 && by_name_.empty(); }
-  // Whether any but a join is there: a rank that has joined waits for as long as others have data.
+  // True if any but a join is there: a rank that has joined waits for as long as others have data.
   bool wait_for_data() const;
-  // Of one of them, for messages; one there must be.
+  // Name of one of them, for messages; there must be one.
   std::string a_name() const;
   // For messages: the name of an id, or "cache id 7" where it has none.
   std::string describe(CacheId id) const;

@@ -36,7 +36,7 @@ inline SubmissionQueue::Limits queue_limits(const EngineConfig& config) {
   return {config.fusion_bytes, static_cast<int64_t>(config.cycle_ms * static_cast<double>(kNsPerMs))};
 }
 
-// What a rank runs, as other threads see it.
+// Config that a rank runs, as other threads see it.
 class ActiveConfig {
  public:
   explicit ActiveConfig(const EngineConfig& config) : config_(config), hash_(config_hash(config)) {}
@@ -93,7 +93,7 @@ class Progress {
   void finish(std::span<const Submission> done, const Status& status);
 
   void watch_coordinator(int64_t now_ns);
-  // Whether a rank through which answers come has departed while something waits for one; fails the world then.
+  // True if a rank through which answers come has departed while something waits for one; fails the world then.
   bool has_lost_way(int rank);
 
   Transport& transport_;

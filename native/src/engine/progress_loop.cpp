@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kTickNs = kNsPerMs;
 constexpr int64_t kMinTickNs = kNsPerMs / 2;
 constexpr int64_t kQuietTicks = 3;
-// How a driver waits: its peers answer within microseconds if they wait too; on busy cores they must get to run.
+// Spins of a driver that waits: its peers answer within microseconds if they wait too; on busy cores they must get to
+// run.
 constexpr int kDriverSpins = 40;
 constexpr int kDriverYields = 100;
 // For the communication thread's short look.
@@ -101,7 +102,7 @@ bool ProgressLoop::step_or_sleep(const std::function<bool()>& is_over, int64_t l
   return false;
 }
 
-// Where the communication thread will look by itself soon, it is left asleep: mostly the caller is back before.
+// Leaves the communication thread asleep if it will look by itself soon: mostly the caller is back before.
 void ProgressLoop::hand_back() {
   if (is_ticking_) {
     return;

@@ -14,13 +14,13 @@ namespace ringtune {
 
 class Recurrence {
  public:
-  // Whether the name came last with this signature, at this common place of all ranks or none; from now on it did.
+  // True if the name came last with this signature, at this common place of all ranks or none; from now on it did.
   // Names that came longer ago than `kMemory` others are forgotten. Two that have one hash are taken for each other,
   // which costs an id at most.
   bool comes_again(const std::string& name, const Signature& signature, ArenaOffset place);
 
  private:
-  // As many as there are ids: more could not all be known anyway.
+  // Number of ids: more names could not all be known anyway.
   static constexpr size_t kMemory = kMaxCacheId;
 
   // Hashes, by the hash of the name.

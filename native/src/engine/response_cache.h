@@ -26,7 +26,7 @@ class ResponseCache {
     std::string name;
     Signature signature;
     std::vector<ArenaOffset> places;
-    ArenaOffset common_place;    // of all ranks, or kNotInArena
+    ArenaOffset common_place;    // on all ranks, or kNotInArena
     bool is_superseded = false;  // the name has another id since; no rank uses this one any more
   };
 

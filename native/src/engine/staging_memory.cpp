@@ -17,7 +17,7 @@ constexpr size_t kMinSlabBytes = size_t{1} << 20;
 constexpr size_t kMaxSlabBytes = size_t{256} << 20;
 // Names that do not come again must not fill the arena for good.
 constexpr size_t kMaxPlaces = 65536;
-// What the pool keeps for the next tensors.
+// Limit of idle memory that the pool keeps for the next tensors.
 constexpr size_t kMaxIdleBytes = size_t{256} << 20;
 constexpr size_t kMinBlockBytes = 4096;
 // A block of more than twice a tensor's size is left to larger ones.

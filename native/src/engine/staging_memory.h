@@ -27,7 +27,7 @@ struct StagingBlock {
   bool is_place = false;  // in the arena
   bool is_taken = false;
   std::shared_ptr<DeviceEvent> last_use;   // a copy that may still be under way; null: none
-  std::shared_ptr<Device> pinned_through;  // of the pool: null where the memory is pageable
+  std::shared_ptr<Device> pinned_through;  // set by the pool; null where the memory is pageable
 };
 
 class StagingMemory {
@@ -45,7 +45,7 @@ class StagingMemory {
   // Nothing uses the block any more once `last_use` is complete.
   void put_back(StagingBlock* block, std::shared_ptr<DeviceEvent> last_use);
 
-  // Of memory in the arena; kNotInArena otherwise.
+  // Offset of memory in the arena; kNotInArena for other memory.
   ArenaOffset offset_of(const StagingBlock& block, size_t bytes) const {
     return block.is_place ? arena_->offset_of(block.memory, bytes) : kNotInArena;
   }
@@ -72,11 +72,11 @@ class StagingMemory {
 
   std::mutex mutex_;  // guards all below
   bool can_pin_arena_ = true;
-  size_t slab_bytes_ = 0;  // of all slabs
+  size_t slab_bytes_ = 0;  // sum of all slabs
   std::vector<Slab> slabs_;
   std::unordered_map<std::string, StagingBlock> places_;
   std::unordered_map<StagingBlock*, std::unique_ptr<StagingBlock>> pool_;  // taken and idle ones
-  std::multimap<size_t, StagingBlock*> idle_;                              // by size
+  std::multimap<size_t, StagingBlock*> idle_;                              // size to block
   size_t idle_bytes_ = 0;
 };
 

@@ -29,8 +29,8 @@ struct Submission {
   Signature signature;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
-  ArenaOffset arena_offset = kNotInArena;  // where input and output are one range of this rank's arena
-  int64_t rows = 1;                        // of this rank, where the kind is ragged
+  ArenaOffset arena_offset = kNotInArena;  // set if input and output are one range of this rank's arena
+  int64_t rows = 1;                        // this rank's, where the kind is ragged
   std::vector<int64_t> splits;             // alltoall: rows for each rank
   std::shared_ptr<Gathered> result;        // made where the caller has no output buffer
   TrackId track = kNoTrack;                // its row in the timeline
@@ -38,7 +38,7 @@ struct Submission {
   std::shared_ptr<StagedTensor> staged;
   std::shared_ptr<DeviceEvent> done;  // the end of the copy back, once it is under way
 
-  // What this rank gives.
+  // Size of this rank's input.
   uint64_t bytes() const {
     return is_ragged(signature.kind) ? static_cast<uint64_t>(rows) * signature.bytes() : signature.bytes();
   }

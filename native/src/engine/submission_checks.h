@@ -13,7 +13,7 @@ namespace ringtune {
 
 Status check_submission(const Submission& submission);
 Status check_reduction(const TensorArguments& tensor, const ReduceArguments& reduce);
-// Of an alltoall: the rows for each rank.
+// Checks the rows that an alltoall sends to each rank.
 Status check_splits(const TensorArguments& tensor, const std::vector<int64_t>& splits, int world_size);
 
 }  // namespace ringtune

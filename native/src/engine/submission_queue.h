@@ -31,7 +31,7 @@ class SubmissionQueue {
   // Refuses a name that is in flight on this rank, and everything once the queue is closed. `is_wake_needed` tells
   // whether the communication thread must look: when the batch is due, and for its first tensor unless it looks anyway.
   Status push(Submission submission, bool& is_wake_needed);
-  // Whether the communication thread looks by itself before any batch can be due.
+  // Sets whether the communication thread looks by itself before any batch can be due.
   void set_watched(bool is_watched);
   // Submissions so far.
   uint64_t pushed() const;
@@ -51,7 +51,7 @@ class SubmissionQueue {
   // The tensors are through; their names may be submitted again.
   void release(std::span<const Submission> done);
 
-  // From now on `push` returns `reason`.
+  // Makes `push` return `reason` from now on.
   void close(const Status& reason);
 
  private:

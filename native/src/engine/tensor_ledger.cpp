@@ -8,13 +8,13 @@
 namespace ringtune {
 namespace {
 
-// What zeros may stand for: a rank that has joined has nothing to give to the others.
+// True where zeros may stand for a rank that has joined: the others need nothing from it.
 bool takes_joined_ranks(const Signature& signature) {
   const bool is_sum = signature.op == ReduceOp::kSum || signature.op == ReduceOp::kAverage;
   return signature.kind == OpKind::kAllreduce && (is_sum || signature.op == ReduceOp::kAdasum);
 }
 
-// Of the variants, those that a rank has submitted, ascending.
+// Variants that a rank has submitted, ascending.
 std::vector<size_t> used_variants(const LedgerEntry& entry) {
   std::vector<bool> is_used(entry.variants.size());
   is_used[0] = entry.in_full.size() < static_cast<size_t>(entry.submitted);

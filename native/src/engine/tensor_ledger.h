@@ -19,33 +19,33 @@
 namespace ringtune {
 
 struct LedgerEntry {
-  // What a rank said that did not ask by the cache id.
+  // Request of a rank that did not use the cache id.
   struct FullRequest {
     int rank;
-    size_t variant;  // of the signature
+    size_t variant;  // number of the signature
     ArenaOffset place;
   };
 
-  // What every request touches is first, in one cache line.
-  std::vector<bool> has_submitted;  // by rank
+  // Members that every request touches come first, in one cache line.
+  std::vector<bool> has_submitted;  // one per rank
   int submitted = 0;
   bool is_complete = false;  // no rank is waited for
   bool is_warned = false;
   int64_t first_ns = 0;  // when the first rank submitted it
   std::string name;
-  CacheId cache_id = kNoCacheId;     // of an entry that is kept
+  CacheId cache_id = kNoCacheId;     // set for an entry that is kept
   std::vector<Signature> variants;   // different signatures; first that of the cache id, where there is one
-  std::vector<FullRequest> in_full;  // of all others that have submitted it, the first variant and cached place hold
+  std::vector<FullRequest> in_full;  // for others that have submitted it, the first variant and cached place hold
   // Of a complete one:
-  size_t variant = 0;                          // which a rank has submitted
-  ArenaOffset place = kNotInArena;             // where it lies in every rank's arena, if at one offset
-  std::string error;                           // why it cannot run
+  size_t variant = 0;                          // the one that a rank has submitted
+  ArenaOffset place = kNotInArena;             // offset in every rank's arena, if it is the same
+  std::string error;                           // reason why it cannot run
   std::list<LedgerEntry*>::iterator position;  // among those that wait, or are ready
 
   const Signature& signature() const { return variants[variant]; }
   bool is_registered() const { return place != kNotInArena; }
   bool is_by_id_alone() const { return cache_id != kNoCacheId && in_full.empty(); }
-  // By rank; meaningful where it has submitted.
+  // Variant of each rank; meaningful where it has submitted.
   std::vector<size_t> variants_by_rank() const;
   std::vector<int> ranks_without() const;
   // "allreduce(sum) float32 [3] on ranks 0, 2; allreduce(sum) float32 [4] on rank 1"
@@ -75,7 +75,7 @@ class TensorLedger {
   // Those that cannot, in the order in which they were begun.
   const std::list<LedgerEntry*>& waiting() const { return waiting_; }
 
-  // By rank; kNotInArena where none has submitted it.
+  // Place of each rank; kNotInArena where it has not submitted one.
   std::vector<ArenaOffset> places(const LedgerEntry& entry) const;
   // The ranks that an entry waits for: joined ones are not waited for.
   std::vector<int> missing_ranks(const LedgerEntry& entry) const;

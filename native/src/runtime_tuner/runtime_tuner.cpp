@@ -10,7 +10,7 @@
 namespace ringtune {
 namespace {
 
-// How late a window may be noticed. The training thread is not made to signal each step.
+// Delay until a window is noticed. The training thread is not made to signal each step.
 constexpr int64_t kPollNs = 5 * kNsPerMs;
 
 }  // namespace

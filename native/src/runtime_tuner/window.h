@@ -23,7 +23,7 @@ struct Window {
   uint64_t epoch = 0;
   uint64_t last_step = 0;  // number of the step that closed it, since init
   std::vector<double> step_ms;
-  uint64_t bytes_per_step = 0;  // of gradients, the mean: those of sparse ones differ from step to step
+  uint64_t bytes_per_step = 0;  // mean size of gradients: sparse ones differ from step to step
   uint64_t tensor_set = 0;
   VoidReason void_reason = VoidReason::kNone;
   bool was_cut = false;

@@ -37,9 +37,9 @@ class WindowBuilder {
   Window window_;
   bool is_open_ = false;
   uint64_t settled_ = 0;
-  uint64_t gradient_bytes_ = 0;  // of the steps in the window
+  uint64_t gradient_bytes_ = 0;  // sum over the steps in the window
   std::optional<StepFact> previous_;
-  std::deque<double> recent_step_ms_;  // of all windows
+  std::deque<double> recent_step_ms_;  // across windows
 };
 
 }  // namespace ringtune

@@ -40,7 +40,7 @@ class StepRecorder {
 
   // Steps since the last meeting. Ranks with less data than others mark fewer of them before they meet.
   uint64_t steps_since_meeting() const;
-  // Whether tuning has finished, from the end of that step since the meeting on. The progress thread.
+  // Announces whether tuning has finished, from the end of that step since the meeting on. The progress thread.
   void announce(bool is_tuning_finished, uint64_t from_step);
   // All ranks have joined: steps count from here, and what was announced holds. The progress thread.
   void meet();

@@ -10,7 +10,8 @@
 namespace ringtune {
 namespace {
 
-// What a killed job loses of its trace. Seldom is cheap: 20 ms cost 1.7 times the processor time per event.
+// Interval between writes: a killed job loses so much of its trace. Seldom is cheap: 20 ms cost 1.7 times the processor
+// time per event.
 constexpr std::chrono::milliseconds kWriteEvery{100};
 constexpr size_t kBlockBytes = 64 * 1024;
 // Between two visits of the writer.

@@ -30,7 +30,7 @@ struct TracedCollective {
   std::string_view operation;  // "allreduce"
   std::string_view algorithm;  // empty: it has none
   uint32_t tensors = 1;        // fused
-  uint64_t bytes = 0;          // of all of them
+  uint64_t bytes = 0;          // size of all of them
 };
 
 class Timeline {

@@ -33,7 +33,7 @@ class TraceFile {
  private:
   std::string path_;
   int fd_ = -1;
-  int64_t bytes_ = 0;  // of whole lines
+  int64_t bytes_ = 0;  // size of whole lines
 };
 
 }  // namespace ringtune

@@ -56,9 +56,9 @@ class TraceLines {
 
   const int rank_;
   const TrackNames& names_;
-  std::vector<Row> rows_;  // by track
+  std::vector<Row> rows_;  // one per track
 
-  // What all tensors of a response have in common is put into words once.
+  // Text that all tensors of a response have in common, written once.
   int64_t written_time_ns_ = 0;
   std::string written_us_;
   TraceRecord collective_;

@@ -26,7 +26,7 @@ class TrackNames {
 
  private:
   mutable std::mutex mutex_;       // guards names_; who adds may read them without it
-  std::deque<std::string> names_;  // of track i + 1; they never move, tracks_ points into them
+  std::deque<std::string> names_;  // entry i belongs to track i + 1; they never move, tracks_ points into them
   std::unordered_map<std::string_view, TrackId> tracks_;
 };
 

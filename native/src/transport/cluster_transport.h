@@ -79,7 +79,7 @@ class ClusterTransport final : public Transport {
   const std::vector<int> pids_;
   Interruption interruption_;
   ByteRing response_ring_;
-  std::vector<ByteRing> request_rings_;  // by local rank
+  std::vector<ByteRing> request_rings_;  // one per local rank
   std::unique_ptr<ControlLinks> links_;  // null in a world of one host
   std::optional<PeerWatch> peer_watch_;
 };

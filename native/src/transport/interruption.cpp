@@ -8,7 +8,7 @@
 namespace ringtune {
 namespace {
 
-// How long a wait is before the caller is asked, and how often: to ask may itself mean to wait, for the interpreter.
+// Interval at which a waiting caller is asked, also the first time: asking may itself wait, for the interpreter.
 constexpr int64_t kLookNs = 100 * kNsPerMs;
 // A person who has pressed Ctrl-C wants to see the end; a peer that lives is back within this.
 constexpr int64_t kCallerGraceNs = kNsPerS;

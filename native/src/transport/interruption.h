@@ -11,8 +11,8 @@ namespace ringtune {
 
 class Interruption {
  public:
-  // Whether the caller that does the engine's work wants to leave. Called within a collective: it must not call the
-  // engine.
+  // Asks whether the caller that does the engine's work wants to leave. Called within a collective: it must not call
+  // the engine.
   using WantsOut = std::function<bool()>;
 
   // The thread whose turn it is: whom to ask while it waits; null: nobody.

@@ -29,7 +29,7 @@ class Layout {
   int leader() const { return leader_of(host()); }
   bool is_leader() const { return rank_ == leader(); }
   int local_rank() const { return local_rank_of(rank_); }
-  // Of a rank on its own host.
+  // Number of a rank on its own host.
   int local_rank_of(int rank) const { return local_ranks_[static_cast<size_t>(rank)]; }
 
  private:

@@ -9,7 +9,7 @@ namespace ringtune {
 // One bit each.
 enum class Sleeper : uint32_t {
   kThread = 1,  // the communication thread between two looks for work
-  kDriver = 2,  // whoever does the engine's work right now: the communication thread, or a caller in its place
+  kDriver = 2,  // thread that does the engine's work right now: the communication thread, or a caller in its place
 };
 
 }  // namespace ringtune

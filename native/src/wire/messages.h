@@ -22,14 +22,14 @@ enum class OpKind : uint8_t { kAllreduce, kBroadcast, kAllgather, kBarrier, kRed
 inline constexpr int kOpKindCount = 7;
 
 std::string_view op_kind_name(OpKind kind);
-// Whether ranks may bring different numbers of rows (the first dimension).
+// True if ranks may bring different numbers of rows (the first dimension).
 inline bool is_ragged(OpKind kind) { return kind == OpKind::kAllgather || kind == OpKind::kAlltoall; }
 
-// Where a tensor lies. Which GPU it is does not matter to other ranks.
+// Memory of a tensor. Its GPU's number does not matter to other ranks.
 enum class MemoryKind : uint8_t { kHost, kCuda };
 inline constexpr int kMemoryKindCount = 2;
 
-// What must agree between ranks for a tensor of one name.
+// Properties of a tensor on which the ranks must agree.
 struct Signature {
   OpKind kind = OpKind::kBarrier;
   DataType dtype = DataType::kUInt8;
@@ -37,7 +37,7 @@ struct Signature {
   int32_t root_rank = 0;
   double prescale = 1;
   double postscale = 1;
-  std::vector<int64_t> shape;  // of a row, where the kind is ragged
+  std::vector<int64_t> shape;  // a row's, where the kind is ragged
   std::string group;           // tensors of one group go together or not at all; empty: none
   uint32_t group_size = 0;
   MemoryKind memory = MemoryKind::kHost;
@@ -59,16 +59,16 @@ struct RequestItem {
 };
 
 struct Request {
-  // What the sender runs: the coordinator stops the job if its own hash of that epoch differs.
+  // Config of the sender: the coordinator stops the job if its own hash of that epoch differs.
   uint64_t config_epoch = 0;
   uint64_t config_hash = 0;
   std::vector<CacheId> cached;     // ascending
   std::vector<RequestItem> items;  // submitted after those of `cached`
 };
 
-// What a host's leader passes on: a rank's request, or the ids that every rank of the host has requested.
+// Message of a host's leader: a rank's request, or the ids that every rank of the host has requested.
 struct ForwardedRequest {
-  static constexpr int32_t kEveryRank = -1;  // of the leader's host
+  static constexpr int32_t kEveryRank = -1;  // all ranks of the leader's host
 
   int32_t rank = kEveryRank;
   Request request;
@@ -91,10 +91,10 @@ struct Response {
   uint64_t config_epoch = 0;  // in force from this response on
 
   // kCollective: equal but for their shapes; fused in this order, `cached` before `tensors`.
-  uint8_t algorithm = 0;  // of allreduce: the registry's row; of allgather: whether it is hierarchical
+  uint8_t algorithm = 0;  // allreduce: the registry's row; allgather: 1 if it is hierarchical
   uint64_t chunk_bytes = 0;
   std::vector<CacheId> cached;
-  bool is_for_nccl = false;             // where the ranks have it
+  bool is_for_nccl = false;             // if the ranks have it
   std::vector<ResponseTensor> tensors;  // also kError: whom it concerns
 
   EngineConfig config;  // kConfigSwitch

@@ -41,10 +41,10 @@ class TableChoice:
 
         Args:
             engine: This rank's.
-            settings: What holds for all ranks, fitted to the layout.
+            settings: Settings that hold for all ranks, fitted to the layout.
             hosts: Each rank's host.
-            store: Where measured tables are kept.
-            console: Of this rank.
+            store: Store of measured tables.
+            console: Console of this rank.
         """
         self._engine = engine
         self._settings = settings
@@ -58,15 +58,15 @@ class TableChoice:
 
     @property
     def calls(self) -> tuple[CallTime, ...]:
-        """On rank 0, what allreduces took when the table was measured; empty where there is none, or none measured."""
+        """Durations of allreduces while the table was measured, on rank 0; empty if there was no measurement."""
         return self._calls
 
     def load(self, machines: Sequence[Mapping[str, Any]], carrier: str, *, is_whole: bool) -> None:
         """Set the table that is kept for this job, or the one of the given file; on rank 0.
 
         Args:
-            machines: What each machine declares about itself.
-            carrier: What carries the data: `shm`, `tcp` or `mpi`.
+            machines: Facts that each machine declares about itself.
+            carrier: Transport of the data: `shm`, `tcp` or `mpi`.
             is_whole: Whether these are all ranks. Some of them have a layout of their own, and take what is kept for
                 it, if anything is, without a word.
 
@@ -127,7 +127,7 @@ class TableChoice:
         return HIERARCHICAL if self._settings.baseline["hierarchical_allreduce"] else RING
 
     def _has_choice(self) -> bool:
-        """Whether there are several ranks, and something is at `auto`."""
+        """Return whether there are several ranks, and something is at `auto`."""
         knobs = ["chunk_bytes"] if self._between_hosts() else ["chunk_bytes", "allreduce_algorithm"]
         return len(self._hosts) > 1 and any(self._settings.baseline[knob] == AUTO for knob in knobs)
 

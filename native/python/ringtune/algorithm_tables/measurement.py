@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the algorithm table is measured: what is tried, for how long, and what it takes to replace a compiled-in value.
+"""Measurement of the algorithm table: candidates, time limits, and the test that replaces a compiled-in value.
 
 Each size has a contest. The candidates run in turn, round by round, and the one with the best median of the rounds'
 ratios to the compiled-in value meets it again, alone, in rounds of their own: what looked best by chance does not look
@@ -17,9 +17,9 @@ from .table import RING, UNCHUNKED, CallTime, TableRow
 
 LIMIT_S = 3.0
 MARGIN = 0.07
-"""Of the time, that a candidate must save."""
+"""Share of the time that a candidate must save."""
 MIN_WON = 0.75
-"""Of the rounds, in which it must have been the quicker one."""
+"""Share of the rounds in which it must have been the quicker one."""
 BATCH_S = 0.001
 MAX_CALLS = 1000
 MIN_ROUNDS = 3
@@ -31,10 +31,10 @@ _KIB = 2**10
 _MIB = 2**20
 MAX_BYTES = 16 * _MIB
 MAX_BYTES_PER_HOST = 256 * _MIB
-"""Of the ranks' buffers together."""
-_UNTIMED_BYTES = 64 * _KIB  # of a call that the engine makes before each batch
-_GROWTH = 2.2  # at most, of a call's time, where its size is doubled
-_SLOWER = 1.5  # than the compiled-in value, as a candidate is expected to be when rounds are planned
+"""Limit of the ranks' buffers together."""
+_UNTIMED_BYTES = 64 * _KIB  # size of an untimed call that the engine makes before each batch
+_GROWTH = 2.2  # largest growth of a call's time where its size is doubled
+_SLOWER = 1.5  # expected ratio of a candidate's time to the compiled-in value's, to plan rounds
 
 SMALL_SIZES = tuple(_KIB * 2**power for power in range(9))
 LARGE_SIZES = (1 * _MIB, 4 * _MIB, 16 * _MIB)
@@ -50,7 +50,7 @@ class Timer(Protocol):
 
 
 class Candidate(NamedTuple):
-    """What a size may be reduced with."""
+    """An algorithm and a chunk with which a size may be reduced."""
 
     algorithm: str
     chunk_bytes: int
@@ -62,7 +62,7 @@ class SizeClass:
 
     Attributes:
         max_bytes: The size, which stands for all of them.
-        candidates: What is tried; the compiled-in value first.
+        candidates: Candidates in order; the compiled-in value first.
     """
 
     max_bytes: int
@@ -71,11 +71,11 @@ class SizeClass:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be measured.
+    """Sizes and candidates to measure.
 
     Attributes:
         defaults: The compiled-in rows.
-        classes: By size, ascending.
+        classes: Size classes, ascending.
     """
 
     defaults: tuple[TableRow, ...]
@@ -114,11 +114,11 @@ def plan_measurement(
 
 
 class Measured(NamedTuple):
-    """What a measurement found.
+    """Result of a measurement.
 
     Attributes:
         rows: The table's, for messages of any size.
-        calls: What the compiled-in values took, by size, as far as the time allowed.
+        calls: Durations of the compiled-in values, by size, as far as the time allowed.
     """
 
     rows: tuple[TableRow, ...]
@@ -129,7 +129,7 @@ def measure_table(timer: Timer, plan: Plan, limit_s: float, clock: Callable[[], 
     """Measure as far as the time allows.
 
     Args:
-        timer: What runs the candidates.
+        timer: Timer that runs the candidates.
         plan: The candidates.
         limit_s: Seconds that all of it may take; more only by a batch that takes longer than those before it. The
             smallest message is tried whatever that takes.
@@ -149,7 +149,7 @@ class _Measurement:
     chosen: list[TableRow] = field(default_factory=list)
     calls: list[CallTime] = field(default_factory=list)
     call_s: float = 0.0
-    """Of the compiled-in value, at the last size."""
+    """Duration of the compiled-in value, at the last size."""
 
     def rows(self) -> list[TableRow]:
         classes = self.plan.classes

@@ -19,18 +19,18 @@ BUSY_LOAD = 4.0
 CALM_LOAD = 1.5
 """Per core, far enough apart that a machine is not taken for either by turns."""
 _MAX_NUMBER = 1e9  # seconds or programs, far above any
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # of an algorithm
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")  # name of an algorithm
 _KIB = 2**10
 _MIB = 2**20
 
 
 class TableRow(NamedTuple):
-    """What is used for messages that no row before it holds.
+    """Algorithm and chunk for messages that no row before it holds.
 
     Attributes:
         max_bytes: The largest message that it holds; None: any.
         algorithm: A name of the engine's registry.
-        chunk_bytes: What is moved at once.
+        chunk_bytes: Bytes that are moved at once.
     """
 
     max_bytes: int | None
@@ -39,10 +39,10 @@ class TableRow(NamedTuple):
 
 
 class CallTime(NamedTuple):
-    """What an allreduce took while the table was measured, with the compiled-in algorithm and chunk.
+    """Duration of an allreduce while the table was measured, with the compiled-in algorithm and chunk.
 
     Attributes:
-        size_bytes: Of the message.
+        size_bytes: Size of the message.
         call_s: Seconds per call.
     """
 
@@ -52,10 +52,10 @@ class CallTime(NamedTuple):
 
 @dataclass(frozen=True)
 class TableKey:
-    """Where a table holds: another value of any of these is another table.
+    """Conditions under which a table holds: another value of any of these is another table.
 
     Attributes:
-        version: Of ringtune.
+        version: Version of ringtune.
         compiled_in: The compiled-in rows for the layout, in words: an engine with other ones has changed since.
         hardware: The fingerprint of the job's machines.
         usable_cores: Cores that rank 0 may run on: ranks that share cores want other chunks.
@@ -82,11 +82,11 @@ class AlgorithmTable:
     """Rows in order, of which the first that holds a message is used.
 
     Attributes:
-        key: Where they hold, as JSON values.
+        key: Conditions under which they hold, as JSON values.
         rows: The rows.
-        measured_s: How long it took to find them.
+        measured_s: Duration of the measurement, seconds.
         load: Programs that wanted a core when it began, per core of rank 0's machine.
-        calls: By size, what allreduces took; empty where that is not known.
+        calls: Durations of allreduces, by size; empty where they are not known.
     """
 
     key: Mapping[str, Any]
@@ -99,7 +99,7 @@ class AlgorithmTable:
         """Return whether it was measured on a machine that had much more to do: that favours few synchronizations.
 
         Args:
-            load: Of now.
+            load: Load of the machine now.
         """
         return self.load > BUSY_LOAD and load < CALM_LOAD
 

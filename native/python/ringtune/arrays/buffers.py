@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a numpy array the engine sees: a pointer, a shape and a dtype; and which arrays it can take.
+"""View of a numpy array for the engine: a pointer, a shape and a dtype; and the check of arrays that it can take.
 
 bfloat16 is the ml_dtypes package's, which frameworks bring along; it is known by its name and never imported.
 """
@@ -28,7 +28,7 @@ def checked_array(operation: str, value: Any) -> Array:
     """Return a value as an array whose memory is dense and in this machine's byte order.
 
     Args:
-        operation: What was asked for, for the message.
+        operation: Name of the operation, for the message.
         value: An array, or what numpy makes one of.
 
     Raises:
@@ -44,8 +44,8 @@ def number_operand(operation: str, array: Array) -> Operand:
     """Return an array's memory for operations that compute with it.
 
     Args:
-        operation: What was asked for, for the message.
-        array: From `checked_array`.
+        operation: Name of the operation, for the message.
+        array: Result of `checked_array`.
 
     Raises:
         ConfigError: If the engine does not compute with the dtype.
@@ -102,7 +102,7 @@ def rows_of(result: _engine.Result | None, source: Array) -> Array:
 
     Args:
         result: The engine's.
-        source: What this rank gave: the dtype and the shape of a row.
+        source: This rank's array, for the dtype and the shape of a row.
     """
     if result is None:
         raise AssertionError("an operation whose output the engine owns has a result")

@@ -30,10 +30,10 @@ def submit_allgather(
     """Start to gather rows under a name that is final.
 
     Args:
-        world: Whose ranks.
-        name: Under which they meet.
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks.
         value: This rank's rows; they must not change before the end.
-        group: What is to be gathered together with others.
+        group: Group of operations that are gathered together, if it belongs to one.
         is_gradient: Whether it counts as gradient bytes of the step.
 
     Returns:
@@ -51,10 +51,10 @@ def allgather_async(array: Any, *, name: str | None = None, process_set: Process
     """Start to gather every rank's rows.
 
     Args:
-        array: Of any dtype and at least one dimension; the first may differ between ranks, the others may not. It must
+        array: Array of any dtype and at least one dimension; the first alone may differ between ranks. It must
             not change before the end.
-        name: Under which the ranks' arrays meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        name: Key that matches the ranks' arrays; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Returns:
         A handle whose `wait()` returns the ranks' rows in rank order, and how many each has brought.
@@ -102,9 +102,9 @@ def alltoall_async(
 
     Args:
         array: See `allgather_async`.
-        splits: How many rows go to each rank, in rank order; equal parts if left out.
-        name: Under which the ranks' arrays meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        splits: Number of rows for each rank, in rank order; equal parts if left out.
+        name: Key that matches the ranks' arrays; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Returns:
         A handle whose `wait()` returns the received rows in rank order, and how many came from each rank.
@@ -139,10 +139,10 @@ def broadcast_async(
     """Start to copy the root's array into a new one.
 
     Args:
-        array: Of any dtype; same shape and dtype on all ranks.
-        root_rank: Whose values all get: a rank of the whole job.
-        name: Under which the ranks' arrays meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        array: Array of any dtype; same shape and dtype on all ranks.
+        root_rank: Rank of the whole job whose values all ranks get.
+        name: Key that matches the ranks' arrays; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Returns:
         A handle whose `wait()` returns the new array.

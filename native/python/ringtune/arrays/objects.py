@@ -20,7 +20,7 @@ from .movement import allgather_async, broadcast, broadcast_async
 
 
 class LeafTypes:
-    """Which values travel as arrays, and what arrays become on the other side."""
+    """Values that travel as arrays, and their types on the other side."""
 
     def array_of(self, value: Any) -> tuple[str, Any] | None:
         """Return a leaf's kind and its array; None for what is no leaf."""
@@ -47,10 +47,10 @@ def broadcast_object(
 
     Args:
         obj: The data, on the root; ignored elsewhere.
-        root_rank: Whose data all get.
-        name: Under which the ranks meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
-        leaf_types: What travels as an array.
+        root_rank: Rank whose data all ranks get.
+        name: Key that matches this call across ranks; without one, calls are matched by their order.
+        process_set: Ranks that take part.
+        leaf_types: Types of values that travel as arrays.
 
     Raises:
         ConfigError: If the root's data holds anything else than plain data; raised on every rank.
@@ -91,9 +91,9 @@ def allgather_object(
 
     Args:
         obj: This rank's.
-        name: Under which the ranks meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
-        leaf_types: What travels as an array.
+        name: Key that matches this call across ranks; without one, calls are matched by their order.
+        process_set: Ranks that take part.
+        leaf_types: Types of values that travel as arrays.
 
     Raises:
         ConfigError: If a rank's data holds anything else than plain data; raised on every rank.
@@ -116,7 +116,7 @@ def allgather_object(
 
 
 class _Message:
-    """What a rank says: its data, or, where that is not sound, why."""
+    """A rank's answer: its data, or the reason why that is not sound."""
 
     def __init__(self, obj: Any, leaf_types: LeafTypes) -> None:
         self.arrays: list[Array] = []

@@ -36,11 +36,11 @@ def submit_allreduce(
     """Start to combine an array under a name that is final.
 
     Args:
-        world: Whose ranks.
-        name: Under which they meet.
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks.
         value: The array; it must not change before the end.
-        reduction: How to combine.
-        group: What is to be reduced together with others.
+        reduction: Operation that combines the ranks' values.
+        group: Group of operations that are reduced together, if it belongs to one.
         is_gradient: Whether it counts as gradient bytes of the step.
 
     Returns:
@@ -66,13 +66,13 @@ def allreduce_async(
     """Start to combine an array over all ranks.
 
     Args:
-        array: Of integers of 8 to 64 bits, float16, bfloat16 (of ml_dtypes), float32, float64 or bool, with any
+        array: Array of integers of 8 to 64 bits, float16, bfloat16 (of ml_dtypes), float32, float64 or bool, with any
             strides; it must not change before the end.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.
-        name: Under which the ranks' arrays meet; without one, calls are matched by their order.
-        prescale_factor: By which the array is multiplied before.
-        postscale_factor: By which the result is multiplied after.
-        process_set: Over which ranks.
+        name: Key that matches the ranks' arrays; without one, calls are matched by their order.
+        prescale_factor: Factor of the array before the reduction.
+        postscale_factor: Factor of the result after it.
+        process_set: Ranks that take part.
 
     Returns:
         A handle whose `wait()` returns a new array of the same shape.
@@ -121,9 +121,9 @@ def grouped_allreduce(
     """Combine several arrays over all ranks: all of them together, or none if one fails; see `allreduce_async`.
 
     Args:
-        arrays: As many on every rank; those at one position meet.
+        arrays: Arrays to reduce, as many on every rank; those at one position meet.
         op: See `allreduce_async`.
-        name: Under which the groups meet.
+        name: Key that matches the ranks' groups.
         prescale_factor: See `allreduce_async`.
         postscale_factor: See `allreduce_async`.
         process_set: See `allreduce_async`.
@@ -152,7 +152,7 @@ def reducescatter_async(
     """Start to combine an array over all ranks and keep this rank's rows of the result.
 
     Args:
-        array: Of at least one dimension; equal shapes on all ranks. Else as for `allreduce_async`.
+        array: Array of at least one dimension; equal shapes on all ranks. Else as for `allreduce_async`.
         op: `Average` (default), `Sum`, `Min`, `Max` or `Product`.
         name: See `allreduce_async`.
         prescale_factor: See `allreduce_async`.

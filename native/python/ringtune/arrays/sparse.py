@@ -23,8 +23,8 @@ def submit_sparse_allreduce(
     """Start to combine row-sparse arrays under a name that is final.
 
     Args:
-        world: Whose ranks.
-        name: Under which they meet.
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks.
         values: Shape (rows, ...); as many rows as this rank has.
         indices: Shape (rows,): where each of them stands.
         op: `Average` or `Sum`.

@@ -39,7 +39,7 @@ class CollectiveCaller:
 
     @property
     def laps(self) -> _engine.LapTimes:
-        """Where the time of this rank's allreduces goes."""
+        """Laps of this rank's allreduces."""
         return self._layer.laps
 
     def allreduce(self, data: Floats, calls: int) -> None:

@@ -27,15 +27,15 @@ JSON_SCHEMA = 2
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asked for.
+    """A comparison that the command line asked for.
 
     Attributes:
         peers: Names out of `PEERS`, or `none`; empty for all that are there.
         ranks: Number of ranks.
         sizes_bytes: Bytes of single allreduces.
-        rounds: How often each contestant is launched.
+        rounds: Number of launches of each contestant.
         environments: The folder that holds `.venv-mpich` and the like.
-        json_file: Where all rows go; None for nowhere.
+        json_file: File for all rows; None for none.
         workloads: Gradients of steps.
         settings: Variables for one more contestant, the engine under them; none without any.
         is_traced: Whether to show where the engine's time goes, too.
@@ -70,10 +70,10 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
     """Measure, print the table and write the file.
 
     Args:
-        request: What to measure.
+        request: Measurement that the command line asked for.
         environ: The process's environment.
-        output: Where the table goes.
-        progress: Where the progress bar and notes go.
+        output: Console for the table.
+        progress: Console for the progress bar and notes.
 
     Raises:
         ConfigError: If the request cannot be measured here.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is compared, and the command that starts each: the limit, the engine's layers, and the peers that are there.
+"""Contestants of a comparison, and the command that starts each: the limit, the engine's layers, installed peers.
 
 MPIs have environments of their own, `.venv-<name>`, for their wheels overwrite each other's programs; the system's,
 mostly older ones, are told apart by their programs' suffixes. Gloo comes with torch and is, as Horovod, in the
@@ -24,7 +24,7 @@ LIMIT_NAME = "limit"
 ENGINE_NAME = "engine"
 SET_NAME = "engine as set"
 _SETTING_PREFIX = "RINGTUNE_"
-# What a launch does not inherit: our own variables, and those of a launcher that may have started this process.
+# A launch does not inherit our own variables, nor those of a launcher that may have started this process.
 _FOREIGN = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_", "SLURM_", "PMI", "OMPI_", "PRTE_", "I_MPI_", "TORCHELASTIC")
 _ALIKE = {"OMP_NUM_THREADS": "1"}
 # Open MPI refuses root, and more ranks than cores, unless it is told otherwise, which versions 4 and 5 are by variables
@@ -42,13 +42,13 @@ _CROWDED = {"openmpi": {"OMPI_MCA_mpi_yield_when_idle": "1"}, "impi": {"I_MPI_WA
 
 @dataclass(frozen=True)
 class Contestant:
-    """What is launched in each round.
+    """A program that is launched in each round.
 
     Attributes:
-        name: Under which its rows are kept.
+        name: Key of its rows.
         is_peer: Whether it is an engine that is not ours.
-        command: To which a scheme's arguments are added.
-        variables: On top of the environment that all have.
+        command: Command to which a scheme's arguments are added.
+        variables: Environment variables on top of those that all have.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the contestants are found and started in.
+    """Environment in which contestants are found and started.
 
     Attributes:
         ranks: Number of ranks.
@@ -81,7 +81,7 @@ class Surroundings:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether ranks outnumber the cores that they may use."""
+        """True if ranks outnumber the cores that they may use."""
         return self.ranks > len(os.sched_getaffinity(0))
 
     @property
@@ -95,7 +95,7 @@ def find_contestants(peers: Collection[str], surroundings: Surroundings) -> tupl
 
     Args:
         peers: Names out of `PEERS`.
-        surroundings: Where to look.
+        surroundings: Environment in which to look.
 
     Raises:
         ConfigError: If a name is unknown, or the limit cannot be compiled.
@@ -178,8 +178,8 @@ class Mpi:
 
     Attributes:
         mpirun: Its launcher.
-        program: What measures it, compiled.
-        variables: With which both are run.
+        program: Compiled program that measures it.
+        variables: Environment variables of both.
     """
 
     mpirun: Path

@@ -103,10 +103,10 @@ def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world:
     """Check and time a workload's steps, with ordinary and, where the world is one host, with registered memory.
 
     Args:
-        contestant: What the rows' names begin with.
-        workload: Whose gradients.
-        scheme: For how long.
-        world: Of this rank.
+        contestant: Prefix of the rows' names.
+        workload: Workload of the gradients.
+        scheme: Time to measure for.
+        world: World of this rank.
     """
     memories = {contestant: [aligned_zeros(gradient.elements) for gradient in workload.gradients]}
     if world.layout.host_count == 1:
@@ -124,7 +124,7 @@ def main() -> None:
     world = world_of(global_process_set)
     measure_sizes(name, scheme, BlockingCaller(world))
     measure_sizes(f"{name}, polled", scheme, PollingCaller(world))
-    # From here on the engine knows how many tensors a step has.
+    # The engine knows from here on how many tensors a step has.
     measure_sizes(f"{name}, polled in steps", scheme, SteppingCaller(world))
     for workload in scheme.workloads:
         measure_workload(name, workload, scheme, world)

@@ -28,10 +28,10 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, n
     """Run a contestant to its end and return what it has measured.
 
     Args:
-        contestant: Whom to launch.
-        scheme: What to measure.
-        surroundings: With which environment.
-        number: Of the round.
+        contestant: Contestant to launch.
+        scheme: Subjects to measure, and for how long.
+        surroundings: Environment of the launch.
+        number: Number of the round.
 
     Raises:
         OverrunError: If it does.
@@ -51,9 +51,9 @@ def output_of(contestant: Contestant, scheme: Scheme, surroundings: Surroundings
     """Run a contestant to its end and return what it has written to its standard output.
 
     Args:
-        contestant: Whom to launch.
-        scheme: What to measure.
-        surroundings: With which environment.
+        contestant: Contestant to launch.
+        scheme: Subjects to measure, and for how long.
+        surroundings: Environment of the launch.
 
     Raises:
         OverrunError: If it does.

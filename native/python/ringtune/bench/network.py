@@ -59,7 +59,7 @@ class Network:
 
     Attributes:
         hosts: In the order of their addresses.
-        rate_bits_per_s: What each may send, and receive, at once.
+        rate_bits_per_s: Rate at which each may send, and receive, at once.
         remote_shell: A program that is called as `remote_shell ADDRESS COMMAND...`, like ssh.
     """
 
@@ -76,7 +76,7 @@ def parse_rate(text: str) -> int:
     """Return bits per second.
 
     Args:
-        text: In words of `tc`, such as `1gbit`.
+        text: Rate as `tc` writes it, such as `1gbit`.
 
     Raises:
         ConfigError: If it says none.
@@ -106,8 +106,8 @@ def joined_hosts(count: int, rate_bits_per_s: int) -> Iterator[Network]:
     """Make hosts, and take them away again.
 
     Args:
-        count: How many.
-        rate_bits_per_s: Of each host's link, in each direction.
+        count: Number of hosts.
+        rate_bits_per_s: Rate of each host's link, in each direction.
 
     Raises:
         RingtuneError: If the kernel refuses a step.

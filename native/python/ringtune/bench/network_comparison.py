@@ -20,10 +20,10 @@ from .wire import Wire
 
 @dataclass(frozen=True)
 class Topology:
-    """Between what the command line asked to measure.
+    """Hosts and links that the command line asked to measure between.
 
     Attributes:
-        hosts: Among how many hosts the ranks are divided.
+        hosts: Number of hosts among which the ranks are divided.
         link: The rate of each host's link, in words of `tc`.
     """
 
@@ -37,11 +37,11 @@ def run_network_bench(
     """Measure between hosts, print the table and write the file.
 
     Args:
-        request: What to measure.
-        topology: Between what.
+        request: Measurement that the command line asked for.
+        topology: Hosts and links to measure between.
         environ: The process's environment.
-        output: Where the table goes.
-        progress: Where the progress bar and notes go.
+        output: Console for the table.
+        progress: Console for the progress bar and notes.
 
     Raises:
         ConfigError: If the request cannot be measured here.

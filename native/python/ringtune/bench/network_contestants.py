@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is compared between hosts: this engine both ways, and the peers that can be started there.
+"""Contestants between hosts: this engine both ways, and the peers that can be started there.
 
 All are started from the first host, and reach the others by the network's remote shell.
 """
@@ -27,7 +27,7 @@ def find_network_contestants(
 
     Args:
         peers: Names out of `PEERS`.
-        surroundings: Where to look.
+        surroundings: Environment in which to look.
         network: The hosts.
 
     Raises:

@@ -17,8 +17,8 @@ def make_network_table(summaries: Sequence[Summary], wire: Wire, rounds: int) ->
     """Return the table.
 
     Args:
-        summaries: By size.
-        wire: What the hosts are joined by.
+        summaries: Summaries by size.
+        wire: Link between the hosts.
         rounds: Number of rounds.
     """
     rate = f"{wire.rate_bits_per_s / 1e9:g} Gbit/s"

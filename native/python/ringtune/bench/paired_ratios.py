@@ -19,7 +19,7 @@ MIN_PAIRS = 6  # fewer heads or tails in a row are no rarity: 2 / 2**5 is above 
 
 @dataclass(frozen=True)
 class Ratio:
-    """What was found, with the ends of its interval."""
+    """An estimate with the ends of its interval."""
 
     median: float
     low: float
@@ -35,7 +35,7 @@ def paired_ratio(measured: Sequence[float], reference: Sequence[float]) -> Ratio
 
     Args:
         measured: One value per pair.
-        reference: What each is compared with, in the same unit.
+        reference: Values with which each is compared, in the same unit.
 
     Raises:
         ValueError: If there are fewer than `MIN_PAIRS` pairs, or one side has more values than the other.

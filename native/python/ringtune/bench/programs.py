@@ -25,7 +25,7 @@ class Program:
     """A program in C++.
 
     Attributes:
-        name: Of what is built.
+        name: Name of the binary.
         sources: Its files; the first is compiled and includes the others.
         flags: For the compiler.
     """
@@ -45,7 +45,7 @@ def built(program: Program, compiler: str, environ: Mapping[str, str]) -> Path:
     """Return the executable, compiled now if it is not there yet.
 
     Args:
-        program: What to build.
+        program: Program to build.
         compiler: The compiler's command.
         environ: The environment of the compiler; its HOME is where the cache folder is.
 

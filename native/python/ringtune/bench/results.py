@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the rows of all rounds to what the table says: medians over rounds, and ratios within rounds."""
+"""Summary of all rounds' rows for the table: medians over rounds, and ratios within rounds."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ STAGED, REGISTERED = "staged", "registered"
 
 @dataclass(frozen=True)
 class Row:
-    """What a contestant has printed for a subject, in one launch.
+    """A row that a contestant has printed for a subject, in one launch.
 
     Attributes:
         round: Number of the round.
-        contestant: Who has printed it.
-        way: What was measured.
-        workload: Whose gradients; empty for a single allreduce.
-        bytes: Of the allreduce, or of all gradients.
+        contestant: Contestant that has printed it.
+        way: Way of reducing that was measured.
+        workload: Name of the gradients' workload; empty for a single allreduce.
+        bytes: Size of the allreduce, or of all gradients.
         ranks: Number of ranks.
         us_median: Microseconds per call, median over the launch's groups.
         us_p99: Their 99th percentile.
         hosts: Number of hosts.
-        link_bits_per_s: Of each host's link; 0 where there is none.
+        link_bits_per_s: Rate of each host's link; 0 where there is none.
     """
 
     round: int
@@ -46,7 +46,7 @@ class Comparison:
     """A ratio of times within rounds.
 
     Attributes:
-        median: Over the rounds.
+        median: Median over the rounds.
         interval: The same with its 95 % interval; None where there are too few rounds for one.
     """
 
@@ -59,9 +59,9 @@ class Summary:
     """A way at a subject, over all rounds.
 
     Attributes:
-        workload: Whose gradients; empty for a single allreduce.
-        bytes: Of the allreduce, or of all gradients.
-        way: What was measured.
+        workload: Name of the gradients' workload; empty for a single allreduce.
+        bytes: Size of the allreduce, or of all gradients.
+        way: Way of reducing that was measured.
         us_median: Median over rounds of the launches' medians, in microseconds.
         us_p99: Median over rounds of the launches' 99th percentiles, in microseconds.
         to_best_peer: Its time ÷ that of each round's best peer; None where no peer was measured.
@@ -81,7 +81,7 @@ def summarize(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[S
     """Return what was found, by workload and size; of each first the limit, then our layers, then the peers.
 
     Args:
-        rows: Of all rounds; each way has one per round and subject.
+        rows: Rows of all rounds; each way has one per round and subject.
         limit: The contestant that is the limit.
         peers: Those that are peers.
     """

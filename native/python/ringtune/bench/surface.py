@@ -47,13 +47,13 @@ _LINES_OF_ERROR = 20
 
 @dataclass(frozen=True)
 class SurfaceRequest:
-    """What to record.
+    """A recording that the command line asked for.
 
     Attributes:
-        file: Where the surface goes; the journal is beside it.
+        file: File of the surface; the journal is beside it.
         ranks: Number of ranks.
         workload: The gradients of a step.
-        repeats: How often the grid is measured.
+        repeats: Number of times that the grid is measured.
         grid: The numbers' values.
         compute_ms: Processor time of a step; None: COMPUTE_MS_PER_MIB of the gradients.
         window_ms: About how long a window is.
@@ -95,10 +95,10 @@ def record_surface(
     """Record until all is there or the time is over.
 
     Args:
-        request: What to record.
-        topology: Between which hosts; None: on this one.
+        request: Recording that the command line asked for.
+        topology: Hosts and links to measure between; None: this host alone.
         environ: The process's environment.
-        console: Where the progress bar and notes go.
+        console: Console for the progress bar and notes.
 
     Returns:
         Whether the surface is complete; only then its file is there.

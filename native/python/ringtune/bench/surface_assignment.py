@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the recorder of a surface tells the ranks of a launch, on their command line."""
+"""Orders of a surface's recorder to the ranks of a launch, on their command line."""
 
 import json
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from typing import Any
 
 MIN_STEPS = 5
 MAX_STEPS = 40
-"""Of a window."""
+"""Steps of a window."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What a launch measures.
+    """Windows that a launch measures.
 
     Attributes:
-        workload: As `Workload.argument` writes it.
+        workload: Workload, as `Workload.argument` writes it.
         compute_ms: Processor time of a step, milliseconds.
         window_ms: About how long a window is; MIN_STEPS to MAX_STEPS steps.
         configs: All parameters of each.

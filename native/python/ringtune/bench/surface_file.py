@@ -25,10 +25,10 @@ from ringtune.errors import ConfigError, RingtuneError
 SCHEMA = 1
 JOURNAL_SUFFIX = ".part"
 _VARYING = ("calls",)
-"""What differs between two starts of one recording."""
+"""Fields that differ between two starts of one recording."""
 
 _BEGINNING = b'{"schema":'
-"""Of every journal."""
+"""Schema of every journal."""
 
 Header = Mapping[str, Any]
 
@@ -38,9 +38,9 @@ class RecordedWindow:
     """Consecutive steps of one config.
 
     Attributes:
-        number: Of the config, in the order of the grid.
-        repeat: Of the grid.
-        launch: In which it was measured.
+        number: Number of the config, in the order of the grid.
+        repeat: Repeat of the grid.
+        launch: Launch in which it was measured.
         at_s: When, in seconds since the launch began.
         step_ms: Duration of each step, milliseconds.
         is_extra: Whether it is the baseline's at the beginning of a launch, which is not part of the grid.
@@ -55,7 +55,7 @@ class RecordedWindow:
 
 
 class Journal:
-    """What was recorded so far; the file is there once a header was written.
+    """Windows recorded so far; the file is there once a header was written.
 
     Attributes:
         windows: All of them, in the order in which they were measured.
@@ -65,8 +65,8 @@ class Journal:
         """Begin, or go on.
 
         Args:
-            path: Of the journal.
-            header: Of this recording; what an earlier start has written must be the same.
+            path: File of the journal.
+            header: Header of this recording; that of an earlier start must be the same.
 
         Raises:
             ConfigError: If it is another recording's, or cannot be read or written.
@@ -86,7 +86,7 @@ class Journal:
 
     @property
     def launches(self) -> int:
-        """How many launches have measured something."""
+        """Number of launches that have measured something."""
         return 1 + max((window.launch for window in self.windows), default=-1)
 
     def done(self, repeat: int) -> set[int]:
@@ -155,9 +155,9 @@ def write_surface(path: Path, journal: Journal, configs: Sequence[Mapping[str, A
     """Write the compressed file at once, or not at all.
 
     Args:
-        path: Of the surface.
-        journal: Whose windows.
-        configs: What differs from the baseline, by the config's number.
+        path: File of the surface.
+        journal: Journal of the windows.
+        configs: Differences from the baseline, by the config's number.
 
     Raises:
         RingtuneError: If it cannot be written; the journal is as it was.

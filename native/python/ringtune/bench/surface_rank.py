@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ringtune import _engine
 from ringtune.basics import init, shutdown
 from ringtune.engine_config import engine_config
 from ringtune.errors import RingtuneError
@@ -27,11 +28,11 @@ from .timing import Floats, aligned_zeros
 from .workloads import ELEMENT_BYTES, Workload
 
 FORWARD_SHARE = 1 / 3
-"""Of a step's computing, before the first gradient: backward has about twice the work of forward."""
-REGISTERED_BYTES = 64 << 10
-"""From this size on a front end's gradients live in registered memory, where all ranks share a host."""
+"""Share of a step's computing before the first gradient: backward has about twice the work of forward."""
+REGISTERED_BYTES = _engine.engine_facts()["registered_min_bytes"]
+"""Smallest gradient to which a front end gives registered memory, where all ranks share a host."""
 SWITCH_STEPS = 2
-"""After a config was asked for: the first may begin under the one before, the second is of a usual length."""
+"""Steps left out after a config was asked for: the first may begin under the one before, the second is usual."""
 SETTLE_STEPS = 1
 _MATRIX = 48  # its product takes about ten microseconds: the grain of computing
 _SUM = Reduction(Sum)

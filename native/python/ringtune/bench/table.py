@@ -14,7 +14,7 @@ def make_tables(summaries: Sequence[Summary], ranks: int, rounds: int) -> list[T
     """Return one table for sizes, in microseconds, and one for workloads, in milliseconds; those that have lines.
 
     Args:
-        summaries: By subject.
+        summaries: Summaries by subject.
         ranks: Number of ranks.
         rounds: Number of rounds.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every contestant times what it reduces; the twin of `allreduce_timing.h`, which the compiled ones include.
+"""Timing of reductions, alike for every contestant; the twin of `allreduce_timing.h`, which compiled ones include.
 
 A *call* sums some float32 arrays over all ranks, in place: one array of a given size, or the gradients of a workload's
 step. A *group* is as many calls back to back as take about `group_ms`: the clock is read around groups, so that it is
@@ -34,7 +34,7 @@ _PERIOD = 251
 
 @dataclass(frozen=True)
 class Scheme:
-    """What all contestants measure, and for how long.
+    """Subjects that all contestants measure, and the time for each.
 
     Attributes:
         sizes_bytes: Bytes of single allreduces.
@@ -85,10 +85,10 @@ class Way:
     """A way to sum arrays, which is checked and timed.
 
     Attributes:
-        name: What its row is named.
-        arrays: What a call sums, all of it.
+        name: Name of its row.
+        arrays: Arrays that a call sums, all of them.
         call: Runs as many calls as it is told.
-        workload: Whose gradients the arrays are; empty for a single allreduce.
+        workload: Name of the arrays' workload; empty for a single allreduce.
     """
 
     name: str
@@ -101,8 +101,8 @@ def measure_sizes(name: str, scheme: Scheme, caller: Caller, zeros: Callable[[in
     """Check and time single allreduces; rank 0 prints a row for each.
 
     Args:
-        name: What the rows are named.
-        scheme: What to measure.
+        name: Name of the rows.
+        scheme: Subjects to measure, and for how long.
         caller: This rank.
         zeros: Returns the memory of so many elements; None: `aligned_zeros`.
 
@@ -118,8 +118,8 @@ def measure(way: Way, scheme: Scheme, caller: Caller) -> None:
     """Check, time and check again; rank 0 prints the row.
 
     Args:
-        way: What to measure.
-        scheme: For how long.
+        way: Way of reducing to measure.
+        scheme: Time to measure for.
         caller: This rank.
 
     Raises:
@@ -139,7 +139,7 @@ def row(way: Way, ranks: int, call_us: Sequence[float]) -> dict[str, str | int |
     """Return what a contestant prints for a way.
 
     Args:
-        way: What was measured.
+        way: Way of reducing that was measured.
         ranks: Number of ranks.
         call_us: Microseconds per call, one value per group.
     """

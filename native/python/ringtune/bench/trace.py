@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of an allreduce goes: the engine's laps, from a launch with its stopwatch on."""
+"""Breakdown of an allreduce's time: the engine's laps, from a launch with its stopwatch on."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from .timing import Scheme
 
 @dataclass(frozen=True)
 class Trace:
-    """What one call cost rank 0, lap by lap, in one launch.
+    """Cost of one call to rank 0, lap by lap, in one launch.
 
     Attributes:
-        way: In which kind of memory, `ordinary` or `registered`.
-        workload: Whose gradients; empty for a single blocking allreduce.
-        bytes: Of the allreduce, or of all gradients.
+        way: Kind of memory, `ordinary` or `registered`.
+        workload: Name of the gradients' workload; empty for a single blocking allreduce.
+        bytes: Size of the allreduce, or of all gradients.
         us: Microseconds per call in each of the engine's laps, in their order.
     """
 
@@ -36,7 +36,7 @@ def take_trace(scheme: Scheme, surroundings: Surroundings) -> list[Trace]:
 
     Args:
         scheme: The sizes and workloads.
-        surroundings: With which environment.
+        surroundings: Environment of the launch.
 
     Raises:
         RingtuneError: If it fails or takes too long.
@@ -50,7 +50,7 @@ def make_trace_table(traces: Sequence[Trace], ranks: int) -> Table:
     """Return a table with a section per subject, a line per lap and a column per kind of memory.
 
     Args:
-        traces: By subject.
+        traces: Traces by subject.
         ranks: Number of ranks.
     """
     ways = list(dict.fromkeys(trace.way for trace in traces))

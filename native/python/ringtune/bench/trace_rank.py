@@ -23,8 +23,8 @@ def trace(way: str, workload: Workload, world: World) -> None:
 
     Args:
         way: `ordinary` or `registered`.
-        workload: What a step consists of; without a name, one blocking allreduce.
-        world: Of this rank.
+        workload: Gradients of a step; without a name, one blocking allreduce.
+        world: World of this rank.
     """
     if way == "registered":
         arrays = registered_arrays(world, workload)

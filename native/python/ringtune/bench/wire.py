@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the wire between hosts allows: the time in which a host's link can carry what an allreduce must send over it.
+"""Limit that the wire between hosts sets: the time in which a host's link carries an allreduce's bytes.
 
 A link carries frames, of which headers are a part: the limit counts the payload alone. Confirmations, which TCP sends
 the other way, and everything that is not the wire are left out: this is a bound, which nothing can beat.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .network import MTU_BYTES
 
 _HEADER_BYTES = 20 + 20 + 12  # IPv4, TCP, its timestamps
-_ETHERNET_BYTES = 14  # what the shaped link counts of a frame beside the packet
+_ETHERNET_BYTES = 14  # header that the shaped link counts beside the packet
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Wire:
     """The links of hosts with the same number of ranks each.
 
     Attributes:
-        ranks: Of all hosts.
-        hosts: How many.
-        rate_bits_per_s: Of each host's link, in each direction.
+        ranks: Number of ranks of all hosts.
+        hosts: Number of hosts.
+        rate_bits_per_s: Rate of each host's link, in each direction.
     """
 
     ranks: int
@@ -29,7 +29,7 @@ class Wire:
 
     @property
     def payload_bytes_per_s(self) -> float:
-        """What of the rate is payload, in full frames."""
+        """Payload's share of the rate, in full frames."""
         share = (MTU_BYTES - _HEADER_BYTES) / (MTU_BYTES + _ETHERNET_BYTES)
         return self.rate_bits_per_s / 8 * share
 

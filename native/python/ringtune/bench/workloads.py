@@ -27,7 +27,7 @@ class Gradient:
     """One tensor of a step.
 
     Attributes:
-        name: Under which it is submitted.
+        name: Key that matches the tensor across ranks.
         elements: Its float32 elements.
     """
 
@@ -40,8 +40,8 @@ class Workload:
     """The gradients of one step, in the order in which they are submitted.
 
     Attributes:
-        name: Under which rows are kept.
-        gradients: At least one; their names differ.
+        name: Key of its rows.
+        gradients: Gradients, at least one; their names differ.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Workload:
 
     @property
     def bytes(self) -> int:
-        """Of all gradients together."""
+        """Size of all gradients together."""
         return ELEMENT_BYTES * sum(gradient.elements for gradient in self.gradients)
 
     def argument(self) -> str:

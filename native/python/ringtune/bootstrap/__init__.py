@@ -30,8 +30,8 @@ def find_place(environ: Mapping[str, str], generation: int, limit_s: float) -> P
 
     Args:
         environ: The environment.
-        generation: How often this process has initialised before; every rank has the same number.
-        limit_s: How long to wait for the other ranks while rank 0's address is found.
+        generation: Number of times that this process has initialised before; equal on every rank.
+        limit_s: Longest wait for the other ranks while rank 0's address is found.
 
     Raises:
         ConfigError: If variables are missing or malformed, or the job was started in a way that this version does not

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_MAX_GENERATIONS = 256  # so that process ids that change hands meanwhile cannot keep a walk going
+_MAX_GENERATIONS = 256  # bound of a walk, should process ids change hands meanwhile
 
 
 @dataclass(frozen=True)

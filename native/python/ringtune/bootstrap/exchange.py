@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How ranks that have a channel already, a store or an MPI, agree on where and with which key they meet.
+"""Agreement of ranks that have a channel already, a store or an MPI, on the address and the key of their meeting.
 
 Every rank says on which host and network it is; rank 0 chooses an address that all can reach, listens there, and
 tells address and job key. Who can read that channel can join the job: it is what is trusted.
@@ -32,7 +32,7 @@ class Exchange(Protocol):
 
 @dataclass(frozen=True)
 class _Site:
-    """Where a rank runs: its host, its network namespace, and that one's addresses, the best first."""
+    """Location of a rank: its host, its network namespace, and that one's addresses, the best first."""
 
     host: str
     network: str
@@ -52,7 +52,7 @@ def arrange(place: Place, exchange: Exchange, towards: str = "") -> Place:
 
     Args:
         place: Without them.
-        exchange: How the ranks hear each other.
+        exchange: Channel between the ranks.
         towards: A host whose interface is preferred, such as the store's; empty for none.
 
     Raises:

@@ -17,7 +17,7 @@ def read_integer(environ: Mapping[str, str], name: str, *, low: int, high: int, 
         name: The variable.
         low: The smallest value that is allowed.
         high: The largest.
-        advice: What belongs to it, for the message.
+        advice: Advice for the message.
 
     Raises:
         ConfigError: If the variable is missing, malformed or out of range.

@@ -117,7 +117,7 @@ class Ownership:
 
 @dataclass(frozen=True)
 class _Owner:
-    """Who holds a place, as the kernel tells; process id 0 for one of another pid namespace."""
+    """Holder of a place, as the kernel reports it; process id 0 for one of another pid namespace."""
 
     pid: int
     uid: int

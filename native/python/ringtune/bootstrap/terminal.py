@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a person sees what this process writes: on its own terminal, or on its launcher's."""
+"""Recognition of a terminal on which a person sees this process's output: its own, or its launcher's."""
 
 import re
 from collections.abc import Mapping
 
 COLUMNS_NAME = "RINGTUNE_TERMINAL_COLUMNS"
-DEFAULT_COLUMNS = 80  # of a terminal that does not say
+DEFAULT_COLUMNS = 80  # width of a terminal that does not report it
 _NUMBER = re.compile("[1-9][0-9]{0,5}")
 _DUMB = ("", "dumb", "unknown")
 

@@ -33,9 +33,9 @@ class StoreExchange:
         """Wrap a store.
 
         Args:
-            store: With torch's `set(key, text)`, `wait(keys, timeout)` and `get(key)`; the keys are this meeting's.
-            place: Of this rank.
-            limit_s: How long to wait for the other ranks.
+            store: Store with torch's `set(key, text)`, `wait(keys, timeout)` and `get(key)`; keys are this meeting's.
+            place: Place of this rank.
+            limit_s: Longest wait for the other ranks.
         """
         self._store = store
         self._place = place

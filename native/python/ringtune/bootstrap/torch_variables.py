@@ -11,8 +11,8 @@ def torch_variables(environ: Mapping[str, str], address: str, port: int) -> dict
     """Return what `torchrun` would set for a rank; its agent's store is not among it, rank 0 serves one.
 
     Args:
-        environ: Of a rank, as the launcher made it.
-        address: Where rank 0 is to serve torch's store.
+        environ: Environment of a rank, as the launcher made it.
+        address: Address at which rank 0 serves torch's store.
         port: Its port there.
     """
     local_size, hosts = environ["HOROVOD_LOCAL_SIZE"], environ["HOROVOD_CROSS_SIZE"]

@@ -32,9 +32,9 @@ class Comparison:
     """A finished comparison.
 
     Attributes:
-        request: What was asked for.
+        request: The checked request.
         pairs: Runs of DDP and of ringtune.
-        verdict: What they say.
+        verdict: Verdict of the pairs.
         not_in_arms: Variables that were set and that no run got.
     """
 
@@ -53,10 +53,10 @@ def run_comparison(request: CompareRequest, environ: Mapping[str, str], place: P
     """Run both arms and return what came of it.
 
     Args:
-        request: What to compare, checked.
+        request: The checked request.
         environ: This process's environment.
-        place: Of torch's rank 0.
-        console: Where progress is shown.
+        place: Address of torch's rank 0.
+        console: Console for progress.
 
     Raises:
         ComparisonError: If the arms cannot be compared.
@@ -82,7 +82,7 @@ def keep(comparison: Comparison, environ: Mapping[str, str], hardware: str, vers
         comparison: Finished.
         environ: For the user's cache folder.
         hardware: Fingerprint of this machine.
-        version: Of ringtune.
+        version: Version of ringtune.
     """
     request, verdict = comparison.request, comparison.verdict
     entry = KeptComparison(

@@ -31,7 +31,7 @@ class DdpModels:
         """Prepare.
 
         Args:
-            arm: Who reduces gradients.
+            arm: Engine that reduces gradients.
             facts: Takes what is seen.
             refusal: Ends a script that cannot be compared.
         """

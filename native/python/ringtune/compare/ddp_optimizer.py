@@ -37,7 +37,7 @@ class DistributedOptimizers:
         """Prepare.
 
         Args:
-            arm: Who reduces gradients.
+            arm: Engine that reduces gradients.
             facts: Takes what is seen.
             refusal: Ends a script that cannot be compared.
         """

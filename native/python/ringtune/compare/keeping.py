@@ -26,16 +26,16 @@ class KeptComparison:
     Attributes:
         unix_time_s: When it ended.
         hardware: Fingerprint of the machine that started it.
-        title: What was compared.
+        title: Name of the script or file that was compared.
         ranks: Number of ranks.
         hosts: The `-H` option; empty for one machine.
         pairs: Number of pairs.
         ddp_steps_per_s: Median of DDP's runs.
         ringtune_steps_per_s: Median of ringtune's.
-        ratio: Of ringtune's steps per second to DDP's.
+        ratio: Ratio of ringtune's steps per second to DDP's.
         low: Lower end of its 90 % interval.
         high: Upper end.
-        version: Of ringtune.
+        version: Version of ringtune.
     """
 
     unix_time_s: float

@@ -22,8 +22,8 @@ from ringtune.launch.processes import CHILD_PROGRAM
 from .messages import Arm, Order, record_in
 from .request import CompareRequest
 
-END_S = 60.0  # from the last step to the end of the job, which may save a model on its way
-KILL_S = 30.0  # from SIGTERM to SIGKILL; the launcher itself kills its ranks after 10 s
+END_S = 60.0  # limit from the last step to the job's end, which may save a model on its way
+KILL_S = 30.0  # time between SIGTERM and SIGKILL; the launcher itself kills its ranks after 10 s
 TAIL_LINES = 30
 LINE_BYTES = 2000
 READ_BYTES = 1 << 16
@@ -42,11 +42,11 @@ class Run:
     """The measurements of a run.
 
     Attributes:
-        arm: Who reduced the gradients.
+        arm: Engine that reduced the gradients.
         steps: Steps that count.
-        seconds: How long they took together.
+        seconds: Duration of all of them together.
         did_script_end: Whether the script came to its own end before enough steps.
-        facts: Of the script.
+        facts: Facts of the script.
     """
 
     arm: Arm
@@ -88,9 +88,9 @@ class Runs:
         """Prepare; nothing is started.
 
         Args:
-            request: What is compared.
-            environ: Of the jobs.
-            place: Of torch's rank 0.
+            request: The checked request.
+            environ: Environment of the jobs.
+            place: Address of torch's rank 0.
         """
         self._request = request
         self._environ = {**environ, **request.sent}
@@ -100,9 +100,9 @@ class Runs:
         """Run an arm once, in fresh processes.
 
         Args:
-            arm: Who reduces the gradients.
+            arm: Engine that reduces the gradients.
             steps: Steps that count.
-            on_progress: Is told how many steps have been made, warm-up included.
+            on_progress: Function that gets the number of steps made, warm-up included.
 
         Raises:
             ComparisonError: If the script cannot be compared, fails, or makes too few steps.

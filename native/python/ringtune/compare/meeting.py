@@ -24,7 +24,7 @@ def meeting_place(hosts: Sequence[HostSlots] | None, ranks: int, reach: Mapping[
     Args:
         hosts: The hosts that were named; None: all ranks on this machine.
         ranks: Number of ranks.
-        reach: How other hosts are reached: values of `-p`, `-i` and `--rsh`, None where they are not given.
+        reach: Remote shell for other hosts: values of `-p`, `-i` and `--rsh`, None where they are not given.
 
     Raises:
         ConfigError: If there are more ranks than slots, or a remote shell that cannot be called.

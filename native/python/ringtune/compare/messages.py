@@ -24,11 +24,11 @@ class Order:
     """The task of the ranks of one run.
 
     Attributes:
-        token: Of the run; begins its records.
-        arm: Who reduces the gradients.
+        token: Token of the run; begins its records.
+        arm: Engine that reduces the gradients.
         warmup_steps: Steps before the first that counts, at least 1.
         steps: Steps that count; the run ends after them.
-        master_address: Where rank 0 of torch's process group listens.
+        master_address: Address at which rank 0 of torch's process group listens.
         master_port: Its port.
         is_module: Whether the program is a module's name, as of `python -m`.
     """

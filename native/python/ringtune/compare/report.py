@@ -23,7 +23,7 @@ HOW = {
         "reducer averages the same gradients in the backward pass, and hvd's other calls go through ringtune."
     ),
 }
-"""How each arm was made, by what the script was written for."""
+"""Construction of each arm, by the library that the script was written for."""
 
 
 def text_report(comparison: Comparison) -> str:

@@ -80,8 +80,8 @@ class CompareRequest:
     Attributes:
         ranks: Number of ranks.
         program: The user's; None where a file of gradients is compared.
-        gradients: That file; None where a program is compared.
-        pairs: How often each arm runs.
+        gradients: File of gradients; None where a program is compared.
+        pairs: Number of runs of each arm.
         seconds: About how long the steps of each run take.
         steps: Steps of each run, in place of `seconds`; None: by the rehearsal.
         warmup_steps: Steps at the start of each run that do not count.

@@ -16,7 +16,7 @@ class NotComparable(SystemExit):
 
 @dataclass
 class ScriptFacts:
-    """What is known of the script on this rank.
+    """Facts of the script on this rank.
 
     Attributes:
         ddp_models: Models that it wrapped in DistributedDataParallel.

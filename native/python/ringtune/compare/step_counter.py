@@ -30,8 +30,8 @@ class StepCounter:
         """Begin without a step.
 
         Args:
-            order: How many steps.
-            facts: Of the script; checked at the first step.
+            order: Number of steps to run.
+            facts: Facts of the script; checked at the first step.
             reporter: Takes records.
             is_measuring: Whether this rank reports: rank 0 does.
         """

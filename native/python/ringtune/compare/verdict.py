@@ -13,7 +13,7 @@ from .launching import ComparisonError, Run
 
 @dataclass(frozen=True)
 class Verdict:
-    """What pairs of runs say.
+    """Verdict of pairs of runs.
 
     Attributes:
         ddp_steps_per_s: Median over the runs.
@@ -21,7 +21,7 @@ class Verdict:
         ratio: Geometric mean over pairs of ringtune's steps per second over DDP's.
         low: Lower end of the ratio's two-sided interval.
         high: Upper end.
-        level: Of the interval.
+        level: Confidence level of the interval.
     """
 
     ddp_steps_per_s: float

@@ -10,8 +10,8 @@ class Problem:
     """Something that is wrong here.
 
     Attributes:
-        what: What is wrong, with the values.
-        remedy: What to do, as one sentence.
+        what: The fault, with the values.
+        remedy: Advice, as one sentence.
     """
 
     what: str

@@ -12,7 +12,7 @@ from .finding import Problem, Section
 
 URL_NAME, TOKEN_NAME = "AUTOTUNE_SERVICE_URL", "AUTOTUNE_SERVICE_TOKEN"
 LIMIT_S = 5.0
-"""How long the service has to answer, the name lookup included."""
+"""Time limit of the service's answer, the name lookup included."""
 REPLY_BYTES = 4 << 20
 """Enough for the description of the interface, which has the version."""
 NO_TOKEN, NO_SCOPE = 401, 403

@@ -36,9 +36,9 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):  # type: ignor
         """Name the root.
 
         Args:
-            root_rank: Whose values all get.
+            root_rank: Rank whose values all ranks get.
             device: Horovod's; without effect.
-            process_set: Over which ranks.
+            process_set: Ranks that take part.
             local_variables: Weights that each rank has for itself, as those of `local_layers`; they are left alone.
         """
         super().__init__()
@@ -78,7 +78,7 @@ class MetricAverageCallback(keras.callbacks.Callback):  # type: ignore[misc]  # 
 
         Args:
             device: Horovod's; without effect.
-            process_set: Over which ranks.
+            process_set: Ranks that take part.
         """
         super().__init__()
         del device
@@ -118,7 +118,7 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):  # type: ignore[misc
             save_weights_only: Whether the weights alone are saved.
             mode: `min`, `max`, or `auto`, by the metric's name.
             save_freq: `epoch`, or a number of batches.
-            filepath: Where to; `best_model.keras`, or `best_model.weights.h5`, in the working directory if left out.
+            filepath: File to write; by default `best_model.keras` or `best_model.weights.h5` in the working directory.
         """
         place = filepath or ("best_model.weights.h5" if save_weights_only else "best_model.keras")
         super().__init__(
@@ -153,8 +153,8 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
         """Describe the schedule.
 
         Args:
-            initial_lr: What is multiplied.
-            multiplier: By what, given the epoch; a number is raised to the epoch's power.
+            initial_lr: Learning rate that is multiplied.
+            multiplier: Function of the epoch that gives the factor; a number is raised to the epoch's power.
             start_epoch: First epoch in which the rate is set.
             end_epoch: First epoch in which it is no longer.
             staircase: Whether the rate is set once an epoch, and not at each batch for the fraction of an epoch.
@@ -203,7 +203,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):  # type: ignore[mi
 
     @property
     def learning_rate(self) -> float:
-        """What the optimizer uses now."""
+        """Learning rate that the optimizer uses now."""
         return float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
 
     def _set_rate(self, rate: float) -> None:
@@ -230,8 +230,8 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         """Describe the warm-up.
 
         Args:
-            initial_lr: What is reached, that of the whole job.
-            warmup_epochs: In how many epochs.
+            initial_lr: Learning rate that is reached, that of the whole job.
+            warmup_epochs: Number of epochs in which it is reached.
             momentum_correction: See `LearningRateScheduleCallback`.
             steps_per_epoch: See `LearningRateScheduleCallback`.
             verbose: Whether rank 0 says when it is over.

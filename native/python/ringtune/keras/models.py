@@ -78,10 +78,10 @@ def load_model(
     """Load a saved Keras model and make its optimizer, state included, a distributed one.
 
     Args:
-        filepath: Of a model saved by Keras, with or without ringtune.
+        filepath: File of a model saved by Keras, with or without ringtune.
         custom_optimizers: Classes of optimizers that Keras does not know.
-        custom_objects: What else Keras does not know, by name.
-        compression: How gradients travel.
+        custom_objects: Other objects that Keras does not know, by name.
+        compression: Encoding of gradients on the way.
 
     Returns:
         The model; one that was saved without an optimizer has none.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs once on every other host of a job: starts the host's ranks as it is ordered to, and ends with them.
+"""Agent on every other host of a job: starts the host's ranks as it is ordered to, and ends with them.
 
 `python -m ringtune.launch.agent`, started through the remote shell. Orders, the job key among them, come by standard
 input and reports go by standard output (see `agent_protocol`). Nothing is left on the host when standard input closes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher and a host agent say to each other: orders one way, reports the other. Pure: bytes and messages.
+"""Protocol between the launcher and a host agent: orders one way, reports the other. Pure: bytes and messages.
 
 Orders are JSON objects, one per line, on the agent's standard input: `check`, `start`, `signal`, `resize`, `pause`,
 `beat`.
@@ -48,7 +48,7 @@ class Report:
 
     Attributes:
         kind: `MESSAGE`, `STDOUT` or `STDERR`.
-        rank: Who wrote the bytes; 0 for a message.
+        rank: Rank that wrote the bytes; 0 for a message.
         payload: The bytes.
     """
 
@@ -80,8 +80,8 @@ def encode_output(kind: bytes, rank: int, payload: bytes) -> bytes:
 
     Args:
         kind: One of `KINDS`.
-        rank: Who wrote the bytes.
-        payload: At most `MAX_PAYLOAD_BYTES`.
+        rank: Rank that wrote the bytes.
+        payload: Bytes, at most `MAX_PAYLOAD_BYTES`.
     """
     return _HEADER.pack(kind, rank, len(payload)) + payload
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from .event_loop import EventLoop
 
-CLOGGED_BYTES = 1 << 20  # from here on, whoever feeds the sink should stop to read what it would write
+CLOGGED_BYTES = 1 << 20  # waiting bytes at which the sink's feeder should stop to read more
 _AT_ONCE_BYTES = select.PIPE_BUF
 _WRITES_PER_TURN = 64
 
@@ -31,8 +31,8 @@ class ByteSink:
 
         Args:
             loop: Writes from within it.
-            descriptor: Where to; stays the caller's.
-            clogged_bytes: How much may wait before whoever feeds the sink should stop.
+            descriptor: Descriptor to write to; stays the caller's.
+            clogged_bytes: Number of waiting bytes at which the sink's feeder should stop.
             on_loss: Called once with the error, after a write has failed: nobody reads any more, or a disk is full.
         """
         self._loop = loop
@@ -47,17 +47,17 @@ class ByteSink:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person looks at what is written."""
+        """True if a person looks at what is written."""
         return os.isatty(self._descriptor)
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes wait."""
+        """Number of bytes that wait."""
         return len(self._pending)
 
     @property
     def is_clogged(self) -> bool:
-        """Whether so much waits that nothing should be added."""
+        """True if so much waits that nothing should be added."""
         return len(self._pending) >= self._clogged_bytes
 
     def write(self, data: bytes) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes a rank: ties itself to the launcher's life, takes the job key, and turns into the user's command.
+"""A rank before its command runs: ties itself to the launcher's life, takes the job key, becomes the user's command.
 
 Started as `python -I -S child.py LAUNCHER_PID COMMAND...` in a session of its own, with SIGINT blocked, and with a pipe
 as standard input that carries the job key as one line. The key is on no command line. Uses the standard library alone.
@@ -20,7 +20,7 @@ def die_with_parent(parent_pid: int) -> bool:
     """Ask the kernel to kill this process when its parent ends, however that happens.
 
     Args:
-        parent_pid: Who the parent must be.
+        parent_pid: Process id that the parent must have.
 
     Returns:
         Whether the parent is still alive; if not, nobody would send the signal any more.

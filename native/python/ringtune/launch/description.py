@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `--verbose` says of a launch before it begins. Pure but for the question which names are this machine."""
+"""Description of a launch for `--verbose`. Pure but for the question which names are this machine."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ def describe(plan: LaunchPlan, reach: Reach | None) -> Iterator[str]:
 
     Args:
         plan: The job.
-        reach: How other hosts are reached; None where none was named.
+        reach: Remote shell for other hosts; None where none was named.
     """
     yield f"{plan.world_size} ranks in {plan.directory}"
     remote = []

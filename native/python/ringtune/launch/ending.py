@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a job ends: which rank is blamed, and when the others are asked, then killed. Pure but for the clock it is given.
+"""End of a job: which rank is blamed, and when the others are asked, then killed. Pure but for the clock.
 
 The first rank that fails decides the exit code. The others get a moment to end by themselves, for the engine tells
 them within two seconds; then they are asked, then killed.
@@ -11,13 +11,13 @@ from collections.abc import Iterable
 from .processes import RankExit
 
 SELF_END_S = 5.0  # survivors of a failed rank end by themselves: they get PeerLostError within 2 s
-TERM_S = 10.0  # from SIGTERM, or the user's signal, to SIGKILL
-GIVE_UP_S = 10.0  # from SIGKILL to the end of hosts that do not confirm it
+TERM_S = 10.0  # time between SIGTERM, or the user's signal, and SIGKILL
+GIVE_UP_S = 10.0  # time between SIGKILL and giving up hosts that do not confirm it
 NEVER_S = float("inf")
 
 
 class Ending:
-    """What has ended and what is due. Times are seconds on one clock."""
+    """State of a job's end: ranks that have ended, and actions that are due. Times are seconds on one clock."""
 
     def __init__(self, world_size: int) -> None:
         self._world_size = world_size
@@ -30,12 +30,12 @@ class Ending:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every rank has ended."""
+        """True if every rank has ended."""
         return len(self._exits) == self._world_size
 
     @property
     def failures(self) -> int:
-        """How many ranks have failed."""
+        """Number of ranks that have failed."""
         return sum(1 for ended in self._exits.values() if ended.code != 0)
 
     def note_exits(self, exits: Iterable[RankExit], now_s: float) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which variables the ranks get: all of the launcher's on this machine, a chosen few on other hosts."""
+"""Environment of the ranks: all of the launcher's variables on this machine, a chosen few on other hosts."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -48,7 +48,7 @@ def forwarded(environ: Mapping[str, str], streams: RankStreams, sent: Collection
 
     Args:
         environ: The environment.
-        streams: What the ranks have for standard streams.
+        streams: Kind of the ranks' standard streams.
         sent: Names that the user has asked for, besides those that go in every job.
     """
     names = (*FORWARDED_NAMES, *sent, *(TERMINAL_NAMES if streams.has_terminal else ()))
@@ -64,8 +64,8 @@ class HostPlace:
     """A host among the hosts of a job.
 
     Attributes:
-        number: From 0, in the order of the hosts' first ranks.
-        ranks_per_host: How many ranks each host has.
+        number: Number of the host, from 0 in the order of the hosts' first ranks.
+        ranks_per_host: Number of ranks on each host.
     """
 
     number: int
@@ -115,7 +115,7 @@ def with_streams(environ: Mapping[str, str], streams: RankStreams) -> dict[str, 
 
     Args:
         environ: Without it; what another launcher has said of its own terminal is dropped.
-        streams: What the ranks have for standard output and error.
+        streams: Kind of the ranks' standard output and error.
     """
     environment = {name: value for name, value in environ.items() if name != terminal.COLUMNS_NAME}
     if streams.err_is_terminal and terminal.can_move_cursor(environ):

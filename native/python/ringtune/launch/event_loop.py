@@ -46,7 +46,7 @@ def signals_in(loop: EventLoop, callback: Callable[[int], None], extra: tuple[in
     """Call back with the number of each signal that comes, from within the loop.
 
     Args:
-        loop: Where to call back.
+        loop: Loop that calls back.
         callback: Takes the signal's number.
         extra: Signals to heed besides `ENDING_SIGNALS`. Ignored ones stay ignored: nohup stays nohup.
     """

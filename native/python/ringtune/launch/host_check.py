@@ -20,7 +20,7 @@ class HostCheck:
 
     Attributes:
         hosts: Every other host of the job.
-        limit_s: How long they have.
+        limit_s: Time limit of all answers, seconds.
         start_s: When they were called, on the monotonic clock.
     """
 

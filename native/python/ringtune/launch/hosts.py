@@ -24,7 +24,7 @@ class HostSlots:
 
     Attributes:
         name: Name or address, without brackets; may begin with `user@`.
-        slots: How many ranks it takes.
+        slots: Number of ranks that it takes.
     """
 
     name: str
@@ -49,7 +49,7 @@ def parse_hosts(text: str, slots: int = 1) -> tuple[HostSlots, ...]:
 
     Args:
         text: `host[:slots],...`.
-        slots: Of a host that does not say how many it has.
+        slots: Slots of a host whose entry gives no number.
 
     Raises:
         ConfigError: If an entry is malformed or a host is named twice.
@@ -70,8 +70,8 @@ def parse_hostfile(text: str, name: str, slots: int = 1) -> tuple[HostSlots, ...
     Args:
         text: A host on each line: `host slots=N`, `host:N` or `host`; `#` begins a comment. Open MPI's `max_slots=N`
             may follow.
-        name: Of the file, for messages.
-        slots: Of a host that does not say how many it has.
+        name: Name of the file, for messages.
+        slots: Slots of a host whose entry gives no number.
 
     Raises:
         ConfigError: If a line is malformed, no host is named, or one is named twice.
@@ -100,7 +100,7 @@ def share_out(hosts: Sequence[HostSlots], ranks: int) -> tuple[HostShare, ...]:
     """Fill the hosts with ranks, in their order; hosts that get none are left out.
 
     Args:
-        hosts: As `parse_hosts` returns them.
+        hosts: Result of `parse_hosts`.
         ranks: Number of ranks, at least 1.
 
     Raises:

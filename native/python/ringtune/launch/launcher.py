@@ -38,16 +38,16 @@ from .remote_shell import RemoteShell, agent_command
 LOCAL_DRAIN_S = 1.0  # for what others write after a rank's end: one that left its group may hold a stream for ever
 REMOTE_END_S = 10.0  # for the agents to kill what is left and to pass on what was written last
 PAUSE_S = 1.0
-_TICK_S = 1.0  # of the line that says who is waited for
+_TICK_S = 1.0  # interval of the line that names missing hosts
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How other hosts are reached.
+    """Remote shell for other hosts.
 
     Attributes:
         shell: Runs commands on them.
-        limit_s: How long they have to answer before any rank starts.
+        limit_s: Time limit of their answers, before any rank starts.
         address: This machine's, by which they reach it; None: that of the route to the first of them.
     """
 
@@ -64,7 +64,7 @@ class Launcher:
 
         Args:
             plan: The job.
-            reach: How other hosts are reached; needed if the plan names any.
+            reach: Remote shell for other hosts; needed if the plan names any.
             taps: Get what every rank writes besides the launcher's own streams, with standard output and error apart.
         """
         self._plan = replace(plan, streams=plan.streams.apart()) if taps else plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands before a line of a rank: the time, the rank, both, or nothing."""
+"""Prefix of a rank's line: the time, the rank, both, or nothing."""
 
 from collections.abc import Callable
 from datetime import datetime

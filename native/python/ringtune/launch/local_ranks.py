@@ -15,7 +15,7 @@ from .event_loop import EventLoop
 from .processes import RankCommand, RankExit, RankProcess, start_rank
 from .rank_streams import OutputTaker, RankStreams, readable_bytes, set_size
 
-READ_BYTES = 1 << 16  # what a pipe holds
+READ_BYTES = 1 << 16  # capacity of a pipe
 _TERMINAL_BYTES = 1 << 20  # more than the kernel keeps for a terminal, of which it tells a part only
 MESSAGE_SIGNALS = (
     signal.SIGUSR1,
@@ -45,7 +45,7 @@ class LocalRanks:
 
         Args:
             loop: Watches them.
-            command: What they run.
+            command: Command that they run.
             environments: The complete environment of each rank, by rank.
             output: Takes what they write, if the command gives them streams to this process.
         """
@@ -62,17 +62,17 @@ class LocalRanks:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Which ranks these are."""
+        """Numbers of these ranks."""
         return tuple(self._environments)
 
     @property
     def is_drained(self) -> bool:
-        """Whether every stream was read to its end."""
+        """True if every stream was read to its end."""
         return not self._open
 
     @property
     def have_last_words(self) -> bool:
-        """Whether ranks that were reaped have written something that was not read yet."""
+        """True if ranks that were reaped have written something that was not read yet."""
         return any(left > 0 and _is_readable(descriptor) for descriptor, left in self._last_bytes.items())
 
     def start(self) -> None:

@@ -25,7 +25,7 @@ class OutputFolder:
         """Make the folder and its files, all empty: what an earlier job of as many ranks left there is gone.
 
         Args:
-            folder: Where to; made with its parents if it is not there.
+            folder: Folder of the files; made with its parents if it is not there.
             ranks: Number of ranks. Numbers have leading zeros, so that names sort in the order of ranks.
 
         Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the launcher is to start: validated arguments, who runs where, and the ranks' environment. Starts nothing."""
+"""Plan of a launch: validated arguments, hosts of the ranks, and the ranks' environment. Starts nothing."""
 
 import os
 import secrets
@@ -28,13 +28,13 @@ class LaunchPlan:
 
     Attributes:
         command: Program and arguments; the same for every rank.
-        shares: Who runs where: the ranks of each host, in ascending order.
+        shares: Ranks of each host, in ascending order.
         environment: The launcher's, with what all ranks of this machine have on top.
         sent: Variables that go to other hosts besides those that always do.
         directory: The working directory of every rank, on every host.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
         names_hosts: Whether the user has named hosts; otherwise all ranks are on this machine.
-        streams: What the ranks have for standard output and error; all of it passes through the launcher.
+        streams: Kind of the ranks' standard output and error; all of it passes through the launcher.
         is_stamped: Whether each line begins with the time.
         is_prefixed: Whether each line begins with its rank.
     """

@@ -24,12 +24,12 @@ CHILD_PROGRAM = str(Path(child.__file__).resolve())  # run by path, isolated: no
 
 @dataclass(frozen=True)
 class RankCommand:
-    """What every rank runs.
+    """Command and environment of every rank.
 
     Attributes:
         arguments: Program and arguments.
         job_key: Secret of the job, in hex; goes to the ranks by standard input.
-        streams: What the ranks have for standard output and error; None for this process's own.
+        streams: Kind of the ranks' standard output and error; None for this process's own.
     """
 
     arguments: tuple[str, ...]
@@ -39,13 +39,13 @@ class RankCommand:
 
 @dataclass(frozen=True)
 class RankExit:
-    """How a rank ended.
+    """End of a rank.
 
     Attributes:
-        rank: Which.
+        rank: Number of the rank.
         code: Its exit code, 128 + the signal if it was killed.
         signal_number: The signal that killed it, or 0.
-        loss: Why nobody knows how it ended, in words; empty where it is known. A lost rank counts as killed.
+        loss: Reason why nobody knows how it ended, in words; empty where it is known. A lost rank counts as killed.
     """
 
     rank: int
@@ -55,7 +55,7 @@ class RankExit:
 
     @property
     def description(self) -> str:
-        """How it ended, in words."""
+        """The end in words."""
         if self.loss:
             return f"was lost with its host ({self.loss})"
         if not self.signal_number:
@@ -68,10 +68,10 @@ class RankProcess:
     """A started rank; its process id is also its process group's.
 
     Attributes:
-        rank: Which.
+        rank: Number of the rank.
         process: The process.
         pidfd: Becomes readable when it ends.
-        outputs: Where this process reads its streams, by stream; closed by whoever reads them.
+        outputs: Descriptors from which this process reads its streams, by stream; closed by their reader.
     """
 
     rank: int

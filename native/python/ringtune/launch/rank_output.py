@@ -27,7 +27,7 @@ MAX_LINE_BYTES = 1 << 16
 NEVER_S = float("inf")
 BACKLOG_BYTES = 8 << 20  # output that waits for its reader before the ranks are held back
 WIPE_LINE = b"\r\x1b[K"
-# Where a line, or one version of a live line, is over. A return at the very end waits: a line feed may follow.
+# End of a line, or of one version of a live line. A return at the very end waits: a line feed may follow.
 _END_OF_PIECE = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\r\n])")
 
 
@@ -46,7 +46,7 @@ class _Source:
 
     @property
     def waits(self) -> bool:
-        """Whether it has an unfinished line, and nobody else's keeps it from being shown."""
+        """True if it has an unfinished line, and nobody else's keeps it from being shown."""
         return bool(self.pending) and self not in self.screen.queue
 
     def due_s(self) -> float:
@@ -117,13 +117,13 @@ class RankOutput:
 
     @property
     def is_clogged(self) -> bool:
-        """Whether whoever feeds this should stop for now."""
+        """True if whoever feeds this should stop for now."""
         queued = sum(len(source.pending) for screen in set(self._screens) for source in screen.queue)
         return queued >= BACKLOG_BYTES or any(sink.is_clogged for sink in self._sinks)
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes wait to be written."""
+        """Number of bytes that wait to be written."""
         return sum(sink.pending_bytes for sink in set(self._sinks))
 
     def take(self, rank: int, stream: int, data: bytes) -> None:

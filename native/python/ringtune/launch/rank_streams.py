@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rank has for standard output and error: terminals where the launcher has them, pipes elsewhere.
+"""Standard output and error of a rank: terminals where the launcher has them, pipes elsewhere.
 
 A rank never gets a terminal as its controlling one: nobody could answer what it asks there, and closing it would send
 SIGHUP. A change of the window's size is therefore told to the rank's process group by SIGWINCH.
@@ -27,9 +27,9 @@ class OutputTaker(Protocol):
         """Take bytes of a rank's stream, in any pieces.
 
         Args:
-            rank: Which.
+            rank: Number of the rank.
             stream: `STDOUT` or `STDERR`. Joined streams are `STDOUT`.
-            data: At least one byte, exactly as the rank wrote it.
+            data: Bytes, at least one, exactly as the rank wrote them.
         """
 
 
@@ -59,7 +59,7 @@ class RankStreams:
 
     @property
     def has_terminal(self) -> bool:
-        """Whether a size matters."""
+        """True if a size matters."""
         return self.out_is_terminal or self.err_is_terminal
 
     def resized_as(self, descriptor: int) -> "RankStreams":

@@ -25,8 +25,8 @@ class RemoteHost:
     """A host with its ranks, from the connection to its end. A host that talks nonsense is a lost one.
 
     Attributes:
-        facts: What the agent said about its host, once it has.
-        loss: Why the connection ended before it should, in words; empty while it lives.
+        facts: Facts that the agent reported about its host, once it has.
+        loss: Reason why the connection ended before it should, in words; empty while it lives.
     """
 
     def __init__(self, loop: EventLoop, share: HostShare, command: Sequence[str], output: OutputTaker) -> None:
@@ -71,12 +71,12 @@ class RemoteHost:
 
     @property
     def is_drained(self) -> bool:
-        """Whether nothing more will come from it."""
+        """True if nothing more will come from it."""
         return not self._is_open
 
     @property
     def has_orders(self) -> bool:
-        """Whether orders wait to be written."""
+        """True if orders wait to be written."""
         return bool(self._orders.pending_bytes)
 
     def order(self, kind: str, **fields: Any) -> None:
@@ -88,7 +88,7 @@ class RemoteHost:
         """Order the host to start its ranks.
 
         Args:
-            fields: Of the start order, but for the ranks.
+            fields: Fields of the start order, but for the ranks.
         """
         self._running = set(self.ranks)
         self.order("start", ranks=list(self.ranks), **fields)
@@ -144,8 +144,8 @@ class RemoteHost:
         """End the connection, if it lives; ranks that have not reported their end are lost.
 
         Args:
-            reason: Why, in words.
-            limit_s: How long the remote shell may take to end by itself.
+            reason: Reason in words.
+            limit_s: Time limit for the remote shell to end by itself.
         """
         if not self._is_open:
             return

@@ -28,12 +28,12 @@ class RemoteHosts:
 
     @property
     def is_drained(self) -> bool:
-        """Whether nothing more will come from any."""
+        """True if nothing more will come from any."""
         return all(host.is_drained for host in self._hosts)
 
     @property
     def have_orders(self) -> bool:
-        """Whether orders wait to be written."""
+        """True if orders wait to be written."""
         return any(host.has_orders for host in self._hosts)
 
     def call(

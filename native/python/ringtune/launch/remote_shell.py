@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a command is started on another host: by ssh, or by what `--rsh` names, which is called like ssh.
+"""Start of a command on another host: by ssh, or by the program that `--rsh` names, which is called like ssh.
 
 `--rsh COMMAND` is split as a shell would, and called as `COMMAND... HOST REMOTE_COMMAND`, where REMOTE_COMMAND is one
 argument for a POSIX shell on that host. Standard input, output and error must pass through unchanged.
@@ -17,7 +17,7 @@ from ringtune.errors import ConfigError
 
 AGENT_MODULE = "ringtune.launch.agent"
 _RESOLVE_LIMIT_S = 10.0
-_INTERPRETER_NAMES = ("PYTHONPATH", "LD_LIBRARY_PATH")  # what the interpreter itself needs to find itself and ringtune
+_INTERPRETER_NAMES = ("PYTHONPATH", "LD_LIBRARY_PATH")  # the interpreter finds itself and ringtune by them
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def make_remote_shell(rsh: str | None, ssh_port: int | None, ssh_identity: Path 
         rsh: The `--rsh` option; None for ssh.
         ssh_port: Port of the SSH servers; None leaves it to ssh's configuration.
         ssh_identity: File of the private key; None leaves it to ssh's configuration.
-        limit_s: How long reaching a host may take.
+        limit_s: Time limit to reach a host.
 
     Raises:
         ConfigError: If the options contradict each other, or name a program or a file that is not there.

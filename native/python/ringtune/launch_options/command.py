@@ -35,7 +35,7 @@ def as_command(launch: LaunchCommand, name: str) -> Callable[..., int]:
 
     Args:
         launch: Takes the command line of the ranks, and the options' values by field.
-        name: Of the command; its help is `launch`'s docstring.
+        name: Name of the command; its help is `launch`'s docstring.
     """
 
     def command(command: list[str] | None = None, **given: Any) -> int:

@@ -94,7 +94,7 @@ class LaunchOption:
 
         Args:
             raw: True or False for a switch; otherwise the value's text, or a sequence of texts.
-            origin: Where the value stands, as messages name it.
+            origin: Source of the value, as messages name it.
 
         Raises:
             ConfigError: If the value is not allowed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From options to places: the hosts of a job, and this machine's address among them. Reads the hostfile."""
+"""Places that the options name: the hosts of a job, and this machine's address among them. Reads the hostfile."""
 
 from pathlib import Path
 

@@ -10,4 +10,4 @@ from .option import LaunchOption, OptionGroup
 
 GROUPS: tuple[OptionGroup, ...] = (JOB, HOSTS, SSH, OUTPUT, KNOBS, TUNER, DIAGNOSIS, CONTROLLERS, LIBRARIES, ELASTIC)
 OPTIONS: Mapping[str, LaunchOption] = {option.field: option for group in GROUPS for option in group.options}
-"""By field."""
+"""Options by field."""

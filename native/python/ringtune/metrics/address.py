@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where metrics are served: `RINGTUNE_METRICS_PORT`, read and shown.
+"""Address at which metrics are served: `RINGTUNE_METRICS_PORT`, read and shown.
 
 Loopback unless an address is given: metrics have no token, so that opening them to others is for the user to ask.
 """
@@ -20,7 +20,7 @@ class ListenAddress:
 
     Attributes:
         host: An IP address.
-        port: Of local rank 0; each further rank of the host has the next one.
+        port: Port of local rank 0; each further rank of the host has the next one.
     """
 
     host: str

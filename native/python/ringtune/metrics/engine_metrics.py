@@ -31,7 +31,7 @@ REQUESTS: Mapping[str, str] = {"cached_requests": "cached", "full_requests": "fu
 
 
 class ReadableEngine(Protocol):
-    """What of `_engine.Engine` is read."""
+    """Part of `_engine.Engine` that is read."""
 
     def counters(self) -> dict[str, int]:
         """See `_engine.Engine`."""
@@ -48,7 +48,7 @@ class ReadableEngine(Protocol):
 
 
 class JobCollector(Collector):
-    """What does not change while the job runs."""
+    """Metrics that do not change while the job runs."""
 
     def __init__(self, families: Families, *, world_size: int, hosts: int, began_unix_s: float, facts: Labels) -> None:
         """Show these figures; `facts` are labels of one series more."""
@@ -65,7 +65,7 @@ class JobCollector(Collector):
 
 
 class EngineCollector(Collector):
-    """What the engine counts, and the config that is in force; reading stops nothing in the engine."""
+    """Metrics of the engine's counters and of the config in force; reading stops nothing in the engine."""
 
     def __init__(self, families: Families, engine: ReadableEngine) -> None:
         """Read `engine`, whose laps the caller has started."""

@@ -21,7 +21,7 @@ from .tuner_facts import TunerFacts
 from .tuner_metrics import TunerCollector
 
 JOB_NAME_DIGITS = 12
-"""Of `training_job`: enough to tell a cluster's jobs apart."""
+"""Length of `training_job`: enough to tell a cluster's jobs apart."""
 
 
 def start_exporter(world: World, facts: TunerFacts) -> MetricsServer | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuning run that goes on has cost so far, counted from its records as the tuner counts it for the result."""
+"""Cost so far of a tuning run, counted from its records as the tuner counts it for the result."""
 
 import math
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class RunCost:
 
     @property
     def seconds(self) -> float:
-        """What was lost so far; below zero when what was tried was faster on the whole."""
+        """Time lost so far, seconds; below zero when the tried configs were faster on the whole."""
         if not self._reference_ms:
             return 0.0
         reference_ms = median(self._reference_ms)

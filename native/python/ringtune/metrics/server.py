@@ -21,7 +21,7 @@ from .address import ListenAddress
 PATH = "/metrics"
 PAGE_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MAX_CONNECTIONS = 8
-CLIENT_LIMIT_S = 5.0  # of one read or write
+CLIENT_LIMIT_S = 5.0  # time limit of one read or write
 SHORTAGE_PAUSE_S = 1.0  # before the next attempt, where no descriptor is left for a connection
 CLOSE_LIMIT_S = 1.0
 
@@ -41,7 +41,7 @@ class MetricsServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Listen; nobody is answered before `start`.
 
         Args:
-            address: Where; port 0 for any.
+            address: Address to listen at; port 0 for any.
             render: Returns the page; called from several threads.
             warn: Told once if that fails.
 
@@ -60,7 +60,7 @@ class MetricsServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Address at which it listens."""
         return int(self.socket.getsockname()[1])
 
     def start(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tuner of this process has done so far: noted by the tuning thread, read by whoever serves metrics."""
+"""Facts of this process's tuner: noted by the tuning thread, read by the metrics' server."""
 
 import copy
 import threading
@@ -21,14 +21,14 @@ class RunSoFar:
     """The newest tuning run.
 
     Attributes:
-        phase: Where it is; None before the first.
-        item: Of the phase, how many are done: samples, or pairs of the adoption test.
-        items: How many the phase takes; None where that is not known.
+        phase: Phase of the run; None before the first.
+        item: Number of the phase's samples, or pairs of the adoption test, that are done.
+        items: Number that the phase takes; None where it is not known.
         seconds_left: Estimate for the run; None without one.
         step_s: Median step time of the newest valid window, seconds.
         score_bytes_per_s: Its score.
         scores: The newest scores by trial, warmup left out.
-        cost: What it has cost so far; None before it began, and once it is over.
+        cost: Cost so far; None before the run began, and once it is over.
     """
 
     phase: Phase | None = None
@@ -42,7 +42,7 @@ class RunSoFar:
 
     @property
     def cost_s(self) -> float:
-        """What the run that goes on has cost so far, seconds; 0 while none does."""
+        """Cost so far of the run that goes on, seconds; 0 while none does."""
         return 0.0 if self.cost is None else self.cost.seconds
 
     @property
@@ -58,7 +58,7 @@ class RunSoFar:
 
 @dataclass
 class TunerState:
-    """What the tuner has done since the job began.
+    """Facts of the tuner since the job began.
 
     Attributes:
         run: The newest tuning run.
@@ -66,12 +66,12 @@ class TunerState:
         windows: Windows by phase.
         void_windows: Windows among them that gave no sample, by reason.
         suggestions: Suggestions by designer.
-        design_s: What designers took to find them, seconds.
+        design_s: Time that designers took to find them, seconds.
         decisions: Runs that are over, by `adopted`, `kept` or `unfinished`.
-        exploration_s: What the runs that are over have cost, seconds.
-        result: Of the newest run that is over.
-        speedup: Of the newest run that tested one: estimate, lower and upper end of its interval.
-        warnings: What people were warned of.
+        exploration_s: Cost of the runs that are over, seconds.
+        result: Result of the newest run that is over.
+        speedup: Speed-up of the newest run that tested one: estimate, lower and upper end of its interval.
+        warnings: Warnings that people were given.
     """
 
     run: RunSoFar = field(default_factory=RunSoFar)

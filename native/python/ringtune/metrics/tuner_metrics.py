@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tuner has done, as metrics of rank 0."""
+"""The tuner's facts as metrics of rank 0."""
 
 from collections.abc import Iterator
 

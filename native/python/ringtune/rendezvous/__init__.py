@@ -57,7 +57,7 @@ class _Alone:
             raise failure
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing: it holds no descriptor."""
 
 
 def open_meeting(place: Place, offer: Offer, limit_s: float, create_segment: Callable[[int], int]) -> Meeting:
@@ -65,8 +65,8 @@ def open_meeting(place: Place, offer: Offer, limit_s: float, create_segment: Cal
 
     Args:
         place: This rank's place; its listener, where it has one, is the meeting's from now on.
-        offer: What it brings.
-        limit_s: How long the meeting may take.
+        offer: Offer that it brings.
+        limit_s: Time limit of the meeting, seconds.
         create_segment: Makes the shared memory for a number of ranks and returns its descriptor; raises `ConfigError`
             where it cannot be had. The lowest rank of each host calls it.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a rank, or a launcher's address book, is met: `unix:@NAME`, `tcp://HOST:PORT` or `book://HOST:PORT`.
+"""Address of a rank or of a launcher's address book: `unix:@NAME`, `tcp://HOST:PORT` or `book://HOST:PORT`.
 
 An abstract unix socket leaves no file and is reached from its own host alone. A TCP socket is bound to one interface,
 the named one.

@@ -82,10 +82,10 @@ def post_address(book: Address, membership: Membership, address: Address, limit_
     """Write down where rank 0 listens.
 
     Args:
-        book: Where the launcher's book is.
-        membership: Of rank 0.
-        address: What the others are to be told.
-        limit_s: How long to try.
+        book: Address of the launcher's book.
+        membership: Membership of rank 0.
+        address: Address that the others are given.
+        limit_s: Time limit of the attempts, seconds.
 
     Raises:
         ConfigError: If the book holds another job key, or another entry is there already.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every rank does with rank 0's plan: take its seat on its host, and connect to the others."""
+"""Arrival of a rank by rank 0's plan: take its seat on its host, and connect to the others."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,7 +37,7 @@ class Arrival:
 
     @property
     def address(self) -> Address | None:
-        """Where other hosts' ranks connect to this one; None in a world of one host."""
+        """Address at which other hosts' ranks connect to this one; None in a world of one host."""
         return None if self._mesh is None else self._mesh.address
 
     def sit(self, create_segment: Callable[[int], int]) -> None:

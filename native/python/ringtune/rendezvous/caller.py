@@ -23,12 +23,12 @@ ANSWER_LIMIT_S = 10.0  # a door that is silent for so long is called again
 
 @dataclass(frozen=True)
 class Call:
-    """Whom a rank calls, and what for.
+    """Destination and purpose of a connection.
 
     Attributes:
-        address: Where.
+        address: Address to connect to.
         callee: The rank that listens there, or `NO_RANK` for a launcher.
-        purpose: What the connection is for.
+        purpose: Purpose of the connection.
     """
 
     address: Address
@@ -57,7 +57,7 @@ class _Repeat(Exception):  # noqa: N818  (internal: says why the call must be re
 
 @dataclass(frozen=True)
 class _Patience:
-    """How long to try, and what ends the attempt before."""
+    """Limits of the attempts to connect: a deadline, and a condition that ends them before."""
 
     deadline: Deadline
     interrupt: Channel | None
@@ -80,10 +80,10 @@ def place_call(
     """Return a connection that is proved on both sides.
 
     Args:
-        call: Whom to call.
-        membership: Of this process.
-        join: What this rank joins with, without type and proof.
-        deadline: How long to try.
+        call: Destination and purpose of the connection.
+        membership: Membership of this process.
+        join: Message with which this rank joins, without type and proof.
+        deadline: End of the attempts.
         interrupt: A channel whose news end the attempt: where there is one, who is lost is heard there.
 
     Raises:

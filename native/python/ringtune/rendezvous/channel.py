@@ -216,7 +216,7 @@ class Channel:
         """Wait for a message.
 
         Args:
-            deadline: How long.
+            deadline: End of the wait.
             interrupt: A channel whose news go before this one's.
 
         Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rank says when it joins, and why rank 0 may refuse: pure functions over plain values."""
+"""Messages of ranks that join, and reasons for which rank 0 refuses one: pure functions over plain values."""
 
 import os
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def find_conflict(place: Place, offer: Offer, rank: int, join: Message) -> Ringt
         place: Rank 0's place.
         offer: Rank 0's offer; its effective values hold for all.
         rank: The rank that joined.
-        join: What it said, authenticated but not validated.
+        join: Its message, authenticated but not validated.
     """
     failure = join.get("failure")
     if isinstance(failure, dict):

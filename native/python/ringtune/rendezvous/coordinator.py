@@ -22,7 +22,7 @@ from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
 from .plan import Plan, mesh_addresses, mesh_message
 
-ABORT_LINGER_S = 5.0  # how long latecomers are still told that the meeting failed
+ABORT_LINGER_S = 5.0  # time for which latecomers still hear that the meeting failed
 
 
 class Coordinator:
@@ -69,7 +69,7 @@ class Coordinator:
         """Wait until every rank has started its engine, and let all go.
 
         Args:
-            failure: Why rank 0 could not start its engine; the others are told.
+            failure: Reason why rank 0 could not start its engine; the others are told.
 
         Raises:
             RingtuneError: The first failure of any rank.

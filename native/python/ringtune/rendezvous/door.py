@@ -24,8 +24,8 @@ MAX_UNPROVED = 512  # connections served at once; over that the oldest silent on
 HELLO_LIMIT_BYTES = 1 << 10
 JOIN_LIMIT_BYTES = 256 << 10
 SHORTAGE_LIMIT_S = 5.0  # strangers that hold descriptors are gone by then; what is still short is for good
-EXPIRY_S = 0.1  # how often old connections are looked for
-_ACCEPTS_PER_TURN = 64  # so that a flood does not keep those waiting who are inside
+EXPIRY_S = 0.1  # interval between looks for old connections
+_ACCEPTS_PER_TURN = 64  # bound of new connections per turn: a flood must not starve admitted ones
 _MAX_RANK = 10**6
 
 
@@ -47,17 +47,17 @@ class Guest:
 
     @property
     def rank(self) -> int:
-        """Who it says it is, which is proved once it was admitted."""
+        """Rank that the caller claims to be; proved once it was admitted."""
         return -1 if self.transcript is None else self.transcript.caller
 
     @property
     def purpose(self) -> str:
-        """What the connection is for."""
+        """Purpose of the connection."""
         return "" if self.transcript is None else self.transcript.purpose
 
     @property
     def generation(self) -> int:
-        """How often the caller has initialised before."""
+        """Number of times that the caller has initialised before."""
         return -1 if self.transcript is None else self.transcript.generation
 
 
@@ -68,7 +68,7 @@ class Door:
     """A listening socket and the connections that have not proved themselves. Not thread-safe; owns both.
 
     Attributes:
-        refused: How many connections left, or were dropped, before they had proved themselves.
+        refused: Number of connections that left, or were dropped, before they had proved themselves.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class Door:
         Args:
             loop: Serves it.
             listener: Non-blocking; the door's from now on.
-            membership: Of this process.
-            purposes: What connections may be for.
+            membership: Membership of this process.
+            purposes: Allowed purposes of connections.
             admit: Takes a proved connection over, with the message that it joined with.
         """
         self.refused = 0

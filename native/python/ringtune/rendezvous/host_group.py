@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the ranks of one host come to share memory: the lowest makes the segment and hands it to the others.
+"""Shared memory of one host's ranks: the lowest makes the segment and hands it to the others.
 
 They meet on an abstract socket of this host, whose random name rank 0 gave them, and prove the job key again. The
 kernel says who is at the other end, so that the pidfds are those of the ranks that are really here.
@@ -91,9 +91,9 @@ class HostGroup:
 
         Args:
             layout: The world's.
-            membership: Of this rank, the lowest of its host.
+            membership: Membership of this rank, the lowest of its host.
             address: The abstract socket of this host's ranks.
-            waiting: How to wait.
+            waiting: Way to wait for other ranks.
 
         Raises:
             ConfigError: If there are too many ranks, or the socket cannot be listened on.

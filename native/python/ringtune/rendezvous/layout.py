@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rank runs on which host: computed from what the ranks say about their hosts, never from a launcher's word."""
+"""Layout of ranks on hosts: computed from the ranks' own facts, never from a launcher's word."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ def assign_hosts(identities: Sequence[str], transport: str, separated: Collectio
     """Return each rank's host.
 
     Args:
-        identities: What each rank says about its host; equal for ranks that can share memory.
+        identities: Each rank's identity of its host; equal for ranks that can share memory.
         transport: `tcp` makes every rank a host of its own, so that it is used on one machine too; so does `mpi`, but
             only where all ranks are on one machine.
         separated: Ranks that are hosts of their own because they have no shared memory.

@@ -10,7 +10,7 @@ from ringtune.errors import CollectiveTimeout
 
 from .channel import Channel, Deadline
 
-TURN_S = 0.25  # how late a deadline is noticed while nothing happens
+TURN_S = 0.25  # delay until a deadline is noticed while nothing happens
 
 
 class Source(Protocol):
@@ -63,11 +63,11 @@ class Loop:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How a rank waits for others while the meeting goes on.
+    """Waiting of a rank for others while the meeting goes on.
 
     Attributes:
         loop: Serves the sockets.
-        deadline: Of the whole meeting.
+        deadline: Deadline of the whole meeting.
         check: Raises what ends the waiting early.
         interrupt: The channel whose news end the waiting, for a rank that has only one; see `place_call`.
     """

@@ -16,8 +16,8 @@ from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
 from .plan import Plan, malformed, mesh_addresses
 
-TELL_LIMIT_S = 10.0  # how long a rank that cannot start tries to say so
-PATIENCE_S = 2.0  # how much longer than rank 0 the others wait, so that it is rank 0 who says whom it misses
+TELL_LIMIT_S = 10.0  # time for which a rank that cannot start tries to report it
+PATIENCE_S = 2.0  # extra wait of other ranks, so that rank 0 is the one that names the missing ranks
 
 
 class Member:

@@ -35,9 +35,9 @@ class Mesh:
 
         Args:
             layout: The world's, of several hosts.
-            membership: Of this rank.
+            membership: Membership of this rank.
             interface: This host's address towards rank 0.
-            waiting: How to wait.
+            waiting: Way to wait for other ranks.
             carries_data: Whether there are data sockets.
 
         Raises:
@@ -58,7 +58,7 @@ class Mesh:
         """Make every connection.
 
         Args:
-            addresses: Where each rank listens.
+            addresses: Addresses at which the ranks listen.
 
         Raises:
             ConfigError: If a connection is not what it should be.

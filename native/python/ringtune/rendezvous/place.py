@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a process stands in the world, and what it brings to the meeting of the ranks."""
+"""Place of a process in the world, and its offer to the meeting of the ranks."""
 
 import os
 import socket
@@ -21,9 +21,9 @@ class Place:
     Attributes:
         rank: This process.
         world_size: Number of ranks.
-        generation: How often this process has called `init()` before.
-        source: Who told, for messages: `RINGTUNE_RANK`, `torch.distributed`, `torchrun`, `MPI`, `srun` or `alone`.
-        address: Where rank 0 is met; None in a world of one.
+        generation: Number of times that this process has called `init()` before.
+        source: Their source, for messages: `RINGTUNE_RANK`, `torch.distributed`, `torchrun`, `MPI`, `srun` or `alone`.
+        address: Address of the meeting with rank 0; None in a world of one.
         job_key: Secret that all ranks of the job share; empty in a world of one.
         listener: On rank 0, the socket that listens on the address, where it is open already; the meeting takes it.
     """
@@ -38,7 +38,7 @@ class Place:
 
     @property
     def membership(self) -> Membership:
-        """What makes this process a rank of the job, to the others."""
+        """Membership that makes this process a rank of the job, to the others."""
         return Membership(self.rank, self.generation, self.job_key)
 
     def require_address(self) -> Address:
@@ -50,14 +50,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Offer:
-    """What a rank brings to the meeting.
+    """Offer of a rank to the meeting.
 
     Attributes:
         given: Job-wide variables that are set on this rank, parsed: JSON values by variable name.
         effective: Every job-wide variable's value on this rank, defaults included.
         transport: `RINGTUNE_TRANSPORT`; rank 0's holds.
-        facts: What this host declares about itself; JSON.
-        failure: Why this rank cannot start; the others are told and raise it as well.
+        facts: Facts that this host declares about itself; JSON.
+        failure: Reason why this rank cannot start; the others are told and raise it as well.
     """
 
     given: Mapping[str, Any]
@@ -69,7 +69,7 @@ class Offer:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What all ranks hold when the meeting went well. The receiver owns the descriptors.
+    """Result of a meeting, on every rank. The receiver owns the descriptors.
 
     Attributes:
         given: Rank 0's given variables, which hold for all.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rank 0 decides once all ranks have joined, as it travels to each of them."""
+"""Decision of rank 0 once all ranks have joined, as it travels to each of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class Plan:
     """Rank 0's decision, as one rank gets it.
 
     Attributes:
-        round: How many plans went before; ranks without shared memory make a second one necessary.
+        round: Number of plans before it; ranks without shared memory make a second one necessary.
         given: Rank 0's given variables, which hold for all.
-        layout: Who is where.
+        layout: Hosts of the ranks.
         pids: One process id per rank, each as its own host counts.
         group: The abstract socket of this host's ranks.
         carries_data: Whether there are data sockets between the ranks.
@@ -49,7 +49,7 @@ class Plan:
         """Return the plan in a message.
 
         Args:
-            message: Of an authenticated rank 0, but perhaps of another version.
+            message: Message of an authenticated rank 0, but perhaps of another version.
             rank: This process.
 
         Raises:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who listens on a TCP port of this host, as far as `/proc` lets this user see."""
+"""Process that listens on a TCP port of this host, as far as `/proc` lets this user see."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -13,16 +13,16 @@ from hashlib import sha256
 PROTOCOL_VERSION = 2
 NONCE_BYTES = 32
 MIN_KEY_BYTES = 16
-NO_RANK = -1  # who answers is no rank, but a launcher
+NO_RANK = -1  # number of a launcher, which answers but is no rank
 
 
 @dataclass(frozen=True)
 class Membership:
-    """What makes a process a rank of a job, to the others.
+    """Membership of a process in a job: key, generation and claim that it proves to the others.
 
     Attributes:
         rank: This process, or `NO_RANK`.
-        generation: How often the job has initialised before; None for who answers to any.
+        generation: Number of times that the job has initialised before; None accepts any.
         job_key: Secret that all ranks of the job share.
     """
 
@@ -33,11 +33,11 @@ class Membership:
 
 @dataclass(frozen=True)
 class Transcript:
-    """What both ends of a connection have said when they prove themselves.
+    """Statements of both ends of a connection, before they prove themselves.
 
     Attributes:
-        purpose: What the connection is for.
-        generation: Of the caller.
+        purpose: Purpose of the connection.
+        generation: Generation of the caller.
         caller: The rank that connected.
         callee: The rank that listens, or `NO_RANK`.
         caller_nonce: Fresh, of the caller.

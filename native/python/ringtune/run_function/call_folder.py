@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MODULE_NAME = "ringtune_function"
-"""Of the module that is made from a function's source."""
+"""Name of the module that is made from a function's source."""
 PREFIX = "ringtune-run-"
 HELD = "held"
 """The file that the caller has locked; it comes into being locked."""

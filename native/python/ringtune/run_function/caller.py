@@ -30,8 +30,8 @@ from .horovod_options import LaunchArguments
 from .packing import read_data, write_data
 from .source import describe
 
-LONGEST_POLL_S = 3600.0  # poll() takes no time that is much longer than some days
-END_LIMIT_S = 20.0  # from the request to end until the launcher itself is killed; its own limit is 10 s
+LONGEST_POLL_S = 3600.0  # poll() refuses times much longer than some days
+END_LIMIT_S = 20.0  # time between the request to end and the launcher's SIGKILL; its own limit is 10 s
 
 
 class RankFailedError(RingtuneError):

@@ -39,7 +39,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class LaunchArguments:
-    """What `ringtune.run` starts besides the function.
+    """Settings of a `ringtune.run` beside the function.
 
     Attributes:
         ranks: Number of ranks.
@@ -56,7 +56,7 @@ def launch_arguments(arguments: Mapping[str, Any]) -> LaunchArguments:
     """Return what the arguments of a call ask for; None, False and an empty text stand for "not given".
 
     Args:
-        arguments: By Horovod's names, and `np`.
+        arguments: Arguments by Horovod's names, and `np`.
 
     Raises:
         ConfigError: If a value is not allowed, asks for what a job cannot have, or names another machine.

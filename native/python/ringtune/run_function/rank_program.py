@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rank of `ringtune.run` runs: `python -m ringtune.run_function.rank_program FOLDER`.
+"""Program of each rank of `ringtune.run`: `python -m ringtune.run_function.rank_program FOLDER`.
 
 It makes the function again, calls it, and leaves in the folder what came of it.
 """

@@ -32,7 +32,7 @@ class Described:
     """A function, or what is needed to make it again.
 
     Attributes:
-        module: Where it is imported from; empty for one that comes as source.
+        module: Module to import it from; empty for one that comes as source.
         name: Its name there, or in the source.
         source: Text of a module that defines it; empty for one that is imported.
         values: Plain data that the source uses, by name.
@@ -73,7 +73,7 @@ def _is_importable(thing: Any) -> bool:
 
 
 class _Collected:
-    """What a module must hold so that functions of one namespace work in it."""
+    """Contents of a module in which functions of one namespace work."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self._namespace = namespace

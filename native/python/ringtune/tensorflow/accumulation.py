@@ -14,7 +14,7 @@ class GradientAccumulator:
         """Begin with nothing.
 
         Args:
-            passes: After how many the sums are used.
+            passes: Number of passes after which the sums are used.
             is_averaged: Whether the sums are divided by `passes`.
         """
         self._passes = passes

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 class Compressor:
-    """How a tensor travels; both methods are static, so that the class itself is handed around, as in Horovod."""
+    """Encoding of a tensor on the way. Both methods are static: the class itself is handed around, as in Horovod."""
 
     @staticmethod
     def compress(tensor: Any) -> tuple[Any, Any]:
@@ -77,7 +77,7 @@ CompressorClass = type[Compressor]
 
 
 class Compression:
-    """What may be given as `compression`."""
+    """Values of the argument `compression`."""
 
     none: ClassVar[CompressorClass] = NoneCompressor
     fp16: ClassVar[CompressorClass] = FP16Compressor

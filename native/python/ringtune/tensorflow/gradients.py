@@ -42,14 +42,14 @@ from .variables import leaf_name
 
 @dataclass(frozen=True)
 class GradientPlan:
-    """How gradients are combined.
+    """Reduction, compression and groups of gradients.
 
     Attributes:
         reduction: The operation and the scales.
-        compression: How dense gradients travel.
+        compression: Encoding of dense gradients on the way.
         is_sparse_as_dense: Whether `tf.IndexedSlices` travel as dense tensors.
         groups: A number of groups, or lists of variables; None for no groups.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
         is_scaling_local: Whether gradients of local variables, which are not combined, are divided by the number of
             ranks, as those of a joint loss.
     """
@@ -67,8 +67,8 @@ def gradient_reduction(op: ReduceOp, predivide_factor: float, allowed: Sequence[
 
     Args:
         op: One of `allowed`.
-        predivide_factor: With Average: gradients are divided by it before the sum and multiplied after.
-        allowed: What the caller can do.
+        predivide_factor: Divisor of gradients before the sum, factor after it; for Average.
+        allowed: Advice for the caller.
 
     Raises:
         ConfigError: If the arguments are not possible.
@@ -90,7 +90,7 @@ class GradientReducer:
     """Combines the gradients of one optimizer or tape.
 
     Attributes:
-        plan: How to combine.
+        plan: Reduction, compression and groups of the gradients.
     """
 
     plan: GradientPlan
@@ -182,7 +182,7 @@ class _Step:
 
     def __init__(self, plan: GradientPlan, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
         signature = [(leaf_name(variable), variable.dtype, tuple(variable.shape)) for variable in variables]
-        # Not a counter, for a tape is made anew each step; not names of layers, which are counted in each process.
+        # No counter, for a tape is made anew each step; no names of layers, which are counted in each process.
         self.digest = zlib.crc32(repr(signature).encode())
         names = [f"gradient.{self.digest:08x}.{position}.{leaf}" for position, (leaf, _, _) in enumerate(signature)]
         groups = _groups(plan, gradients, variables, names)

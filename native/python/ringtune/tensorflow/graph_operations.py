@@ -22,11 +22,11 @@ from .host import call_host
 
 
 class GraphOperations(NamedTuple):
-    """What there is.
+    """The compiled operations, or the reason why they cannot be used.
 
     Attributes:
-        module: With a function for each operation; None where they cannot be used.
-        complaint: Why they cannot be, although they were built; empty where there is nothing to say.
+        module: Module with a function for each operation; None where they cannot be used.
+        complaint: Reason why built operations cannot be used; empty where there is none.
     """
 
     module: Any
@@ -48,10 +48,10 @@ class GraphOperations(NamedTuple):
 
         Args:
             door: See `open_door`.
-            name: Under which the ranks' gradients meet.
-            tensor: Of a dtype that `can_take`.
-            reduction: How to combine.
-            group: What is to be reduced together with others.
+            name: Key that matches the ranks' gradients.
+            tensor: Tensor of a dtype that `can_take` accepts.
+            reduction: Operation that combines the ranks' values.
+            group: Group of operations that are reduced together, if it belongs to one.
 
         Raises:
             ConfigError: If the dtype does not take the operation.

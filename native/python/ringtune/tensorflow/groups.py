@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which gradients are reduced together, all or none: by number, or by lists of variables."""
+"""Groups of gradients that are reduced together, all or none: by number, or by lists of variables."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -109,11 +109,11 @@ def allgather(
     """Return every rank's rows in rank order.
 
     Args:
-        tensor: Of any dtype of numbers; the first dimension may differ between ranks, the others may not. A tensor
+        tensor: Tensor of any dtype of numbers; the first dimension alone may differ between ranks. A tensor
             without a dimension counts as one row.
-        name: Under which the ranks' tensors meet; without one, calls are matched by their order.
+        name: Key that matches the ranks' tensors; without one, calls are matched by their order.
         ignore_name_scope: Horovod's; without effect.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If the tensor cannot be taken or this rank is not in the set.
@@ -144,11 +144,11 @@ def broadcast(
     """Return the root's tensor on every rank.
 
     Args:
-        tensor: Of any dtype of numbers; same shape and dtype on all ranks.
-        root_rank: Whose values all get: a rank of the whole job.
+        tensor: Tensor of any dtype of numbers; same shape and dtype on all ranks.
+        root_rank: Rank of the whole job whose values all ranks get.
         name: See `allgather`.
         ignore_name_scope: Horovod's; without effect.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
     """
     del ignore_name_scope
     return apply(Broadcast(root_rank, name, process_set), [tensor])[0]
@@ -164,11 +164,11 @@ def alltoall(
     """Send rows to every rank and return the received ones.
 
     Args:
-        tensor: Of any dtype of numbers and at least one dimension; the first may differ between ranks.
-        splits: How many rows go to each rank, in rank order; equal parts if left out.
+        tensor: Tensor of any dtype of numbers, with at least one dimension; the first may differ between ranks.
+        splits: Number of rows for each rank, in rank order; equal parts if left out.
         name: See `allgather`.
         ignore_name_scope: Horovod's; without effect.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
 
     Returns:
         The received rows in rank order; with `splits` given, also how many came from each rank, int32.

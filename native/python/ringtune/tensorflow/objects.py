@@ -42,10 +42,10 @@ def broadcast_object(
 
     Args:
         obj: The data, on the root; ignored elsewhere.
-        root_rank: Whose data all get.
+        root_rank: Rank whose data all ranks get.
         session: Horovod's; without effect.
-        name: Under which the ranks meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        name: Key that matches this call across ranks; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If the root's data holds anything else than plain data; raised on every rank.

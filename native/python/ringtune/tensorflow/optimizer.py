@@ -45,16 +45,16 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
         use_locking: Horovod's; without effect.
         device_dense: Horovod's; without effect.
         device_sparse: Horovod's; without effect.
-        compression: How gradients travel, such as `Compression.fp16`.
+        compression: Encoding of gradients on the way, such as `Compression.fp16`.
         sparse_as_dense: Whether `tf.IndexedSlices`, of embeddings, travel as dense tensors, or are gathered.
         backward_passes_per_step: Backward passes whose gradients are added up on each rank before they are combined.
         op: `Average` or `Sum`.
-        gradient_predivide_factor: With Average: divides before the sum and multiplies after it, for 16-bit floats.
+        gradient_predivide_factor: Divisor before the sum, factor after it; for Average of 16-bit floats.
         average_aggregated_gradients: Whether the sum of several passes is divided by their number.
         num_groups: Horovod's older spelling of a number as `groups`.
         groups: Gradients that are reduced together, fused, all or none: a number of groups of consecutive variables, or
             lists of variables. Sparse gradients in a group travel as dense ones.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
         scale_local_gradients: Whether those of `register_local_var()`, which stay here, are divided by the ranks.
 
     Raises:
@@ -80,7 +80,7 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
 
 
 class DistributedMixin:
-    """What stands before the wrapped optimizer's class in the wrapper's method order."""
+    """Mixin that stands before the wrapped optimizer's class in the wrapper's method order."""
 
     _reducer: GradientReducer
     _passes: int
@@ -95,7 +95,7 @@ class DistributedMixin:
 
         Args:
             grads: One for each variable.
-            trainable_variables: What the optimizer was built on, or is to be.
+            trainable_variables: Variables on which the optimizer was built, or is to be.
 
         Raises:
             ConfigError: If a gradient cannot be taken.
@@ -140,8 +140,8 @@ def _wrapped(optimizer: Any, members: dict[str, Any]) -> Any:
     """Return an optimizer with the mixin before its own class, which shares all of its state.
 
     Args:
-        optimizer: What the caller gave.
-        members: Of the new class, so that a copy made from its config has them as well.
+        optimizer: The caller's optimizer.
+        members: Members of the new class, so that a copy made from its config has them as well.
 
     Raises:
         ConfigError: If it cannot be wrapped.

@@ -25,12 +25,12 @@ from .movement import Allgather
 
 @dataclass(frozen=True)
 class _Reducing:
-    """What an operation that reduces was asked for.
+    """Request for an operation that reduces.
 
     Attributes:
-        name: Under which ranks meet; None for the order of calls.
-        reduction: How to combine.
-        process_set: Over which ranks.
+        name: Key that matches this call across ranks; None for the order of calls.
+        reduction: Operation that combines the ranks' values.
+        process_set: Ranks that take part.
         is_grouped: Whether the tensors are reduced all together or not at all.
     """
 
@@ -119,12 +119,12 @@ def allreduce(  # noqa: PLR0917  (Horovod's signature)
         average: Horovod's older spelling of `op`; give one of them.
         device_dense: Horovod's; without effect.
         device_sparse: Horovod's; without effect.
-        compression: How the tensor travels, such as `Compression.fp16`.
+        compression: Encoding of the tensor on the way, such as `Compression.fp16`.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.
-        prescale_factor: By which the tensor is multiplied before.
-        postscale_factor: By which the result is multiplied after.
-        name: Under which the ranks' tensors meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        prescale_factor: Factor of the tensor before the reduction.
+        postscale_factor: Factor of the result after it.
+        name: Key that matches the ranks' tensors; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If the tensor cannot be taken, both `average` and `op` are given, or this rank is not in the set.
@@ -172,7 +172,7 @@ def reducescatter(  # noqa: PLR0917  (Horovod's signature)
     """Combine a tensor over all ranks and return this rank's rows of the result.
 
     Args:
-        tensor: Of at least one dimension; equal shapes on all ranks.
+        tensor: Tensor of at least one dimension; equal shapes on all ranks.
         device_dense: Horovod's; without effect.
         compression: See `allreduce`.
         op: `Average`, `Sum`, `Min`, `Max` or `Product`.

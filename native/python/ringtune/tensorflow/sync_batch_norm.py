@@ -31,7 +31,7 @@ class SyncBatchNormalization(keras.layers.BatchNormalization):  # type: ignore[m
 
         Args:
             fused: Horovod's; false or None, for fused kernels know nothing of other ranks.
-            process_set: Over which ranks statistics are taken; a loaded model takes them over all.
+            process_set: Ranks that take part statistics are taken; a loaded model takes them over all.
             options: Those of `keras.layers.BatchNormalization`.
 
         Raises:

@@ -36,15 +36,15 @@ def DistributedGradientTape(  # noqa: N802, PLR0917  (Horovod's name and signatu
         gradtape: Before, in or after its context.
         device_dense: Horovod's; without effect.
         device_sparse: Horovod's; without effect.
-        compression: How gradients travel, such as `Compression.fp16`.
+        compression: Encoding of gradients on the way, such as `Compression.fp16`.
         sparse_as_dense: Whether `tf.IndexedSlices` travel as dense tensors.
         op: `Average`, `Sum` or `Adasum`.
-        gradient_predivide_factor: With Average: gradients are divided by it before the sum and multiplied after, so
+        gradient_predivide_factor: For Average: gradients are divided by it before the sum and multiplied after, so
             that sums stay in the range of 16-bit floats.
         num_groups: Horovod's older spelling of a number as `groups`.
         groups: Gradients that are reduced together, fused, all or none: a number of groups of consecutive sources, or
             lists of variables.
-        process_set: Over which ranks; on others the tape's own gradients come back.
+        process_set: Ranks that take part; on others the tape's own gradients come back.
         scale_local_gradients: Whether gradients of variables that were given to `register_local_source()` of the
             result, which are not combined, are divided by the number of ranks.
 
@@ -88,13 +88,13 @@ def PartialDistributedGradientTape(  # noqa: N802, PLR0917  (Horovod's name and 
         gradtape: See `DistributedGradientTape`, and so for what is not named here.
         device_dense: Horovod's; without effect.
         device_sparse: Horovod's; without effect.
-        compression: How gradients travel.
+        compression: Encoding of gradients on the way.
         sparse_as_dense: Whether `tf.IndexedSlices` travel as dense tensors.
         op: `Average`, `Sum` or `Adasum`.
         gradient_predivide_factor: Divides before the sum and multiplies after it.
         num_groups: Horovod's older spelling of a number as `groups`.
         groups: Gradients that are reduced together.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
         local_layers: One layer of Keras or several, whose trainable weights each rank has for itself.
         scale_local_gradients: Whether their gradients are divided by the number of ranks.
 

@@ -24,9 +24,9 @@ def broadcast_variables(
     """Overwrite variables with the root's.
 
     Args:
-        variables: Of TensorFlow or Keras, such as `model.weights` and `optimizer.variables`; the same on all ranks.
-        root_rank: Whose values all get: a rank of the whole job.
-        process_set: Over which ranks.
+        variables: Variables of TensorFlow or Keras, such as `model.weights`; the same on all ranks.
+        root_rank: Rank of the whole job whose values all ranks get.
+        process_set: Ranks that take part.
         inplace: Horovod's; without effect.
 
     Raises:

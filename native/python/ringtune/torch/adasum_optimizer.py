@@ -33,12 +33,12 @@ class AdasumMixin(WrappedOptimizer):
     """
 
     _labels: dict[torch.nn.Parameter, str]  # the parameters' names, for messages
-    _names: dict[torch.nn.Parameter, str]  # under which their differences meet
+    _names: dict[torch.nn.Parameter, str]  # keys that match the parameters' differences across ranks
     _compression: CompressorClass
     _process_set: ProcessSet
     _known_world: World | None
     _note_name: str
-    _has_news: bool  # whether parameters changed since the ranks compared them
+    _has_news: bool  # true if parameters changed since the ranks compared them
     _opt_called: bool  # torch's: schedulers look whether there was a step
 
     def attach(

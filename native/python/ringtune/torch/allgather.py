@@ -16,7 +16,7 @@ from .buffers import check_movable, rows_of, tensor_of
 
 
 class Allgather:
-    """What an allgather was asked for, and after it which of the rows are this rank's."""
+    """Request for an allgather, and after it which of the rows are this rank's."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ def allgather_async(
         tensor: Any dtype but quantized ones, in CPU memory or on a CUDA device; the first dimension may differ between
             ranks, the others may not. It must not change before `synchronize`. A tensor without a dimension counts as
             one row.
-        name: Under which the ranks' tensors meet.
-        process_set: Over which ranks.
+        name: Key that matches the ranks' tensors.
+        process_set: Ranks that take part.
 
     Returns:
         A handle; `synchronize` returns the ranks' tensors one after the other along the first dimension.

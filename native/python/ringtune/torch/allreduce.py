@@ -35,13 +35,13 @@ from .compression import Compression, CompressorClass
 
 @dataclass(frozen=True)
 class Allreduce:
-    """What an allreduce was asked for.
+    """Request for an allreduce.
 
     Attributes:
         operation: Its name, for messages and for the names under which ranks meet.
         name: The caller's.
-        reduction: How to combine.
-        process_set: Over which ranks.
+        reduction: Operation that combines the ranks' values.
+        process_set: Ranks that take part.
         is_grouped: Whether the tensors are reduced all together or not at all.
     """
 
@@ -127,11 +127,11 @@ def allreduce_async(  # noqa: PLR0917  (Horovod's signature)
         tensor: Integers of 8 to 64 bits, floats of 16 to 64, or bool, in CPU memory or on a CUDA device; it must not
             change before `synchronize`.
         average: Horovod's older spelling of `op`; give one of them.
-        name: Under which the ranks' tensors meet.
+        name: Key that matches the ranks' tensors.
         op: `Average` (default), `Sum`, `Adasum`, `Min`, `Max` or `Product`.
-        prescale_factor: By which the tensor is multiplied before.
-        postscale_factor: By which the result is multiplied after.
-        process_set: Over which ranks.
+        prescale_factor: Factor of the tensor before the reduction.
+        postscale_factor: Factor of the result after it.
+        process_set: Ranks that take part.
 
     Returns:
         A handle; `synchronize` returns a new tensor of the same shape.
@@ -160,7 +160,7 @@ def allreduce(  # noqa: PLR0917  (Horovod's signature)
         tensor: See `allreduce_async`.
         average: See `allreduce_async`.
         name: See `allreduce_async`.
-        compression: How the tensor travels, such as `Compression.fp16`.
+        compression: Encoding of the tensor on the way, such as `Compression.fp16`.
         op: See `allreduce_async`.
         prescale_factor: See `allreduce_async`.
         postscale_factor: See `allreduce_async`.
@@ -213,9 +213,9 @@ def grouped_allreduce_async(  # noqa: PLR0917  (Horovod's signature)
     """Start to combine several tensors over all ranks: all of them together, or none if one fails.
 
     Args:
-        tensors: As many on every rank; those at one position meet. See `allreduce_async`.
+        tensors: Tensors, as many on every rank; those at one position meet. See `allreduce_async`.
         average: See `allreduce_async`.
-        name: Under which the groups meet.
+        name: Key that matches the ranks' groups.
         op: See `allreduce_async`.
         prescale_factor: See `allreduce_async`.
         postscale_factor: See `allreduce_async`.

@@ -17,7 +17,7 @@ Splits = Sequence[int] | torch.Tensor
 
 
 class Alltoall:
-    """What an alltoall was asked for, and after it how many rows came from each rank."""
+    """Request for an alltoall, and after it how many rows came from each rank."""
 
     def __init__(self, operation: str, splits: Splits | None, name: str | None, process_set: ProcessSet) -> None:
         """Describe the call; see `Allreduce`."""
@@ -43,7 +43,7 @@ class Alltoall:
 
     @property
     def received_splits(self) -> torch.Tensor:
-        """How many rows came from each rank; like the splits where these are a tensor, else int32 in CPU memory."""
+        """Number of rows from each rank; like the splits where these are a tensor, else int32 in CPU memory."""
         splits = self._splits if isinstance(self._splits, torch.Tensor) else None
         dtype, device = (torch.int32, torch.device("cpu")) if splits is None else (splits.dtype, splits.device)
         return torch.tensor(self._received, dtype=dtype, device=device)
@@ -85,9 +85,9 @@ def alltoall_async(
     Args:
         tensor: Any dtype but quantized ones, in CPU memory or on a CUDA device, of at least one dimension; the first
             may differ between ranks. It must not change before `synchronize`.
-        splits: How many rows go to each rank, in rank order; equal parts if left out.
-        name: Under which the ranks' tensors meet.
-        process_set: Over which ranks.
+        splits: Number of rows for each rank, in rank order; equal parts if left out.
+        name: Key that matches the ranks' tensors.
+        process_set: Ranks that take part.
 
     Returns:
         A handle; `synchronize` returns the received rows, in rank order, and how many came from each rank.

@@ -16,7 +16,7 @@ from .buffers import buffer_of, check_movable, check_writable, copy_of
 
 @dataclass(frozen=True)
 class Broadcast:
-    """What a broadcast was asked for; see `Allreduce`."""
+    """Request for a broadcast; see `Allreduce`."""
 
     root_rank: int
     name: str | None
@@ -50,9 +50,9 @@ def broadcast_async_(
 
     Args:
         tensor: Any dtype but quantized ones, in CPU memory or on a CUDA device; same shape and dtype on all ranks.
-        root_rank: Whose values all get.
-        name: Under which the ranks' tensors meet.
-        process_set: Over which ranks.
+        root_rank: Rank whose values all ranks get.
+        name: Key that matches the ranks' tensors.
+        process_set: Ranks that take part.
 
     Returns:
         A handle; `synchronize` returns `tensor`.

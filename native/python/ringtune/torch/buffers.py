@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a torch tensor the engine sees: a pointer, a shape and a dtype; and which tensors it can take."""
+"""View of a torch tensor for the engine: a pointer, a shape and a dtype; and the check of tensors that it can take."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class Buffer(NamedTuple):
 
     Attributes:
         memory: A dense tensor; the engine reads or writes its storage from `data_ptr()` on.
-        shape: What ranks compare. For channels_last it is in the order of the memory with a leading 1, so that a
+        shape: Shape that ranks compare. For channels_last it is in the order of the memory with a leading 1, so that a
             rank with another memory format is a mismatch and not a silent mix-up.
         is_copy: Whether `memory` is a contiguous copy of the tensor, because the tensor itself is not dense.
     """
@@ -131,8 +131,8 @@ def rows_of(operation: str, tensor: torch.Tensor) -> Operand:
     """Return a checked tensor's memory, row after row.
 
     Args:
-        operation: What was asked for, for the message.
-        tensor: At least one dimension; the first is the one that ranks cut or join.
+        operation: Name of the operation, for the message.
+        tensor: Tensor of at least one dimension; the first is the one that ranks cut or join.
 
     Raises:
         ConfigError: If the tensor has no dimension.
@@ -147,7 +147,7 @@ def tensor_of(result: _engine.Result | None, source: Operand) -> torch.Tensor:
 
     Args:
         result: The engine's.
-        source: What this rank gave: the dtype, the shape of a row and the device.
+        source: This rank's tensor, for the dtype, the shape of a row and the device.
     """
     if result is None:
         raise AssertionError("an operation whose output the engine owns has a result")
@@ -162,8 +162,8 @@ def check_tensor(operation: str, tensor: object) -> torch.Tensor:
     """Return `tensor` if the engine can reduce it.
 
     Args:
-        operation: What was asked for, for the message.
-        tensor: What the caller gave.
+        operation: Name of the operation, for the message.
+        tensor: The caller's tensor.
 
     Raises:
         ConfigError: If it is no dense tensor in CPU memory or on a CUDA device; a `WrongTypeError` if it is no tensor,

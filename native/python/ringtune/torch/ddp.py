@@ -27,13 +27,13 @@ from .step_ends import mark_step_end, note_gradient
 
 
 class DdpState:
-    """What the hook of one model keeps between the buckets of a step. Make one per model, in one order on all ranks."""
+    """State of one model's hook between the buckets of a step. Make one per model, in one order on all ranks."""
 
     def __init__(self, process_set: ProcessSet = global_process_set) -> None:
         """Begin.
 
         Args:
-            process_set: Over which ranks gradients are averaged; those of the model's process group.
+            process_set: Ranks that take part gradients are averaged; those of the model's process group.
         """
         self._process_set = process_set
         self._world: World | None = None
@@ -54,7 +54,7 @@ class DdpState:
         if not self._is_told:
             self._tell(world, bucket.parameters())
         operand = buffer_of(memory).operand()
-        # With its device, the future makes the stream that takes the bucket wait for the one that finished it.
+        # The future knows its device and so makes the stream that takes the bucket wait for the one that finished it.
         devices: list[int | str | torch.device] | None = [memory.device] if memory.is_cuda else None
         future: torch.futures.Future[torch.Tensor] = torch.futures.Future(devices=devices)
         handle = start_allreduce(
@@ -101,7 +101,7 @@ def ddp_hook(state: DdpState, bucket: GradBucket) -> torch.futures.Future[torch.
     """Average a bucket of gradients over the ranks; for `model.register_comm_hook(hvd.DdpState(), hvd.ddp_hook)`.
 
     Args:
-        state: Of this model.
+        state: State of this model.
         bucket: DDP's `GradBucket`.
 
     Returns:

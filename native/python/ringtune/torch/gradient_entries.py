@@ -19,7 +19,7 @@ class GradientEntry:
     """A parameter's place in the reducer.
 
     Attributes:
-        name: Under which the ranks' gradients meet.
+        name: Key that matches the ranks' gradients.
         label: The parameter's name, for messages.
         parameter: The parameter; trained or frozen.
         group: The gradients with which this one is reduced together.
@@ -30,7 +30,7 @@ class GradientEntry:
         passes: Backward passes that were accumulated in `gradient`.
         is_sparse: Whether the last gradient was sparse.
         others: Reducers of other optimizers that train the parameter too; then it is submitted by `synchronize` alone.
-        home: Where in registered memory the gradient lives, if it does.
+        home: Registered memory of the gradient, if it has any.
         hook: The hook on the parameter; None until the parameter was seen to be trained.
     """
 
@@ -68,7 +68,7 @@ class GradientEntry:
 
     @property
     def needs_home(self) -> bool:
-        """Whether its gradients could live in registered memory and do not."""
+        """True if its gradients could live in registered memory and do not."""
         return self.home is None and not self.is_sparse and can_have_home(self.parameter)
 
     def differs_from(self, gradient: torch.Tensor | None) -> bool:

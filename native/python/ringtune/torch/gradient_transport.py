@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How one gradient travels: dense in place, compressed, sparse, or sparse as dense."""
+"""Transport of one gradient: dense in place, compressed, sparse, or sparse as dense."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,15 +20,15 @@ from .sparse import sparse_allreduce_async
 
 @dataclass(frozen=True)
 class GradientPlan:
-    """How gradients are combined.
+    """Reduction, compression and groups of gradients.
 
     Attributes:
         passes_per_step: Backward passes that are accumulated here before a gradient is submitted.
         reduction: The operation and the scales.
-        compression: How gradients travel.
-        groups: By the parameter's `id`; parameters that are not here are reduced on their own.
+        compression: Encoding of gradients on the way.
+        groups: Groups by the parameter's `id`; parameters that are not here are reduced on their own.
         is_sparse_as_dense: Whether sparse gradients travel as dense ones.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
     """
 
     passes_per_step: int = 1
@@ -46,7 +46,7 @@ class GradientTransport:
         """Follow the plan.
 
         Args:
-            plan: How to combine.
+            plan: Reduction, compression and groups of the gradients.
         """
         self._plan = plan
         self.is_plain = plan.compression is Compression.none

@@ -40,7 +40,7 @@ class GradientReducer:
 
         Args:
             named_parameters: Those of the optimizer, in its order; the names are distinct and the same on all ranks.
-            plan: How to combine.
+            plan: Reduction, compression and groups of the gradients.
         """
         self._plan = plan
         self._transport = GradientTransport(plan)
@@ -63,7 +63,7 @@ class GradientReducer:
 
     @property
     def is_in_flight(self) -> bool:
-        """Whether gradients were submitted, in the world that there is, and not yet waited for."""
+        """True if gradients were submitted, in the world that there is, and not yet waited for."""
         return bool(self._in_flight) and self._process_set.included() is True and self._process_set.world is self._world
 
     @property

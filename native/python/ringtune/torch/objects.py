@@ -27,9 +27,9 @@ def broadcast_object(
 
     Args:
         obj: The data, on the root; ignored elsewhere.
-        root_rank: Whose data all get.
-        name: Under which the ranks meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        root_rank: Rank whose data all ranks get.
+        name: Key that matches this call across ranks; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If the root's data holds anything else than plain data; raised on every rank.
@@ -67,8 +67,8 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
 
     Args:
         obj: This rank's.
-        name: Under which the ranks meet; without one, calls are matched by their order.
-        process_set: Over which ranks.
+        name: Key that matches this call across ranks; without one, calls are matched by their order.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If a rank's data holds anything else than plain data; raised on every rank.

@@ -49,16 +49,16 @@ def DistributedOptimizer(  # noqa: N802, PLR0917  (Horovod's name and signature)
     Args:
         optimizer: Any torch optimizer.
         named_parameters: `model.named_parameters()`; without it, names are made from the position.
-        compression: How gradients travel, such as `Compression.fp16`.
+        compression: Encoding of gradients on the way, such as `Compression.fp16`.
         backward_passes_per_step: Backward passes whose gradients are summed on each rank before they are combined.
         op: `Average`, `Sum` or `Adasum`.
-        gradient_predivide_factor: With Average: gradients are divided by it before the sum and multiplied after, so
+        gradient_predivide_factor: For Average: gradients are divided by it before the sum and multiplied after, so
             that sums stay in the range of 16-bit floats.
         num_groups: Horovod's older spelling of a number as `groups`.
         groups: Gradients that are reduced together, fused, all or none: a number of groups of consecutive parameters,
             or lists of parameters. Sparse gradients in a group travel as dense ones.
         sparse_as_dense: Whether sparse gradients are reduced as dense ones; they are sparse again afterwards.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If names repeat or are missing, or an argument is not possible.
@@ -108,7 +108,7 @@ class DistributedMixin(WrappedOptimizer):
     _reducer: GradientReducer
     _process_set: ProcessSet
     _should_synchronize: bool
-    _was_synchronized: bool  # by the caller
+    _was_synchronized: bool  # true if the caller has synchronized
     _opt_called: bool  # torch's: schedulers look whether there was a step
 
     def attach(self, reducer: GradientReducer, process_set: ProcessSet) -> None:

@@ -21,9 +21,9 @@ def named_parameters_of(
     """Return a distinct name for every parameter of the optimizer.
 
     Args:
-        optimizer: Whose parameters.
-        named_parameters: What the caller named, perhaps more than the optimizer holds; without it, names are made from
-            the position.
+        optimizer: Optimizer of the parameters.
+        named_parameters: Parameters that the caller named, perhaps more than the optimizer holds; without it, names are
+            made from the position.
 
     Raises:
         ConfigError: If names repeat, or a parameter of the optimizer has none; a `WrongTypeError` if an entry is no

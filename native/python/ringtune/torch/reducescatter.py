@@ -36,7 +36,7 @@ from .compression import Compression, CompressorClass
 
 @dataclass(frozen=True)
 class Reducescatter:
-    """What a reducescatter was asked for; see `Allreduce`."""
+    """Request for a reducescatter; see `Allreduce`."""
 
     operation: str
     name: str | None
@@ -98,13 +98,13 @@ def reducescatter_async(  # noqa: PLR0917  (Horovod's signature)
     """Start to combine a tensor over all ranks and keep this rank's rows of the result.
 
     Args:
-        tensor: As for `allreduce_async`, of at least one dimension; equal shapes on all ranks. It must not change
-            before `synchronize`.
-        name: Under which the ranks' tensors meet.
+        tensor: Tensor as for `allreduce_async`, of at least one dimension; equal shapes on all ranks. It must not
+            change before `synchronize`.
+        name: Key that matches the ranks' tensors.
         op: `Average`, `Sum`, `Min`, `Max` or `Product`.
-        process_set: Over which ranks.
-        prescale_factor: By which the tensor is multiplied before.
-        postscale_factor: By which the result is multiplied after.
+        process_set: Ranks that take part.
+        prescale_factor: Factor of the tensor before the reduction.
+        postscale_factor: Factor of the result after it.
 
     Returns:
         A handle; `synchronize` returns this rank's rows.

@@ -38,7 +38,7 @@ class GradientHome:
 
         Args:
             parameter: Dense; the gradient gets its shape, strides and dtype.
-            memory: As many bytes as the parameter has.
+            memory: Memory of as many bytes as the parameter has.
         """
         self._tensor = torch.empty(0, dtype=parameter.dtype, device="cpu")
         # No view of a larger tensor: such a one can neither be detached in place nor saved by itself.
@@ -89,9 +89,9 @@ def lay_out(
     """Find homes for gradients; called on all ranks after the same step.
 
     Args:
-        world: Whose ranks.
-        name: Under which they meet.
-        parameters: In one order on all ranks.
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks.
+        parameters: Parameters, in one order on all ranks.
         ready: Indices of those that are to have homes, in the order in which their gradients became ready; rank 0's
             holds for all.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the optimizers of all ranks hold the same parameters, and which differ."""
+"""Check that the optimizers of all ranks hold the same parameters; names those that differ."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ringtune.world import World
 from .buffers import dtype_number
 from .objects import allgather_object
 
-_DIGEST_PARTS = 4  # of 16 bits, whose squares can be summed over any number of ranks
+_DIGEST_PARTS = 4  # parts of 16 bits, whose squares can be summed over any number of ranks
 _SUM = Reduction(Sum)
 
 
@@ -22,7 +22,7 @@ def check_same_parameters(world: World, process_set: ProcessSet, name: str, para
     """Compare the names of an optimizer's parameters over the ranks, by a digest; ranks that have joined are left out.
 
     Args:
-        world: Whose ranks.
+        world: World whose ranks take part.
         process_set: The same ranks.
         name: The optimizer's.
         parameters: Their names, in the optimizer's order.

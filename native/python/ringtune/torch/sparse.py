@@ -27,9 +27,9 @@ def sparse_allreduce_async(
     Args:
         tensor: In COO layout, in CPU memory or on a CUDA device; same shape on all ranks, with as many elements as
             each rank has.
-        name: Under which the ranks' tensors meet.
+        name: Key that matches the ranks' tensors.
         op: `Average` or `Sum`.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
         is_gradient: Whether it counts as gradient bytes of the step, which the tuner measures.
 
     Returns:

@@ -25,8 +25,8 @@ def broadcast_parameters(params: Parameters, root_rank: int, process_set: Proces
     Args:
         params: `model.state_dict()`, `model.named_parameters()` or `model.parameters()`; the same on all ranks.
             Entries that are None, or else no tensors, are skipped.
-        root_rank: Whose values all get.
-        process_set: Over which ranks.
+        root_rank: Rank whose values all ranks get.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If a tensor cannot be taken, a name comes twice, or there is no such rank; a `WrongTypeError` if
@@ -55,11 +55,11 @@ def broadcast_optimizer_state(
     """Bring the options and the state of an optimizer to the root's, whatever state the other ranks have.
 
     Args:
-        optimizer: Over the same parameters on all ranks.
-        root_rank: Whose state all get; it may be empty, as before the first step. Numbers of numpy, such as a learning
-            rate that was computed, are sent as such; what is None there is None everywhere.
+        optimizer: Optimizer of the same parameters on all ranks.
+        root_rank: Rank whose state all get; it may be empty, as before the first step. Numbers of numpy, such as a
+            learning rate that was computed, are sent as such; a value that is None there is None everywhere.
         model: Horovod's; not needed.
-        process_set: Over which ranks.
+        process_set: Ranks that take part.
 
     Raises:
         ConfigError: If the state holds what cannot be sent; raised on every rank.

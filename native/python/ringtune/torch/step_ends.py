@@ -22,7 +22,7 @@ class StepEnds:
         """Begin without a step, at the host's time.
 
         Args:
-            clock: Of the GPU; it begins with the first step.
+            clock: Clock of the GPU; it begins with the first step.
         """
         self._clock = clock
         self._begin_ns = time.monotonic_ns()

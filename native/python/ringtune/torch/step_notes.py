@@ -56,9 +56,9 @@ class StepNotes:
         """Prepare the note of an ordinary step: every parameter has a gradient.
 
         Args:
-            name: Under which the ranks' notes meet.
+            name: Key that matches the ranks' notes.
             count: Number of parameters.
-            reduction: How gradients are combined.
+            reduction: Operation that combines the ranks' gradients.
         """
         self._name = name
         self._count = count

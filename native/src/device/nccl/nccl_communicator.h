@@ -24,7 +24,7 @@ struct NcclBuffers {
 
 class NcclCommunicator {
  public:
-  // Whether a wait goes on: ok, or why it ends. Called at least every millisecond.
+  // Answers whether a wait goes on: ok, or the reason why it ends. Called at least every millisecond.
   using Watch = std::function<Status()>;
 
   explicit NcclCommunicator(std::shared_ptr<const NcclLibrary> library) : library_(std::move(library)) {}

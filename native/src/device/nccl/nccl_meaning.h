@@ -30,7 +30,7 @@ namespace ringtune {
 struct NcclReduction {
   NcclType type = NcclType::kUInt8;
   NcclOp op = NcclOp::kSum;
-  double scale = 1;  // of every element before it is summed; a power of two
+  double scale = 1;  // factor of every element before it is summed; a power of two
 
   bool operator==(const NcclReduction&) const = default;
 };

@@ -23,7 +23,7 @@ constexpr int kSpins = 20;
 constexpr int64_t kYieldNs = 100'000;
 constexpr auto kSleep = std::chrono::microseconds(50);
 
-// How long a transfer that was given up may take to end well.
+// Time for a transfer that was given up to end well.
 constexpr int64_t kGiveUpNs = 100 * kNsPerMs;
 
 }  // namespace

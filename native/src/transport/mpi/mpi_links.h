@@ -35,7 +35,7 @@ class MpiLinks final : public Links {
   void abandon_after_fork() override {}
 
  private:
-  // What one exchange moves between whom, and how much has ever moved when it is through.
+  // Ranks and sizes of one exchange, and the total that has ever moved when it is through.
   struct Transfer {
     int to;
     int from;
@@ -44,7 +44,7 @@ class MpiLinks final : public Links {
     uint64_t sent_in_all;
     uint64_t received_in_all;
   };
-  // How long nothing has moved.
+  // Clock of a time in which nothing has moved.
   struct Quiet {
     int tries = 0;
     int64_t since_ns = 0;

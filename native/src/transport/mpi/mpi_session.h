@@ -21,7 +21,7 @@ class MpiSession {
   // Loads the plugin's file and opens the communicator (Fortran handle); once. The library stays loaded for good.
   Status open(const std::string& file, int communicator);
 
-  // As in RingtuneMpiPlugin; what failed is then in `error()`.
+  // Same as in RingtuneMpiPlugin; a failure's text is in `error()`.
   bool start(int to, ByteSpan out, int from, MutableByteSpan in);
   bool test(RingtuneMpiProgress& progress);
   void cancel() { plugin_->cancel(session_); }

@@ -44,7 +44,7 @@ struct RingtuneMpiPlugin {
   void (*close)(RingtuneMpiSession* session);
 };
 
-// What the plugin exports. The table lives as long as the library.
+// Table that the plugin exports. It lives as long as the library.
 const RingtuneMpiPlugin* ringtune_mpi_plugin();
 // The MPI library that the plugin uses, by its own name and version, as `MPI_Get_library_version` begins (up to a comma
 // or the line's end). May be asked before MPI is initialised.

@@ -38,7 +38,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   std::mutex mutex_;               // guards all below
   std::map<size_t, size_t> free_;  // bytes of the ranges that were given back, by offset; neighbours are joined
-  size_t committed_bytes_ = 0;     // from the arena's begin; all that was ever handed out
+  size_t committed_bytes_ = 0;     // memory from the arena's begin that was ever handed out
 };
 
 }  // namespace ringtune

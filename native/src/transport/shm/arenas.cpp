@@ -18,7 +18,8 @@
 namespace ringtune {
 namespace {
 
-// As between stages: arenas that lie a multiple of a large power of two apart evict each other from the caches.
+// Stagger, as between stages: arenas that lie a multiple of a large power of two apart evict each other from the
+// caches.
 constexpr size_t kArenaStagger = kPage + 5 * kCacheLine;
 
 size_t arena_stride(size_t arena_bytes) { return arena_bytes + kArenaStagger; }

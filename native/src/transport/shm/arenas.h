@@ -18,9 +18,9 @@ inline constexpr size_t kMaxArenaBytes = size_t{16} << 30;
 
 class Arenas {
  public:
-  // Of a file whose first `segment_bytes` are something else: the largest arenas that this process may make, 0 if none.
+  // Size of the largest arenas that this process may make behind `segment_bytes` of a file; 0 if none.
   static size_t largest_bytes(size_t segment_bytes, int local_size);
-  // What arenas of that size add to the file.
+  // Bytes that arenas of that size add to the file.
   static size_t file_bytes(size_t arena_bytes, int local_size);
 
   // Maps them, null where the address space is limited. Forked children see the memory too, for a child may read what
@@ -31,7 +31,7 @@ class Arenas {
   Arenas& operator=(const Arenas&) = delete;
 
   size_t arena_bytes() const { return arena_bytes_; }
-  // Of a local rank; begins at a cache line.
+  // Arena of a local rank; begins at a cache line.
   std::byte* arena(int rank) const;
 
   // Takes the memory of [first, last) of a rank's arena, now: a page that is missing later would be a SIGBUS. The ranks

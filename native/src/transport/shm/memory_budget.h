@@ -17,7 +17,7 @@ class MemoryBudget {
 
  private:
   uint64_t machine_bytes() const;
-  // Of the group and all groups above it, version 2 and version 1 of the interface.
+  // Limit of the group and all groups above it, version 2 and version 1 of the interface.
   uint64_t group_bytes() const;
 
   std::string proc_;

@@ -14,7 +14,7 @@ namespace ringtune {
 
 namespace {
 
-// Where the process had no descriptor left for the event that ends the thread.
+// Poll interval where the process had no descriptor left for the event that ends the thread.
 constexpr int kLookMs = 100;
 
 }  // namespace

@@ -24,7 +24,7 @@ inline constexpr size_t kRequestRingBytes = 1 << 20;
 inline constexpr size_t kResponseRingBytes = 4 << 20;
 // Two slots of the largest chunk.
 inline constexpr size_t kStageBytes = 8 << 20;
-// What a rank posts at once, for all to read; there are two such slots.
+// Size of a rank's post, for all to read; there are two such slots.
 inline constexpr size_t kPostBytes = 256 << 10;
 // Stages whose addresses differ by a multiple of a large power of two evict each other from the caches: the same loop
 // ran seven times slower. An odd number of pages and cache lines staggers them.
@@ -32,17 +32,17 @@ inline constexpr size_t kStageStagger = kPage + 5 * kCacheLine;
 
 struct SegmentHeader {
   uint64_t magic;
-  uint64_t arena_bytes;  // of each rank
+  uint64_t arena_bytes;  // per rank
   uint32_t local_size;
   // The failure record: 0 none, 1 being written, 2 readable.
   SharedU32 failure_state;
   int32_t failure_code;
   int32_t culprit_rank;
   char failure_text[kFailureTextBytes];
-  SharedU32 has_coordinator_departed;  // of another host; its leader says so
+  SharedU32 has_coordinator_departed;  // set by the leader, where rank 0 is on another host
 };
 
-// What a rank tells its peers while data moves; each counter has one writer.
+// A rank's progress, for its peers while data moves; each counter has one writer.
 struct RankBlock {
   Doorbell doorbell;
   alignas(kCacheLine) SharedU64 staged;   // chunks copied into this rank's stage

@@ -59,7 +59,7 @@ bool poll_briefly(int spins, Condition is_done) {
   return false;
 }
 
-// Which laps end around a phase, by its number.
+// Laps that end around a phase, by its number.
 struct PhaseLaps {
   Lap shown;    // when a rank shows that it has reached it
   Lap before;   // when it begins to wait for others to reach it

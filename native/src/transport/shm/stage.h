@@ -91,7 +91,7 @@ class Stage {
   uint64_t chunks_ = 0;
   uint64_t chunk_bytes_ = 0;
   uint64_t depth_ = 2;
-  uint64_t drained_by_all_ = 0;  // as far as this rank has looked
+  uint64_t drained_by_all_ = 0;  // last value that this rank has seen
   uint64_t posts_ = 0;           // through all operations, like the chunks
 };
 

@@ -79,7 +79,7 @@ void ControlLink::flush() {
   output_.erase(output_.begin(), output_.begin() + static_cast<std::ptrdiff_t>(sent));
 }
 
-// Whether a peer that takes no more is lost or has departed is for `receive` to find out. But the system tells an error
+// `receive` finds out whether a peer that takes no more is lost or has departed. But the system tells an error
 // once, to whoever asks first; after that a connection that timed out looks like one that the peer has closed.
 size_t ControlLink::send_some(ByteSpan bytes) {
   const Moved moved = try_send(fd_, bytes);

@@ -15,9 +15,9 @@
 
 namespace ringtune {
 
-// What may wait for a peer that reads slowly: as much as the ring of responses holds.
+// Limit of output for a peer that reads slowly: as much as the ring of responses holds.
 inline constexpr size_t kMaxOutputBytes = 4 << 20;
-// What may wait for this rank's communication thread before the socket is left unread.
+// Limit of input that waits for this rank's communication thread, before the socket is left unread.
 inline constexpr size_t kMaxInboxBytes = 64 << 20;
 
 class ControlLink {
@@ -36,7 +36,7 @@ class ControlLink {
   bool has_room(size_t payload_bytes) const;
   // Beyond the bound too, which is for `has_room` to keep. True if something is left for `flush`.
   bool send(ByteSpan frame);
-  // Whether the peer's kernel has confirmed all that was sent.
+  // True if the peer's kernel has confirmed all that was sent.
   bool is_flushed() const;
 
   // The communication thread.
@@ -49,7 +49,7 @@ class ControlLink {
     std::vector<Frame> frames;
     bool is_broken = false;  // after these frames comes something that is none
     bool is_lost = false;
-    int error = 0;  // why, be it that a send has learned of it
+    int error = 0;  // reason, even if a send has learned of it
   };
   pollfd watched() const;
   void flush();

@@ -71,12 +71,12 @@ class ControlLinks {
   std::vector<ControlLink*> by_rank_;
   std::vector<ControlLink*> all_;
   std::vector<ControlLink*> for_messages_;
-  Bytes scratch_;  // of the link thread
+  Bytes scratch_;  // for the link thread alone
   int wake_fd_;
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_departing_{false};
   std::atomic<bool> has_forwarded_{false};
-  int64_t next_beat_ns_ = 0;  // of the link thread
+  int64_t next_beat_ns_ = 0;  // for the link thread alone
   std::thread thread_;
 };
 

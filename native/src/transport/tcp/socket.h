@@ -21,10 +21,10 @@ void widen_buffers(int fd, int bytes);
 struct Moved {
   size_t bytes = 0;
   bool is_lost = false;
-  int error = 0;  // with is_lost: errno, or 0 where the peer closed its end
+  int error = 0;  // errno if is_lost, or 0 where the peer closed its end
 };
 
-// As much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE.
+// Sends as much as goes at once; nothing moved and nothing lost means "not now". Never raises SIGPIPE.
 Moved try_send(int fd, ByteSpan bytes);
 Moved try_receive(int fd, MutableByteSpan bytes);
 

@@ -48,7 +48,7 @@ class TcpLinks final : public Links {
     Side sending;
     Side receiving;
   };
-  // How long nothing has moved.
+  // Clock of a time in which nothing has moved.
   struct Quiet {
     int tries = 0;
     int64_t since_ns = 0;

@@ -29,13 +29,13 @@ Status CollectiveLayer::allreduce(std::byte* data, size_t elements, DataType dty
   const Reduction reduction{.dtype = dtype, .op = ReduceOp::kSum, .ranks = layout_.world_size()};
   const bool is_registered = arena_ != nullptr && arena_->offset_of(data, bytes) != kNotInArena;
   const TensorMemory memory = is_registered ? TensorMemory::kRegistered : TensorMemory::kAny;
-  Communicator comm{layout_, stage_, nullptr, arenas_.get()};
+  CollectiveContext context{layout_, stage_, nullptr, arenas_.get()};
   for (int call = 0; call < calls; ++call) {
     // Per call, as the engine does it per response.
     GatherList list;
     list.add(data, data, bytes);
     const AllreduceChoice choice = choose_allreduce(config, table, layout_, memory, bytes);
-    const AllreduceTask task{comm, list, reduction, choice.chunk_bytes};
+    const AllreduceTask task{context, list, reduction, choice.chunk_bytes};
     if (Status s = allreduce_algorithms()[static_cast<size_t>(choice.algorithm)].run(task); !s.ok()) return s;
   }
   return Status::ok_status();

@@ -21,9 +21,9 @@ class Adasum {
  public:
   explicit Adasum(const AdasumTask& task)
       : task_(task),
-        comm_(task.comm),
-        rank_(comm_.rank()),
-        paired_(static_cast<int>(std::bit_floor(static_cast<unsigned>(comm_.world_size())))),
+        context_(task.context),
+        rank_(context_.rank()),
+        paired_(static_cast<int>(std::bit_floor(static_cast<unsigned>(context_.world_size())))),
         accumulator_(accumulator_dtype(task.reduction.dtype)),
         bytes_(task.elements * element_bytes(accumulator_)) {}
 
@@ -57,11 +57,11 @@ class Adasum {
   // The extra rank of a paired one, the paired rank of an extra one.
   int fold_partner() const {
     const int partner = is_extra() ? rank_ - paired_ : rank_ + paired_;
-    return partner < comm_.world_size() ? partner : kNobody;
+    return partner < context_.world_size() ? partner : kNobody;
   }
 
   Status fold() {
-    if (paired_ == comm_.world_size()) {
+    if (paired_ == context_.world_size()) {
       return Status::ok_status();
     }
     const int partner = fold_partner();
@@ -73,7 +73,7 @@ class Adasum {
   }
 
   Status unfold() {
-    if (paired_ == comm_.world_size()) {
+    if (paired_ == context_.world_size()) {
       return Status::ok_status();
     }
     return is_extra() ? exchange(kNobody, fold_partner(), own_) : exchange(fold_partner(), kNobody, own_);
@@ -89,14 +89,14 @@ class Adasum {
   Status exchange(int to, int from, std::byte* target) {
     const ByteSpan own(own_, bytes_);
     const MutableByteSpan in(target, from == kNobody ? 0 : bytes_);
-    if (comm_.is_one_host()) {
-      return read_from_peer(comm_.stage, own, from, in, task_.chunk_bytes);
+    if (context_.is_one_host()) {
+      return read_from_peer(context_.stage, own, from, in, task_.chunk_bytes);
     }
-    return comm_.links->exchange(to, to == kNobody ? ByteSpan() : own, from, in);
+    return context_.links->exchange(to, to == kNobody ? ByteSpan() : own, from, in);
   }
 
   const AdasumTask& task_;
-  Communicator& comm_;
+  CollectiveContext& context_;
   int rank_;
   int paired_;  // ranks that combine in pairs: the largest power of two
   DataType accumulator_;

@@ -7,14 +7,14 @@
 #include <cstddef>
 
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "collectives/reduce_kernels.h"
 
 namespace ringtune {
 
 // One tensor: its norm weighs it, so tensors cannot be fused.
 struct AdasumTask {
-  Communicator& comm;
+  CollectiveContext& context;
   const Reduction& reduction;  // dtype and scales
   const std::byte* input;
   std::byte* output;  // may be the input

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `allreduce_algorithm` = auto and `chunk_bytes` = auto mean, by size: measured where the job runs, or compiled
+// Table by size behind `allreduce_algorithm` = auto and `chunk_bytes` = auto: measured where the job runs, or compiled
 // in. Only speed depends on it: every algorithm and chunk gives a host's ranks the same bits.
 #pragma once
 

@@ -7,13 +7,13 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "collectives/gathered.h"
 
 namespace ringtune {
 
 struct AllgatherTask {
-  Communicator& comm;
+  CollectiveContext& context;
   const std::byte* input;
   int64_t rows;  // this rank's
   size_t row_bytes;
@@ -25,7 +25,7 @@ struct AllgatherTask {
 Status allgather(const AllgatherTask& task, Gathered& result);
 
 // Between hosts: `parts[r]` takes the bytes of rank r, this rank's `own` included.
-Status hierarchical_allgather(Communicator& comm, ByteSpan own, std::span<const MutableByteSpan> parts,
+Status hierarchical_allgather(CollectiveContext& context, ByteSpan own, std::span<const MutableByteSpan> parts,
                               size_t chunk_bytes);
 
 }  // namespace ringtune

@@ -13,14 +13,14 @@
 #include "base/config.h"
 #include "base/status.h"
 #include "collectives/chunks.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "collectives/gather_list.h"
 #include "collectives/reduce_kernels.h"
 
 namespace ringtune {
 
 struct AllreduceTask {
-  Communicator& comm;
+  CollectiveContext& context;
   const GatherList& data;
   const Reduction& reduction;
   size_t chunk_bytes;  // a multiple of the cache line

@@ -19,7 +19,7 @@ class SplitTable {
  public:
   Status gather(const AlltoallTask& task) {
     ranks_ = task.splits.size();
-    return gather_numbers(task.comm, task.splits, rows_, task.chunk_bytes);
+    return gather_numbers(task.context, task.splits, rows_, task.chunk_bytes);
   }
   int64_t rows(size_t from, size_t to) const { return rows_[from * ranks_ + to]; }
 
@@ -45,7 +45,7 @@ class HostAlltoall {
   }
 
   Status run() {
-    Stage& stage = task_.comm.stage;
+    Stage& stage = task_.context.stage;
     const auto fill = [this](uint64_t chunk, std::byte* slot) {
       const ByteRange range = chunk_range(staged_.bytes(), task_.chunk_bytes, chunk);
       staged_.copy_in(range.offset, slot, range.bytes);
@@ -60,7 +60,7 @@ class HostAlltoall {
   }
 
  private:
-  size_t rank() const { return static_cast<size_t>(task_.comm.rank()); }
+  size_t rank() const { return static_cast<size_t>(task_.context.rank()); }
   size_t bytes(size_t from, size_t to) const { return static_cast<size_t>(splits_.rows(from, to)) * task_.row_bytes; }
 
   // What a rank stages before it comes to the rows for the rank `distance` further.
@@ -90,7 +90,7 @@ class HostAlltoall {
       return Status::ok_status();
     }
     const int source = static_cast<int>(from);
-    Stage& stage = task_.comm.stage;
+    Stage& stage = task_.context.stage;
     if (Status s = stage.wait_for(source, Phase::kStaged, chunk); !s.ok()) return s;
     copy_bytes(arriving_[from].data() + (begin - wanted_begin), stage.slot(source, chunk) + (begin - chunk_begin),
                end - begin);
@@ -108,7 +108,7 @@ class HostAlltoall {
 }  // namespace
 
 Status alltoall(const AlltoallTask& task, Gathered& result) {
-  const auto own = static_cast<size_t>(task.comm.rank());
+  const auto own = static_cast<size_t>(task.context.rank());
   SplitTable splits;
   if (Status s = splits.gather(task); !s.ok()) return s;
   std::vector<ByteSpan> outgoing;
@@ -121,8 +121,8 @@ Status alltoall(const AlltoallTask& task, Gathered& result) {
   std::vector<MutableByteSpan> arriving;
   if (Status s = allocate_rows(result, task.row_bytes, arriving); !s.ok()) return s;
   copy_bytes(arriving[own].data(), outgoing[own].data(), outgoing[own].size());
-  return task.comm.is_one_host() ? HostAlltoall(task, splits, outgoing, arriving).run()
-                                 : exchange_with_all(task.comm, outgoing, arriving);
+  return task.context.is_one_host() ? HostAlltoall(task, splits, outgoing, arriving).run()
+                                    : exchange_with_all(task.context, outgoing, arriving);
 }
 
 }  // namespace ringtune

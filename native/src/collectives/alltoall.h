@@ -6,13 +6,13 @@
 #include <span>
 
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "collectives/gathered.h"
 
 namespace ringtune {
 
 struct AlltoallTask {
-  Communicator& comm;
+  CollectiveContext& context;
   const std::byte* input;           // rows for rank 0, for rank 1, ...
   std::span<const int64_t> splits;  // rows for each rank
   size_t row_bytes;

@@ -4,11 +4,11 @@
 #include <cstddef>
 
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 
 namespace ringtune {
 
 // Returns when every rank has called it.
-Status barrier(Communicator& comm, size_t chunk_bytes);
+Status barrier(CollectiveContext& context, size_t chunk_bytes);
 
 }  // namespace ringtune

@@ -11,11 +11,11 @@ namespace {
 // each power of two below that bit.
 class HostTree {
  public:
-  HostTree(const Communicator& comm, int root_rank)
-      : comm_(comm),
+  HostTree(const CollectiveContext& context, int root_rank)
+      : context_(context),
         root_rank_(root_rank),
-        hosts_(comm.layout.host_count()),
-        number_((comm.layout.host() - comm.layout.host_of(root_rank) + hosts_) % hosts_) {}
+        hosts_(context.layout.host_count()),
+        number_((context.layout.host() - context.layout.host_of(root_rank) + hosts_) % hosts_) {}
 
   // The rank of this host that is in the tree.
   int speaker() const { return speaker_of(number_); }
@@ -24,11 +24,11 @@ class HostTree {
   Status pass_down(MutableByteSpan data) const {
     const int lowest_bit = number_ & -number_;
     if (number_ != 0) {
-      if (Status s = comm_.links->exchange(0, {}, speaker_of(number_ - lowest_bit), data); !s.ok()) return s;
+      if (Status s = context_.links->exchange(0, {}, speaker_of(number_ - lowest_bit), data); !s.ok()) return s;
     }
     for (int bit = number_ == 0 ? first_bit() : lowest_bit / 2; bit > 0; bit /= 2) {
       if (number_ + bit < hosts_) {
-        if (Status s = comm_.links->exchange(speaker_of(number_ + bit), data, 0, {}); !s.ok()) return s;
+        if (Status s = context_.links->exchange(speaker_of(number_ + bit), data, 0, {}); !s.ok()) return s;
       }
     }
     return Status::ok_status();
@@ -37,8 +37,8 @@ class HostTree {
  private:
   // Of the host that has the number, counted from the root's.
   int speaker_of(int number) const {
-    const int host = (number + comm_.layout.host_of(root_rank_)) % hosts_;
-    return number == 0 ? root_rank_ : comm_.layout.ranks_of(host).front();
+    const int host = (number + context_.layout.host_of(root_rank_)) % hosts_;
+    return number == 0 ? root_rank_ : context_.layout.ranks_of(host).front();
   }
 
   int first_bit() const {
@@ -49,7 +49,7 @@ class HostTree {
     return bit;
   }
 
-  const Communicator& comm_;
+  const CollectiveContext& context_;
   int root_rank_;
   int hosts_;
   int number_;
@@ -58,11 +58,11 @@ class HostTree {
 }  // namespace
 
 Status broadcast(const BroadcastTask& task) {
-  const HostTree tree(task.comm, task.root_rank);
+  const HostTree tree(task.context, task.root_rank);
   const MutableByteSpan data(task.data, task.bytes);
   const auto fetch = [&](const ByteRange& range) { return tree.pass_down(data.subspan(range.offset, range.bytes)); };
-  const int local_root = task.comm.layout.local_rank_of(tree.speaker());
-  return broadcast_on_host(task.comm.stage, local_root, data, task.chunk_bytes, fetch);
+  const int local_root = task.context.layout.local_rank_of(tree.speaker());
+  return broadcast_on_host(task.context.stage, local_root, data, task.chunk_bytes, fetch);
 }
 
 }  // namespace ringtune

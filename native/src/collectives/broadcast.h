@@ -4,12 +4,12 @@
 #include <cstddef>
 
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 
 namespace ringtune {
 
 struct BroadcastTask {
-  Communicator& comm;
+  CollectiveContext& context;
   std::byte* data;  // the root's are sent, the others' overwritten
   size_t bytes;
   int root_rank;

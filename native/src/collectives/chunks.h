@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages are cut: into chunks, which move at once, and chunks into blocks, each of which one rank owns.
+// Cutting of messages into chunks, which move at once, and of chunks into blocks, each of which one rank owns.
 #pragma once
 
 #include <algorithm>

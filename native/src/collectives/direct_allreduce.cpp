@@ -14,7 +14,7 @@ constexpr size_t kPassBytes = 4096;
 
 class DirectAllreduce {
  public:
-  explicit DirectAllreduce(const AllreduceTask& task) : task_(task), stage_(task.comm.stage) {}
+  explicit DirectAllreduce(const AllreduceTask& task) : task_(task), stage_(task.context.stage) {}
 
   Status run() {
     const uint64_t posts = chunk_count(task_.data.bytes(), kPostBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the elements of each DataType are stored, and in which type they are reduced.
+// Storage of each DataType's elements, and the type in which they are reduced.
 #pragma once
 
 #include <cstddef>

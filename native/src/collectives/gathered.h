@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective returns whose size is known only when all ranks have said what they bring.
+// Result of a collective whose size is known only once all ranks have announced their rows.
 #pragma once
 
 #include <cstddef>

@@ -29,8 +29,8 @@ class Counterparts {
  public:
   explicit Counterparts(const AllreduceTask& task)
       : reduction_(task.reduction),
-        comm_(task.comm),
-        hosts_(comm_.layout.host_count()),
+        context_(task.context),
+        hosts_(context_.layout.host_count()),
         stored_bytes_(element_bytes(reduction_.dtype)),
         partial_bytes_(element_bytes(accumulator_dtype(reduction_.dtype))),
         partials_(static_cast<size_t>(hosts_)) {}
@@ -61,7 +61,7 @@ class Counterparts {
           [&](int) { return all; },
           [&](int from) { return MutableByteSpan(incoming(chunk, elements, from), elements * partial_bytes_); });
     }
-    const size_t own_elements = share(elements, comm_.layout.host()).elements;
+    const size_t own_elements = share(elements, context_.layout.host()).elements;
     return begin_with_all(
         [&](int to) {
           const Share theirs = share(elements, to);
@@ -79,14 +79,14 @@ class Counterparts {
       reduce_partials(chunk, partial(chunk), elements, target, elements);
       return Status::ok_status();
     }
-    const Share own = share(elements, comm_.layout.host());
+    const Share own = share(elements, context_.layout.host());
     reduce_partials(chunk, partial(chunk) + own.first * partial_bytes_, share_elements(elements),
                     target + own.first * stored_bytes_, own.elements);
     const auto result_of = [&](int of) {
       const Share reduced = share(elements, of);
       return MutableByteSpan(target + reduced.first * stored_bytes_, reduced.elements * stored_bytes_);
     };
-    return begin_with_all([&](int) { return result_of(comm_.layout.host()); }, result_of);
+    return begin_with_all([&](int) { return result_of(context_.layout.host()); }, result_of);
   }
 
   Status end(size_t elements) { return is_whole(elements) ? Status::ok_status() : finish_with_all(); }
@@ -98,9 +98,9 @@ class Counterparts {
   };
 
   size_t hosts_count() const { return static_cast<size_t>(hosts_); }
-  int host(int distance) const { return (comm_.layout.host() + distance + hosts_) % hosts_; }
+  int host(int distance) const { return (context_.layout.host() + distance + hosts_) % hosts_; }
   int counterpart(int host) const {
-    return comm_.layout.ranks_of(host)[static_cast<size_t>(comm_.layout.local_rank())];
+    return context_.layout.ranks_of(host)[static_cast<size_t>(context_.layout.local_rank())];
   }
   size_t share_elements(size_t elements) const { return (elements + hosts_count() - 1) / hosts_count(); }
   Share share(size_t elements, int host) const {
@@ -125,7 +125,7 @@ class Counterparts {
     for (int step = 1; step < hosts_; ++step) {
       const int to = host(step);
       const int from = host(-step);
-      Status s = comm_.links->begin(counterpart(to), outgoing(to), counterpart(from), arriving(from));
+      Status s = context_.links->begin(counterpart(to), outgoing(to), counterpart(from), arriving(from));
       if (!s.ok()) return s;
     }
     return Status::ok_status();
@@ -133,7 +133,7 @@ class Counterparts {
 
   Status finish_with_all() {
     for (int step = 1; step < hosts_; ++step) {
-      if (Status s = comm_.links->finish(); !s.ok()) return s;
+      if (Status s = context_.links->finish(); !s.ok()) return s;
     }
     return Status::ok_status();
   }
@@ -141,13 +141,13 @@ class Counterparts {
   // Reduces the own partial result and those that have arrived, `stride` elements apart.
   void reduce_partials(uint64_t chunk, const std::byte* own, size_t stride, std::byte* target, size_t elements) {
     for (int from = 0; from < hosts_; ++from) {
-      partials_[static_cast<size_t>(from)] = from == comm_.layout.host() ? own : incoming(chunk, stride, from);
+      partials_[static_cast<size_t>(from)] = from == context_.layout.host() ? own : incoming(chunk, stride, from);
     }
     reduce(reduction_, {partials_, {}}, ReductionOutput::kResult, target, elements);
   }
 
   const Reduction& reduction_;
-  Communicator& comm_;
+  CollectiveContext& context_;
   int hosts_;
   size_t stored_bytes_;
   size_t partial_bytes_;
@@ -168,7 +168,7 @@ int smallest_local_size(const Layout& layout) {
 class HierarchicalAllreduce {
  public:
   explicit HierarchicalAllreduce(const AllreduceTask& task)
-      : task_(task), owners_(smallest_local_size(task.comm.layout)), chunks_(task, owners_), counterparts_(task) {}
+      : task_(task), owners_(smallest_local_size(task.context.layout)), chunks_(task, owners_), counterparts_(task) {}
 
   Status run() {
     const size_t largest_chunk = std::min(task_.chunk_bytes, task_.data.bytes());
@@ -178,7 +178,7 @@ class HierarchicalAllreduce {
     const Lags lags = chunks_.max_lag() >= kOverlapped.collect ? kOverlapped : kInTurn;
     for (uint64_t step = 0; step < chunks_.count() + lags.collect; ++step) {
       if (Status s = advance(step, lags); !s.ok()) {
-        task_.comm.links->give_up();
+        task_.context.links->give_up();
         return s;
       }
     }

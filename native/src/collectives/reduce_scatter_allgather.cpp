@@ -26,7 +26,7 @@ Status reduce_own_block(StagedChunks& chunks, const Reduction& reduction, uint64
 // Stages a chunk, reduces the one before and collects the one `lag` before, so that nobody waits for what its peers
 // have only just begun.
 Status reduce_scatter_allgather(const AllreduceTask& task) {
-  StagedChunks chunks(task, task.comm.stage.local_size());
+  StagedChunks chunks(task, task.context.stage.local_size());
   if (Status s = chunks.begin(); !s.ok()) return s;
   const uint64_t lag = std::min<uint64_t>(2, chunks.max_lag());
   for (uint64_t step = 0; step < chunks.count() + lag; ++step) {

@@ -22,13 +22,13 @@ class Reducescatter {
  public:
   explicit Reducescatter(const ReducescatterTask& task)
       : task_(task),
-        comm_(task.comm),
-        world_size_(static_cast<size_t>(comm_.world_size())),
-        rank_(static_cast<size_t>(comm_.rank())) {
+        context_(task.context),
+        world_size_(static_cast<size_t>(context_.world_size())),
+        rank_(static_cast<size_t>(context_.rank())) {
     const size_t row_bytes = task.row_elements * element_bytes(task.reduction.dtype);
     size_t offset = 0;
-    for (int rank = 0; rank < comm_.world_size(); ++rank) {
-      parts_.push_back({offset, static_cast<size_t>(rows_of_rank(task.rows, rank, comm_.world_size())) * row_bytes});
+    for (int rank = 0; rank < context_.world_size(); ++rank) {
+      parts_.push_back({offset, static_cast<size_t>(rows_of_rank(task.rows, rank, context_.world_size())) * row_bytes});
       offset += parts_.back().bytes;
     }
   }
@@ -44,14 +44,14 @@ class Reducescatter {
       }
     };
     const auto take = [&](uint64_t number) {
-      if (Status s = comm_.stage.wait_for_all(Phase::kStaged, number); !s.ok()) return s;
+      if (Status s = context_.stage.wait_for_all(Phase::kStaged, number); !s.ok()) return s;
       for (size_t rank = 0; rank < world_size_; ++rank) {
-        sources[rank] = comm_.stage.slot(static_cast<int>(rank), number) + rank_ * piece_bytes;
+        sources[rank] = context_.stage.slot(static_cast<int>(rank), number) + rank_ * piece_bytes;
       }
       reduce_piece(sources, piece_bytes, number);
       return Status::ok_status();
     };
-    return run_staged(comm_.stage, task_.chunk_bytes, pieces(piece_bytes), fill, take);
+    return run_staged(context_.stage, task_.chunk_bytes, pieces(piece_bytes), fill, take);
   }
 
   // A piece is a chunk; all ranks' contributions to this rank's pieces meet in a buffer.
@@ -70,7 +70,7 @@ class Reducescatter {
         sources[rank] = arriving[rank].data();
       }
       copy_bytes(arriving[rank_].data(), own.data(), own.size());
-      if (Status s = exchange_with_all(comm_, outgoing, arriving); !s.ok()) return s;
+      if (Status s = exchange_with_all(context_, outgoing, arriving); !s.ok()) return s;
       reduce_piece(sources, piece_bytes, number);
     }
     return Status::ok_status();
@@ -94,7 +94,7 @@ class Reducescatter {
   }
 
   const ReducescatterTask& task_;
-  Communicator& comm_;
+  CollectiveContext& context_;
   size_t world_size_;
   size_t rank_;
   std::vector<ByteRange> parts_;  // of the input
@@ -108,7 +108,7 @@ int64_t rows_of_rank(int64_t rows, int rank, int world_size) {
 
 Status reducescatter(const ReducescatterTask& task) {
   Reducescatter operation(task);
-  return task.comm.is_one_host() ? operation.run_on_host() : operation.run_over_links();
+  return task.context.is_one_host() ? operation.run_on_host() : operation.run_over_links();
 }
 
 }  // namespace ringtune

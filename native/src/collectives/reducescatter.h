@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "collectives/reduce_kernels.h"
 
 namespace ringtune {
@@ -14,7 +14,7 @@ namespace ringtune {
 int64_t rows_of_rank(int64_t rows, int rank, int world_size);
 
 struct ReducescatterTask {
-  Communicator& comm;
+  CollectiveContext& context;
   const Reduction& reduction;
   const std::byte* input;  // all rows
   std::byte* output;       // this rank's; may begin where the input does

@@ -20,8 +20,8 @@ class RegisteredAllreduce {
  public:
   explicit RegisteredAllreduce(const AllreduceTask& task)
       : task_(task),
-        own_rank_(task.comm.stage.local_rank()),
-        images_(static_cast<size_t>(task.comm.stage.local_size())) {}
+        own_rank_(task.context.stage.local_rank()),
+        images_(static_cast<size_t>(task.context.stage.local_size())) {}
 
   void reduce_own_block() {
     const ByteRange block = block_range(task_.data.bytes(), static_cast<int>(images_.size()), own_rank_);
@@ -35,7 +35,7 @@ class RegisteredAllreduce {
 
  private:
   void reduce_tile(std::byte* own, size_t bytes) {
-    const Arenas& arenas = *task_.comm.arenas;
+    const Arenas& arenas = *task_.context.arenas;
     const auto offset = own - arenas.arena(own_rank_);
     for (size_t rank = 0; rank < images_.size(); ++rank) {
       images_[rank] = arenas.arena(static_cast<int>(rank)) + offset;
@@ -58,7 +58,7 @@ class RegisteredAllreduce {
 }  // namespace
 
 Status registered_allreduce(const AllreduceTask& task) {
-  Stage& stage = task.comm.stage;
+  Stage& stage = task.context.stage;
   if (Status s = stage.begin(task.chunk_bytes, 1); !s.ok()) return s;
   stage.publish(Phase::kStaged, 0);
   if (Status s = stage.wait_for_all(Phase::kStaged, 0); !s.ok()) return s;

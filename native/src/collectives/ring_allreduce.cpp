@@ -19,8 +19,8 @@ class Ring {
  public:
   explicit Ring(const AllreduceTask& task)
       : task_(task),
-        comm_(task.comm),
-        world_size_(comm_.world_size()),
+        context_(task.context),
+        world_size_(context_.world_size()),
         stored_bytes_(element_bytes(task.reduction.dtype)),
         partial_bytes_(element_bytes(accumulator_dtype(task.reduction.dtype))) {}
 
@@ -54,7 +54,7 @@ class Ring {
   }
 
   // Of the block `distance` ranks further, counted around the ring.
-  ByteRange block(int distance) const { return block_range(segment_.bytes, world_size_, comm_.neighbour(distance)); }
+  ByteRange block(int distance) const { return block_range(segment_.bytes, world_size_, context_.neighbour(distance)); }
   size_t elements(int distance) const { return block(distance).bytes / stored_bytes_; }
 
   void load_contribution(int distance) {
@@ -65,7 +65,7 @@ class Ring {
   Status pass_on(const Pair& pair, int distance, size_t element_bytes) {
     const ByteSpan out(pair.outgoing, elements(distance) * element_bytes);
     const MutableByteSpan in(pair.arriving, elements(distance - 1) * element_bytes);
-    return comm_.links->exchange(comm_.neighbour(1), out, comm_.neighbour(-1), in);
+    return context_.links->exchange(context_.neighbour(1), out, context_.neighbour(-1), in);
   }
 
   Status reduce_scatter() {
@@ -99,7 +99,7 @@ class Ring {
   }
 
   const AllreduceTask& task_;
-  Communicator& comm_;
+  CollectiveContext& context_;
   int world_size_;
   size_t stored_bytes_;
   size_t partial_bytes_;

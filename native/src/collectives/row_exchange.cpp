@@ -8,18 +8,18 @@
 
 namespace ringtune {
 
-Status gather_numbers(const Communicator& comm, std::span<const int64_t> own, std::vector<int64_t>& all,
+Status gather_numbers(const CollectiveContext& context, std::span<const int64_t> own, std::vector<int64_t>& all,
                       size_t chunk_bytes) {
-  all.resize(own.size() * static_cast<size_t>(comm.world_size()));
+  all.resize(own.size() * static_cast<size_t>(context.world_size()));
   const MutableByteSpan bytes = std::as_writable_bytes(std::span(all));
-  if (!comm.is_one_host()) {
-    return gather_few_over_links(comm, std::as_bytes(own), bytes);
+  if (!context.is_one_host()) {
+    return gather_few_over_links(context, std::as_bytes(own), bytes);
   }
   std::vector<MutableByteSpan> parts;
   for (size_t offset = 0; offset < bytes.size(); offset += own.size_bytes()) {
     parts.push_back(bytes.subspan(offset, own.size_bytes()));
   }
-  return gather_on_host(comm.stage, std::as_bytes(own), parts, chunk_bytes);
+  return gather_on_host(context.stage, std::as_bytes(own), parts, chunk_bytes);
 }
 
 Status allocate_rows(Gathered& result, size_t row_bytes, std::vector<MutableByteSpan>& parts) {

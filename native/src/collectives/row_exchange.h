@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks tell each other before rows move whose number differs between them.
+// Exchange of row counts before rows move whose number differs between ranks.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "collectives/gathered.h"
 
 namespace ringtune {
 
 // Every rank's numbers to every rank, in rank order. All ranks bring equally many.
-Status gather_numbers(const Communicator& comm, std::span<const int64_t> own, std::vector<int64_t>& all,
+Status gather_numbers(const CollectiveContext& context, std::span<const int64_t> own, std::vector<int64_t>& all,
                       size_t chunk_bytes);
 
 // Makes the buffer for `result.rows`, and the parts of it that take each rank's rows.

@@ -19,7 +19,7 @@ class StagedChunks {
  public:
   StagedChunks(const AllreduceTask& task, int owners)
       : task_(task),
-        stage_(task.comm.stage),
+        stage_(task.context.stage),
         owners_(owners),
         count_(chunk_count(task.data.bytes(), task.chunk_bytes)),
         sources_(static_cast<size_t>(stage_.local_size())) {}

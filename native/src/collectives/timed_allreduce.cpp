@@ -19,7 +19,7 @@ constexpr size_t kUntimedBytes = 64 * kKiB;
 
 }  // namespace
 
-TimedAllreduce::TimedAllreduce(const Communicator& comm) : comm_(comm) {}
+TimedAllreduce::TimedAllreduce(const CollectiveContext& context) : context_(context) {}
 
 Status TimedAllreduce::begin(size_t max_bytes, bool& has_room) {
   Message message{Order::kBegin, {max_bytes, 0, 0, 0}};
@@ -33,7 +33,7 @@ Status TimedAllreduce::check(const TimedCalls& calls) const {
   const bool is_chunk_legal =
       calls.chunk_bytes >= kMinChunkBytes && calls.chunk_bytes <= kMaxChunkBytes && calls.chunk_bytes % kCacheLine == 0;
   if (is_known && is_chunk_legal && calls.bytes <= data_.bytes() && calls.bytes % sizeof(float) == 0 &&
-      can_run(algorithms[static_cast<size_t>(calls.algorithm)], comm_.layout, TensorMemory::kAny)) {
+      can_run(algorithms[static_cast<size_t>(calls.algorithm)], context_.layout, TensorMemory::kAny)) {
     return Status::ok_status();
   }
   return {StatusCode::kConfigError, "algorithm number " + std::to_string(calls.algorithm) + " cannot be timed with " +
@@ -75,8 +75,8 @@ Status TimedAllreduce::follow() {
 }
 
 Status TimedAllreduce::exchange(Message& message) {
-  const size_t chunk_bytes = choose_chunk_bytes(EngineConfig(), comm_.layout);
-  return broadcast({comm_, reinterpret_cast<std::byte*>(&message), sizeof(message), 0, chunk_bytes});
+  const size_t chunk_bytes = choose_chunk_bytes(EngineConfig(), context_.layout);
+  return broadcast({context_, reinterpret_cast<std::byte*>(&message), sizeof(message), 0, chunk_bytes});
 }
 
 Status TimedAllreduce::make_room(size_t max_bytes, bool& has_room) {
@@ -87,12 +87,12 @@ Status TimedAllreduce::make_room(size_t max_bytes, bool& has_room) {
   GatherList answer;
   auto* bytes = reinterpret_cast<std::byte*>(&ranks_with_room);
   answer.add(bytes, bytes, sizeof(ranks_with_room));
-  const Reduction sum{.dtype = DataType::kInt32, .op = ReduceOp::kSum, .ranks = comm_.world_size()};
-  const AllreduceChoice choice = choose_allreduce(EngineConfig(), AlgorithmTable(comm_.layout), comm_.layout,
+  const Reduction sum{.dtype = DataType::kInt32, .op = ReduceOp::kSum, .ranks = context_.world_size()};
+  const AllreduceChoice choice = choose_allreduce(EngineConfig(), AlgorithmTable(context_.layout), context_.layout,
                                                   TensorMemory::kAny, sizeof(ranks_with_room));
   const AllreduceAlgorithm& algorithm = allreduce_algorithms()[static_cast<size_t>(choice.algorithm)];
-  Status status = algorithm.run({comm_, answer, sum, choice.chunk_bytes});
-  has_room = ranks_with_room == comm_.world_size();
+  Status status = algorithm.run({context_, answer, sum, choice.chunk_bytes});
+  has_room = ranks_with_room == context_.world_size();
   if (!has_room) {
     data_ = AlignedBuffer();
   }
@@ -113,9 +113,9 @@ Status TimedAllreduce::perform(const TimedCalls& calls, int64_t& elapsed_ns) {
 Status TimedAllreduce::call(const TimedCalls& calls, size_t bytes) {
   GatherList list;
   list.add(data_.data(), data_.data(), bytes);
-  const Reduction sum{.dtype = DataType::kFloat32, .op = ReduceOp::kSum, .ranks = comm_.world_size()};
+  const Reduction sum{.dtype = DataType::kFloat32, .op = ReduceOp::kSum, .ranks = context_.world_size()};
   const AllreduceAlgorithm& algorithm = allreduce_algorithms()[static_cast<size_t>(calls.algorithm)];
-  return algorithm.run({comm_, list, sum, calls.chunk_bytes});
+  return algorithm.run({context_, list, sum, calls.chunk_bytes});
 }
 
 }  // namespace ringtune

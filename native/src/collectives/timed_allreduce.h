@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "collectives/aligned_buffer.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 
 namespace ringtune {
 
@@ -22,7 +22,7 @@ struct TimedCalls {
 
 class TimedAllreduce {
  public:
-  explicit TimedAllreduce(const Communicator& comm);
+  explicit TimedAllreduce(const CollectiveContext& context);
 
   // Rank 0. `begin` makes room for messages of up to `max_bytes` on every rank; `has_room` tells whether each has it.
   Status begin(size_t max_bytes, bool& has_room);
@@ -49,7 +49,7 @@ class TimedAllreduce {
   Status perform(const TimedCalls& calls, int64_t& elapsed_ns);
   Status call(const TimedCalls& calls, size_t bytes);
 
-  Communicator comm_;
+  CollectiveContext context_;
   AlignedBuffer data_;
 };
 

@@ -12,7 +12,7 @@ AllreduceTimer::AllreduceTimer(Transport& transport, const Layout& layout, Coord
     : transport_(transport), layout_(layout), coordinator_(coordinator), progress_(progress), loop_(loop) {}
 
 Status AllreduceTimer::begin(size_t max_bytes, bool& has_room) {
-  timed_.emplace(progress_.communicator());
+  timed_.emplace(progress_.make_context());
   return in_turn([&] { return timed_->begin(max_bytes, has_room); });
 }
 
@@ -26,7 +26,7 @@ Status AllreduceTimer::run(const TimedCalls& calls, int64_t& elapsed_ns) {
 
 Status AllreduceTimer::end() {
   if (!timed_) {
-    timed_.emplace(progress_.communicator());
+    timed_.emplace(progress_.make_context());
   }
   Status status = in_turn([&] { return timed_->end(); });
   timed_.reset();
@@ -34,7 +34,7 @@ Status AllreduceTimer::end() {
 }
 
 Status AllreduceTimer::follow() {
-  TimedAllreduce timed(progress_.communicator());
+  TimedAllreduce timed(progress_.make_context());
   return in_turn([&] { return timed.follow(); });
 }
 

@@ -60,8 +60,8 @@ Status Executor::run(const Response& response, std::vector<Submission>& tensors)
 
 Status Executor::choose_path(const Response& response, std::vector<Submission>& tensors, bool& is_by_nccl) {
   if (response.is_for_nccl) {
-    Communicator comm = communicator();
-    if (Status s = nccl_.choose(tensors.front(), comm, is_by_nccl); !s.ok()) return s;
+    CollectiveContext context = make_context();
+    if (Status s = nccl_.choose(tensors.front(), context, is_by_nccl); !s.ok()) return s;
   }
   return is_by_nccl ? Status::ok_status() : nccl_.stage(tensors);
 }
@@ -81,38 +81,38 @@ Status Executor::allreduce(const Response& response, const std::vector<Submissio
   counters_.add(Counter::kChunks, chunk_count(data.bytes(), response.chunk_bytes));
   counters_.add_algorithm_use(response.algorithm);
   const Reduction reduction = reduction_of(tensors.front().signature, layout_.world_size());
-  Communicator comm = communicator();
-  return algorithms[response.algorithm].run({comm, data, reduction, response.chunk_bytes});
+  CollectiveContext context = make_context();
+  return algorithms[response.algorithm].run({context, data, reduction, response.chunk_bytes});
 }
 
 Status Executor::run_alone(const Response& response, Submission& tensor) {
-  Communicator comm = communicator();
+  CollectiveContext context = make_context();
   const Signature& signature = tensor.signature;
   const Reduction reduction = reduction_of(signature, layout_.world_size());
   const size_t chunk_bytes = response.chunk_bytes;
   switch (signature.kind) {
     case OpKind::kAllreduce:
       counters_.add(Counter::kBytesReduced, tensor.bytes());
-      return adasum({comm, reduction, tensor.input, tensor.output, signature.elements(), chunk_bytes});
+      return adasum({context, reduction, tensor.input, tensor.output, signature.elements(), chunk_bytes});
     case OpKind::kReducescatter:
       counters_.add(Counter::kBytesReduced, tensor.bytes());
-      return reducescatter(
-          {comm, reduction, tensor.input, tensor.output, rows_of(signature), row_elements_of(signature), chunk_bytes});
+      return reducescatter({context, reduction, tensor.input, tensor.output, rows_of(signature),
+                            row_elements_of(signature), chunk_bytes});
     case OpKind::kBroadcast:
-      return broadcast({comm, tensor.output, tensor.bytes(), signature.root_rank, chunk_bytes});
+      return broadcast({context, tensor.output, tensor.bytes(), signature.root_rank, chunk_bytes});
     case OpKind::kAllgather:
       counters_.add(Counter::kAllgathers);
       tensor.result = std::make_shared<Gathered>();
-      return allgather({comm, tensor.input, tensor.rows, signature.bytes(), response.algorithm != 0, chunk_bytes},
+      return allgather({context, tensor.input, tensor.rows, signature.bytes(), response.algorithm != 0, chunk_bytes},
                        *tensor.result);
     case OpKind::kAlltoall:
       tensor.result = std::make_shared<Gathered>();
-      return alltoall({comm, tensor.input, tensor.splits, signature.bytes(), chunk_bytes}, *tensor.result);
+      return alltoall({context, tensor.input, tensor.splits, signature.bytes(), chunk_bytes}, *tensor.result);
     case OpKind::kBarrier:
     case OpKind::kJoin:  // has a response of its own
       break;
   }
-  return barrier(comm, chunk_bytes);
+  return barrier(context, chunk_bytes);
 }
 
 }  // namespace ringtune

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "engine/nccl_path.h"
 #include "engine/submission.h"
 #include "telemetry/counters.h"
@@ -24,7 +24,7 @@ class Executor {
   // output buffer, the submission gets its result. By NCCL the result is there only once `done` is complete.
   Status run(const Response& response, std::vector<Submission>& tensors);
 
-  Communicator communicator() { return {layout_, stage_, links_, arenas_}; }
+  CollectiveContext make_context() { return {layout_, stage_, links_, arenas_}; }
 
  private:
   // Decides whether all ranks do it by NCCL; if not, the tensors are in host memory afterwards.

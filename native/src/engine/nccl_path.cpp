@@ -39,7 +39,7 @@ NcclPath::NcclPath(GpuOptions options, const Layout& layout, Transport& transpor
       timeout_ns_(timeout_ns),
       decision_(options_.operations == GpuOperations::kHost ? Decision::kHost : Decision::kNone) {}
 
-Status NcclPath::choose(const Submission& first, Communicator& host, bool& is_by_nccl) {
+Status NcclPath::choose(const Submission& first, CollectiveContext& host, bool& is_by_nccl) {
   if (const std::optional<Failure> failure = transport_.failure()) {
     return failure->status();
   }
@@ -74,7 +74,7 @@ Status NcclPath::introduce(Device& device, Introduction& own) {
   return Status::ok_status();
 }
 
-Status NcclPath::exchange(const Introduction& own, Communicator& host, std::vector<Introduction>& all) const {
+Status NcclPath::exchange(const Introduction& own, CollectiveContext& host, std::vector<Introduction>& all) const {
   Gathered gathered;
   const auto* bytes = reinterpret_cast<const std::byte*>(&own);
   const AllgatherTask task{host, bytes, 1, sizeof(own), false, kMeetingChunkBytes};
@@ -105,7 +105,7 @@ std::string NcclPath::find_obstacle(std::span<const Introduction> all) const {
   return "";
 }
 
-Status NcclPath::open(Communicator& host) {
+Status NcclPath::open(CollectiveContext& host) {
   NcclUniqueId id{};
   if (layout_.rank() == kCoordinator) {
     if (Status s = NcclCommunicator::make_id(*library_, id); !s.ok()) return s;

@@ -38,7 +38,7 @@ class NcclPath {
   // Below: who does the engine's work.
 
   // For a response that is meant for NCCL: whether it goes by NCCL, the same on all ranks. They meet at the first one.
-  Status choose(const Submission& first, Communicator& host, bool& is_by_nccl);
+  Status choose(const Submission& first, CollectiveContext& host, bool& is_by_nccl);
   // For all others: tensors that have stayed on their GPU go to the host.
   Status stage(std::span<Submission> tensors);
   // Enqueues the collective after what the tensors' streams have been given; `done` is its end.
@@ -66,11 +66,11 @@ class NcclPath {
   };
 
   Status introduce(Device& device, Introduction& own);
-  Status exchange(const Introduction& own, Communicator& host, std::vector<Introduction>& all) const;
+  Status exchange(const Introduction& own, CollectiveContext& host, std::vector<Introduction>& all) const;
   // Reason why these ranks cannot use NCCL; empty if they can.
   std::string find_obstacle(std::span<const Introduction> all) const;
   // Meets the other ranks in NCCL.
-  Status open(Communicator& host);
+  Status open(CollectiveContext& host);
   Status enqueue(const Submission& tensor);
   Status reduce_scatter(const NcclReduction& reduction, const Submission& tensor);
   // One group of operations on the stream, and the event after them.

@@ -72,7 +72,7 @@ class Progress {
   void stop() { is_stopping_.store(true); }
   bool is_stopping() const { return is_stopping_.load(); }
   // For collectives beside the negotiated ones: of an idle engine, in a turn.
-  Communicator communicator() { return executor_.communicator(); }
+  CollectiveContext make_context() { return executor_.make_context(); }
 
  private:
   // When to look again at what GPUs do; nothing where they do nothing.

@@ -92,12 +92,12 @@ class AdasumTest : public testing::EveryWorld {
   // What each rank gets; in place on the odd ranks.
   std::vector<Bytes> adasum_all(const Reduction& reduction, const std::vector<Bytes>& inputs) {
     std::vector<Bytes> outputs(inputs.size());
-    world_.run([&](Communicator& comm) {
-      const auto rank = static_cast<size_t>(comm.rank());
+    world_.run([&](CollectiveContext& context) {
+      const auto rank = static_cast<size_t>(context.rank());
       outputs[rank] = rank % 2 == 1 ? inputs[rank] : Bytes(inputs[rank].size());
       const std::byte* input = rank % 2 == 1 ? outputs[rank].data() : inputs[rank].data();
       const size_t elements = inputs[rank].size() / element_bytes(reduction.dtype);
-      const Status status = adasum({comm, reduction, input, outputs[rank].data(), elements, kSmallChunk});
+      const Status status = adasum({context, reduction, input, outputs[rank].data(), elements, kSmallChunk});
       EXPECT_TRUE(status.ok()) << status.message();
     });
     for (const Bytes& output : outputs) {

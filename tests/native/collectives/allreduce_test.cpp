@@ -27,8 +27,8 @@ struct Case {
 // what each rank got.
 std::vector<Bytes> allreduce_all(CollectiveWorld& world, const Case& run, const std::vector<Bytes>& inputs) {
   std::vector<Bytes> outputs(inputs.size());
-  world.run([&](Communicator& comm) {
-    const auto rank = static_cast<size_t>(comm.rank());
+  world.run([&](CollectiveContext& context) {
+    const auto rank = static_cast<size_t>(context.rank());
     const size_t element = element_bytes(run.reduction.dtype);
     Bytes& output = outputs[rank];
     output = rank % 2 == 1 ? inputs[rank] : Bytes(inputs[rank].size());
@@ -39,7 +39,7 @@ std::vector<Bytes> allreduce_all(CollectiveWorld& world, const Case& run, const 
          {std::pair(elements / 3, elements), {elements / 7, elements / 3}, {size_t{0}, elements / 7}}) {
       data.add(input + first * element, output.data() + first * element, (last - first) * element);
     }
-    const Status status = run.algorithm.run({comm, data, run.reduction, run.chunk_bytes});
+    const Status status = run.algorithm.run({context, data, run.reduction, run.chunk_bytes});
     EXPECT_TRUE(status.ok()) << status.message();
   });
   return outputs;

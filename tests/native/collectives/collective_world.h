@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "socket_mesh.h"
 #include "transport/cluster_transport.h"
 #include "transport/tcp/tcp_links.h"
@@ -87,12 +87,12 @@ class CollectiveWorld {
   void depart(int rank) { ranks_[static_cast<size_t>(rank)]->transport.depart(); }
 
   // Calls `body` once per rank, each in a thread of its own.
-  void run(const std::function<void(Communicator&)>& body) {
+  void run(const std::function<void(CollectiveContext&)>& body) {
     std::vector<std::thread> threads;
     for (const auto& rank : ranks_) {
       threads.emplace_back([&body, &rank] {
-        Communicator comm{rank->layout, rank->stage, rank->links.get(), rank->segment->arenas().get()};
-        body(comm);
+        CollectiveContext context{rank->layout, rank->stage, rank->links.get(), rank->segment->arenas().get()};
+        body(context);
       });
     }
     for (std::thread& thread : threads) {

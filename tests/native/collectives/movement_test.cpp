@@ -38,10 +38,10 @@ class MovementTest : public testing::EveryWorld {};
 TEST_P(MovementTest, EveryRootBroadcastsItsBytes) {
   for (int root = 0; root < size(); ++root) {
     for (const size_t count : {0, 1, 2047, 2048, 2049, 65537}) {
-      world_.run([&](Communicator& comm) {
-        Values values = values_of(comm.rank(), count);
+      world_.run([&](CollectiveContext& context) {
+        Values values = values_of(context.rank(), count);
 
-        const Status status = broadcast({comm, bytes_of(values), count * sizeof(int64_t), root, kSmallChunk});
+        const Status status = broadcast({context, bytes_of(values), count * sizeof(int64_t), root, kSmallChunk});
 
         EXPECT_TRUE(status.ok()) << status.message();
         EXPECT_TRUE(values_of(root, count) == values) << count << " values from rank " << root;
@@ -66,13 +66,13 @@ TEST_P(MovementTest, GathersRowsInRankOrderWhateverTheirNumbers) {
   for (const bool is_hierarchical : {false, true}) {
     for (const RowCounts rows_of : kRowCounts) {
       for (const size_t row_values : {1, 3}) {
-        world_.run([&](Communicator& comm) {
-          const int64_t rows = rows_of(comm.rank());
-          const Values input = values_of(comm.rank(), static_cast<size_t>(rows) * row_values);
+        world_.run([&](CollectiveContext& context) {
+          const int64_t rows = rows_of(context.rank());
+          const Values input = values_of(context.rank(), static_cast<size_t>(rows) * row_values);
           Gathered result;
 
           const Status status = allgather(
-              {comm, bytes_of(input), rows, row_values * sizeof(int64_t), is_hierarchical, kSmallChunk}, result);
+              {context, bytes_of(input), rows, row_values * sizeof(int64_t), is_hierarchical, kSmallChunk}, result);
 
           ASSERT_TRUE(status.ok()) << status.message();
           Values expected;
@@ -82,7 +82,7 @@ TEST_P(MovementTest, GathersRowsInRankOrderWhateverTheirNumbers) {
             append(expected, values_of(rank, static_cast<size_t>(rows_of(rank)) * row_values));
           }
           EXPECT_EQ(expected_rows, result.rows);
-          EXPECT_TRUE(expected == values_in(result)) << "rank " << comm.rank();
+          EXPECT_TRUE(expected == values_in(result)) << "rank " << context.rank();
         });
       }
     }
@@ -90,11 +90,11 @@ TEST_P(MovementTest, GathersRowsInRankOrderWhateverTheirNumbers) {
 }
 
 TEST_P(MovementTest, GatheredMemoryBeginsAtACacheLine) {
-  world_.run([](Communicator& comm) {
-    const Values input = values_of(comm.rank(), 3);
+  world_.run([](CollectiveContext& context) {
+    const Values input = values_of(context.rank(), 3);
     Gathered result;
 
-    ASSERT_TRUE(allgather({comm, bytes_of(input), 3, sizeof(int64_t), false, kSmallChunk}, result).ok());
+    ASSERT_TRUE(allgather({context, bytes_of(input), 3, sizeof(int64_t), false, kSmallChunk}, result).ok());
 
     EXPECT_EQ(0U, reinterpret_cast<uintptr_t>(result.data()) % kCacheLine);
   });
@@ -114,24 +114,24 @@ constexpr SplitSizes kSplitSizes[] = {
 
 TEST_P(MovementTest, RowsGoWhereTheSplitsSend) {
   for (const SplitSizes rows_of : kSplitSizes) {
-    world_.run([&](Communicator& comm) {
+    world_.run([&](CollectiveContext& context) {
       Values input;
       Values splits;
       Values expected;
       Values expected_rows;
       for (int peer = 0; peer < size(); ++peer) {
-        splits.push_back(rows_of(comm.rank(), peer));
-        append(input, values_of(comm.rank(), static_cast<size_t>(splits.back()), peer));
-        expected_rows.push_back(rows_of(peer, comm.rank()));
-        append(expected, values_of(peer, static_cast<size_t>(expected_rows.back()), comm.rank()));
+        splits.push_back(rows_of(context.rank(), peer));
+        append(input, values_of(context.rank(), static_cast<size_t>(splits.back()), peer));
+        expected_rows.push_back(rows_of(peer, context.rank()));
+        append(expected, values_of(peer, static_cast<size_t>(expected_rows.back()), context.rank()));
       }
       Gathered result;
 
-      const Status status = alltoall({comm, bytes_of(input), splits, sizeof(int64_t), kSmallChunk}, result);
+      const Status status = alltoall({context, bytes_of(input), splits, sizeof(int64_t), kSmallChunk}, result);
 
       ASSERT_TRUE(status.ok()) << status.message();
       EXPECT_EQ(expected_rows, result.rows);
-      EXPECT_TRUE(expected == values_in(result)) << "rank " << comm.rank();
+      EXPECT_TRUE(expected == values_in(result)) << "rank " << context.rank();
     });
   }
 }
@@ -139,10 +139,10 @@ TEST_P(MovementTest, RowsGoWhereTheSplitsSend) {
 TEST_P(MovementTest, NobodyLeavesABarrierBeforeAllHaveCome) {
   std::atomic<int> arrived{0};
 
-  world_.run([&](Communicator& comm) {
+  world_.run([&](CollectiveContext& context) {
     for (int round = 1; round <= 20; ++round) {
       arrived.fetch_add(1);
-      ASSERT_TRUE(barrier(comm, kSmallChunk).ok());
+      ASSERT_TRUE(barrier(context, kSmallChunk).ok());
       ASSERT_GE(arrived.load(), size() * round);
     }
   });

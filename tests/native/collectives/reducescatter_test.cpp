@@ -18,21 +18,21 @@ class ReducescatterTest : public testing::EveryWorld {
     const size_t elements = static_cast<size_t>(rows) * row_elements;
     const Bytes expected = testing::expected_result(reduction, elements);
     const size_t row_bytes = row_elements * element_bytes(reduction.dtype);
-    world_.run([&](Communicator& comm) {
-      Bytes input = testing::contribution_of(reduction, comm.rank(), elements);
-      const auto own_rows = static_cast<size_t>(rows_of_rank(rows, comm.rank(), size()));
+    world_.run([&](CollectiveContext& context) {
+      Bytes input = testing::contribution_of(reduction, context.rank(), elements);
+      const auto own_rows = static_cast<size_t>(rows_of_rank(rows, context.rank(), size()));
       Bytes separate(own_rows * row_bytes);
-      std::byte* output = comm.rank() % 2 == 1 ? input.data() : separate.data();
+      std::byte* output = context.rank() % 2 == 1 ? input.data() : separate.data();
 
-      const Status status = reducescatter({comm, reduction, input.data(), output, rows, row_elements, kSmallChunk});
+      const Status status = reducescatter({context, reduction, input.data(), output, rows, row_elements, kSmallChunk});
 
       EXPECT_TRUE(status.ok()) << status.message();
       size_t rows_before = 0;
-      for (int rank = 0; rank < comm.rank(); ++rank) {
+      for (int rank = 0; rank < context.rank(); ++rank) {
         rows_before += static_cast<size_t>(rows_of_rank(rows, rank, size()));
       }
       EXPECT_TRUE(std::equal(output, output + own_rows * row_bytes, expected.data() + rows_before * row_bytes))
-          << testing::describe(reduction) << ", " << rows << " rows, rank " << comm.rank();
+          << testing::describe(reduction) << ", " << rows << " rows, rank " << context.rank();
     });
   }
 };

@@ -41,9 +41,9 @@ class RegisteredAllreduceTest : public testing::EveryWorld {
   }
 
   // One rank's part of it; returns what it got.
-  Bytes allreduce(Communicator& comm, const Reduction& reduction, const Bytes& input) {
+  Bytes allreduce(CollectiveContext& context, const Reduction& reduction, const Bytes& input) {
     const size_t element = element_bytes(reduction.dtype);
-    std::byte* memory = memories_[static_cast<size_t>(comm.rank())].get();
+    std::byte* memory = memories_[static_cast<size_t>(context.rank())].get();
     const std::vector<Part> parts = parts_of(input.size() / element, element);
     std::memset(memory, std::to_integer<int>(kUntouched), input.size() + 16 * kCacheLine);
     GatherList data;
@@ -55,7 +55,7 @@ class RegisteredAllreduceTest : public testing::EveryWorld {
       data.add(at, at, bytes);
       at += bytes;
     }
-    const Status status = registered_allreduce({comm, data, reduction, 16 * kKiB});
+    const Status status = registered_allreduce({context, data, reduction, 16 * kKiB});
     EXPECT_TRUE(status.ok()) << status.message();
     Bytes output(input.size());
     data.copy_in(0, output.data(), output.size());
@@ -78,10 +78,10 @@ TEST_P(RegisteredAllreduceTest, EveryDtypeAndOperationFollowsItsDefinition) {
   for (const Reduction& reduction : testing::all_reductions(size())) {
     for (const size_t elements : {0, 1, 3, 17, 1000, 20011}) {
       const Bytes expected = testing::expected_result(reduction, elements);
-      world_.run([&](Communicator& comm) {
-        const Bytes input = testing::contribution_of(reduction, comm.rank(), elements);
-        ASSERT_TRUE(expected == allreduce(comm, reduction, input))
-            << testing::describe(reduction) << ", " << elements << " elements, rank " << comm.rank();
+      world_.run([&](CollectiveContext& context) {
+        const Bytes input = testing::contribution_of(reduction, context.rank(), elements);
+        ASSERT_TRUE(expected == allreduce(context, reduction, input))
+            << testing::describe(reduction) << ", " << elements << " elements, rank " << context.rank();
       });
     }
   }
@@ -91,10 +91,11 @@ TEST_P(RegisteredAllreduceTest, LargeMessagesFollowEachOther) {
   const Reduction reduction{DataType::kFloat32, ReduceOp::kAverage, 1, 1, size()};
   for (const size_t elements : {300001, 65536, 700003}) {
     const Bytes expected = testing::expected_result(reduction, elements);
-    world_.run([&](Communicator& comm) {
-      const Bytes input = testing::contribution_of(reduction, comm.rank(), elements);
+    world_.run([&](CollectiveContext& context) {
+      const Bytes input = testing::contribution_of(reduction, context.rank(), elements);
       for (int round = 0; round < 3; ++round) {
-        ASSERT_TRUE(expected == allreduce(comm, reduction, input)) << elements << " elements, rank " << comm.rank();
+        ASSERT_TRUE(expected == allreduce(context, reduction, input))
+            << elements << " elements, rank " << context.rank();
       }
     });
   }
@@ -104,14 +105,14 @@ TEST_P(RegisteredAllreduceTest, AlternatesWithAlgorithmsThatUseTheStages) {
   const Reduction reduction{DataType::kInt32, ReduceOp::kSum, 1, 1, size()};
   constexpr size_t kElements = 40001;
   const Bytes expected = testing::expected_result(reduction, kElements);
-  world_.run([&](Communicator& comm) {
-    const Bytes input = testing::contribution_of(reduction, comm.rank(), kElements);
+  world_.run([&](CollectiveContext& context) {
+    const Bytes input = testing::contribution_of(reduction, context.rank(), kElements);
     for (int round = 0; round < 5; ++round) {
-      ASSERT_TRUE(expected == allreduce(comm, reduction, input)) << "round " << round;
+      ASSERT_TRUE(expected == allreduce(context, reduction, input)) << "round " << round;
       Bytes output(input.size());
       GatherList data;
       data.add(input.data(), output.data(), input.size());
-      ASSERT_TRUE(reduce_scatter_allgather({comm, data, reduction, 64 * kKiB}).ok());
+      ASSERT_TRUE(reduce_scatter_allgather({context, data, reduction, 64 * kKiB}).ok());
       ASSERT_TRUE(expected == output) << "round " << round;
     }
   });

@@ -16,9 +16,9 @@ using testing::Hosts;
 // On rank 0 `lead`, elsewhere what follows; every rank must end well.
 template <typename Lead>
 void time_in(testing::CollectiveWorld& world, Lead lead) {
-  world.run([&](Communicator& comm) {
-    TimedAllreduce timed(comm);
-    if (comm.rank() != 0) {
+  world.run([&](CollectiveContext& context) {
+    TimedAllreduce timed(context);
+    if (context.rank() != 0) {
       const Status status = timed.follow();
       EXPECT_TRUE(status.ok()) << status.message();
       return;
@@ -53,16 +53,16 @@ TEST_P(TimedAllreduceTest, TimesEveryAlgorithmAndLeavesTheWorldAsItWas) {
   EXPECT_EQ(2, timed_algorithms);
 
   const float expected = static_cast<float>(size() * (size() + 1)) / 2;
-  world_.run([&](Communicator& comm) {
-    std::vector<float> values(100000, static_cast<float>(comm.rank() + 1));
+  world_.run([&](CollectiveContext& context) {
+    std::vector<float> values(100000, static_cast<float>(context.rank() + 1));
     GatherList list;
     auto* bytes = reinterpret_cast<std::byte*>(values.data());
     list.add(bytes, bytes, values.size() * sizeof(float));
-    const AllreduceChoice choice =
-        choose_allreduce(EngineConfig(), AlgorithmTable(comm.layout), comm.layout, TensorMemory::kAny, list.bytes());
-    const Reduction sum{.ranks = comm.world_size()};
+    const AllreduceChoice choice = choose_allreduce(EngineConfig(), AlgorithmTable(context.layout), context.layout,
+                                                    TensorMemory::kAny, list.bytes());
+    const Reduction sum{.ranks = context.world_size()};
     const AllreduceAlgorithm& algorithm = allreduce_algorithms()[static_cast<size_t>(choice.algorithm)];
-    ASSERT_TRUE(algorithm.run({comm, list, sum, choice.chunk_bytes}).ok());
+    ASSERT_TRUE(algorithm.run({context, list, sum, choice.chunk_bytes}).ok());
     EXPECT_EQ(std::vector<float>(values.size(), expected), values);
   });
 }

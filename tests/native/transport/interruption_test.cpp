@@ -16,9 +16,9 @@ constexpr size_t kChunkBytes = 64 << 10;
 // Waits on rank 0 for rank 1, which never comes.
 Status wait_alone(testing::CollectiveWorld& world) {
   Status status;
-  world.run([&status](Communicator& comm) {
-    if (comm.layout.rank() == 0) {
-      status = barrier(comm, kChunkBytes);
+  world.run([&status](CollectiveContext& context) {
+    if (context.layout.rank() == 0) {
+      status = barrier(context, kChunkBytes);
     }
   });
   return status;
@@ -61,9 +61,9 @@ TEST_P(InterruptionTest, WhatMovesIsNotDisturbed) {
   world_.interruption(0).set_caller(&wants_out);
   world_.interruption(1).shut_down();
 
-  world_.run([](Communicator& comm) {
+  world_.run([](CollectiveContext& context) {
     for (int i = 0; i < 100; ++i) {
-      const Status status = barrier(comm, kChunkBytes);
+      const Status status = barrier(context, kChunkBytes);
       ASSERT_TRUE(status.ok()) << status.message();
     }
   });

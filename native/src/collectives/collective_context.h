@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a collective may use: shared memory inside the host, links between any two ranks where there are several hosts.
+// Resources of a collective: shared memory inside the host, links between any two ranks if there are several hosts.
 #pragma once
 
 #include "transport/layout.h"
@@ -9,7 +9,7 @@
 
 namespace ringtune {
 
-struct Communicator {
+struct CollectiveContext {
   const Layout& layout;
   Stage& stage;                    // stages of this host's ranks, by local rank
   Links* links;                    // null exactly where the world has one host

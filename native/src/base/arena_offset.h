@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a tensor lies in the memory that the ranks of a host share.
+// Offset of a tensor in the memory that the ranks of a host share.
 #pragma once
 
 #include <cstdint>

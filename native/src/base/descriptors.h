@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the engine's descriptors may be: never 0, 1 or 2. A process that was started with these closed gets the next
+// Numbers of the engine's descriptors: never 0, 1 or 2. A process that was started with these closed gets the next
 // file there, and what any C code prints to stderr would be written into it: into shared memory, onto a connection.
 #pragma once
 

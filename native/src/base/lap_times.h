@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the time of the engine's work goes: like a stopwatch with laps, each named when it ends.
+// Stopwatch of the engine's work, with laps that are named when they end.
 #pragma once
 
 #include <array>

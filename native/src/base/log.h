@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine tells people on stderr: rare lines, never in a hot loop.
+// Log of the engine on stderr: rare lines, never in a hot loop.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call that can fail returns. Exceptions exist only at the binding.
+// Result of a call that can fail. Exceptions exist only at the binding.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How Python hands tensors to the engine and waits for them.
+// Binding by which Python submits tensors to the engine and waits for them.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which ready tensors travel together.
+// Choice of the ready tensors that travel together.
 #pragma once
 
 #include <cstddef>

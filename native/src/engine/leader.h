@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the leader of a host does with the requests of its ranks: rank 0 answers them (Coordinator), the others pass
+// Leader of a host, which gets its ranks' requests: rank 0 answers them (Coordinator), the others pass
 // them on to rank 0 (HostLeader).
 #pragma once
 

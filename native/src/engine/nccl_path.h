@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "collectives/communicator.h"
+#include "collectives/collective_context.h"
 #include "device/nccl/nccl_communicator.h"
 #include "engine/device_staging.h"
 #include "engine/nccl_rules.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors may go by NCCL: read from what ranks have agreed on, so that all of them answer alike.
+// Rules for tensors that may go by NCCL: read from what ranks have agreed on, so that all of them answer alike.
 #pragma once
 
 #include <cstdint>

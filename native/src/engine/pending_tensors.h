@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank has submitted and not got back, and the ids by which it and the coordinator call tensors.
+// Tensors that a rank has submitted and not got back, and the ids by which it and the coordinator name tensors.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who does the engine's work, and how it waits for more.
+// Loop that does the engine's work and waits for more.
 //
 // One thread at a time does it, in its *turn*: the communication thread, or a caller that waits for an operation, in
 // its place (a *driver*). To hand a small allreduce over to another thread and back costs ten times the allreduce.

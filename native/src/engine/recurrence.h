@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tensors come again as they were. A name that is used once, as every operation without one gets, is worth no
-// cache id, nor is one whose shape is another each time: ids are never taken back, and there are only so many.
+// Memory of tensors that come again as they were. A name that is used once, as every operation without one gets, is
+// worth no cache id, nor is one whose shape is another each time: ids are never taken back, and there are only so many.
 #pragma once
 
 #include <cstddef>

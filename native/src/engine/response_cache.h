@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all ranks said of a tensor, its name, its signature and its places, by the small id that stands for it
-// afterwards.
+// Tensors that all ranks have agreed on (name, signature, places), by the small id that stands for each afterwards.
 //
 // An id never changes its meaning; a tensor that comes with another signature, or lies elsewhere, gets another id. So
 // an id that is in flight meanwhile cannot be misread.

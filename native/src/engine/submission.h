@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller hands to the engine: a named tensor and what to do with it.
+// A caller's submission to the engine: a named tensor and the operation on it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused where it is submitted, before other ranks hear of it.
+// Checks of a submission, before other ranks hear of it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the callers' threads to the communication thread, in batches: waking it for every tensor would cost the training
-// thread two context switches each.
+// Queue from the callers' threads to the communication thread, in batches: waking it for every tensor would cost the
+// training thread two context switches each.
 //
 // A batch goes when its first tensor has waited `cycle_ms`, and earlier when `fusion_bytes` are there, when every
 // tensor of the step is there, or when a caller waits.

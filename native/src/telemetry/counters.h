@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine did, counted where it happens; read at any time by any thread.
+// Counters of the engine's work, counted where it happens; read at any time by any thread.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who failed first: a rank that sees its neighbour gone or stuck lets those speak first that may know more.
+// Attribution of a failure to the rank that failed first: a rank that sees its neighbour gone or stuck lets those speak
+// first that may know more.
 //
 // A rank that died is named by those that watch it, and one that is silent by those that listen to it; what its
 // neighbours see of that follows, and would name the wrong rank.

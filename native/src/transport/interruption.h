@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who wants to leave a collective in which a peer does not move: a caller at Ctrl-C, or an engine that is shut down.
+// Request to leave a collective in which a peer does not move: by a caller at Ctrl-C, or by an engine's shutdown.
 // Whoever waits for a peer asks; as long as something moves, nobody is disturbed.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank runs on which host, as one rank sees it.
+// Layout of ranks on hosts, as one rank sees it.
 #pragma once
 
 #include <cstddef>

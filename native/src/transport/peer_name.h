@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages call a rank: by what people need to find its process.
+// Name of a rank in messages: the facts by which people find its process.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads of a rank may sleep until the next event, both at the same time.
+// Threads of a rank that may sleep until the next event, both at the same time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the engine needs from a way to reach its peers: ordered control messages, one event to sleep on, and failures.
+// Interface of a way to reach the peers: ordered control messages, one event to sleep on, and failures.
 //
 // Control messages are a tree: every rank sends requests to its host's leader (local rank 0), leaders pass them on to
 // the coordinator (rank 0, the leader of its own host), whose responses come back to every rank, itself included, the

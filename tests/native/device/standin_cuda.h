@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests ask of the stand-in for the CUDA driver, beside the driver's own functions. The library holds one machine
-// for the whole process; a test resets it.
+// Controls of the stand-in for the CUDA driver for tests, beside the driver's own functions. The library holds one
+// machine for the whole process; a test resets it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tensors of a GPU and the engine's work are ordered, and what is refused, over the stand-in for the driver.
+// Order of a GPU's tensors and the engine's work, and refusals, over the stand-in for the driver.
 #include <array>
 #include <random>
 

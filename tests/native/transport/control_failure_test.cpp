@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a world of several hosts does when one of its members fails, lies or is not there any more.
+// Behaviour of a world of several hosts when one of its members fails, lies or is not there any more.
 #include <sys/socket.h>
 #include <sys/wait.h>
 

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which reductions mean in NCCL what they mean here. All others go by host memory.
+// Reductions that have the same meaning in NCCL as here. All others go by host memory.
 //
-// | reduction                            | NCCL                                   | here                          | by
-// |
-// |--------------------------------------|----------------------------------------|-------------------------------|------|
-// | sum, product of integers             | wraps around                           | the same                      |
-// NCCL | | sum, product of floats               | rounded to the type, in NCCL's order   | likewise, in the ranks'
-// order | NCCL | | min, max of integers                 | the same                               | the same | NCCL | |
-// min, max of floats                   | NaN is dropped (fminf)                 | NaN wins                      | host
-// | | average of floats, 1/n exact         | sum of x/n, exact for powers of two    | sum, then times 1/n           |
-// NCCL | | average of floats, other n           | every x is multiplied by a rounded 1/n | sum, then times 1/n | host |
-// | average of float16                   | x/n loses bits of subnormal numbers    | sum, then times 1/n           |
-// host | | average of integers                  | divided in the type                    | in float64, truncated | host
-// | | prescale, postscale                  | as for averages: powers of two alone   | in float32 or float64         | |
-// | Adasum                               | none                                   | per tensor                    |
-// host | | bool, int16, uint16                  | no such type                           | | host | | broadcast | moves
-// bytes, of any type               | the same                      | NCCL |
+// | reduction                    | by   | NCCL                                 | here                          |
+// |------------------------------|------|--------------------------------------|-------------------------------|
+// | sum, product of integers     | NCCL | wraps around                         | the same                      |
+// | sum, product of floats       | NCCL | rounded to the type, in NCCL's order | likewise, in the ranks' order |
+// | min, max of integers         | NCCL | the same                             | the same                      |
+// | min, max of floats           | host | NaN is dropped (fminf)               | NaN wins                      |
+// | average of floats, 1/n exact | NCCL | sum of x/n, exact for powers of two  | sum, then times 1/n           |
+// | average of floats, other n   | host | every x times a rounded 1/n          | sum, then times 1/n           |
+// | average of float16           | host | x/n loses bits of subnormal numbers  | sum, then times 1/n           |
+// | average of integers          | host | divided in the type                  | in float64, truncated         |
+// | prescale, postscale          |      | as for averages: powers of two alone | in float32 or float64         |
+// | Adasum                       | host | none                                 | per tensor                    |
+// | bool, int16, uint16          | host | no such type                         |                               |
+// | broadcast                    | NCCL | moves bytes, of any type             | the same                      |
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory this process may still take, as the kernel tells: of the machine, and of its control groups.
+// Memory that this process may still take, as the kernel reports it: the machine's, and that of its control groups.
 #pragma once
 
 #include <cstdint>

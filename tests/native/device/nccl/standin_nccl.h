@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a test can tell and ask the stand-in for NCCL, beside NCCL's own functions.
+// Controls of the stand-in for NCCL for tests, beside NCCL's own functions.
 #pragma once
 
 extern "C" {

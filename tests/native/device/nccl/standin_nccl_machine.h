@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind the stand-in for NCCL: ranks meet in a file of /dev/shm; operations run on the stand-in driver's
+// Machine behind the stand-in for NCCL: ranks meet in a file of /dev/shm; operations run on the stand-in driver's
 // streams.
 #pragma once
 

@@ -70,7 +70,7 @@ class SizeClass:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """Sizes and candidates to measure.
 
     Attributes:
@@ -89,7 +89,7 @@ class Plan:
 
 def plan_measurement(
     defaults: Sequence[TableRow], algorithms: Sequence[str], ranks_per_host: Sequence[int], between_hosts: str | None
-) -> Plan:
+) -> MeasurementPlan:
     """Return what there is to measure.
 
     Args:
@@ -110,7 +110,7 @@ def plan_measurement(
             else _between_hosts(between_hosts, size // in_flight)
         )
         classes.append(SizeClass(size, tuple(dict.fromkeys((default, *others)))))
-    return Plan(tuple(defaults), tuple(classes))
+    return MeasurementPlan(tuple(defaults), tuple(classes))
 
 
 class Measured(NamedTuple):
@@ -125,7 +125,9 @@ class Measured(NamedTuple):
     calls: tuple[CallTime, ...]
 
 
-def measure_table(timer: Timer, plan: Plan, limit_s: float, clock: Callable[[], float] = time.monotonic) -> Measured:
+def measure_table(
+    timer: Timer, plan: MeasurementPlan, limit_s: float, clock: Callable[[], float] = time.monotonic
+) -> Measured:
     """Measure as far as the time allows.
 
     Args:
@@ -143,7 +145,7 @@ def measure_table(timer: Timer, plan: Plan, limit_s: float, clock: Callable[[], 
 @dataclass
 class _Measurement:
     timer: Timer
-    plan: Plan
+    plan: MeasurementPlan
     clock: Callable[[], float]
     end_s: float
     chosen: list[TableRow] = field(default_factory=list)

@@ -15,7 +15,7 @@ from ringtune.fingerprints import machine_facts
 
 from .contestants import LIMIT_NAME, PEERS, Contestant, Surroundings, find_contestants
 from .launching import OverrunError, launch, rows_in
-from .results import Row, Summary, summarize
+from .results import ResultRow, Summary, summarize
 from .table import make_tables
 from .timing import Scheme
 from .trace import Trace, make_trace_table, take_trace
@@ -99,7 +99,7 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
 
 def measure(
     contestants: Sequence[Contestant], scheme: Scheme, rounds: int, surroundings: Surroundings, console: Console
-) -> tuple[list[Row], list[str]]:
+) -> tuple[list[ResultRow], list[str]]:
     """Launch every contestant in each round, in an order drawn anew.
 
     A peer that takes too long is launched no more; what it has measured by then counts.
@@ -111,7 +111,7 @@ def measure(
         RingtuneError: If a contestant fails, or one that is no peer takes too long.
     """
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     too_slow: dict[str, str] = {}
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("launches", total=rounds * len(contestants))
@@ -135,7 +135,7 @@ def write_results(
     request: Request,
     missing: Sequence[str],
     summaries: Sequence[Summary],
-    rows: Sequence[Row],
+    rows: Sequence[ResultRow],
     traces: Sequence[Trace] = (),
 ) -> None:
     """Write all that was found to the request's file, if it has one; raises `ConfigError` where that cannot be."""

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from ringtune.errors import RingtuneError
 
 from .contestants import Contestant, Surroundings
-from .results import Row
+from .results import ResultRow
 from .timing import Scheme
 
 LAUNCH_LIMIT_S = 120.0  # for sizes, and as much again for each workload; usual are some seconds
@@ -24,7 +24,7 @@ class OverrunError(RingtuneError):
         self.output = output
 
 
-def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, number: int) -> list[Row]:
+def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, number: int) -> list[ResultRow]:
     """Run a contestant to its end and return what it has measured.
 
     Args:
@@ -86,10 +86,10 @@ def output_of(contestant: Contestant, scheme: Scheme, surroundings: Surroundings
     return finished.stdout
 
 
-def rows_in(text: str, number: int, contestant: str) -> list[Row]:
+def rows_in(text: str, number: int, contestant: str) -> list[ResultRow]:
     """Return the lines of JSON among whatever launchers have written, as a contestant's rows of a round."""
     lines = [line for line in text.splitlines() if line.startswith('{"way"')]
-    return [Row(round=number, contestant=contestant, **json.loads(line)) for line in lines]
+    return [ResultRow(round=number, contestant=contestant, **json.loads(line)) for line in lines]
 
 
 def _in_words(subjects: Collection[tuple[str, int]]) -> str:

@@ -10,12 +10,12 @@ from ringtune.errors import ConfigError
 
 from .comparison import NO_PEER, Request, measure, write_results
 from .contestants import PEERS, Surroundings
+from .host_links import HostLinks
 from .network import Network, check_hosts, joined_hosts, parse_rate
 from .network_contestants import find_network_contestants
 from .network_table import make_network_table, wire_note
-from .results import Row, summarize
+from .results import ResultRow, summarize
 from .timing import Scheme
-from .wire import Wire
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def run_network_bench(
     request.check()
     if request.is_traced:
         raise ConfigError("--trace is for the ranks of one host; leave it out, or leave out --hosts and --link")
-    wire = Wire(request.ranks, topology.hosts, parse_rate(topology.link))
+    wire = HostLinks(request.ranks, topology.hosts, parse_rate(topology.link))
     check_hosts(wire.hosts, wire.ranks)
     with joined_hosts(wire.hosts, wire.rate_bits_per_s) as network:
         rows, missing = _measure_between(network, request, environ, progress)
@@ -62,7 +62,7 @@ def run_network_bench(
 
 def _measure_between(
     network: Network, request: Request, environ: Mapping[str, str], progress: Console
-) -> tuple[list[Row], list[str]]:
+) -> tuple[list[ResultRow], list[str]]:
     """Return the rows, and a note for each peer that is not measured."""
     surroundings = Surroundings(request.ranks, request.environments, environ, request.settings)
     wanted = [name for name in request.peers or PEERS if name != NO_PEER]

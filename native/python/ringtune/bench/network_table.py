@@ -6,14 +6,14 @@ from itertools import groupby
 
 from rich.table import Table
 
+from .host_links import HostLinks
 from .results import Summary
 from .table import comparison_text, subject_text
-from .wire import Wire
 
 _US_PER_MS = 1e3
 
 
-def make_network_table(summaries: Sequence[Summary], wire: Wire, rounds: int) -> Table:
+def make_network_table(summaries: Sequence[Summary], wire: HostLinks, rounds: int) -> Table:
     """Return the table.
 
     Args:
@@ -41,7 +41,7 @@ def make_network_table(summaries: Sequence[Summary], wire: Wire, rounds: int) ->
     return table
 
 
-def wire_note(wire: Wire) -> str:
+def wire_note(wire: HostLinks) -> str:
     """Return what the table's wire is."""
     return (
         f"wire: {wire.payload_bytes_per_s / 1e6:.1f} MB/s of payload per link and direction, "

@@ -13,7 +13,7 @@ STAGED, REGISTERED = "staged", "registered"
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """A row that a contestant has printed for a subject, in one launch.
 
     Attributes:
@@ -77,7 +77,7 @@ class Summary:
     to_limit: Comparison | None
 
 
-def summarize(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[Summary]:
+def summarize(rows: Sequence[ResultRow], limit: str, peers: Collection[str]) -> list[Summary]:
     """Return what was found, by workload and size; of each first the limit, then our layers, then the peers.
 
     Args:
@@ -93,14 +93,14 @@ def summarize(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[S
     ]
 
 
-def _summaries(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[Summary]:
+def _summaries(rows: Sequence[ResultRow], limit: str, peers: Collection[str]) -> list[Summary]:
     """Return those of one subject's rows."""
     best_peer = _by_round(row for row in rows if row.contestant in peers)
     limits = {
         memory: _by_round(row for row in rows if (row.contestant, row.way) == (limit, memory))
         for memory in (STAGED, REGISTERED)
     }
-    by_way: dict[tuple[bool, bool, str, str], list[Row]] = {}
+    by_way: dict[tuple[bool, bool, str, str], list[ResultRow]] = {}
     for row in rows:
         place = (row.contestant != limit, row.contestant in peers, row.contestant, row.way)
         by_way.setdefault(place, []).append(row)
@@ -111,7 +111,7 @@ def _summaries(rows: Sequence[Row], limit: str, peers: Collection[str]) -> list[
     return summaries
 
 
-def _summary(own: Sequence[Row], best_peer: Mapping[int, float], limit: Mapping[int, float]) -> Summary:
+def _summary(own: Sequence[ResultRow], best_peer: Mapping[int, float], limit: Mapping[int, float]) -> Summary:
     return Summary(
         workload=own[0].workload,
         bytes=own[0].bytes,
@@ -123,7 +123,7 @@ def _summary(own: Sequence[Row], best_peer: Mapping[int, float], limit: Mapping[
     )
 
 
-def _by_round(rows: Iterable[Row]) -> dict[int, float]:
+def _by_round(rows: Iterable[ResultRow]) -> dict[int, float]:
     """Return the best time of each round, in microseconds."""
     best: dict[int, float] = {}
     for row in rows:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .keeping import ComparisonStore, KeptComparison
-from .launching import ARM_NAMES, ComparisonError, Place, Run, Runs
+from .launching import ARM_NAMES, ComparisonError, Run, Runs, StoreAddress
 from .messages import ARMS, Arm
 from .request import MAX_STEPS, CompareRequest, arm_environment, left_out
 from .verdict import Verdict
@@ -49,7 +49,9 @@ class Comparison:
         return self.pairs[0][0].facts
 
 
-def run_comparison(request: CompareRequest, environ: Mapping[str, str], place: Place, console: Console) -> Comparison:
+def run_comparison(
+    request: CompareRequest, environ: Mapping[str, str], place: StoreAddress, console: Console
+) -> Comparison:
     """Run both arms and return what came of it.
 
     Args:

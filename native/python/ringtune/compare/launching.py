@@ -62,7 +62,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Place:
+class StoreAddress:
     """The place at which rank 0 serves torch's store.
 
     Attributes:
@@ -84,7 +84,7 @@ def free_port() -> int:
 class Runs:
     """Starts runs of a request, one at a time."""
 
-    def __init__(self, request: CompareRequest, environ: Mapping[str, str], place: Place) -> None:
+    def __init__(self, request: CompareRequest, environ: Mapping[str, str], place: StoreAddress) -> None:
         """Prepare; nothing is started.
 
         Args:

@@ -10,7 +10,7 @@ from ringtune.launch.addresses import is_this_machine
 from ringtune.launch.hosts import HostSlots, share_out
 from ringtune.rendezvous.interfaces import route_address
 
-from .launching import Place, free_port
+from .launching import StoreAddress, free_port
 
 LOOPBACK = "127.0.0.1"
 ANSWER_LIMIT_S = 30.0
@@ -18,7 +18,7 @@ FIRST_PORT, PORTS = 20_000, 10_000
 """Ports for torch's store on a host that cannot be asked for a free one."""
 
 
-def meeting_place(hosts: Sequence[HostSlots] | None, ranks: int, reach: Mapping[str, Any]) -> Place:
+def meeting_place(hosts: Sequence[HostSlots] | None, ranks: int, reach: Mapping[str, Any]) -> StoreAddress:
     """Return the place of rank 0.
 
     Args:
@@ -30,10 +30,10 @@ def meeting_place(hosts: Sequence[HostSlots] | None, ranks: int, reach: Mapping[
         ConfigError: If there are more ranks than slots, or a remote shell that cannot be called.
     """
     if hosts is None:
-        return Place(LOOPBACK, free_port)
+        return StoreAddress(LOOPBACK, free_port)
     shell = make_remote_shell(reach.get("--rsh"), reach.get("-p"), reach.get("-i"), ANSWER_LIMIT_S)
     names = [share.host for share in share_out(hosts, ranks)]
     remote = [name for name in names if not is_this_machine(name)]
     if names[0] in remote:
-        return Place(shell.address_of(names[0]), lambda: FIRST_PORT + secrets.randbelow(PORTS))
-    return Place(route_address(shell.address_of(remote[0])) if remote else LOOPBACK, free_port)
+        return StoreAddress(shell.address_of(names[0]), lambda: FIRST_PORT + secrets.randbelow(PORTS))
+    return StoreAddress(route_address(shell.address_of(remote[0])) if remote else LOOPBACK, free_port)

@@ -7,10 +7,10 @@ and which port is free there, only rank 0 knows. A job that initialises again ha
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
 
+from .acceptor import Acceptor, PendingConnection
 from .address import Address, bound_address, listen
-from .caller import Call, place_call
 from .channel import Channel, ChannelError, Deadline, Message
-from .door import Door, Guest
+from .connector import Destination, open_channel
 from .loop import Loop
 from .proof import NO_RANK, Membership
 
@@ -36,7 +36,7 @@ class AddressBook:
         self._loop = Loop()
         self._entries: dict[int, str] = {}
         self._readers: dict[int, list[Channel]] = {}  # who asked before the entry was there, by generation
-        self._door = Door(self._loop, listener, Membership(NO_RANK, None, job_key), (PURPOSE,), self._admit)
+        self._acceptor = Acceptor(self._loop, listener, Membership(NO_RANK, None, job_key), (PURPOSE,), self._admit)
 
     def fileno(self) -> int:
         """Return a descriptor that is readable while there is something to serve."""
@@ -51,23 +51,23 @@ class AddressBook:
 
     def close(self) -> None:
         """Close every socket; idempotent."""
-        self._door.close()
+        self._acceptor.close()
         for readers in self._readers.values():
             for channel in readers:
                 channel.close()
         self._readers.clear()
         self._loop.close()
 
-    def _admit(self, guest: Guest, join: Message) -> None:
-        generation = guest.generation
+    def _admit(self, pending: PendingConnection, join: Message) -> None:
+        generation = pending.generation
         if isinstance(join.get("post"), str):
             self._entries.setdefault(generation, join["post"])
-            for reader in (guest.channel, *self._readers.pop(generation, [])):
+            for reader in (pending.channel, *self._readers.pop(generation, [])):
                 self._answer(reader, generation)
         elif generation in self._entries:
-            self._answer(guest.channel, generation)
+            self._answer(pending.channel, generation)
         else:
-            self._readers.setdefault(generation, []).append(guest.channel)
+            self._readers.setdefault(generation, []).append(pending.channel)
 
     def _answer(self, channel: Channel, generation: int) -> None:
         try:
@@ -107,7 +107,7 @@ def ask_address(book: Address, membership: Membership, limit_s: float) -> Addres
 def _consult(book: Address, membership: Membership, join: Message, limit_s: float) -> Address:
     deadline = Deadline.after(limit_s)
     at = Address("tcp", book.host, book.port)
-    channel = place_call(Call(at, NO_RANK, PURPOSE), membership, join, deadline)
+    channel = open_channel(Destination(at, NO_RANK, PURPOSE), membership, join, deadline)
     try:
         return Address.parse(channel.receive(deadline)["address"])
     except TimeoutError as error:

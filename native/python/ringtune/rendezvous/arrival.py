@@ -9,14 +9,14 @@ from .host_group import HostGroup, Seat, take_seat
 from .loop import Waiting
 from .mesh import Mesh
 from .place import Agreement
-from .plan import Plan
+from .plan import MeetingPlan
 from .proof import Membership
 
 
 class Arrival:
     """One rank's way from a plan into the world: `sit()`, `connect()`, `agreement()`; `close()` in any case."""
 
-    def __init__(self, plan: Plan, membership: Membership, interface: str, waiting: Waiting) -> None:
+    def __init__(self, plan: MeetingPlan, membership: Membership, interface: str, waiting: Waiting) -> None:
         """Listen for the other ranks that will need this one; errors as for `HostGroup` and `Mesh`."""
         self._plan = plan
         self._membership = membership

@@ -10,17 +10,17 @@ from typing import Any
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, RingtuneError
 
+from .acceptor import Acceptor, PendingConnection
 from .address import LOOPBACK, Address, bound_address, listen
 from .arrival import Arrival
 from .channel import Channel, ChannelError, Deadline, Message
 from .conflicts import describe_failure, failure_of, find_conflict, join_message, missing_ranks
-from .door import Door, Guest
 from .host_group import NoSharedMemory
 from .interfaces import link_bits_per_s
 from .layout import Layout, assign_hosts
 from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
-from .plan import Plan, mesh_addresses, mesh_message
+from .plan import MeetingPlan, mesh_addresses, mesh_message
 
 ABORT_LINGER_S = 5.0  # time for which latecomers still hear that the meeting failed
 
@@ -45,7 +45,7 @@ class Coordinator:
         listener = place.listener or listen(place.require_address())
         address = bound_address(listener)
         self._interface = LOOPBACK if address.scheme == "unix" else address.host
-        self._door = Door(self._loop, listener, place.membership, ("meeting",), self._admit)
+        self._acceptor = Acceptor(self._loop, listener, place.membership, ("meeting",), self._admit)
 
     def agree(self) -> Agreement:
         """Wait for every rank and lead all into the world.
@@ -57,7 +57,7 @@ class Coordinator:
         """
         try:
             self._waiting.until(self._is_complete, self._describe_missing)
-            self._door.close()  # strangers who still knock cost no more time
+            self._acceptor.close()  # strangers who still knock cost no more time
             arrival, notes = self._seat_all()
             self._connect_all(arrival)
             return arrival.agreement(self._host_facts(), notes)
@@ -88,7 +88,7 @@ class Coordinator:
         if self._arrival is not None:
             self._arrival.close()
             self._arrival = None
-        self._door.close()
+        self._acceptor.close()
         for channel in (*self._rejected, *self._members.values()):
             channel.close()
         self._members.clear()
@@ -103,26 +103,26 @@ class Coordinator:
     def _is_complete(self) -> bool:
         return len(self._members) == self._place.world_size - 1
 
-    def _admit(self, guest: Guest, join: Message) -> None:
+    def _admit(self, pending: PendingConnection, join: Message) -> None:
         """Take a proved rank in, or find why the meeting must end; tell it if that is known already."""
-        rank = guest.rank
+        rank = pending.rank
         if rank >= self._place.world_size:
-            self._rejected.append(guest.channel)
+            self._rejected.append(pending.channel)
             conflict: RingtuneError | None = ConfigError(
                 f"a process joined as rank {rank} but the world size is {self._place.world_size}"
             )
         elif rank in self._joins:
-            self._rejected.append(guest.channel)
+            self._rejected.append(pending.channel)
             pids = [self._joins[rank].get("pid"), join.get("pid")]
             conflict = ConfigError(f"two processes joined as rank {rank} (pids {pids[0]} and {pids[1]})")
         else:
             self._joins[rank] = join
-            self._members[rank] = guest.channel
-            self._loop.add(guest.channel, lambda: self._hear(rank))
+            self._members[rank] = pending.channel
+            self._loop.add(pending.channel, lambda: self._hear(rank))
             conflict = find_conflict(self._place, self._offer, rank, join)
         self._verdict = self._verdict or conflict
         if self._verdict is not None:
-            _could_tell(guest.channel, {"type": "abort", **describe_failure(self._verdict)})
+            _could_tell(pending.channel, {"type": "abort", **describe_failure(self._verdict)})
 
     def _hear(self, rank: int) -> None:
         """Take in what a rank of the world says; its end, or its failure, ends the meeting."""
@@ -203,8 +203,8 @@ class Coordinator:
         report = self._reports.get(rank)
         return report if report is not None and report.get("round") == round_number else None
 
-    def _plan(self, rank: int, round_number: int, hosts: tuple[int, ...], groups: list[Address]) -> Plan:
-        return Plan(
+    def _plan(self, rank: int, round_number: int, hosts: tuple[int, ...], groups: list[Address]) -> MeetingPlan:
+        return MeetingPlan(
             round=round_number,
             given=self._offer.given,
             layout=Layout(rank, hosts),
@@ -265,7 +265,11 @@ class Coordinator:
 
     def _describe_missing(self) -> str:
         missing = missing_ranks(self._place.world_size, self._members)
-        refused = f" ({self._door.refused} connections were refused for a wrong job key)" if self._door.refused else ""
+        refused = (
+            f" ({self._acceptor.refused} connections were refused for a wrong job key)"
+            if self._acceptor.refused
+            else ""
+        )
         return (
             f"ranks {missing} of {self._place.world_size} did not join within {self._deadline.limit_s:.0f} s{refused}; "
             f"check their logs and that their hosts reach {self._place.address}, or raise RINGTUNE_TIMEOUT_S"

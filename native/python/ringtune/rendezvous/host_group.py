@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 from ringtune.standard_streams import above_standard_streams
 
+from .acceptor import Acceptor, PendingConnection
 from .address import Address, listen
-from .caller import Call, place_call
 from .channel import Channel, ChannelError, Message
-from .door import Door, Guest
+from .connector import Destination, open_channel
 from .layout import Layout
 from .loop import Waiting
 from .place import close_descriptors
@@ -55,7 +55,7 @@ def take_seat(layout: Layout, membership: Membership, address: Address, waiting:
     def describe_late() -> str:
         return f"rank {head} did not hand out the shared memory within {waiting.deadline.limit_s:.0f} s; check its log"
 
-    channel = place_call(Call(address, head, PURPOSE), membership, {}, waiting.deadline, waiting.interrupt)
+    channel = open_channel(Destination(address, head, PURPOSE), membership, {}, waiting.deadline, waiting.interrupt)
     try:
         message = channel.receive(waiting.deadline, waiting.interrupt)
         return _seat_from(channel.take_descriptors(), message, layout)
@@ -103,9 +103,9 @@ class HostGroup:
         self._layout = layout
         self._waiting = waiting
         self._channels: dict[int, Channel] = {}
-        self._door: Door | None = None
+        self._acceptor: Acceptor | None = None
         if layout.local_size > 1:
-            self._door = Door(waiting.loop, listen(address), membership, (PURPOSE,), self._admit)
+            self._acceptor = Acceptor(waiting.loop, listen(address), membership, (PURPOSE,), self._admit)
 
     def hand_out(self, create_segment: Callable[[int], int]) -> Seat:
         """Make the segment, wait for the others, and give each its share.
@@ -129,20 +129,20 @@ class HostGroup:
 
     def close(self) -> None:
         """Close every socket; idempotent."""
-        if self._door is not None:
-            self._door.close()
+        if self._acceptor is not None:
+            self._acceptor.close()
         for channel in self._channels.values():
             channel.close()
         self._channels.clear()
 
-    def _admit(self, guest: Guest, _join: Message) -> None:
-        if guest.rank not in self._layout.local_ranks[1:]:
-            guest.channel.close()
+    def _admit(self, pending: PendingConnection, _join: Message) -> None:
+        if pending.rank not in self._layout.local_ranks[1:]:
+            pending.channel.close()
             return
-        previous = self._channels.pop(guest.rank, None)  # a rank that lost its connection calls again
+        previous = self._channels.pop(pending.rank, None)  # a rank that lost its connection calls again
         if previous is not None:
             previous.close()
-        self._channels[guest.rank] = guest.channel
+        self._channels[pending.rank] = pending.channel
 
     def _is_complete(self) -> bool:
         return len(self._channels) == self._layout.local_size - 1

@@ -7,14 +7,14 @@ from ringtune.errors import CollectiveTimeout, PeerLostError, RingtuneError
 
 from .address import LOOPBACK
 from .arrival import Arrival
-from .caller import Call, place_call
 from .channel import Channel, ChannelError, Deadline, Interrupted, Message
 from .conflicts import describe_failure, failure_from, join_message
+from .connector import Destination, open_channel
 from .host_group import NoSharedMemory
 from .interfaces import link_bits_per_s
 from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
-from .plan import Plan, malformed, mesh_addresses
+from .plan import MeetingPlan, malformed, mesh_addresses
 
 TELL_LIMIT_S = 10.0  # time for which a rank that cannot start tries to report it
 PATIENCE_S = 2.0  # extra wait of other ranks, so that rank 0 is the one that names the missing ranks
@@ -41,10 +41,10 @@ class Member:
             CollectiveTimeout: If a rank did not answer by the deadline.
             PeerLostError: If a rank ended meanwhile.
         """
-        call = Call(self._place.require_address(), 0, "meeting")
+        to = Destination(self._place.require_address(), 0, "meeting")
         join = join_message(self._place, self._offer, self._host)
         try:
-            self._channel = place_call(call, self._place.membership, join, self._deadline)
+            self._channel = open_channel(to, self._place.membership, join, self._deadline)
             self._deadline = Deadline.after(self._deadline.limit_s + PATIENCE_S)
             self._loop.add(self._channel, _leave_for_later)
             return self._follow(self._channel)
@@ -80,7 +80,7 @@ class Member:
         """Do what rank 0 plans, as often as it plans, and then connect to the other ranks."""
         message = self._receive(channel)
         while message["type"] == "plan":
-            self._take_part(channel, Plan.from_message(message, self._place.rank))
+            self._take_part(channel, MeetingPlan.from_message(message, self._place.rank))
             message = self._receive(channel)
         if self._arrival is None:
             raise malformed("answer", ValueError(message["type"]))
@@ -96,7 +96,7 @@ class Member:
         news = self._receive(channel)  # raises what has happened elsewhere, for there is no other news
         raise malformed("answer", ValueError(news["type"]))
 
-    def _take_part(self, channel: Channel, plan: Plan) -> None:
+    def _take_part(self, channel: Channel, plan: MeetingPlan) -> None:
         """Take this rank's seat and say so; news of rank 0 end the attempt and go before it."""
         if self._arrival is not None:
             self._arrival.close()

@@ -8,10 +8,10 @@ calls the lower. Each connection is proved by the job key on both sides. What th
 import os
 from collections.abc import Sequence
 
+from .acceptor import Acceptor, PendingConnection
 from .address import Address, bound_address, listen
-from .caller import Call, place_call
 from .channel import Message
-from .door import Door, Guest
+from .connector import Destination, open_channel
 from .layout import Layout
 from .loop import Waiting
 from .place import close_descriptors
@@ -52,7 +52,7 @@ class Mesh:
         self._carries_data = carries_data
         listener = listen(Address("tcp", interface))
         self.address = bound_address(listener)
-        self._door = Door(waiting.loop, listener, membership, (CONTROL, DATA), self._admit)
+        self._acceptor = Acceptor(waiting.loop, listener, membership, (CONTROL, DATA), self._admit)
 
     def connect(self, addresses: Sequence[Address]) -> None:
         """Make every connection.
@@ -67,8 +67,8 @@ class Mesh:
             Interrupted: If rank 0 has news.
         """
         for purpose, peer in self._calls:
-            call = Call(addresses[peer], peer, purpose)
-            channel = place_call(call, self._membership, {}, self._waiting.deadline, self._waiting.interrupt)
+            to = Destination(addresses[peer], peer, purpose)
+            channel = open_channel(to, self._membership, {}, self._waiting.deadline, self._waiting.interrupt)
             self._sockets[purpose, peer] = channel.detach()
         self._waiting.until(lambda: self._expects <= self._sockets.keys(), self._describe_missing)
 
@@ -83,19 +83,19 @@ class Mesh:
 
     def close(self) -> None:
         """Close every socket that nobody took; idempotent."""
-        self._door.close()
+        self._acceptor.close()
         close_descriptors(self._sockets.values())
         self._sockets.clear()
 
-    def _admit(self, guest: Guest, _join: Message) -> None:
-        line = (guest.purpose, guest.rank)
+    def _admit(self, pending: PendingConnection, _join: Message) -> None:
+        line = (pending.purpose, pending.rank)
         if line not in self._expects:
-            guest.channel.close()
+            pending.channel.close()
             return
         previous = self._sockets.pop(line, NO_SOCKET)
         if previous != NO_SOCKET:  # a rank that lost its connection calls again
             os.close(previous)
-        self._sockets[line] = guest.channel.detach()
+        self._sockets[line] = pending.channel.detach()
 
     def _describe_missing(self) -> str:
         missing = sorted({peer for _, peer in self._expects - self._sockets.keys()})

@@ -13,7 +13,7 @@ from .layout import Layout
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeetingPlan:
     """Rank 0's decision, as one rank gets it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Plan:
         }
 
     @classmethod
-    def from_message(cls, message: Message, rank: int) -> "Plan":
+    def from_message(cls, message: Message, rank: int) -> "MeetingPlan":
         """Return the plan in a message.
 
         Args:

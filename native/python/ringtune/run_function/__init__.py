@@ -5,7 +5,7 @@ Nothing is pickled. The function goes as a name, where it can be imported, or as
 a module of the job's own; arguments and results go as plain data, arrays and tensors, by the typed codec.
 """
 
-from .caller import RankFailedError, run
 from .horovod_options import LaunchArguments, launch_arguments
+from .local_launch import RankFailedError, run
 
 __all__ = ["LaunchArguments", "RankFailedError", "launch_arguments", "run"]

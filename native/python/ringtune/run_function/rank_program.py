@@ -15,8 +15,8 @@ from typing import Any
 from ringtune.bootstrap import environment, told_rank
 
 from .call_folder import MODULE_NAME, CallFolder
+from .function_transport import imported
 from .packing import read_data, write_data
-from .source import imported
 
 
 def main(folder: CallFolder) -> None:

@@ -13,7 +13,7 @@ from ringtune.algorithm_tables.measurement import (
     LIMIT_S,
     MAX_BYTES_PER_HOST,
     SMALL_SIZES,
-    Plan,
+    MeasurementPlan,
     measure_table,
     plan_measurement,
 )
@@ -58,17 +58,17 @@ def memory(size_bytes: int, _algorithm: str, _chunk_bytes: int) -> float:
     return 1e-6 + size_bytes / 4e9
 
 
-def on_one_host() -> Plan:
+def on_one_host() -> MeasurementPlan:
     """Return the plan for two ranks of one host."""
     return plan_measurement(ONE_HOST, [DIRECT, STAGED], [2], None)
 
 
-def between_hosts() -> Plan:
+def between_hosts() -> MeasurementPlan:
     """Return the plan for two hosts of one rank each."""
     return plan_measurement(SEVERAL_HOSTS, [DIRECT, STAGED], [1, 1], "ring")
 
 
-def rows_of(plan: Plan, machine: Machine, limit_s: float = LIMIT_S) -> list[TableRow]:
+def rows_of(plan: MeasurementPlan, machine: Machine, limit_s: float = LIMIT_S) -> list[TableRow]:
     """Return the measurements on a machine."""
     return list(measure_table(machine, plan, limit_s, machine.clock).rows)
 
@@ -275,7 +275,7 @@ def test_between_hosts_the_other_algorithm_keeps_its_row() -> None:
     ] == rows
 
 
-def chunks_at(plan: Plan, size: int) -> set[int]:
+def chunks_at(plan: MeasurementPlan, size: int) -> set[int]:
     """Return the chunks that are tried at a size."""
     return {chunk for c in plan.classes if c.max_bytes == size for _, chunk in c.candidates}
 

@@ -11,18 +11,18 @@ import pytest
 from ringtune.bench.comparison import Request
 from ringtune.bench.contestants import Contestant, Surroundings
 from ringtune.bench.launching import launch, rows_in
-from ringtune.bench.results import Row
+from ringtune.bench.results import ResultRow
 from ringtune.bench.timing import Scheme
 from ringtune.bench.workloads import Gradient, Workload
 from ringtune.errors import ConfigError, RingtuneError
 
 REQUEST = Request(peers=("none",), ranks=2, sizes_bytes=(1024,), rounds=1, environments=Path())
 LINE = '{"way": "a", "workload": "", "bytes": 1024, "ranks": 2, "us_median": 1.5, "us_p99": 2.0}'
-ROW = Row(3, "script", "a", "", 1024, 2, 1.5, 2.0)
+ROW = ResultRow(3, "script", "a", "", 1024, 2, 1.5, 2.0)
 SCHEME = Scheme((1024,))
 
 
-def launch_program(code: str, scheme: Scheme = SCHEME) -> list[Row]:
+def launch_program(code: str, scheme: Scheme = SCHEME) -> list[ResultRow]:
     """Launch a contestant that is a line of Python."""
     contestant = Contestant("script", is_peer=False, command=(sys.executable, "-c", code))
     return launch(contestant, scheme, Surroundings(2, Path(), os.environ), 3)

@@ -3,11 +3,11 @@
 
 from rich.console import Console
 
+from ringtune.bench.host_links import HostLinks
 from ringtune.bench.network_table import make_network_table, wire_note
 from ringtune.bench.results import Summary
-from ringtune.bench.wire import Wire
 
-WIRE = Wire(4, 2, 10**9)
+WIRE = HostLinks(4, 2, 10**9)
 
 
 def test_ways_are_shown_as_shares_of_the_wire() -> None:

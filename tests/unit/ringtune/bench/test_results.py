@@ -3,16 +3,16 @@
 
 import pytest
 
-from ringtune.bench.results import Row, Summary, summarize
+from ringtune.bench.results import ResultRow, Summary, summarize
 
 LIMIT_WAYS = ("staged", "registered")
 PEERS = ("mpich", "gloo")
 
 
-def rows_of(times_us: dict[str, list[float]], size_bytes: int = 1024, workload: str = "") -> list[Row]:
+def rows_of(times_us: dict[str, list[float]], size_bytes: int = 1024, workload: str = "") -> list[ResultRow]:
     """Return rows with one time per round; the 99th percentile is twice the median."""
     return [
-        Row(number, contestant_of(way), way, workload, size_bytes, 2, us, 2 * us)
+        ResultRow(number, contestant_of(way), way, workload, size_bytes, 2, us, 2 * us)
         for way, times in times_us.items()
         for number, us in enumerate(times)
     ]
@@ -23,7 +23,7 @@ def contestant_of(way: str) -> str:
     return "limit" if way in LIMIT_WAYS else way.partition(",")[0]
 
 
-def summaries_of(rows: list[Row]) -> list[Summary]:
+def summaries_of(rows: list[ResultRow]) -> list[Summary]:
     """Return the summaries of rows."""
     return summarize(rows, "limit", PEERS)
 

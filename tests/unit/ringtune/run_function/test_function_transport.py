@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.run_function.source import Described, describe
+from ringtune.run_function.function_transport import Described, describe
 
 NOTEBOOK = """
 import functools

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls a door: connects, proves that this rank holds the job key, and has the same proved to it.
+"""Connects to an acceptor: proves that this rank holds the job key, and has the same proved to it.
 
-What may pass is waited for until the deadline: a door that does not stand yet, is crowded, or whose rank is still in
-an earlier `init()`. What cannot pass, such as another job key, is an error at once.
+Obstacles that may pass are waited for until the deadline: an acceptor that is not there yet, is crowded, or whose rank
+is still in an earlier `init()`. Others, such as another job key, are an error at once.
 """
 
 import errno
@@ -18,11 +18,11 @@ from .proof import NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, 
 
 FIRST_RETRY_S = 0.002  # a socket has no event to wait for before it exists
 LONGEST_RETRY_S = 0.05
-ANSWER_LIMIT_S = 10.0  # a door that is silent for so long is called again
+ANSWER_LIMIT_S = 10.0  # an acceptor that is silent for so long is called again
 
 
 @dataclass(frozen=True)
-class Call:
+class Destination:
     """Destination and purpose of a connection.
 
     Attributes:
@@ -62,25 +62,29 @@ class _Patience:
     deadline: Deadline
     interrupt: Channel | None
 
-    def check(self, call: Call, membership: Membership, why: str) -> None:
+    def check(self, to: Destination, membership: Membership, why: str) -> None:
         """Raise what ends the attempt, or return if the call is to be repeated."""
         if self.interrupt is not None and self.interrupt.has_news():
             raise Interrupted
         if self.deadline.has_passed():
             raise CollectiveTimeout(
-                f"rank {membership.rank} could not meet {call.whom} within {self.deadline.limit_s:.0f} s ({why}); "
+                f"rank {membership.rank} could not meet {to.whom} within {self.deadline.limit_s:.0f} s ({why}); "
                 "check that all ranks were started and that no firewall stands between their hosts, or raise "
                 "RINGTUNE_TIMEOUT_S"
             )
 
 
-def place_call(
-    call: Call, membership: Membership, join: Message, deadline: Deadline, interrupt: Channel | None = None
+def open_channel(
+    to: Destination,
+    membership: Membership,
+    join: Message,
+    deadline: Deadline,
+    interrupt: Channel | None = None,
 ) -> Channel:
     """Return a connection that is proved on both sides.
 
     Args:
-        call: Destination and purpose of the connection.
+        to: Destination and purpose of the connection.
         membership: Membership of this process.
         join: Message with which this rank joins, without type and proof.
         deadline: End of the attempts.
@@ -96,85 +100,85 @@ def place_call(
     has_met, pause_s, why = False, FIRST_RETRY_S, ""
     while True:
         try:
-            return _attempt(call, membership, join, patience)
+            return _attempt(to, membership, join, patience)
         except _Repeat as reason:
             if not (why and deadline.has_passed()):  # an attempt that was cut short knows less than one before
                 why = str(reason)
             if has_met and interrupt is None and reason.is_refused:
-                raise PeerLostError(f"{call.whom} ended during init: {call.address} refuses connections") from reason
+                raise PeerLostError(f"{to.whom} ended during init: {to.address} refuses connections") from reason
             has_met = has_met or not reason.is_absent
-        patience.check(call, membership, why)
+        patience.check(to, membership, why)
         time.sleep(pause_s)
         pause_s = min(2 * pause_s, LONGEST_RETRY_S)
 
 
-def _attempt(call: Call, membership: Membership, join: Message, patience: _Patience) -> Channel:
+def _attempt(to: Destination, membership: Membership, join: Message, patience: _Patience) -> Channel:
     """Call once; raises `_Repeat` for what may pass."""
     try:
-        connection = connect(call.address, Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S)))
+        connection = connect(to.address, Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S)))
     except OSError as error:
         if error.errno in {errno.EMFILE, errno.ENFILE}:
             raise
         is_refused = isinstance(error, ConnectionRefusedError)
-        why = f"nobody listens on {call.address}: {error}"
+        why = f"nobody listens on {to.address}: {error}"
         raise _Repeat(why, is_absent=True, is_refused=is_refused) from error
     channel = Channel(connection)
     try:
-        _prove(channel, call, membership, join, patience)
+        _prove(channel, to, membership, join, patience)
     except BaseException:
         channel.close()
         raise
     return channel
 
 
-def _prove(channel: Channel, call: Call, membership: Membership, join: Message, patience: _Patience) -> None:
+def _prove(channel: Channel, to: Destination, membership: Membership, join: Message, patience: _Patience) -> None:
     if channel.is_local and channel.peer()[1] != os.getuid():
-        raise ConfigError(f"{call.address} belongs to another user; choose another RINGTUNE_RENDEZVOUS")
+        raise ConfigError(f"{to.address} belongs to another user; choose another RINGTUNE_RENDEZVOUS")
     answer_by = Deadline.after(min(patience.deadline.remaining_s(), ANSWER_LIMIT_S))
     generation, nonce = membership.generation or 0, new_nonce()
     hello = {"protocol": PROTOCOL_VERSION, "generation": generation, "rank": membership.rank, "nonce": nonce}
     try:
-        channel.send({"type": "hello", "purpose": call.purpose, **hello})
+        channel.send({"type": "hello", "purpose": to.purpose, **hello})
         challenge = channel.receive(answer_by, patience.interrupt)
-        transcript = _checked_transcript(call, membership, nonce, challenge)
+        transcript = _checked_transcript(to, membership, nonce, challenge)
         channel.send({**join, "type": "join", "proof": transcript.proof(membership.job_key, "caller")})
         accepted = channel.receive(answer_by, patience.interrupt)
     except ChannelError as error:
-        raise _Repeat(f"{call.whom} dropped the connection: {error}") from error
+        raise _Repeat(f"{to.whom} dropped the connection: {error}") from error
     except TimeoutError as error:
-        raise _Repeat(f"{call.whom} does not answer") from error
+        raise _Repeat(f"{to.whom} does not answer") from error
     if accepted["type"] != "accepted":
-        raise ConfigError(f"{call.whom} answered {accepted['type']!r}; install one version of ringtune for all ranks")
+        raise ConfigError(f"{to.whom} answered {accepted['type']!r}; install one version of ringtune for all ranks")
 
 
-def _checked_transcript(call: Call, membership: Membership, nonce: str, challenge: Message) -> Transcript:
+def _checked_transcript(to: Destination, membership: Membership, nonce: str, challenge: Message) -> Transcript:
     if challenge["type"] == "elsewhere":
-        _explain_elsewhere(call, membership, challenge)
+        _explain_elsewhere(to, membership, challenge)
     if not is_nonce(challenge.get("nonce")):
         raise ConfigError(
-            f"{call.whom} answered with a malformed challenge; install one version of ringtune for all ranks"
+            f"{to.whom} answered with a malformed challenge; install one version of ringtune for all ranks"
         )
     transcript = Transcript(
-        call.purpose, membership.generation or 0, membership.rank, call.callee, nonce, challenge["nonce"]
+        to.purpose, membership.generation or 0, membership.rank, to.callee, nonce, challenge["nonce"]
     )
     if not transcript.is_proof(membership.job_key, "callee", challenge.get("proof")):
         raise ConfigError(
-            f"rank {membership.rank} and the process that listens on {call.address} hold different job keys, or that "
-            f"process is not {call.whom}; give all ranks one RINGTUNE_JOB_KEY and the same RINGTUNE_RENDEZVOUS"
+            f"rank {membership.rank} and the process that listens on {to.address} hold different job keys, or that "
+            f"process is not {to.whom}; give all ranks one RINGTUNE_JOB_KEY and the same RINGTUNE_RENDEZVOUS"
         )
     return transcript
 
 
-def _explain_elsewhere(call: Call, membership: Membership, answer: Message) -> None:
+def _explain_elsewhere(to: Destination, membership: Membership, answer: Message) -> None:
     """Tell what may pass, a rank that is still to come to this `init()`, from what cannot."""
     if answer.get("protocol") != PROTOCOL_VERSION:
         raise ConfigError(
-            f"{call.whom} speaks version {answer.get('protocol')!r} of the rendezvous and rank {membership.rank} "
+            f"{to.whom} speaks version {answer.get('protocol')!r} of the rendezvous and rank {membership.rank} "
             f"version {PROTOCOL_VERSION}; install one version of ringtune for all ranks"
         )
     theirs, ours = answer.get("generation"), membership.generation or 0
     counts = (
-        f"{call.whom} calls init() for the {theirs!r}th time after the first, rank {membership.rank} for the {ours}th"
+        f"{to.whom} calls init() for the {theirs!r}th time after the first, rank {membership.rank} for the {ours}th"
     )
     if isinstance(theirs, int) and theirs > ours:
         raise ConfigError(f"{counts}; all ranks must call init() equally often")

@@ -10,11 +10,11 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
-from ringtune.rendezvous import door as door_module
+from ringtune.rendezvous import acceptor as acceptor_module
+from ringtune.rendezvous.acceptor import GREETING_LIMIT_S, MAX_UNPROVED, Acceptor, PendingConnection
 from ringtune.rendezvous.address import Address, bound_address, listen
-from ringtune.rendezvous.caller import Call, place_call
 from ringtune.rendezvous.channel import Channel, Deadline, Message, encode_frame
-from ringtune.rendezvous.door import GREETING_LIMIT_S, MAX_UNPROVED, Door, Guest
+from ringtune.rendezvous.connector import Destination, open_channel
 from ringtune.rendezvous.loop import Loop
 from ringtune.rendezvous.proof import PROTOCOL_VERSION, Membership, new_nonce
 from tests.waiting import wait_until
@@ -22,21 +22,21 @@ from tests.waiting import wait_until
 KEY = b"k" * 32
 
 
-class OpenDoor:
-    """A door of rank 0 in generation 3, served by a thread of its own."""
+class OpenAcceptor:
+    """An acceptor of rank 0 in generation 3, served by a thread of its own."""
 
     def __init__(self, address: Address) -> None:
         self.loop = Loop()
-        self.admitted: list[tuple[Guest, Message]] = []
+        self.admitted: list[tuple[PendingConnection, Message]] = []
         listener = listen(address)
         self.address = bound_address(listener)
-        self.door = Door(self.loop, listener, Membership(0, 3, KEY), ("meeting", "data"), self._admit)
+        self.acceptor = Acceptor(self.loop, listener, Membership(0, 3, KEY), ("meeting", "data"), self._admit)
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
-    def _admit(self, guest: Guest, join: Message) -> None:
-        self.admitted.append((guest, join))
+    def _admit(self, pending: PendingConnection, join: Message) -> None:
+        self.admitted.append((pending, join))
 
     def _serve(self) -> None:
         while not self._is_over.is_set():
@@ -46,82 +46,84 @@ class OpenDoor:
         """End the thread and close everything."""
         self._is_over.set()
         self._thread.join()
-        self.door.close()
+        self.acceptor.close()
         self.loop.close()
-        for guest, _ in self.admitted:
-            guest.channel.close()
+        for pending, _ in self.admitted:
+            pending.channel.close()
 
 
 @pytest.fixture(params=["unix", "tcp"])
-def open_door(request: pytest.FixtureRequest) -> Iterator[OpenDoor]:
-    """A door over either kind of socket."""
-    opened = OpenDoor(Address.fresh_unix() if request.param == "unix" else Address("tcp", "127.0.0.1"))
+def open_acceptor(request: pytest.FixtureRequest) -> Iterator[OpenAcceptor]:
+    """An acceptor over either kind of socket."""
+    opened = OpenAcceptor(Address.fresh_unix() if request.param == "unix" else Address("tcp", "127.0.0.1"))
     yield opened
     opened.close()
 
 
 def call(
-    door: OpenDoor, *, purpose: str = "meeting", generation: int = 3, key: bytes = KEY, limit_s: float = 60
+    acceptor: OpenAcceptor, *, purpose: str = "meeting", generation: int = 3, key: bytes = KEY, limit_s: float = 60
 ) -> None:
-    """Call the door as rank 2 and hang up."""
+    """Call the acceptor as rank 2 and hang up."""
     deadline = Deadline.after(limit_s)
-    place_call(Call(door.address, 0, purpose), Membership(2, generation, key), {"word": "hi"}, deadline).close()
+    open_channel(
+        Destination(acceptor.address, 0, purpose), Membership(2, generation, key), {"word": "hi"}, deadline
+    ).close()
 
 
-def test_who_holds_the_key_is_let_in_with_what_it_says(open_door: OpenDoor) -> None:
+def test_who_holds_the_key_is_let_in_with_what_it_says(open_acceptor: OpenAcceptor) -> None:
     """Rank, purpose and message reach whoever admits."""
-    call(open_door, purpose="data")
+    call(open_acceptor, purpose="data")
 
-    wait_until(lambda: open_door.admitted)
-    ((guest, join),) = open_door.admitted
-    assert (2, "data", 3, "hi") == (guest.rank, guest.purpose, guest.generation, join["word"])
+    wait_until(lambda: open_acceptor.admitted)
+    ((pending, join),) = open_acceptor.admitted
+    assert (2, "data", 3, "hi") == (pending.rank, pending.purpose, pending.generation, join["word"])
 
 
-def test_another_key_is_an_error_for_the_caller(open_door: OpenDoor) -> None:
-    """The door proves itself first, so that it is the caller who notices."""
+def test_another_key_is_an_error_for_the_caller(open_acceptor: OpenAcceptor) -> None:
+    """The acceptor proves itself first, so that it is the caller who notices."""
     with pytest.raises(ConfigError, match="different job keys"):
-        call(open_door, key=b"x" * 32)
+        call(open_acceptor, key=b"x" * 32)
 
-    assert [] == open_door.admitted
+    assert [] == open_acceptor.admitted
 
 
-def test_who_has_initialised_less_often_is_told(open_door: OpenDoor) -> None:
+def test_who_has_initialised_less_often_is_told(open_acceptor: OpenAcceptor) -> None:
     """A rank that initialised less often cannot catch up by waiting."""
     with pytest.raises(ConfigError, match="equally often"):
-        call(open_door, generation=2)
+        call(open_acceptor, generation=2)
 
 
-def test_who_has_initialised_more_often_waits(open_door: OpenDoor) -> None:
-    """The door's rank may still come to that point; until then nobody is let in."""
+def test_who_has_initialised_more_often_waits(open_acceptor: OpenAcceptor) -> None:
+    """The acceptor's rank may still come to that point; until then nobody is let in."""
     with pytest.raises(CollectiveTimeout, match="3th time"):
-        call(open_door, generation=4, limit_s=3)
+        call(open_acceptor, generation=4, limit_s=3)
 
-    assert [] == open_door.admitted
+    assert [] == open_acceptor.admitted
 
 
-def test_another_purpose_is_not_served(open_door: OpenDoor) -> None:
-    """A data connection cannot be made at a door for something else."""
+def test_another_purpose_is_not_served(open_acceptor: OpenAcceptor) -> None:
+    """A data connection cannot be made at an acceptor for something else."""
     with pytest.raises(CollectiveTimeout, match="dropped the connection"):
-        call(open_door, purpose="book", limit_s=3)
+        call(open_acceptor, purpose="book", limit_s=3)
 
 
-def test_an_answer_for_another_rank_does_not_convince(open_door: OpenDoor) -> None:
+def test_an_answer_for_another_rank_does_not_convince(open_acceptor: OpenAcceptor) -> None:
     """A rank that calls rank 1 is not taken in by rank 0's proof."""
     with pytest.raises(ConfigError, match="is not rank 1"):
-        place_call(Call(open_door.address, 1, "data"), Membership(2, 3, KEY), {}, Deadline.after(60))
+        open_channel(Destination(open_acceptor.address, 1, "data"), Membership(2, 3, KEY), {}, Deadline.after(60))
 
 
 def test_nobody_there_is_waited_for() -> None:
-    """A door may be yet to come."""
+    """An acceptor may be yet to come."""
     with listen(Address("tcp", "127.0.0.1")) as listener:
         address = bound_address(listener)
 
     with pytest.raises(CollectiveTimeout, match=f"nobody listens on {address}"):
-        place_call(Call(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(0.1))
+        open_channel(Destination(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(0.1))
 
 
 def test_a_door_that_was_there_and_is_gone_is_a_lost_rank() -> None:
-    """A rank that was connected to the door does not wait until the deadline."""
+    """A rank that was connected to the acceptor does not wait until the deadline."""
     with listen(Address.fresh_unix()) as listener:
         address = bound_address(listener)
 
@@ -134,7 +136,7 @@ def test_a_door_that_was_there_and_is_gone_is_a_lost_rank() -> None:
         thread = threading.Thread(target=vanish)
         thread.start()
         with pytest.raises(PeerLostError, match="rank 0 ended"):
-            place_call(Call(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(60))
+            open_channel(Destination(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(60))
         thread.join()
 
 
@@ -163,75 +165,77 @@ def stranger_at(address: Address) -> socket.socket:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_garbage_is_dropped_at_once(open_door: OpenDoor, garbage: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_is_dropped_at_once(
+    open_acceptor: OpenAcceptor, garbage: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No limit is waited for, nobody is disturbed, and the next rank is let in."""
-    monkeypatch.setattr(door_module, "GREETING_LIMIT_S", 3600.0)
-    with stranger_at(open_door.address) as stranger:
+    monkeypatch.setattr(acceptor_module, "GREETING_LIMIT_S", 3600.0)
+    with stranger_at(open_acceptor.address) as stranger:
         stranger.sendall(garbage)
         with suppress(ConnectionResetError):
             while stranger.recv(4096):
                 pass
 
-    call(open_door)
-    wait_until(lambda: 1 == len(open_door.admitted))
+    call(open_acceptor)
+    wait_until(lambda: 1 == len(open_acceptor.admitted))
 
 
-def test_a_silent_connection_has_little_time(open_door: OpenDoor) -> None:
+def test_a_silent_connection_has_little_time(open_acceptor: OpenAcceptor) -> None:
     """A silent connection is dropped at the end of its time for the greeting, and counted."""
-    with stranger_at(open_door.address) as stranger:
+    with stranger_at(open_acceptor.address) as stranger:
         start_s = time.monotonic()
 
         assert b"" == stranger.recv(1)
 
     assert GREETING_LIMIT_S - 0.2 < time.monotonic() - start_s
-    assert 1 == open_door.door.refused
+    assert 1 == open_acceptor.acceptor.refused
 
 
-def test_who_has_said_hello_has_little_time_too(open_door: OpenDoor) -> None:
+def test_who_has_said_hello_has_little_time_too(open_acceptor: OpenAcceptor) -> None:
     """A challenge that is not answered does not hold the place."""
     hello = {"purpose": "data", "generation": 3, "rank": 1, "nonce": new_nonce()}
-    with stranger_at(open_door.address) as stranger:
+    with stranger_at(open_acceptor.address) as stranger:
         stranger.sendall(encode_frame({"type": "hello", "protocol": PROTOCOL_VERSION, **hello}))
 
         received = b"".join(iter(lambda: stranger.recv(4096), b""))
 
     assert b"challenge" in received
-    assert 1 == open_door.door.refused
+    assert 1 == open_acceptor.acceptor.refused
 
 
-def test_the_oldest_silent_connections_make_room(open_door: OpenDoor) -> None:
+def test_the_oldest_silent_connections_make_room(open_acceptor: OpenAcceptor) -> None:
     """More connections than are served at once do not keep an honest rank out."""
     with ExitStack() as stack:
-        strangers = [stack.enter_context(stranger_at(open_door.address)) for _ in range(MAX_UNPROVED + 20)]
+        strangers = [stack.enter_context(stranger_at(open_acceptor.address)) for _ in range(MAX_UNPROVED + 20)]
 
-        call(open_door)
+        call(open_acceptor)
 
         assert b"" == strangers[0].recv(1)
-        wait_until(lambda: 1 == len(open_door.admitted))
-        assert open_door.door.refused >= 20
+        wait_until(lambda: 1 == len(open_acceptor.admitted))
+        assert open_acceptor.acceptor.refused >= 20
 
 
-def test_a_rank_comes_through_a_flood(open_door: OpenDoor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_comes_through_a_flood(open_acceptor: OpenAcceptor, monkeypatch: pytest.MonkeyPatch) -> None:
     """An honest rank that loses its place to strangers tries again until it is in."""
-    monkeypatch.setattr(door_module, "MAX_UNPROVED", 4)
+    monkeypatch.setattr(acceptor_module, "MAX_UNPROVED", 4)
 
     def flood() -> None:
         with ExitStack() as stack:
             for _ in range(500):
                 with suppress(BlockingIOError):  # the kernel's queue is full: a flood it is
-                    stack.enter_context(stranger_at(open_door.address))
+                    stack.enter_context(stranger_at(open_acceptor.address))
 
     thread = threading.Thread(target=flood)
     thread.start()
-    call(open_door)
+    call(open_acceptor)
     thread.join()
 
-    wait_until(lambda: 1 == len(open_door.admitted))
+    wait_until(lambda: 1 == len(open_acceptor.admitted))
 
 
-def test_a_long_frame_of_a_stranger_is_not_kept(open_door: OpenDoor) -> None:
-    """A stranger cannot make the door hold memory: the frame's length alone ends the connection."""
-    with stranger_at(open_door.address) as stranger:
+def test_a_long_frame_of_a_stranger_is_not_kept(open_acceptor: OpenAcceptor) -> None:
+    """A stranger cannot make the acceptor hold memory: the frame's length alone ends the connection."""
+    with stranger_at(open_acceptor.address) as stranger:
         stranger.sendall((1 << 16).to_bytes(4, "big"))
 
         assert b"" == stranger.recv(1)
@@ -239,12 +243,12 @@ def test_a_long_frame_of_a_stranger_is_not_kept(open_door: OpenDoor) -> None:
 
 def test_a_proved_channel_is_left_alone_by_the_door() -> None:
     """Time limits and strangers do not affect an admitted connection."""
-    opened = OpenDoor(Address.fresh_unix())
+    opened = OpenAcceptor(Address.fresh_unix())
     deadline = Deadline.after(60)
-    channel: Channel = place_call(Call(opened.address, 0, "data"), Membership(2, 3, KEY), {}, deadline)
+    channel: Channel = open_channel(Destination(opened.address, 0, "data"), Membership(2, 3, KEY), {}, deadline)
     wait_until(lambda: opened.admitted)
 
-    opened.door.close()
+    opened.acceptor.close()
     opened.admitted[0][0].channel.send({"type": "still there"})
 
     assert "still there" == channel.receive(deadline)["type"]

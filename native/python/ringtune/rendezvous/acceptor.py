@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Accepts connections and lets in who proves that it holds the job key; strangers are dropped and disturb nobody.
+"""Accepts connections of processes that prove that they hold the job key; drops strangers, which disturb nobody.
 
-The caller says hello, the door answers with a challenge and its own proof, the caller proves itself and says what it
-joins with, the door accepts. Until then a connection may hold little memory, has little time, and is the first to go
-when there are many: an honest rank that loses its place that way calls again.
+The caller sends hello, the acceptor answers with a challenge and its own proof, the caller proves itself and sends its
+join message, the acceptor accepts. Until then a connection may hold little memory, has little time, and is the first to
+be dropped when there are many: an honest rank that loses its place that way calls again.
 """
 
 import errno
@@ -30,7 +30,7 @@ _MAX_RANK = 10**6
 
 
 @dataclass
-class Guest:
+class PendingConnection:
     """One accepted connection.
 
     Attributes:
@@ -61,10 +61,10 @@ class Guest:
         return -1 if self.transcript is None else self.transcript.generation
 
 
-Admit = Callable[[Guest, Message], None]
+Admit = Callable[[PendingConnection, Message], None]
 
 
-class Door:
+class Acceptor:
     """A listening socket and the connections that have not proved themselves. Not thread-safe; owns both.
 
     Attributes:
@@ -74,11 +74,11 @@ class Door:
     def __init__(
         self, loop: Loop, listener: socket.socket, membership: Membership, purposes: Collection[str], admit: Admit
     ) -> None:
-        """Open the door.
+        """Open the acceptor.
 
         Args:
             loop: Serves it.
-            listener: Non-blocking; the door's from now on.
+            listener: Non-blocking; the acceptor's from now on.
             membership: Membership of this process.
             purposes: Allowed purposes of connections.
             admit: Takes a proved connection over, with the message that it joined with.
@@ -89,31 +89,31 @@ class Door:
         self._membership = membership
         self._purposes = purposes
         self._admit = admit
-        self._silent: dict[int, Guest] = {}  # by descriptor, oldest first
-        self._greeted: dict[int, Guest] = {}  # likewise; they have said hello
+        self._silent: dict[int, PendingConnection] = {}  # by descriptor, oldest first
+        self._greeted: dict[int, PendingConnection] = {}  # likewise; they have said hello
         self._next_expiry_s = 0.0
         self._short_since_s: float | None = None  # when the lack of descriptors began
         loop.add(listener, self._accept)
         loop.add_chore(self._expire)
 
     def close(self) -> None:
-        """Stop listening and drop whoever stands in the door; idempotent."""
+        """Stop listening and drop whoever has not proved itself yet; idempotent."""
         if self._listener.fileno() < 0:
             return
         self._loop.remove(self._listener)
         self._loop.remove_chore(self._expire)
         self._listener.close()
-        for guest in [*self._silent.values(), *self._greeted.values()]:
-            self._drop(guest)
+        for pending in [*self._silent.values(), *self._greeted.values()]:
+            self._drop(pending)
 
     def _expire(self) -> None:
         now_s = time.monotonic()
         if now_s < self._next_expiry_s:
             return
         self._next_expiry_s = now_s + EXPIRY_S
-        for guest in [*self._silent.values(), *self._greeted.values()]:
-            if guest.greeting.has_passed():
-                self._drop(guest)
+        for pending in [*self._silent.values(), *self._greeted.values()]:
+            if pending.greeting.has_passed():
+                self._drop(pending)
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -150,54 +150,54 @@ class Door:
         if channel.is_local and channel.peer()[1] != os.getuid():
             channel.close()
             return
-        guest = Guest(channel, Deadline.after(GREETING_LIMIT_S))
-        self._silent[channel.fileno()] = guest
-        self._advance(guest)
+        pending = PendingConnection(channel, Deadline.after(GREETING_LIMIT_S))
+        self._silent[channel.fileno()] = pending
+        self._advance(pending)
         if channel.fileno() < 0:
             return
-        self._loop.add(channel, lambda: self._advance(guest))
-        guest.is_watched = True
+        self._loop.add(channel, lambda: self._advance(pending))
+        pending.is_watched = True
         if len(self._silent) + len(self._greeted) > MAX_UNPROVED:
             self._drop_oldest()
 
-    def _advance(self, guest: Guest) -> None:
+    def _advance(self, pending: PendingConnection) -> None:
         try:
-            guest.channel.pump()
-            message = guest.channel.next_message()
+            pending.channel.pump()
+            message = pending.channel.next_message()
             if message is None:
                 return
-            if guest.transcript is None:
-                self._challenge(guest, message)
+            if pending.transcript is None:
+                self._challenge(pending, message)
                 return
-            self._check_join(guest.transcript, message)
-            guest.channel.set_frame_limit(MAX_FRAME_BYTES)
-            guest.channel.send({"type": "accepted"})
+            self._check_join(pending.transcript, message)
+            pending.channel.set_frame_limit(MAX_FRAME_BYTES)
+            pending.channel.send({"type": "accepted"})
         except ChannelError:
-            self._drop(guest)
+            self._drop(pending)
             return
-        self._forget(guest)
-        self._admit(guest, message)
+        self._forget(pending)
+        self._admit(pending, message)
 
     def _check_join(self, transcript: Transcript, message: Message) -> None:
         is_join = message["type"] == "join"
         if not is_join or not transcript.is_proof(self._membership.job_key, "caller", message.get("proof")):
             raise ChannelError("no join, or its proof is wrong")
 
-    def _challenge(self, guest: Guest, hello: Message) -> None:
-        """Answer a hello with this door's proof; raises `ChannelError` where there is nobody to prove anything to."""
+    def _challenge(self, pending: PendingConnection, hello: Message) -> None:
+        """Answer a hello with this acceptor's proof; raise `ChannelError` if that is impossible."""
         ours = self._membership
         transcript = self._transcript_from(hello)
         if hello.get("protocol") != PROTOCOL_VERSION or ours.generation not in {None, transcript.generation}:
             generations = {} if ours.generation is None else {"generation": ours.generation}
-            guest.channel.send({"type": "elsewhere", "protocol": PROTOCOL_VERSION, **generations})
+            pending.channel.send({"type": "elsewhere", "protocol": PROTOCOL_VERSION, **generations})
             raise ChannelError("of another version or generation")
-        del self._silent[guest.channel.fileno()]
-        self._greeted[guest.channel.fileno()] = guest
-        guest.transcript = transcript
-        guest.channel.hasten()
-        guest.channel.set_frame_limit(JOIN_LIMIT_BYTES)
+        del self._silent[pending.channel.fileno()]
+        self._greeted[pending.channel.fileno()] = pending
+        pending.transcript = transcript
+        pending.channel.hasten()
+        pending.channel.set_frame_limit(JOIN_LIMIT_BYTES)
         proof = transcript.proof(ours.job_key, "callee")
-        guest.channel.send({"type": "challenge", "nonce": transcript.callee_nonce, "proof": proof})
+        pending.channel.send({"type": "challenge", "nonce": transcript.callee_nonce, "proof": proof})
 
     def _transcript_from(self, hello: Message) -> Transcript:
         rank, generation, nonce = hello.get("rank"), hello.get("generation"), hello.get("nonce")
@@ -214,20 +214,20 @@ class Door:
             callee_nonce,
         )
 
-    def _forget(self, guest: Guest) -> None:
-        descriptor = guest.channel.fileno()
-        if guest.is_watched:
-            self._loop.remove(guest.channel)
-            guest.is_watched = False
+    def _forget(self, pending: PendingConnection) -> None:
+        descriptor = pending.channel.fileno()
+        if pending.is_watched:
+            self._loop.remove(pending.channel)
+            pending.is_watched = False
         self._silent.pop(descriptor, None)
         self._greeted.pop(descriptor, None)
 
-    def _drop(self, guest: Guest) -> None:
-        if guest.channel.fileno() < 0:
+    def _drop(self, pending: PendingConnection) -> None:
+        if pending.channel.fileno() < 0:
             return
         self.refused += 1
-        self._forget(guest)
-        guest.channel.close()
+        self._forget(pending)
+        pending.channel.close()
 
 
 def _is_number(value: object) -> bool:

@@ -26,9 +26,9 @@ from ringtune.launch.processes import RankCommand, RankProcess, start_rank
 from ringtune.settings import Settings
 
 from .call_folder import CallFolder, new_call_folder
+from .function_transport import describe
 from .horovod_options import LaunchArguments
 from .packing import read_data, write_data
-from .source import describe
 
 LONGEST_POLL_S = 3600.0  # poll() refuses times much longer than some days
 END_LIMIT_S = 20.0  # time between the request to end and the launcher's SIGKILL; its own limit is 10 s

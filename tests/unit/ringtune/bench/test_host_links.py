@@ -3,17 +3,17 @@
 
 import pytest
 
-from ringtune.bench.wire import Wire
+from ringtune.bench.host_links import HostLinks
 
 
 def test_headers_are_not_payload() -> None:
     """A full Ethernet frame of 1514 bytes has 1448 bytes of TCP's payload."""
-    assert pytest.approx(125e6 * 1448 / 1514) == Wire(4, 2, 10**9).payload_bytes_per_s
+    assert pytest.approx(125e6 * 1448 / 1514) == HostLinks(4, 2, 10**9).payload_bytes_per_s
 
 
 def test_reducing_before_sending_saves_traffic() -> None:
     """A ring of 4 ranks sends each byte over the link 1.5 times, two hosts that reduce first send it once."""
-    wire = Wire(4, 2, 10**9)
+    wire = HostLinks(4, 2, 10**9)
 
     assert pytest.approx(1.5 * 16e6 / wire.payload_bytes_per_s * 1e6) == wire.ring_us(16_000_000)
     assert pytest.approx(16e6 / wire.payload_bytes_per_s * 1e6) == wire.hierarchical_us(16_000_000)
@@ -21,6 +21,6 @@ def test_reducing_before_sending_saves_traffic() -> None:
 
 def test_with_a_rank_per_host_both_are_the_same() -> None:
     """There is nothing to reduce inside a host."""
-    wire = Wire(3, 3, 10**8)
+    wire = HostLinks(3, 3, 10**8)
 
     assert wire.ring_us(4096) == wire.hierarchical_us(4096)

@@ -14,7 +14,7 @@ _ETHERNET_BYTES = 14  # header that the shaped link counts beside the packet
 
 
 @dataclass(frozen=True)
-class Wire:
+class HostLinks:
     """The links of hosts with the same number of ranks each.
 
     Attributes:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from ringtune import __version__
 from ringtune.errors import ConfigError, RingtuneError
 
 from .compare_commands import add_commands as add_compare_commands
@@ -24,7 +25,6 @@ from .service_commands import add_commands as add_client_commands
 from .standard_streams import occupy_standard_streams
 from .tune_commands import add_commands as add_tune_commands
 from .usage_errors import is_usage_error, usage_advice
-from .version_option import Version
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -39,6 +39,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(is_wanted: bool) -> None:
+    """Print the installed version and end, where it is wanted.
+
+    Raises:
+        Exit: After the version was printed.
+    """
+    if is_wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+Version: TypeAlias = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+]
 
 
 @app.callback()

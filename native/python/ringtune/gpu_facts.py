@@ -6,6 +6,7 @@ installed; where NVML is out of reach, of `/proc/driver/nvidia`. A machine witho
 """
 
 import ctypes
+import importlib.util
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ NVML = "libnvidia-ml.so.1"
 DRIVER_FOLDER = Path("/proc/driver/nvidia")
 NCCL_PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12")
 """Wheels that carry NCCL, PyTorch's among them."""
+NCCL_LIBRARY = Path("nccl", "lib", "libnccl.so.2")
+"""File of NCCL in such a wheel, below the package `nvidia`."""
 NVLINK, PCIE = "nvlink", "pcie"
 GPU_FACTS = frozenset({"gpus", "gpu_link", "nccl"})
 """Names of the facts that `Gpus.facts` returns."""
@@ -69,6 +72,13 @@ def find_gpus(library: str = NVML, folder: Path = DRIVER_FOLDER) -> Gpus:
             return Gpus(tuple(_name(nvml, device) for device in devices), _link(nvml, devices), _driver(nvml))
     except (OSError, AttributeError):  # not installed, no driver running, or too old
         return _described(folder)
+
+
+def find_nccl() -> str:
+    """Return the path of the NCCL that is installed beside ringtune; empty where there is none."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = () if spec is None or spec.submodule_search_locations is None else spec.submodule_search_locations
+    return next((str(file) for folder in folders if (file := Path(folder) / NCCL_LIBRARY).is_file()), "")
 
 
 def installed_nccl() -> str | None:

@@ -20,11 +20,10 @@ from .bootstrap import find_place
 from .console import Console
 from .engine_config import engine_config
 from .fingerprints import machine_facts
-from .gpu_facts import find_gpus
+from .gpu_facts import find_gpus, find_nccl
 from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
-from .nccl_wheel import find_nccl
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
 from .settings import SECRET_NAMES, Settings, find_notes
 from .standard_streams import occupy_standard_streams

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.nccl_wheel import LIBRARY, find_nccl
+from ringtune.gpu_facts import NCCL_LIBRARY, find_nccl
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def _only_our_wheels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_the_library_of_nvidias_wheel_is_found(tmp_path: Path) -> None:
     """The folders of NVIDIA's wheels have no `__init__.py`."""
-    library = tmp_path / "nvidia" / LIBRARY
+    library = tmp_path / "nvidia" / NCCL_LIBRARY
     library.parent.mkdir(parents=True)
     library.touch()
 

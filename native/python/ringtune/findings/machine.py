@@ -10,8 +10,7 @@ from importlib import metadata
 from ringtune import __version__
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
-from ringtune.gpu_facts import Gpus, find_gpus, installed_nccl
-from ringtune.nccl_wheel import find_nccl
+from ringtune.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
 from ringtune.rendezvous.interfaces import own_networks
 
 from .finding import Problem, Section

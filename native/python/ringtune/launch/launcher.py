@@ -25,11 +25,10 @@ from .ending import NEVER_S, Ending
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
 from .hosts import HostShare
-from .line_prefix import line_prefix
 from .local_ranks import MESSAGE_SIGNALS, LocalRanks
 from .plan import LaunchPlan
 from .processes import RankCommand
-from .rank_output import BACKLOG_BYTES, WIPE_LINE, RankOutput
+from .rank_output import BACKLOG_BYTES, WIPE_LINE, RankOutput, line_prefix
 from .rank_streams import OutputTaker, is_same_file
 from .remote_host import RemoteHost
 from .remote_hosts import RemoteHosts

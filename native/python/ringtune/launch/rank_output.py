@@ -15,6 +15,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from .byte_sink import ByteSink
@@ -29,6 +30,21 @@ BACKLOG_BYTES = 8 << 20  # output that waits for its reader before the ranks are
 WIPE_LINE = b"\r\x1b[K"
 # End of a line, or of one version of a live line. A return at the very end waits: a line feed may follow.
 _END_OF_PIECE = re.compile(rb"(?<=\n)|(?<=\r)(?=[^\r\n])")
+
+
+def line_prefix(*, has_rank: bool, has_time: bool) -> Callable[[int], bytes]:
+    """Return a function that returns what stands before a line of a rank that is shown now.
+
+    Args:
+        has_rank: Whether the rank does, as `[3] `.
+        has_time: Whether this machine's local time does, to the millisecond and with its offset from UTC.
+    """
+
+    def prefix(rank: int) -> bytes:
+        time = f"{datetime.now().astimezone().isoformat(timespec='milliseconds')} " if has_time else ""
+        return f"{time}[{rank}] ".encode() if has_rank else time.encode()
+
+    return prefix
 
 
 @dataclass(eq=False)

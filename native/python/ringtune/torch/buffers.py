@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """View of a torch tensor for the engine: a pointer, a shape and a dtype; and the check of tensors that it can take."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from ringtune import _engine
 from ringtune.errors import ConfigError, WrongTypeError
 from ringtune.submissions import DTYPES, REDUCIBLE, Operand, reducible_number
-
-from .streams import CUDA_STREAMS
 
 ENGINE_DTYPES: tuple[torch.dtype, ...] = tuple(getattr(torch, name) for name in REDUCIBLE)
 """Those that are reduced, in the order of the engine's numbers."""
@@ -24,6 +22,27 @@ _WITHOUT_COPY = frozenset(
     if name in {f"{sign}int{bits}" for sign in ("", "u") for bits in range(1, 8)}
 )  # torch copies no tensor of integers that are smaller than a byte
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+class CudaStreams:
+    """The calling thread's current CUDA streams, by number; see `ringtune.handles.Streams`.
+
+    A thread has a current stream on every device. Its work there runs in order; an operation of the engine on a tensor
+    of that device acts as if it were enqueued there too.
+    """
+
+    def current(self, device: int) -> int:
+        """Return the number of the current stream on a device; 0 is the default stream."""
+        # Half a microsecond; torch.cuda.current_stream() takes three, and every gradient asks twice.
+        stream: int = torch._C._cuda_getCurrentRawStream(device)  # noqa: SLF001
+        return stream
+
+    def note_use(self, owner: Any, device: int) -> None:
+        """Let torch reuse the memory of a tensor only after what was enqueued on the current stream so far."""
+        owner.record_stream(torch.cuda.current_stream(device))
+
+
+CUDA_STREAMS = CudaStreams()
 
 
 class Buffer(NamedTuple):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.launch.line_prefix import line_prefix
 from ringtune.launch.output_folder import OutputFolder
+from ringtune.launch.rank_output import line_prefix
 from ringtune.launch.rank_streams import STDERR, STDOUT
 from tests.unit.full_disk import no_room_beyond
 

@@ -118,7 +118,7 @@ class Choice:
     Attributes:
         option: The row.
         value: The result of its reader; True or False for a switch.
-        origin: Where it stands: a spelling, or file and key.
+        origin: Source of the value: a spelling, or file and key.
     """
 
     option: LaunchOption

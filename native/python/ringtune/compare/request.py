@@ -85,9 +85,9 @@ class CompareRequest:
         seconds: About how long the steps of each run take.
         steps: Steps of each run, in place of `seconds`; None: by the rehearsal.
         warmup_steps: Steps at the start of each run that do not count.
-        silence_s: How long a run may go without a step.
+        silence_s: Longest time of a run without a step.
         hosts: Hosts as `-H` takes them; None: all ranks on this machine.
-        reach: How other hosts are reached: values of `-p`, `-i` and `--rsh`, None where they are not given.
+        reach: Remote shell for other hosts: values of `-p`, `-i` and `--rsh`, None where they are not given.
         sent: Variables that the ranks of all hosts get besides those that always go there.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the service is, and what it is told of who calls: checked before anything is sent."""
+"""The service's address and the caller's token: both are checked before anything is sent."""
 
 from urllib.parse import urlsplit
 

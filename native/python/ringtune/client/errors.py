@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong with a call of the service; after each of these the client stays usable.
+"""Errors of a call to the service; after each of these the client stays usable.
 
 ::
 
@@ -16,7 +16,7 @@ class ServiceUnavailableError(StoreError):
     """The service did not answer, or not in time, or said "not now" (429, 5xx); what was sent may have arrived.
 
     Attributes:
-        retry_after_s: How long the service asks to be left alone, or None.
+        retry_after_s: Seconds for which the service asks to be left alone, or None.
     """
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
@@ -39,4 +39,4 @@ class ServiceRefusedError(StoreError):
 
 
 class ServiceReplyError(StoreError):
-    """What answered is not this service, or speaks another version: the reply was not used."""
+    """A reply of another program than this service, or of another version: it was not used."""

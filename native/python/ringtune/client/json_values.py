@@ -18,7 +18,7 @@ def from_json(kind: type[T], data: object) -> T:
 
     Args:
         kind: A dataclass whose fields are text, numbers, switches, None, mappings, tuples, and such dataclasses.
-        data: What `json.loads` returned.
+        data: Data from `json.loads`.
 
     Raises:
         ServiceReplyError: If a field is missing or has another type; the message names it.

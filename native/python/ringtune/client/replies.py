@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service answers, as the REST interface has it: names, units and meanings are those of its schemas."""
+"""Replies of the service, as the REST interface has them: names, units and meanings are those of its schemas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 Config = Mapping[str, bool | int | float | str]
-"""As the service sent it: what is legal decides the caller's own search space."""
+"""A config as the service sent it; the caller's own search space decides what is legal."""
 
 
 @dataclass(frozen=True)
 class StudyKey:
-    """What makes measurements comparable."""
+    """The key under which measurements are comparable."""
 
     hardware: str
     model: str
@@ -90,7 +90,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Lease:
-    """Who holds a trial, and for how long; the fencing token goes with each later call."""
+    """The holder of a trial, and the time of the lease; the fencing token goes with each later call."""
 
     fencing_token: int
     expires_in_s: float
@@ -108,7 +108,7 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class StoredResult:
-    """What became of a result: `new`, `same`, `late`, `quarantined`, or not kept: `conflict`, `refused`."""
+    """The status of a result: `new`, `same`, `late`, `quarantined`, or not kept: `conflict`, `refused`."""
 
     trial_id: str
     status: str
@@ -117,14 +117,14 @@ class StoredResult:
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """What became of each result, in the order of the request."""
+    """The status of each result, in the order of the request."""
 
     items: tuple[StoredResult, ...]
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What became of one run of a log."""
+    """The status of one run of a log."""
 
     run_id: str
     study_id: str | None
@@ -136,7 +136,7 @@ class StoredRun:
 
 @dataclass(frozen=True)
 class StoredRuns:
-    """What became of each run of a log."""
+    """The status of each run of a log."""
 
     runs: tuple[StoredRun, ...]
 
@@ -164,7 +164,7 @@ class Token:
 
 @dataclass(frozen=True)
 class DeletedResults:
-    """How many results were deleted."""
+    """The number of deleted results."""
 
     results: int
 

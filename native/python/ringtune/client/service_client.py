@@ -42,9 +42,9 @@ class ServiceClient:
         """Connect with the first call.
 
         Args:
-            url: Where the service is, such as `http://127.0.0.1:8080`, with the path before `/v1` if there is one.
+            url: Address of the service, such as `http://127.0.0.1:8080`, with the path before `/v1` if there is one.
             token: Sent with each call; None where the service is open.
-            limits: What a call may take; by default `wire.DEFAULT_LIMIT_S` and `wire.MAX_REPLY_BYTES`.
+            limits: Limits of a call; by default `wire.DEFAULT_LIMIT_S` and `wire.MAX_REPLY_BYTES`.
 
         Raises:
             ConfigError: If the URL or the token is malformed.
@@ -53,7 +53,7 @@ class ServiceClient:
 
     @property
     def url(self) -> str:
-        """Where the service is."""
+        """Return the address of the service."""
         return self._wire.url
 
     def close(self) -> None:
@@ -101,9 +101,9 @@ class ServiceClient:
             local_size: Ranks on each host.
             model: The model's name, if its fingerprint is not known; an ambiguous one is answered by candidates.
             model_fingerprint: The model's fingerprint.
-            target: What is to be set.
+            target: The target to set.
             surface_version: The engine's.
-            gradient_bytes: Of each gradient of a step, where known: finds similar models.
+            gradient_bytes: Bytes of each gradient of a step, if known: finds similar models.
         """
         query = {
             "model": model,
@@ -154,8 +154,8 @@ class ServiceClient:
         Args:
             study_id: The study.
             trial_id: The caller's name for what will be measured.
-            job_id: Whose it is.
-            lease_s: How long; None leaves it to the service.
+            job_id: The job that gets the lease.
+            lease_s: Seconds of the lease; None leaves it to the service.
             search_space: The job's own, `SearchSpace.to_json()`; None: that of the study's first job.
         """
         wanted = {"lease_s": lease_s, "search_space": search_space}
@@ -218,7 +218,7 @@ class ServiceClient:
 
         Args:
             name: For people.
-            scopes: What it may.
+            scopes: Permissions of the token.
             has_many_jobs: Whether its jobs count one by one as evidence.
         """
         body = {"name": name, "scopes": list(scopes), "has_many_jobs": has_many_jobs}

@@ -25,7 +25,7 @@ MAX_REPLY_BYTES = 64 << 10
 """Enough for every reply that a job reads; a list of studies takes more."""
 MAX_RETRY_AFTER_S = 3600.0
 SHOWN_CHARACTERS = 300
-"""Of what the service says, in a message."""
+"""Characters of the service's reply that a message shows."""
 NOT_NOW = (408, 429)
 LINES = "application/x-ndjson"
 
@@ -41,7 +41,7 @@ _BROKEN = (
 
 @dataclass(frozen=True)
 class Limits:
-    """What one exchange may take.
+    """Limits of one exchange.
 
     Attributes:
         exchange_s: Seconds from the call to the last byte of the answer.
@@ -82,7 +82,7 @@ class Wire:
         """Send a request and return the JSON of its answer, None where it is empty.
 
         Args:
-            method: As HTTP writes it.
+            method: The method as HTTP writes it.
             path: Below the service's URL, quoted.
             query: Names and values, not quoted.
             body: JSON, or bytes: lines of JSON, sent as they are; None for no body.

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from demo_summary import Outcome, complaint, render, speed_line
-from job import REPOSITORY, Job
+from demo_summary import DemoOutcome, complaint, render, speed_line
+from job import REPOSITORY, ExampleJob
 from ringtune.tuner.review import settings_to_paste
 
 RESULTS = REPOSITORY / "build" / "demo"
@@ -39,7 +39,7 @@ class DemoRun:
     note: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self) -> Outcome:
+    def run(self) -> DemoOutcome:
         """Train with the terminal as the job's own, and read what came of it.
 
         Raises:
@@ -47,9 +47,9 @@ class DemoRun:
         """
         log, report = RESULTS / f"{self.name}.jsonl", RESULTS / f"{self.name}.json"
         variables = {**BUDGET, "AUTOTUNE_LOG": str(log), **self.variables}
-        job = Job("examples/digits.py", ["--train-for-tuner", *self.flags], 2, variables)
+        job = ExampleJob("examples/digits.py", ["--train-for-tuner", *self.flags], 2, variables)
         try:
-            return Outcome.read(self.title, log, job.run(report, timeout_s=JOB_TIMEOUT_S), self.note)
+            return DemoOutcome.read(self.title, log, job.run(report, timeout_s=JOB_TIMEOUT_S), self.note)
         except subprocess.SubprocessError as error:
             raise SystemExit(f"the demo stops, because one of its jobs did: {error}") from error
 
@@ -70,7 +70,7 @@ RUNS = (
 )
 
 
-def measured_speeds(outcome: Outcome) -> Mapping[str, float | None]:
+def measured_speeds(outcome: DemoOutcome) -> Mapping[str, float | None]:
     """Return the first job's steps per second under the default, the tuned settings and plain DDP.
 
     Raises:
@@ -78,7 +78,7 @@ def measured_speeds(outcome: Outcome) -> Mapping[str, float | None]:
     """
     arguments = ["--store", str(RESULTS / "ddp_store"), "--tuned", *settings_to_paste(outcome.run)]
     try:
-        return Job("examples/demo_speeds.py", arguments).run(RESULTS / "speeds.json", timeout_s=JOB_TIMEOUT_S)
+        return ExampleJob("examples/demo_speeds.py", arguments).run(RESULTS / "speeds.json", timeout_s=JOB_TIMEOUT_S)
     except subprocess.SubprocessError as error:
         raise SystemExit(f"the demo stops, because its last job did: {error}") from error
 

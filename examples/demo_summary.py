@@ -22,7 +22,7 @@ PINNED_PREFIX = "hierarchical_"  # pinned on one host: rows without news
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """One job: what it was, the review of its tuning run, and its report."""
 
     title: str
@@ -32,7 +32,7 @@ class Outcome:
     note: str = ""
 
     @classmethod
-    def read(cls, title: str, log_path: Path, report: Mapping[str, Any], note: str = "") -> "Outcome":
+    def read(cls, title: str, log_path: Path, report: Mapping[str, Any], note: str = "") -> "DemoOutcome":
         """Review the last run of a tuning log; `note` is what a newcomer should know of the job besides.
 
         Raises:
@@ -50,7 +50,7 @@ class Outcome:
         return self.run.is_complete
 
 
-def render(outcomes: Sequence[Outcome], console: Console, *, seconds: float) -> None:
+def render(outcomes: Sequence[DemoOutcome], console: Console, *, seconds: float) -> None:
     """Print one panel per job and how long all of them took."""
     console.rule("[bold]what came of it")
     for number, outcome in enumerate(outcomes, start=1):
@@ -59,7 +59,7 @@ def render(outcomes: Sequence[Outcome], console: Console, *, seconds: float) -> 
     console.print(f"{len(outcomes)} jobs in {seconds:.0f} s. For the whole story of a log: ringtune review LOG")
 
 
-def complaint(outcomes: Sequence[Outcome], seconds: float) -> str | None:
+def complaint(outcomes: Sequence[DemoOutcome], seconds: float) -> str | None:
     """Return which tuning runs did not end within their time and what to do about it; None where all did."""
     unfinished = [f"'{outcome.title}'" for outcome in outcomes if not outcome.is_finished]
     if not unfinished:
@@ -90,7 +90,7 @@ def speed_line(speeds: Mapping[str, float | None]) -> str:
     return f"Job 1, measured in turn: default {default:.1f} steps/s, {kept}, plain DDP (Gloo) {ddp:.1f} steps/s"
 
 
-def sentences(outcome: Outcome) -> list[str]:
+def sentences(outcome: DemoOutcome) -> list[str]:
     """Return, in words, what was decided and why, what it cost, what was learned, and where the log lies."""
     report = outcome.report
     accuracy = f"{report['metrics']['accuracy']:.1%} of unseen images read correctly"

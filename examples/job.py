@@ -19,7 +19,7 @@ OURS = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_")
 
 
 @dataclass(frozen=True)
-class Job:
+class ExampleJob:
     """A script with its arguments, the number of ranks, and the variables that it is given."""
 
     script: str  # relative to the repository

@@ -35,7 +35,7 @@ SMALL = Shape(width=128, depth=4, heads=4, context=64)
 LARGE = Shape(width=256, depth=9, heads=8, context=64)
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Causal self-attention and a two-layer network, each added to its input of shape (batch, context, width)."""
 
     def __init__(self, shape: Shape) -> None:
@@ -68,7 +68,7 @@ class CharacterTransformer(nn.Module):
         super().__init__()
         self.characters = nn.Embedding(characters, shape.width)
         self.positions = nn.Embedding(shape.context, shape.width)
-        self.blocks = nn.Sequential(*(Block(shape) for _ in range(shape.depth)))
+        self.blocks = nn.Sequential(*(TransformerBlock(shape) for _ in range(shape.depth)))
         self.norm = nn.LayerNorm(shape.width)
         self.head = nn.Linear(shape.width, characters)
 

@@ -40,7 +40,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ZeroTensor:
     """Zeros of a type, in one kind of memory."""
 
     memory: str
@@ -53,7 +53,7 @@ class Tensor:
         return self.data.nbytes // ELEMENT_BYTES[self.dtype]
 
 
-class Layer(Protocol):
+class MeasuredLayer(Protocol):
     """Layer of the engine under measurement."""
 
     rank: int
@@ -62,7 +62,7 @@ class Layer(Protocol):
     def zeros(self, memory: str, size_bytes: int) -> Bytes:
         """Return zeros in a kind of memory."""
 
-    def allreduce(self, tensor: Tensor, calls: int) -> None:
+    def allreduce(self, tensor: ZeroTensor, calls: int) -> None:
         """Sum a tensor over all ranks, in place, as many times as `calls` says."""
 
 
@@ -78,7 +78,7 @@ class CollectiveLayer:
         zeros = self._caller.registered_zeros if memory == "registered" else aligned_zeros
         return zeros(size_bytes // 4).view(np.uint8)
 
-    def allreduce(self, tensor: Tensor, calls: int) -> None:
+    def allreduce(self, tensor: ZeroTensor, calls: int) -> None:
         """Sum a tensor over all ranks."""
         self._caller.allreduce_as(tensor.dtype, tensor.data.ctypes.data, tensor.elements, calls)
 
@@ -99,7 +99,7 @@ class WholeEngine:
             return registered
         return aligned_zeros(size_bytes // 4).view(np.uint8)
 
-    def allreduce(self, tensor: Tensor, calls: int) -> None:
+    def allreduce(self, tensor: ZeroTensor, calls: int) -> None:
         """Sum a tensor over all ranks."""
         operand = Operand(tensor.data.ctypes.data, (tensor.elements,), DTYPES.index(tensor.dtype), tensor.data)
         name = f"{tensor.memory}.{tensor.dtype}.{tensor.elements}"
@@ -107,7 +107,7 @@ class WholeEngine:
             start_allreduce(self._world, name, (operand, operand), Reduction(Sum), lambda _: None).wait()
 
 
-def call_us(layer: Layer, tensor: Tensor, calls: int) -> float:
+def call_us(layer: MeasuredLayer, tensor: ZeroTensor, calls: int) -> float:
     """Return microseconds per call on this rank, over as many calls; the first waits for the other ranks."""
     layer.allreduce(tensor, 1)
     start_s = time.perf_counter()
@@ -115,7 +115,7 @@ def call_us(layer: Layer, tensor: Tensor, calls: int) -> float:
     return (time.perf_counter() - start_s) / calls * 1e6
 
 
-def laps_us(layer: Layer, tensor: Tensor, calls: int) -> Mapping[str, float]:
+def laps_us(layer: MeasuredLayer, tensor: ZeroTensor, calls: int) -> Mapping[str, float]:
     """Return microseconds per call in each lap on this rank."""
     layer.allreduce(tensor, 1)
     layer.laps.start()
@@ -123,14 +123,15 @@ def laps_us(layer: Layer, tensor: Tensor, calls: int) -> Mapping[str, float]:
     return {lap: seconds / calls * 1e6 for lap, seconds in layer.laps.seconds().items()}
 
 
-def tensors_of(layer: Layer, memory: str, elements: int) -> Sequence[Tensor]:
+def tensors_of(layer: MeasuredLayer, memory: str, elements: int) -> Sequence[ZeroTensor]:
     """Return one tensor of each type."""
     return [
-        Tensor(memory, dtype, layer.zeros(memory, elements * size_bytes)) for dtype, size_bytes in ELEMENT_BYTES.items()
+        ZeroTensor(memory, dtype, layer.zeros(memory, elements * size_bytes))
+        for dtype, size_bytes in ELEMENT_BYTES.items()
     ]
 
 
-def measure(layer: Layer, rounds: int) -> Table:
+def measure(layer: MeasuredLayer, rounds: int) -> Table:
     """Return a table of times and their ratios."""
     table = Table("elements", "memory", "dtype", "us", "÷ float32")
     for elements in ELEMENTS:
@@ -145,7 +146,7 @@ def measure(layer: Layer, rounds: int) -> Table:
     return table
 
 
-def traced(layer: Layer) -> Table:
+def traced(layer: MeasuredLayer) -> Table:
     """Return a table of what each lap took."""
     found = []
     for elements in ELEMENTS:
@@ -166,7 +167,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--trace", action="store_true")
     arguments = parser.parse_args()
-    layer: Layer = CollectiveLayer() if arguments.layer == "collective" else WholeEngine()
+    layer: MeasuredLayer = CollectiveLayer() if arguments.layer == "collective" else WholeEngine()
     tables = [measure(layer, arguments.rounds), *([traced(layer)] if arguments.trace else [])]
     if layer.rank == 0:
         for table in tables:

@@ -35,7 +35,7 @@ CLASSES = 10
 
 
 @dataclass(frozen=True)
-class Load:
+class StepLoad:
     """Computation of a step, and steps of a block: it lasts over a second, ten wakings of the trace's writer."""
 
     name: str
@@ -43,12 +43,12 @@ class Load:
     block_steps: int
 
 
-LOADS = (Load("short steps", 32, 100), Load("long steps", 1200, 30))
+LOADS = (StepLoad("short steps", 32, 100), StepLoad("long steps", 1200, 30))
 WARMUP_STEPS = 20
 
 
 @dataclass(frozen=True)
-class Block:
+class TimedBlock:
     """Milliseconds per step of one block."""
 
     mean_step: float
@@ -75,7 +75,7 @@ class Trainer:
         nn.functional.cross_entropy(self._model(self._inputs), self._labels).backward()
         self._optimizer.step()
 
-    def block(self, steps: int) -> Block:
+    def block(self, steps: int) -> TimedBlock:
         """Train a block of steps and return what they took."""
         self.step()  # the ranks leave a change of the timeline at different times
         processor_start_s, times_s = time.process_time(), [time.perf_counter()]
@@ -85,7 +85,7 @@ class Trainer:
         processor_s = torch.tensor((time.process_time() - processor_start_s) / steps, dtype=torch.float64)
         steps_ms = [(after - before) * 1e3 for before, after in itertools.pairwise(times_s)]
         processor_ms = hvd.allreduce(processor_s, name="processor").item() * 1e3
-        return Block(mean(steps_ms), median(steps_ms), processor_ms)
+        return TimedBlock(mean(steps_ms), median(steps_ms), processor_ms)
 
 
 def turns(pairs: int) -> Iterator[bool]:
@@ -94,9 +94,9 @@ def turns(pairs: int) -> Iterator[bool]:
         yield from (False, True) if pair % 2 == 0 else (True, False)
 
 
-def measure(trainer: Trainer, load: Load, pairs: int, trace: Path) -> Mapping[bool, list[Block]]:
+def measure(trainer: Trainer, load: StepLoad, pairs: int, trace: Path) -> Mapping[bool, list[TimedBlock]]:
     """Return the blocks by whether they were traced, one of each per pair."""
-    blocks: dict[bool, list[Block]] = {False: [], True: []}
+    blocks: dict[bool, list[TimedBlock]] = {False: [], True: []}
     for _ in range(WARMUP_STEPS):
         trainer.step()
     for is_traced in turns(pairs):
@@ -107,7 +107,7 @@ def measure(trainer: Trainer, load: Load, pairs: int, trace: Path) -> Mapping[bo
     return blocks
 
 
-def add_rows(table: Table, load: Load, blocks: Mapping[bool, list[Block]]) -> None:
+def add_rows(table: Table, load: StepLoad, blocks: Mapping[bool, list[TimedBlock]]) -> None:
     """Add a row per way to measure."""
     for field in ("mean_step", "median_step", "processor"):
         off, on = ([getattr(block, field) for block in blocks[is_traced]] for is_traced in (False, True))

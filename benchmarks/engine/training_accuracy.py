@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from job import Job
+from job import ExampleJob
 
 JOINED_BATCH = 32
 SETUPS: tuple[tuple[str, int, Mapping[str, str]], ...] = (
@@ -55,7 +55,7 @@ def measure(runs: int, epochs: int, folder: Path) -> list[Accuracy]:
     for seed in range(runs):
         for setup, ranks, variables in SETUPS:
             arguments = ["--epochs", str(epochs), "--batch-size", str(JOINED_BATCH // ranks), "--seed", str(seed)]
-            report = Job("examples/digits.py", arguments, ranks, variables).run(folder / "report.json")
+            report = ExampleJob("examples/digits.py", arguments, ranks, variables).run(folder / "report.json")
             by_setup.setdefault(setup, []).append(report["metrics"]["accuracy"])
     single = by_setup[SETUPS[0][0]]
     return [accuracy_of(setup, accuracies, single) for setup, accuracies in by_setup.items()]

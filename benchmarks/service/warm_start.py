@@ -43,7 +43,7 @@ MOST_STEPS = 20_000
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedJob:
     """A job that has tuned.
 
     Attributes:
@@ -59,7 +59,7 @@ class Tuned:
     verdict: str
 
 
-def tuned(ranks: int, samples: int, folder: Path, variables: Mapping[str, str]) -> Tuned:
+def tuned(ranks: int, samples: int, folder: Path, variables: Mapping[str, str]) -> TunedJob:
     """Launch a job that tunes with a budget of samples.
 
     Raises:
@@ -82,7 +82,7 @@ def tuned(ranks: int, samples: int, folder: Path, variables: Mapping[str, str]) 
     searched = {sample.trial_id for sample in run.samples if sample.phase == Phase.SEARCH}
     first = run.suggestions[0].designer if run.suggestions else "none"
     verdict = "no paired test" if run.adoption is None else run.adoption.verdict
-    return Tuned(len(searched), first, run.result.config, verdict)
+    return TunedJob(len(searched), first, run.result.config, verdict)
 
 
 def compared(
@@ -121,7 +121,7 @@ def main() -> None:
                 "same key, no service": (RANKS, SAME_KEY, {"AUTOTUNE_SEED": "1"}),
                 "another layout, no service": (arguments.other_ranks, OTHER_LAYOUT, {"AUTOTUNE_SEED": "2"}),
             }
-            ended: dict[int, dict[str, Tuned]] = {}
+            ended: dict[int, dict[str, TunedJob]] = {}
             for title, (ranks, samples, variables) in jobs.items():
                 ended.setdefault(ranks, {})[title] = tuned(ranks, samples, folder, variables)
                 progress.print(f"{title}: {ended[ranks][title]}")

@@ -62,7 +62,7 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-class Machine(ABC):
+class NoisyMachine(ABC):
     """Windows of a machine on which configs take as long as is said, but for noise."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class Machine(ABC):
         ]
 
 
-class SimulatedMachine(Machine):
+class SimulatedMachine(NoisyMachine):
     """One whose windows scatter evenly, and differ beyond that."""
 
     def __init__(self, rng: np.random.Generator, steps: int, step_std: float, window_std: float) -> None:
@@ -111,7 +111,7 @@ class SimulatedMachine(Machine):
         return drawn
 
 
-class ReplayedMachine(Machine):
+class ReplayedMachine(NoisyMachine):
     """One whose windows of the baseline were recorded."""
 
     def __init__(self, problem: Problem, steps: int, seed: int) -> None:
@@ -136,7 +136,7 @@ def adoptions(pairs: Sequence[Pair], expected: PairNoise, limits: Sequence[int])
     return adopted
 
 
-def shares(machine: Machine, arguments: argparse.Namespace, baselines: int) -> Array:
+def shares(machine: NoisyMachine, arguments: argparse.Namespace, baselines: int) -> Array:
     """Return how often a challenger is adopted that gains nothing, and one that gains; shape (2, limits)."""
     limits = arguments.pairs
     adopted = np.zeros((2, len(limits)))
@@ -151,7 +151,7 @@ def shares(machine: Machine, arguments: argparse.Namespace, baselines: int) -> A
     return found
 
 
-def machines(arguments: argparse.Namespace) -> dict[str, Machine]:
+def machines(arguments: argparse.Namespace) -> dict[str, NoisyMachine]:
     """Return the machines by name; raises SystemExit where a kind that is asked for has none."""
     if not arguments.replay:
         rng, step_std = np.random.default_rng(arguments.seed), arguments.step_std
@@ -160,7 +160,7 @@ def machines(arguments: argparse.Namespace) -> dict[str, Machine]:
             for std in arguments.window_std
         }
     sources = Sources(arguments.surfaces, arguments.data)
-    found: dict[str, Machine] = {}
+    found: dict[str, NoisyMachine] = {}
     for kind in arguments.replay:
         problems = problems_of(sources, kind)
         if not problems:

@@ -23,7 +23,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from job import Job
+from job import ExampleJob
 from ringtune.tuner.review import review_log
 
 Outcome = dict[str, Any]
@@ -40,13 +40,13 @@ STEPS_PER_SAMPLE = 35  # the demo's: `auto` takes minutes on a noisy machine
 def repair(seed: int, folder: Path) -> Outcome:
     """Tune from the poor baseline, then measure the grid in the same launch."""
     variables = {"PYTHONPATH": "examples", "AUTOTUNE_BASELINE": POOR_BASELINE}
-    outcome = Job(TUNING_JOB, ["--seed", str(seed)], variables=variables).run(folder / "repair.json")
+    outcome = ExampleJob(TUNING_JOB, ["--seed", str(seed)], variables=variables).run(folder / "repair.json")
     return {"job": "poor baseline", **outcome, "share": share_of_grid(outcome["grid"])}
 
 
 def inert(seed: int, folder: Path) -> Outcome:
     """Tune knobs that do nothing."""
-    job = Job(TUNING_JOB, ["--seed", str(seed), "--inert"], variables={"PYTHONPATH": "examples"})
+    job = ExampleJob(TUNING_JOB, ["--seed", str(seed), "--inert"], variables={"PYTHONPATH": "examples"})
     return {"job": "inert knobs", **job.run(folder / "inert.json")}
 
 
@@ -61,7 +61,7 @@ def example(name: str, seed: int, folder: Path) -> Outcome:
         "AUTOTUNE_SEED": str(seed),
         "AUTOTUNE_STEPS_PER_SAMPLE": str(STEPS_PER_SAMPLE),
     }
-    Job(script, arguments, variables=variables).run(folder / "example.json")
+    ExampleJob(script, arguments, variables=variables).run(folder / "example.json")
     run = review_log(log).runs[-1]
     return {
         "job": name,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from job import REPOSITORY, Job
+from job import REPOSITORY, ExampleJob
 
 RINGTUNE = str(Path(sys.executable).with_name("ringtune"))
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -23,7 +23,7 @@ def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> s
 
     Nothing is measured at the start and kept in the user's cache folder.
     """
-    environment = Job("", variables={"RINGTUNE_ALGORITHM_TABLE": "default", **(variables or {})}).environment()
+    environment = ExampleJob("", variables={"RINGTUNE_ALGORITHM_TABLE": "default", **(variables or {})}).environment()
     return subprocess.run(
         command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )

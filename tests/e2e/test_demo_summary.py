@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from demo_summary import Outcome, complaint, render, speed_line
+from demo_summary import DemoOutcome, complaint, render, speed_line
 
 BASELINE = {"fusion_bytes": 0, "cycle_ms": 20.0, "response_cache": True, "chunk_bytes": "auto"}
 CHOSEN = {**BASELINE, "fusion_bytes": 4 * 1024 * 1024, "cycle_ms": 0.5}
@@ -45,11 +45,11 @@ def ending(verdict: str, *, adopted: bool) -> list[dict[str, Any]]:
     return [common | decided, common | result]
 
 
-def outcome(tmp_path: Path, records: list[dict[str, Any]], title: str = "a job") -> Outcome:
+def outcome(tmp_path: Path, records: list[dict[str, Any]], title: str = "a job") -> DemoOutcome:
     """Write a log and read it back."""
     log = tmp_path / "tuning.jsonl"
     log.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return Outcome.read(title, log, REPORT)
+    return DemoOutcome.read(title, log, REPORT)
 
 
 def rendered(tmp_path: Path, records: list[dict[str, Any]]) -> str:

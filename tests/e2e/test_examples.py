@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from job import Job
+from job import ExampleJob
 from ringtune.tuner.review import review_log
 from tests.e2e.commands import BUDGET, TIMEOUT_S, TORCHRUN, run, run_ringtune
 
@@ -19,7 +19,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
     folder = tmp_path_factory.mktemp("digits")
     log = folder / "tuning.jsonl"
     arguments = ["--epochs", "8", "--depth", "6", "--width", "128", "--train-for-tuner"]
-    job = Job("examples/digits.py", arguments, 2, {**BUDGET, "AUTOTUNE_LOG": str(log)})
+    job = ExampleJob("examples/digits.py", arguments, 2, {**BUDGET, "AUTOTUNE_LOG": str(log)})
     return log, job.run(folder / "report.json", timeout_s=TIMEOUT_S)
 
 
@@ -56,7 +56,7 @@ def test_review_reads_the_log_of_a_real_job(tuned: tuple[Path, dict[str, Any]]) 
 
 def test_the_digits_run_alone(tmp_path: Path) -> None:
     """Without a launcher the example is a world of one."""
-    job = Job("examples/digits.py", ["--steps", "5", "--small", "--batch-size", "64"], ranks=1)
+    job = ExampleJob("examples/digits.py", ["--steps", "5", "--small", "--batch-size", "64"], ranks=1)
 
     report = job.run(tmp_path / "report.json", timeout_s=TIMEOUT_S)
 
@@ -75,7 +75,7 @@ def test_the_transformer_runs_under_torchrun(tmp_path: Path) -> None:
 
 def test_the_transformer_learns(tmp_path: Path) -> None:
     """Thirty steps on two ranks are enough to beat a uniform guess over the characters by far."""
-    job = Job("examples/text_transformer.py", ["--steps", "30"])
+    job = ExampleJob("examples/text_transformer.py", ["--steps", "30"])
 
     report = job.run(tmp_path / "report.json", timeout_s=TIMEOUT_S)
 

@@ -8,7 +8,7 @@ import mlflow
 import pytest
 from mlflow.entities import Run
 
-from job import Job
+from job import ExampleJob
 from ringtune.tuner.review import review_log
 from tests.e2e.commands import BUDGET, TIMEOUT_S
 
@@ -27,7 +27,7 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, dict[st
     folder = tmp_path_factory.mktemp("mlflow")
     store, log = f"sqlite:///{folder / 'mlflow.db'}", folder / "tuning.jsonl"
     variables = {**BUDGET, "AUTOTUNE_LOG": str(log), "RINGTUNE_ALGORITHM_TABLE": "default"}
-    job = Job("examples/mlflow_logging.py", [*ARGUMENTS, "--tracking-uri", store], 2, variables)
+    job = ExampleJob("examples/mlflow_logging.py", [*ARGUMENTS, "--tracking-uri", store], 2, variables)
     return store, log, job.run(folder / "report.json", timeout_s=TIMEOUT_S)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from job import REPOSITORY, RINGTUNE, Job
+from job import REPOSITORY, RINGTUNE, ExampleJob
 from ringtune.tuner.review import review_log
 from tests.e2e.browsing import Visit, visiting
 from tests.e2e.commands import run_ringtune
@@ -60,7 +60,7 @@ def tuning_job(service: WebService, log: Path, **variables: str) -> Iterator["su
         **(USUAL if PICTURES else QUICK),
         **variables,
     }
-    learning = Job("examples/digits.py", ["--epochs", "1", "--train-for-tuner"], 2, settings)
+    learning = ExampleJob("examples/digits.py", ["--epochs", "1", "--train-for-tuner"], 2, settings)
     reducing = [RINGTUNE, "run", "-np", "2", sys.executable, *REDUCING]
     command = learning.command(log.with_suffix(".report")) if PICTURES else reducing
     with said_by(log).open("w", encoding="utf-8") as output:

@@ -3,8 +3,8 @@
 
 import pytest
 
-from benchmarks.tuner.live.__main__ import HOSTS, Plan, run_one
-from benchmarks.tuner.live.task import Task
+from benchmarks.tuner.live.__main__ import HOSTS, LivePlan, run_one
+from benchmarks.tuner.live.task import LiveTask
 from ringtune.bench.network import joined_hosts
 from tests.integration.hosts import needs_hosts
 
@@ -17,9 +17,9 @@ RATE = 10**9
 def test_a_live_job_is_tuned_and_measured(target: str) -> None:
     """All ranks end with Horovod's scheme, which takes as few steps as it is given."""
     with joined_hosts(HOSTS, RATE) as network:
-        task = Task("horovod", 0, STEPS, 4, 64, 1.0, network.hosts[0].address)
+        task = LiveTask("horovod", 0, STEPS, 4, 64, 1.0, network.hosts[0].address)
 
-        found = run_one(Plan(target, "1gbit"), network, task)
+        found = run_one(LivePlan(target, "1gbit"), network, task)
 
     assert STEPS - 12 < found["steps"] <= STEPS
     assert found["low"] <= found["speedup"] <= found["high"]

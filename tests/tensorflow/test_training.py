@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from job import Job
+from job import ExampleJob
 from ringtune.tuner.review import review_log
 from tests.integration.jobs import run_job
 from tests.tensorflow.launching import QUIET, WAYS, assert_all_right, run
@@ -52,7 +52,7 @@ def test_the_keras_example_learns_while_it_is_tuned(tmp_path: Path) -> None:
     """The program of Horovod's tutorial: nine in ten unseen images are read, and tuning comes to a verdict."""
     log = tmp_path / "tuning.jsonl"
     arguments = ["--epochs", "4", "--depth", "6", "--train-for-tuner"]
-    job = Job("examples/keras_digits.py", arguments, 2, {**QUIET, **BUDGET, "AUTOTUNE_LOG": str(log)})
+    job = ExampleJob("examples/keras_digits.py", arguments, 2, {**QUIET, **BUDGET, "AUTOTUNE_LOG": str(log)})
 
     report = job.run(tmp_path / "report.json", timeout_s=150.0)
     (review,) = review_log(log).runs

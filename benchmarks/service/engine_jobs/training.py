@@ -31,7 +31,7 @@ COMPUTING = Size(width=512, batch_size=64)
 """Steps of some tens of milliseconds, of which most is the model."""
 
 
-class TrainingSteps:
+class ModelSteps:
     """Steps of a job on this rank, which has begun."""
 
     def __init__(self, size: Size) -> None:

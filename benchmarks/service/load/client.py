@@ -64,7 +64,7 @@ class Observed:
             self.without_retry_after += 1
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """One socket, one request at a time."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
 
 
 @dataclass(frozen=True)
-class Load:
+class RequestLoad:
     """Load on the service.
 
     Attributes:
@@ -137,7 +137,7 @@ class Load:
     rate_per_s: float | None = None
 
 
-def drive(port: int, load: Load) -> Observed:
+def drive(port: int, load: RequestLoad) -> Observed:
     """Put a load on the service at a port of loopback."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_driven(port, load))
@@ -158,9 +158,9 @@ def cycled(requests: Sequence[bytes]) -> Callable[[], bytes]:
     return endless.__next__
 
 
-async def _driven(port: int, load: Load) -> Observed:
+async def _driven(port: int, load: RequestLoad) -> Observed:
     loop = asyncio.get_running_loop()
-    pairs = [await loop.create_connection(Connection, "127.0.0.1", port) for _ in range(load.connections)]
+    pairs = [await loop.create_connection(ClientConnection, "127.0.0.1", port) for _ in range(load.connections)]
     connections = [connection for _, connection in pairs]
     observed = Observed()
     begun_s = time.perf_counter()
@@ -174,7 +174,7 @@ async def _driven(port: int, load: Load) -> Observed:
     return observed
 
 
-async def _closed_loop(connection: Connection, load: Load, begun_s: float, observed: Observed) -> None:
+async def _closed_loop(connection: ClientConnection, load: RequestLoad, begun_s: float, observed: Observed) -> None:
     sent_s = time.perf_counter()
     while sent_s - begun_s < load.seconds and connection.is_open:
         reply = await connection.send(load.requests())
@@ -184,7 +184,7 @@ async def _closed_loop(connection: Connection, load: Load, begun_s: float, obser
 
 
 async def _open_loop(
-    connections: Sequence[Connection], load: Load, rate_per_s: float, begun_s: float, observed: Observed
+    connections: Sequence[ClientConnection], load: RequestLoad, rate_per_s: float, begun_s: float, observed: Observed
 ) -> None:
     idle = deque(connections)
     tasks: set[asyncio.Task[None]] = set()
@@ -204,7 +204,7 @@ async def _open_loop(
 
 
 async def _one(
-    connection: Connection, wanted: bytes, due_s: float, idle: deque[Connection], observed: Observed
+    connection: ClientConnection, wanted: bytes, due_s: float, idle: deque[ClientConnection], observed: Observed
 ) -> None:
     observed.lateness_s.append(time.perf_counter() - due_s)
     reply = await connection.send(wanted)

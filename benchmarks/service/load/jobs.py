@@ -24,7 +24,7 @@ from ringtune.service.store import Database, reports
 from ringtune.tuner import Config, search_space
 from ringtune.tuner.space.parameters import default_config
 
-from .client import Connection, Observed, request
+from .client import ClientConnection, Observed, request
 from .filling import BASELINE_MS, SEED, TENSOR_BYTES, Known, query_of, result_body
 
 JOBS = 1000
@@ -60,7 +60,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LedgerVerdict:
     """Counts of faults in the ledger, and the most connections that the database had."""
 
     lost: int
@@ -92,7 +92,7 @@ class SimulatedJob:
         """Work until the time is over."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(PAUSE_S * self._rng.random())  # jobs do not start together
-        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+        _, connection = await loop.create_connection(ClientConnection, "127.0.0.1", port)
         try:
             await self._call(connection, "GET", f"/v1/recommendations?{query_of(self._known.key)}")
             self._study_id = (await self._call(connection, "POST", "/v1/studies", self._study()))["id"]
@@ -104,7 +104,7 @@ class SimulatedJob:
         finally:
             connection.close()
 
-    async def _tune(self, connection: Connection) -> None:
+    async def _tune(self, connection: ClientConnection) -> None:
         """Ask for a config, measure it, and report under its lease."""
         trial_id = self._new_id()
         path = f"/v1/studies/{self._study_id}/suggestions"
@@ -118,7 +118,7 @@ class SimulatedJob:
             self._note([stored])
         await self._report(connection, config, "search", BATCH - 1)
 
-    async def _report(self, connection: Connection, config: Config, phase: str, windows: int) -> None:
+    async def _report(self, connection: ClientConnection, config: Config, phase: str, windows: int) -> None:
         results = [{**self._result(config, phase), "trial_id": self._new_id()} for _ in range(windows)]
         self._told.sent.update({result["trial_id"]: (self._job_id, self._study_id) for result in results})
         for _ in range(1 + (self._rng.random() < REPEATED)):
@@ -129,7 +129,7 @@ class SimulatedJob:
         kept = {"new", "same", "late", "quarantined"}
         self._told.acknowledged.update(item["trial_id"] for item in stored if item["status"] in kept)
 
-    async def _call(self, connection: Connection, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    async def _call(self, connection: ClientConnection, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Return the reply's value; one that says to come again is followed."""
         wanted = request(method, path, body)
         while True:
@@ -168,7 +168,7 @@ def new_keys(known: Sequence[Known]) -> list[Known]:
     return [replace(study, key=replace(study.key, model=model)) for study, model in zip(studies, models, strict=True)]
 
 
-def run_jobs(port: int, url: str, known: Sequence[Known], seconds: float) -> tuple[Observed, Verdict]:
+def run_jobs(port: int, url: str, known: Sequence[Known], seconds: float) -> tuple[Observed, LedgerVerdict]:
     """Let jobs work against the service at a port for so long, and read the ledger afterwards."""
     told, observed = Told(), Observed()
     database = Database.open(url)
@@ -187,7 +187,7 @@ async def _all_jobs(port: int, keys: Sequence[Known], seconds: float, told: Told
     observed.elapsed_s = time.perf_counter() - begun_s
 
 
-def _verdict(database: Database, told: Told, connections: int) -> Verdict:
+def _verdict(database: Database, told: Told, connections: int) -> LedgerVerdict:
     stored: Counter[str] = Counter()
     crossed = 0
     with database.reading() as connection:
@@ -195,7 +195,7 @@ def _verdict(database: Database, told: Told, connections: int) -> Verdict:
             for row in reports.of_study(connection, study_id):
                 stored[row.trial_id] += 1
                 crossed += told.sent.get(row.trial_id, (row.job_id, study_id)) != (row.job_id, study_id)
-    return Verdict(
+    return LedgerVerdict(
         lost=len(told.acknowledged - set(stored)),
         doubled=sum(times > 1 for times in stored.values()),
         crossed=crossed,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from .client import LOST, UNSENT, Observed
-from .scenarios import Row, percentile
+from .scenarios import LoadRow, percentile
 
 WORDS = {LOST: "connection lost", UNSENT: "no connection free"}
 
 
-def table_of(rows: Sequence[Row], title: str) -> Table:
+def table_of(rows: Sequence[LoadRow], title: str) -> Table:
     """Return what was measured."""
     table = Table(title=title, title_justify="left")
     table.add_column("load")

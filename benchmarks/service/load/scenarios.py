@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .client import Load, Observed, cycled, drive, request
+from .client import Observed, RequestLoad, cycled, drive, request
 from .filling import BASELINE_MS, SEED, Known, candidates, job_id_of, query_of, result_body
 from .jobs import run_jobs
 from .server import Server
@@ -34,7 +34,7 @@ PLACE = "ffffffff"
 
 
 @dataclass(frozen=True)
-class Row:
+class LoadRow:
     """One line of the table.
 
     Attributes:
@@ -53,7 +53,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class LoadScenario:
     """A load under settings of the service.
 
     Attributes:
@@ -61,15 +61,15 @@ class Scenario:
         variables: The service's settings besides the database's.
     """
 
-    rows: Callable[[Server, Sequence[Known], float], Iterator[Row]]
+    rows: Callable[[Server, Sequence[Known], float], Iterator[LoadRow]]
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def measured(name: str, server: Server, load: Load, *, trials: int = 0) -> Row:
+def measured(name: str, server: Server, load: RequestLoad, *, trials: int = 0) -> LoadRow:
     """Put a load on the service and return what was seen."""
     before_s = server.cpu_s()
     observed = drive(server.port, load)
-    return Row(name, observed, server.cpu_s() - before_s, trials)
+    return LoadRow(name, observed, server.cpu_s() - before_s, trials)
 
 
 def _asking(queries: Sequence[str]) -> Callable[[], bytes]:
@@ -81,67 +81,70 @@ def _shuffled(known: Sequence[Known]) -> list[Known]:
     return [known[number] for number in order.tolist()]
 
 
-def _warm(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
-    load = Load(_asking([study.query for study in _shuffled(known)[:WARM_QUERIES]]), CONNECTIONS, seconds)
+def _warm(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
+    load = RequestLoad(_asking([study.query for study in _shuffled(known)[:WARM_QUERIES]]), CONNECTIONS, seconds)
     yield measured(f"recommendations, {WARM_QUERIES} keys", server, load)
 
 
-def _cold(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+def _cold(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
     yield measured(
         "recommendations, no cache",
         server,
-        Load(_asking([study.query for study in _shuffled(known)]), CONNECTIONS, seconds),
+        RequestLoad(_asking([study.query for study in _shuffled(known)]), CONNECTIONS, seconds),
     )
 
 
-def _nearest(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+def _nearest(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
     """Ask for layouts that nobody measured."""
     queries = [query_of(replace(study.key, layout=(3,) * len(study.key.layout))) for study in _shuffled(known)]
-    yield measured("recommendations, nearest, no cache", server, Load(_asking(queries), CONNECTIONS, seconds))
+    yield measured("recommendations, nearest, no cache", server, RequestLoad(_asking(queries), CONNECTIONS, seconds))
 
 
-def _paced(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
-    load = Load(_asking([study.query for study in _shuffled(known)]), PACED_CONNECTIONS, seconds, PACED_PER_S)
+def _paced(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
+    load = RequestLoad(_asking([study.query for study in _shuffled(known)]), PACED_CONNECTIONS, seconds, PACED_PER_S)
     yield measured(f"recommendations, all keys, {PACED_PER_S:.0f}/s offered", server, load)
 
 
-def _results(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+def _results(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
     """Offer the rate of the bar, whatever becomes of it."""
-    offered = Load(_reporting(known), PACED_CONNECTIONS, seconds, PACED_PER_S)
+    offered = RequestLoad(_reporting(known), PACED_CONNECTIONS, seconds, PACED_PER_S)
     yield measured(f"results, {PACED_PER_S:.0f}/s offered", server, offered, trials=1)
 
 
-def _eager(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+def _eager(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
     """Have jobs wait for nothing but their last reply.
 
     It shows the highest rate. Its latency says little: so many jobs divided by the rate.
     """
     name = f"results, {REPORTING} jobs at once, without a pause"
-    yield measured(name, server, Load(_reporting(known), REPORTING, seconds), trials=1)
+    yield measured(name, server, RequestLoad(_reporting(known), REPORTING, seconds), trials=1)
 
 
-def _batches(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
-    load = Load(_batching(known), BATCHES, seconds)
+def _batches(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
+    load = RequestLoad(_batching(known), BATCHES, seconds)
     yield measured(f"batches of {BATCH}, {BATCHES} jobs at once", server, load, trials=BATCH)
 
 
-def _jobs(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+def _jobs(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
     before_s = server.cpu_s()
     observed, verdict = run_jobs(server.port, server.database_url, known, seconds)
-    yield Row("simulated jobs", observed, server.cpu_s() - before_s, remark=str(verdict))
+    yield LoadRow("simulated jobs", observed, server.cpu_s() - before_s, remark=str(verdict))
 
 
-def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Row]:
+def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
     """Find the peak and what is normal below it, offer five times the peak, and then see how soon all is normal."""
     requests = _reporting(known)
-    peak = measured("results: peak", server, Load(requests, REPORTING, seconds), trials=1)
+    peak = measured("results: peak", server, RequestLoad(requests, REPORTING, seconds), trials=1)
     yield peak
     usual_per_s = min(PACED_PER_S, peak.observed.good_per_s / 2)
     before = _usual("before", server, requests, seconds, usual_per_s)
     yield before
     rate_per_s = OVERLOAD * peak.observed.good_per_s
     over = measured(
-        f"results: {OVERLOAD} x peak", server, Load(requests, OVERLOAD_CONNECTIONS, seconds, rate_per_s), trials=1
+        f"results: {OVERLOAD} x peak",
+        server,
+        RequestLoad(requests, OVERLOAD_CONNECTIONS, seconds, rate_per_s),
+        trials=1,
     )
     share = over.observed.good_per_s / peak.observed.good_per_s
     yield replace(over, remark=f"goodput {100 * share:.0f} % of peak")
@@ -154,9 +157,9 @@ def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterato
             return
 
 
-def _usual(when: str, server: Server, requests: Callable[[], bytes], seconds: float, rate_per_s: float) -> Row:
+def _usual(when: str, server: Server, requests: Callable[[], bytes], seconds: float, rate_per_s: float) -> LoadRow:
     """Put a load on the service that it can bear: that of the bar, or half of the peak on a machine that is slower."""
-    load = Load(requests, PACED_CONNECTIONS, seconds, rate_per_s)
+    load = RequestLoad(requests, PACED_CONNECTIONS, seconds, rate_per_s)
     return measured(f"results: {when}, {rate_per_s:.0f}/s offered", server, load, trials=1)
 
 
@@ -206,14 +209,14 @@ def _numbered(prepared: Sequence[bytes]) -> Callable[[], bytes]:
     return lambda: next_one().replace(PLACE.encode(), b"%08x" % next(numbers))
 
 
-SCENARIOS: Mapping[str, Scenario] = {
-    "warm": Scenario(_warm),
-    "cold": Scenario(_cold, NO_CACHE),
-    "nearest": Scenario(_nearest, NO_CACHE),
-    "paced": Scenario(_paced),
-    "results": Scenario(_results),
-    "eager": Scenario(_eager),
-    "batches": Scenario(_batches),
-    "jobs": Scenario(_jobs),
-    "overload": Scenario(_overload),
+SCENARIOS: Mapping[str, LoadScenario] = {
+    "warm": LoadScenario(_warm),
+    "cold": LoadScenario(_cold, NO_CACHE),
+    "nearest": LoadScenario(_nearest, NO_CACHE),
+    "paced": LoadScenario(_paced),
+    "results": LoadScenario(_results),
+    "eager": LoadScenario(_eager),
+    "batches": LoadScenario(_batches),
+    "jobs": LoadScenario(_jobs),
+    "overload": LoadScenario(_overload),
 }

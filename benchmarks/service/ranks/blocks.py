@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any
 
 import ringtune.torch as hvd
-from benchmarks.service.engine_jobs.training import COMPUTING, TrainingSteps
+from benchmarks.service.engine_jobs.training import COMPUTING, ModelSteps
 from ringtune.bench.surface_rank import agree
 from ringtune.console import Console
 from ringtune.process_sets import global_process_set
@@ -36,7 +36,7 @@ KEY = {"hardware": "a" * 64, "model": "b" * 64, "layout": [2], "target": "ringtu
 Windows = SimpleQueue[tuple[int, float] | None]
 
 
-class Reporter:
+class WindowReporter:
     """Reports windows to a service from a thread, which first asks for a start, as tuning does."""
 
     def __init__(self, url: str, folder: Path) -> None:
@@ -92,7 +92,7 @@ def _sample(run_id: str, window: int, step_ms: float) -> SampleRecord:
     )
 
 
-def block(training: TrainingSteps, windows: int, reporter: Reporter | None) -> float:
+def block(training: ModelSteps, windows: int, reporter: WindowReporter | None) -> float:
     """Train and return the steps per second; on rank 0, and beside a service, with a reporter."""
     training.run(SETTLE_STEPS)
     begun_s = time.perf_counter()
@@ -108,7 +108,7 @@ def main() -> None:
     folder, pairs, block_s = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     url = sys.argv[4] if len(sys.argv) > 4 else None
     hvd.init()
-    training = TrainingSteps(COMPUTING)
+    training = ModelSteps(COMPUTING)
     usual_ms = median(training.run(FIRST_STEPS))
     windows = agree(world_of(global_process_set), max(1, round(1e3 * block_s / usual_ms / STEPS_PER_WINDOW)))
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
@@ -117,7 +117,7 @@ def main() -> None:
         per_s = {}
         for is_beside in order.sample([True, False], 2):
             is_reporting = is_beside and hvd.rank() == 0
-            reporter = Reporter(url, folder) if is_reporting and url is not None else None
+            reporter = WindowReporter(url, folder) if is_reporting and url is not None else None
             per_s[is_beside] = block(training, windows, reporter)
             if reporter is not None:
                 reporter.close()

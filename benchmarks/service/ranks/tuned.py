@@ -20,7 +20,7 @@ import torch
 
 import ringtune.callbacks
 import ringtune.torch as hvd
-from benchmarks.service.engine_jobs.training import COMMUNICATING, TrainingSteps
+from benchmarks.service.engine_jobs.training import COMMUNICATING, ModelSteps
 from ringtune.bench.surface_rank import agree, measure_config
 from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
@@ -50,7 +50,7 @@ def tune(most_steps: int) -> None:
     ringtune.callbacks.add(decided)
     hvd.init()
     world = world_of(global_process_set)
-    training = TrainingSteps(COMMUNICATING)
+    training = ModelSteps(COMMUNICATING)
     steps = 0
     is_decided = False
     while steps < most_steps and not is_decided:
@@ -66,7 +66,7 @@ def compare(configs: Mapping[str, Mapping[str, Any]], rounds: int, window_ms: fl
     """Train under each config once in each round, in an order drawn anew; every rank draws the same."""
     hvd.init()
     world = world_of(global_process_set)
-    training = TrainingSteps(COMMUNICATING)
+    training = ModelSteps(COMMUNICATING)
     training.run(FIRST_STEPS)
     order = random.Random(0)  # noqa: S311  (an order of turns, no secret)
     found: dict[str, list[float]] = {name: [] for name in configs}

@@ -23,7 +23,7 @@ from ringtune.bench.workloads import Gradient, Workload
 from ringtune.tuner.simulator.architectures import MODELS
 from ringtune.tuner.space.parameters import MIB
 
-from .fit import Calibration, Measured, calibrate
+from .fit import Calibration, MeasuredSurface, calibrate
 
 QUICK_GRID = Grid((0, 1 * MIB, 8 * MIB, 64 * MIB), (0.3, 1.0, 5.0, 20.0))
 QUICK_MODELS = (("manysmall", 2), ("resnet50", 2), ("mobilenet_v2", 4))
@@ -77,7 +77,7 @@ def _record(folder: Path) -> None:
 
 def _calibrated(path: Path, seed: int) -> Calibration:
     header, _ = read_surface(path)
-    measured = Measured.of(header, recorded_problem(path).table.cell_ms)
+    measured = MeasuredSurface.of(header, recorded_problem(path).table.cell_ms)
     configs = list(measured.step_ms)
     count = max(round(FITTED_SHARE * len(configs)), 1)
     picked = np.random.default_rng(seed).choice(len(configs), size=count, replace=False)

@@ -40,7 +40,7 @@ DEFAULT_LINK = Link(1.25e8)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSurface:
     """A surface as the simulator is asked about it.
 
     Attributes:
@@ -54,7 +54,7 @@ class Measured:
     step_ms: Mapping[Config, float]
 
     @classmethod
-    def of(cls, header: Header, step_ms: Mapping[Config, float]) -> "Measured":
+    def of(cls, header: Header, step_ms: Mapping[Config, float]) -> "MeasuredSurface":
         """Return what a surface's header describes, with its cells."""
         gradients = tuple(
             Gradient(f"tensor{number}", (size // 4,)) for number, size in enumerate(header["gradient_bytes"])
@@ -88,7 +88,7 @@ class Calibration:
     scales: Mapping[str, float]
 
 
-def calibrate(measured: Measured, configs: Sequence[Config]) -> Calibration:
+def calibrate(measured: MeasuredSurface, configs: Sequence[Config]) -> Calibration:
     """Fit to some configs, and compare at all others.
 
     Args:
@@ -121,7 +121,7 @@ def scaled(machine: Machine, scales: Mapping[str, float]) -> Machine:
     return replace(machine, **values)
 
 
-def _predicted(measured: Measured, names: Sequence[str], theta: Array, config: Config) -> float:
+def _predicted(measured: MeasuredSurface, names: Sequence[str], theta: Array, config: Config) -> float:
     scales = np.exp(theta)
     machine = scaled(Machine(), dict(zip(names, (float(s) for s in scales[:-1]), strict=True)))
     job, factor = measured.job, float(scales[-1])
@@ -129,5 +129,5 @@ def _predicted(measured: Measured, names: Sequence[str], theta: Array, config: C
     return predicted_step_ms(machine, measured.cluster, slower, config)
 
 
-def _errors(measured: Measured, names: Sequence[str], theta: Array, configs: Sequence[Config]) -> Array:
+def _errors(measured: MeasuredSurface, names: Sequence[str], theta: Array, configs: Sequence[Config]) -> Array:
     return np.array([_predicted(measured, names, theta, c) / measured.step_ms[c] - 1.0 for c in configs])

@@ -25,10 +25,10 @@ from ringtune.bench.network import Network, check_hosts, joined_hosts, parse_rat
 from ringtune.cache_files import user_cache_folder
 from ringtune.errors import RingtuneError
 
-from .kept_runs import KeptRuns
 from .report import render
+from .run_file import RunFile
 from .schemes import HOROVOD, RINGTUNE, SCHEMES
-from .task import MARK, Task
+from .task import MARK, LiveTask
 
 HOSTS = 2
 RANKS = {"engine": 4, "ddp": 2}
@@ -42,15 +42,15 @@ _LINES_OF_ERROR = 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class LivePlan:
     """Settings of the runs; kept results must have been made with the same."""
 
     target: str
     link: str
 
-    def task(self, scheme: str, seed: int, steps: int, address: str) -> Task:
+    def task(self, scheme: str, seed: int, steps: int, address: str) -> LiveTask:
         """Return a run's task."""
-        return Task(scheme, seed, steps, LAYERS, WIDTHS[self.link], COMPUTE_MS, address)
+        return LiveTask(scheme, seed, steps, LAYERS, WIDTHS[self.link], COMPUTE_MS, address)
 
 
 def main() -> None:
@@ -61,10 +61,10 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--keep", type=Path, metavar="FILE", help="default: a file of the user's cache folder")
     arguments = parser.parse_args()
-    plan = Plan(arguments.target, arguments.link)
+    plan = LivePlan(arguments.target, arguments.link)
     default = user_cache_folder(os.environ) / "live" / f"{plan.target}_{plan.link}.jsonl"
     path: Path = arguments.keep or default
-    kept = KeptRuns(path)
+    kept = RunFile(path)
     if kept.outdated:
         print(f"{path}: {kept.outdated} runs of other versions of the tuner are not looked at", file=sys.stderr)
     try:
@@ -74,7 +74,7 @@ def main() -> None:
     render([row for row in kept.rows if row["seed"] < arguments.runs], f"{plan.target}, {plan.link}")
 
 
-def run_all(plan: Plan, kept: KeptRuns, runs: int) -> None:
+def run_all(plan: LivePlan, kept: RunFile, runs: int) -> None:
     """Run what is not kept yet.
 
     Raises:
@@ -97,7 +97,7 @@ def run_all(plan: Plan, kept: KeptRuns, runs: int) -> None:
                 progress.advance(bar)
 
 
-def run_one(plan: Plan, network: Network, task: Task) -> dict[str, Any]:
+def run_one(plan: LivePlan, network: Network, task: LiveTask) -> dict[str, Any]:
     """Run a job and return what its scheme found.
 
     Raises:

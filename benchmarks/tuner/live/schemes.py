@@ -43,7 +43,7 @@ PAIRS = 10
 
 
 @dataclass(frozen=True)
-class Tuned:
+class SchemeOutcome:
     """Outcome of a scheme.
 
     Attributes:
@@ -75,7 +75,7 @@ class Tuned:
         return asdict(self)
 
 
-def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, steps: int) -> Tuned:
+def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, steps: int) -> SchemeOutcome:
     """Tune a live target, then measure what was gained.
 
     Args:
@@ -101,7 +101,7 @@ def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, ste
     baseline_ms = float(np.median([pair.baseline_ms for pair in pairs]))
     gain_s = baseline_ms * 1e-3 * (1.0 - 1.0 / (1.0 + interval.speedup))
     payback = round(max(cost_s / gain_s, 0.0)) if config != target.baseline() and gain_s > 0 else None
-    return Tuned(
+    return SchemeOutcome(
         config.to_json(),
         config != target.baseline(),
         taken,

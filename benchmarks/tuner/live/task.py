@@ -9,7 +9,7 @@ MARK = "live-result: "
 
 
 @dataclass(frozen=True)
-class Task:
+class LiveTask:
     """One run of a scheme in a job of its own.
 
     Attributes:
@@ -35,6 +35,6 @@ class Task:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_argument(cls, argument: str) -> "Task":
+    def from_argument(cls, argument: str) -> "LiveTask":
         """Return the task that an argument describes."""
         return cls(**json.loads(argument))

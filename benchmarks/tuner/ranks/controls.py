@@ -64,7 +64,7 @@ class GridGain:
 
 
 @dataclass
-class InertTarget:
+class InertEngine:
     """A target whose knobs do nothing: every config is the baseline, with the real engine's noise."""
 
     target: Target
@@ -172,7 +172,7 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     training = Training(model, optimizer, nn.functional.cross_entropy)
     training.synchronize_start()
-    target: Target = InertTarget(engine_target()) if arguments.inert else engine_target()
+    target: Target = InertEngine(engine_target()) if arguments.inert else engine_target()
     control = Control(target, arguments) if hvd.rank() == 0 else None
     digits = Digits.load()
     training.run(

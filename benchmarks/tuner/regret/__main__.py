@@ -21,7 +21,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 from ringtune.errors import ConfigError
 
 from .contestants import OPTUNA_RIVALS, RIVALS, rivals_here
-from .harness import Comparison, KeptOutcomes, Outcome
+from .harness import KeptOutcomes, Outcome, RegretBenchmark
 from .outcomes import Outcomes
 from .plots import write_plots
 from .problems import KINDS, SURFACES, Sources, all_problems
@@ -73,7 +73,7 @@ def main() -> None:
         raise SystemExit(str(error)) from error
     shown = _Shown(arguments.jobs, kept, notes)
     control = settle(sources, names, arguments.control_seeds, shown.of_control)
-    comparison = Comparison(sources, names, rivals, budgets, range(arguments.seeds))
+    comparison = RegretBenchmark(sources, names, rivals, budgets, range(arguments.seeds))
     outcomes = Outcomes(shown.of_rivals(comparison, control), all_problems(sources), control)
     render(outcomes, Console(width=None if sys.stdout.isatty() else FILE_WIDTH))
     if arguments.plots is not None:
@@ -103,11 +103,11 @@ class _Shown:
     kept: KeptOutcomes | None
     console: Console
 
-    def of_control(self, comparison: Comparison) -> list[Outcome]:
+    def of_control(self, comparison: RegretBenchmark) -> list[Outcome]:
         """Return all outcomes of a comparison that settles what counts."""
         return [outcome for found in self._runs(comparison, "which problems count") for outcome in found]
 
-    def of_rivals(self, comparison: Comparison, control: RandomControl) -> list[Outcome]:
+    def of_rivals(self, comparison: RegretBenchmark, control: RandomControl) -> list[Outcome]:
         """Return all outcomes; show the first table now and then."""
         outcomes: list[Outcome] = []
         total = len(comparison.runs)
@@ -118,7 +118,7 @@ class _Shown:
                 render_regret(Outcomes(outcomes, all_problems(comparison.sources), control), self.console)
         return outcomes
 
-    def _runs(self, comparison: Comparison, words: str) -> Iterator[list[Outcome]]:
+    def _runs(self, comparison: RegretBenchmark, words: str) -> Iterator[list[Outcome]]:
         columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.console) as progress:
             yield from progress.track(

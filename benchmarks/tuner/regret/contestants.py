@@ -28,7 +28,6 @@ from ringtune.tuner.policy.settings import job_limits
 from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
 from ringtune.tuner.testing import coarse_grid
 
-from .ledger import Ledger
 from .memoized import MemoizedDesigner
 from .priors import WINDOW_STEPS, PriorsOf, cost_model, earlier_job, falsehoods, nothing
 from .problem import Problem
@@ -36,6 +35,7 @@ from .rivals.bagua import BaguaDesigner
 from .rivals.grid import GridDesigner
 from .rivals.horovod import HorovodDesigner
 from .rivals.skopt_hedge import SkoptHedgeDesigner
+from .time_account import TimeAccount
 
 BASELINE_EVERY = 10
 """Samples between two of the baseline: drift is no gain."""
@@ -101,7 +101,7 @@ def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows) -> R
         space, priors = problem.target(seed).space(), priors_of(problem, seed)
         chosen = MemoizedDesigner(GaussianProcessDesigner(space, seed, priors))
         for budget in budgets:
-            target = Ledger(problem.target(seed), problem.baseline_ms)
+            target = TimeAccount(problem.target(seed), problem.baseline_ms)
             settings = settings_of(budget, seed)
             result = TuningRun(target, chosen, settings, open_log(None), SilentObserver(), clock=target.clock).run()
             picks[budget] = Pick(result.config, target.slow_down, target.later_cost, result.steps, result.seconds)
@@ -138,7 +138,7 @@ def optuna_searcher(sampler: str) -> Rival:
 
 def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
     def pick(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
-        target = Ledger(problem.target(seed), problem.baseline_ms)
+        target = TimeAccount(problem.target(seed), problem.baseline_ms)
         return _Search(target, make(problem, target.space(), seed)).run(budgets)
 
     return pick
@@ -160,7 +160,7 @@ def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
     model = problem.cost_model(seed)
     if model is None:
         return always_baseline(problem, budgets, seed)
-    target = Ledger(problem.target(seed), problem.baseline_ms)
+    target = TimeAccount(problem.target(seed), problem.baseline_ms)
     search = _Search(target, make_designer("random", target.space(), seed))
     search.measure(target.baseline())
     candidates = coarse_grid(target.space())
@@ -205,7 +205,7 @@ def rivals_here() -> tuple[str, ...]:
 class _Search:
     """A designer at work, without a policy."""
 
-    def __init__(self, target: Ledger, designer: Designer) -> None:
+    def __init__(self, target: TimeAccount, designer: Designer) -> None:
         self._target = target
         self._designer = designer
         self._meter = Meter(target, lambda _: None)

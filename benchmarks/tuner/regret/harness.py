@@ -60,7 +60,7 @@ Run = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RegretBenchmark:
     """Contestants, problems, budgets and seeds of a comparison.
 
     Attributes:

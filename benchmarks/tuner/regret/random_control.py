@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .harness import Comparison, Outcome
+from .harness import Outcome, RegretBenchmark
 from .problem import NEAR
 from .problems import Sources, all_problems
 
@@ -22,7 +22,7 @@ ROUNDS = (30, 200, 1000)
 CLOSE = 3.0
 """Standard errors."""
 
-Show = Callable[[Comparison], Iterable[Outcome]]
+Show = Callable[[RegretBenchmark], Iterable[Outcome]]
 """Runs a comparison, shows how far it is, and returns its outcomes."""
 
 
@@ -73,7 +73,7 @@ def settle(sources: Sources, problems: Sequence[str], most_seeds: int, show: Sho
     for first, last in pairwise((0, *ROUNDS)):
         seeds = range(first, min(last, most_seeds))
         if asked and seeds:
-            outcomes += show(Comparison(sources, asked, (CONTROL,), (CONTROL_BUDGET,), seeds))
+            outcomes += show(RegretBenchmark(sources, asked, (CONTROL,), (CONTROL_BUDGET,), seeds))
             control = RandomControl.of(outcomes)
             asked = tuple(name for name in asked if control.is_close(name))
     return RandomControl.of(outcomes)

@@ -12,7 +12,7 @@ from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.tuner.live.schemes import conduct
-from benchmarks.tuner.live.task import MARK, Task
+from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune.bench.network import INTERFACE
 from ringtune.ddp.buckets import bucket_space
 from ringtune.ddp.control import ControlGroup
@@ -28,13 +28,13 @@ BATCH = 16
 TENSOR_SET = 1
 
 
-def make_model(task: Task) -> DistributedDataParallel:
+def make_model(task: LiveTask) -> DistributedDataParallel:
     """Return a stack of layers of one width."""
     layers = [part for _ in range(task.layers) for part in (torch.nn.Linear(task.width, task.width), torch.nn.ReLU())]
     return DistributedDataParallel(torch.nn.Sequential(*layers))
 
 
-def tune(task: Task, model: DistributedDataParallel, exchange: Exchange) -> None:
+def tune(task: LiveTask, model: DistributedDataParallel, exchange: Exchange) -> None:
     """Conduct the scheme, say what it found, and let all ranks end."""
     try:
         sizes, size = bucket_sizes(model), gradient_bytes(model)
@@ -47,7 +47,7 @@ def tune(task: Task, model: DistributedDataParallel, exchange: Exchange) -> None
         exchange.end()
 
 
-def train(task: Task, rank: int) -> None:
+def train(task: LiveTask, rank: int) -> None:
     """Train until the scheme is through."""
     model = make_model(task)
     exchange = Exchange(bucket_sizes(model))
@@ -73,7 +73,7 @@ def train(task: Task, rank: int) -> None:
 
 def main() -> None:
     """Join the job, train, and leave it."""
-    task = Task.from_argument(sys.argv[1])
+    task = LiveTask.from_argument(sys.argv[1])
     rank, world_size = int(os.environ["RINGTUNE_RANK"]), int(os.environ["RINGTUNE_WORLD_SIZE"])
     os.environ["GLOO_SOCKET_IFNAME"] = INTERFACE
     torch.set_num_threads(1)

@@ -6,7 +6,7 @@ import sys
 import threading
 
 from benchmarks.tuner.live.schemes import conduct
-from benchmarks.tuner.live.task import MARK, Task
+from benchmarks.tuner.live.task import MARK, LiveTask
 from ringtune._engine import allreduce_algorithms
 from ringtune.basics import init, shutdown
 from ringtune.bench.surface_rank import TrainingSteps, agree
@@ -23,7 +23,7 @@ STEPS_BETWEEN = 10
 """After so many steps the ranks agree whether to go on."""
 
 
-def workload_of(task: Task) -> Workload:
+def workload_of(task: LiveTask) -> Workload:
     """Return weights and biases, the last layer's first."""
     gradients = []
     for layer in reversed(range(task.layers)):
@@ -38,7 +38,7 @@ class Tuner:
         is_over: Whether it has said what it found, or failed.
     """
 
-    def __init__(self, world: World, task: Task) -> None:
+    def __init__(self, world: World, task: LiveTask) -> None:
         self._world = world
         self._task = task
         self._thread = threading.Thread(target=self._run, name="live tuner", daemon=True)
@@ -64,7 +64,7 @@ class Tuner:
 
 def main() -> None:
     """Train until the scheme is through."""
-    task = Task.from_argument(sys.argv[1])
+    task = LiveTask.from_argument(sys.argv[1])
     init()
     world = world_of(global_process_set)
     steps = TrainingSteps(world, workload_of(task), task.compute_ms)

@@ -40,7 +40,7 @@ FIXED_POINTS = ((4.0, 5.0), (32.0, 50.0), (16.0, 25.0), (8.0, 10.0))
 """Megabytes and milliseconds."""
 
 
-class Knob(NamedTuple):
+class HorovodKnob(NamedTuple):
     """A number of Horovod's joint search.
 
     Attributes:
@@ -56,7 +56,7 @@ class Knob(NamedTuple):
     high: float
 
 
-KNOBS = (Knob("fusion_bytes", MEGABYTE, 0.0, 64.0), Knob("cycle_ms", 1.0, 1.0, 100.0))
+KNOBS = (HorovodKnob("fusion_bytes", MEGABYTE, 0.0, 64.0), HorovodKnob("cycle_ms", 1.0, 1.0, 100.0))
 
 
 class HorovodDesigner:

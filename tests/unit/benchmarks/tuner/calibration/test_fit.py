@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.tuner.calibration.fit import GROUPS, Measured, calibrate, scaled
+from benchmarks.tuner.calibration.fit import GROUPS, MeasuredSurface, calibrate, scaled
 from ringtune.tuner import default_config
 from ringtune.tuner.simulator import Cluster, Machine
 from ringtune.tuner.simulator.step import predicted_step_ms
@@ -22,7 +22,7 @@ CONFIGS = [
 def test_another_machine_is_recognised_from_a_few_configs() -> None:
     """Steps at those that were held out are predicted, though the documented constants are far off."""
     slower = scaled(Machine(), {"speed of memory": 3.0, "work per tensor": 2.0})
-    measured = Measured(JOB, CLUSTER, {c: predicted_step_ms(slower, CLUSTER, JOB, c) for c in CONFIGS})
+    measured = MeasuredSurface(JOB, CLUSTER, {c: predicted_step_ms(slower, CLUSTER, JOB, c) for c in CONFIGS})
 
     found = calibrate(measured, CONFIGS[::2])
 
@@ -50,7 +50,7 @@ def test_a_header_says_what_is_simulated() -> None:
         "machine": {"cores": 2},
     }
 
-    measured = Measured.of(header, {})
+    measured = MeasuredSurface.of(header, {})
 
     assert (2, 2, 1, 1.25e8) == (
         measured.cluster.hosts,

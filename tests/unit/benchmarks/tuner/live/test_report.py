@@ -2,7 +2,7 @@
 """Tables of live runs, and the task that a run gets."""
 
 from benchmarks.tuner.live.report import interval_text, run_table, scheme_table
-from benchmarks.tuner.live.task import Task
+from benchmarks.tuner.live.task import LiveTask
 
 ROW = {
     "scheme": "ringtune",
@@ -22,9 +22,9 @@ ROWS = [ROW, {**ROW, "seed": 1, "speedup": 0.1, "payback_steps": None}, {**ROW, 
 
 def test_a_task_survives_the_command_line() -> None:
     """A task survives the command line as JSON."""
-    task = Task("ringtune", 3, 0, 12, 160, 40.0, "10.0.0.1")
+    task = LiveTask("ringtune", 3, 0, 12, 160, 40.0, "10.0.0.1")
 
-    assert task == Task.from_argument(task.argument())
+    assert task == LiveTask.from_argument(task.argument())
 
 
 def test_an_interval_needs_two_runs() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tuner.regret.contestants import RIVALS
-from benchmarks.tuner.regret.harness import Comparison, KeptOutcomes, _sources_digest, run
+from benchmarks.tuner.regret.harness import KeptOutcomes, RegretBenchmark, _sources_digest, run
 from benchmarks.tuner.regret.problems import Sources
 from ringtune import tuner
 from ringtune.errors import ConfigError
 from tests.unit.benchmarks.tuner.regret.small_surface import surface
 
-COMPARISON = Comparison(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), range(2))
+COMPARISON = RegretBenchmark(Sources(), ("aa_manysmall_np2",), ("baseline", "random"), (30, 60), range(2))
 
 
 def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from benchmarks.tuner.regret.harness import Comparison, Outcome
+from benchmarks.tuner.regret.harness import Outcome, RegretBenchmark
 from benchmarks.tuner.regret.outcomes import Outcomes
 from benchmarks.tuner.regret.problem import NEAR
 from benchmarks.tuner.regret.problems import Sources, problems_of
@@ -25,10 +25,10 @@ class Runs:
 
     def __init__(self, hit_every: int) -> None:
         """Nothing was asked yet."""
-        self.asked: list[Comparison] = []
+        self.asked: list[RegretBenchmark] = []
         self._hit_every = hit_every
 
-    def __call__(self, comparison: Comparison) -> list[Outcome]:
+    def __call__(self, comparison: RegretBenchmark) -> list[Outcome]:
         """Return the outcomes of all runs."""
         self.asked.append(comparison)
         return [self._outcome(problem, seed) for problem, _, seed in comparison.runs]

@@ -10,11 +10,11 @@ from ringtune import ddp, tuner
 
 RIVALS = Path(__file__).parents[1] / "regret" / "rivals"
 """Folder of the restated schemes, Horovod's among them."""
-NOT_RUN = frozenset(("report.py", "kept_runs.py", "__main__.py", "review", "simulator"))
+NOT_RUN = frozenset(("report.py", "run_file.py", "__main__.py", "review", "simulator"))
 """Files and folders on which no run depends: they show results, or look at other things."""
 
 
-class KeptRuns:
+class RunFile:
     """The runs of a file that were done with these sources of the tuner, and how many others it has.
 
     Attributes:

@@ -24,7 +24,7 @@ class Spent:
         self.baseline_s += baseline_s
 
 
-class Ledger:
+class TimeAccount:
     """A target that keeps account of its windows.
 
     Attributes:

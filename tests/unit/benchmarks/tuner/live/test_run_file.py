@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tuner.live import kept_runs
-from benchmarks.tuner.live.kept_runs import KeptRuns
+from benchmarks.tuner.live import run_file
+from benchmarks.tuner.live.run_file import RunFile
 
 ROW = {"scheme": "ringtune", "seed": 0, "steps": 400}
 
@@ -14,37 +14,37 @@ ROW = {"scheme": "ringtune", "seed": 0, "steps": 400}
 def test_a_run_is_kept_until_the_sources_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run of changed sources is reported as outdated, and stays in the file."""
     path = tmp_path / "folder" / "kept"
-    KeptRuns(path).add(ROW)
+    RunFile(path).add(ROW)
 
-    (same,) = KeptRuns(path).rows
-    monkeypatch.setattr(kept_runs, "sources_digest", lambda folders, left_out: "other")
-    later = KeptRuns(path)
+    (same,) = RunFile(path).rows
+    monkeypatch.setattr(run_file, "sources_digest", lambda folders, left_out: "other")
+    later = RunFile(path)
     later.add({**ROW, "seed": 1})
 
     assert ROW == {name: same[name] for name in ROW}
     assert 1 == later.outdated
-    assert [1] == [row["seed"] for row in KeptRuns(path).rows]
+    assert [1] == [row["seed"] for row in RunFile(path).rows]
     assert 2 == len(path.read_text().splitlines())
 
 
 def test_a_torn_line_is_no_run(tmp_path: Path) -> None:
     """The run is done again, and is not glued to what is left of the line."""
     path = tmp_path / "kept"
-    KeptRuns(path).add(ROW)
-    KeptRuns(path).add({**ROW, "seed": 1})
+    RunFile(path).add(ROW)
+    RunFile(path).add({**ROW, "seed": 1})
     path.write_text(path.read_text()[:-30])
 
-    torn = KeptRuns(path)
+    torn = RunFile(path)
     found = [row["seed"] for row in torn.rows]
     torn.add({**ROW, "seed": 1})
 
     assert [0] == found
-    assert [0, 1] == [row["seed"] for row in KeptRuns(path).rows]
+    assert [0, 1] == [row["seed"] for row in RunFile(path).rows]
 
 
 def test_rows_without_a_version_are_of_another(tmp_path: Path) -> None:
     """Rows from before versions were kept count as another version."""
     (tmp_path / "kept").write_text('{"scheme": "ringtune", "seed": 0}\n')
 
-    assert [] == KeptRuns(tmp_path / "kept").rows
-    assert 1 == KeptRuns(tmp_path / "kept").outdated
+    assert [] == RunFile(tmp_path / "kept").rows
+    assert 1 == RunFile(tmp_path / "kept").outdated

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringtune import cli, doctor
-from ringtune.doctor import Report
+from ringtune.doctor import DoctorReport
 from ringtune.findings import machine, storage
 from ringtune.gpu_facts import Gpus
 from ringtune.service_link.spool import Spool
@@ -29,13 +29,13 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
-def value(report: Report, name: str) -> str:
+def value(report: DoctorReport, name: str) -> str:
     """Return the one finding of a name."""
     (found,) = [text for section in report.sections for title, text in section.findings if title == name]
     return found
 
 
-def problems(report: Report) -> str:
+def problems(report: DoctorReport) -> str:
     """Return all problems as one text."""
     return "\n".join(f"{problem.what} | {problem.remedy}" for problem in report.problems)
 

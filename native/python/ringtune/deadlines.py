@@ -18,7 +18,7 @@ class DeadlineExceeded(Exception):  # noqa: N818 - an event; the caller gives it
     """The call did not return in time."""
 
 
-class Deadline(Protocol):
+class CallDeadline(Protocol):
     """Time limit of one call, on a clock of its choice."""
 
     @property
@@ -52,7 +52,7 @@ class WallDeadline:
         return time.monotonic() >= self._end_s
 
 
-def call_with_deadline(call: Callable[[], T], deadline: Deadline, thread_name: str) -> T:
+def call_with_deadline(call: Callable[[], T], deadline: CallDeadline, thread_name: str) -> T:
     """Return what `call` returns, or raise what it raises.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 
 from .errors import ConfigError
 from .findings.comparisons import examine_comparisons
-from .findings.finding import Problem, Section
+from .findings.finding import DoctorSection, FoundProblem
 from .findings.machine import examine_engine, examine_gpus, examine_machine, examine_packages
 from .findings.service import examine_service
 from .findings.storage import examine_storage
@@ -19,17 +19,17 @@ JSON_SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Report:
+class DoctorReport:
     """Everything that was found.
 
     Attributes:
         sections: In the order in which they are shown.
     """
 
-    sections: Sequence[Section]
+    sections: Sequence[DoctorSection]
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[FoundProblem]:
         """The problems of all sections."""
         return [problem for section in self.sections for problem in section.problems]
 
@@ -59,14 +59,14 @@ class Report:
         return found
 
 
-def examine(environ: Mapping[str, str]) -> Report:
+def examine(environ: Mapping[str, str]) -> DoctorReport:
     """Return what was found on this machine.
 
     Args:
         environ: The environment: settings, the service's place, `XDG_CACHE_HOME`.
     """
     hardware = hardware_fingerprint(hardware_facts([machine_facts()], "shm"), environ.get("RINGTUNE_HARDWARE"))
-    return Report(
+    return DoctorReport(
         (
             examine_machine(),
             examine_gpus(),
@@ -104,7 +104,7 @@ def _gpu_findings(override: str | None) -> list[tuple[str, str]]:
     return [*found, ("driver", str(gpus.driver)), ("hardware (GPUs)", hardware_fingerprint(on_gpus, override))]
 
 
-def _examine_settings(environ: Mapping[str, str]) -> Section:
+def _examine_settings(environ: Mapping[str, str]) -> DoctorSection:
     """Return which variables of ringtune's are set, and whether a job would start with them."""
     names = sorted(name for name in environ if name.startswith(("AUTOTUNE", "RINGTUNE_", "HOROVOD_")))
     set_here = ", ".join(names) or "none: a job runs by the defaults"
@@ -112,8 +112,8 @@ def _examine_settings(environ: Mapping[str, str]) -> Section:
         Settings.from_environment(environ, _algorithms())
     except ConfigError as error:
         remedy = "correct or unset the variable: a job would stop at once."
-        return Section("settings", (("variables", set_here),), (Problem(str(error), remedy),))
-    return Section("settings", (("variables", set_here),))
+        return DoctorSection("settings", (("variables", set_here),), (FoundProblem(str(error), remedy),))
+    return DoctorSection("settings", (("variables", set_here),))
 
 
 def _algorithms() -> Sequence[str]:

@@ -20,7 +20,7 @@ from ringtune.rendezvous.place import Place, host_identity, network_identity
 KEY_BYTES = 32
 
 
-class Exchange(Protocol):
+class RankChannel(Protocol):
     """A way for ranks to hear each other before they have met. Both calls are made by every rank, once, in order."""
 
     def gather(self, text: str) -> Sequence[str]:
@@ -47,7 +47,7 @@ class _Site:
         return cls(str(host), str(network), tuple(str(address) for address in addresses))
 
 
-def arrange(place: Place, exchange: Exchange, towards: str = "") -> Place:
+def arrange(place: Place, exchange: RankChannel, towards: str = "") -> Place:
     """Return the place completed with address and job key, and on rank 0 with the open listener.
 
     Args:

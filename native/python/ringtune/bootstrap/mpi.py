@@ -101,7 +101,7 @@ def _told_size(environ: Mapping[str, str]) -> int | None:
 
 
 class MpiExchange:
-    """Implements `Exchange` by two collectives of MPI's, over memory of one size."""
+    """Implements `RankChannel` by two collectives of MPI's, over memory of one size."""
 
     def __init__(self, communicator: Any, byte_type: Any) -> None:
         """Wrap a communicator of mpi4py; `byte_type` is `MPI.BYTE`."""
@@ -109,14 +109,14 @@ class MpiExchange:
         self._byte_type = byte_type
 
     def gather(self, text: str) -> Sequence[str]:
-        """See `Exchange`."""
+        """See `RankChannel`."""
         size = self._communicator.Get_size()
         gathered = bytearray(size * _TEXT_BYTES)
         self._communicator.Allgather([_padded(text), self._byte_type], [gathered, self._byte_type])
         return [_text_of(gathered[start : start + _TEXT_BYTES]) for start in range(0, len(gathered), _TEXT_BYTES)]
 
     def spread(self, text: str) -> str:
-        """See `Exchange`."""
+        """See `RankChannel`."""
         memory = _padded(text)
         self._communicator.Bcast([memory, self._byte_type], root=0)
         return _text_of(memory)

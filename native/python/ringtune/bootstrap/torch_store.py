@@ -27,7 +27,7 @@ _AGENT_NAMES = (
 
 
 class StoreExchange:
-    """Implements `Exchange` by a store of torch's, which is then what is trusted."""
+    """Implements `RankChannel` by a store of torch's, which is then what is trusted."""
 
     def __init__(self, store: Any, place: Place, limit_s: float) -> None:
         """Wrap a store.
@@ -42,14 +42,14 @@ class StoreExchange:
         self._deadline = Deadline.after(limit_s)
 
     def gather(self, text: str) -> Sequence[str]:
-        """See `Exchange`; raises `CollectiveTimeout` if a rank did not come in time."""
+        """See `RankChannel`; raises `CollectiveTimeout` if a rank did not come in time."""
         self._store.set(f"site/{self._place.rank}", text)
         if self._place.rank != 0:
             return ()
         return [self._get(f"site/{rank}", rank) for rank in range(self._place.world_size)]
 
     def spread(self, text: str) -> str:
-        """See `Exchange`; raises `CollectiveTimeout` if rank 0 did not come in time."""
+        """See `RankChannel`; raises `CollectiveTimeout` if rank 0 did not come in time."""
         if self._place.rank != 0:
             return self._get("answer", 0)
         self._store.set("answer", text)

@@ -120,7 +120,7 @@ def autotune(
     console = Console(dist.get_rank(), settings.log_level)
     if console.rank == 0:
         _warn_of_slips(console)
-    call = _Call(model, settings, console, accept_hook=accept_hook)
+    call = _AutotuneCall(model, settings, console, accept_hook=accept_hook)
     return call.start()
 
 
@@ -179,7 +179,7 @@ class DdpTuner:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _AutotuneCall:
     """One call of `autotune`, on one rank."""
 
     model: DistributedDataParallel

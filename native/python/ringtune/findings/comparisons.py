@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ringtune.compare.keeping import ComparisonStore, KeptComparison
 
-from .finding import Section
+from .finding import DoctorSection
 
 SHOWN = 3
 """The newest of this machine; older ones stay in the file."""
@@ -14,7 +14,7 @@ DAY_S = 86_400.0
 ADVICE = "`ringtune compare -np N SCRIPT` runs your script under both, `--gradients FILE` gradients alone"
 
 
-def examine_comparisons(environ: Mapping[str, str], hardware: str) -> Section:
+def examine_comparisons(environ: Mapping[str, str], hardware: str) -> DoctorSection:
     """Return what was compared on this machine.
 
     Args:
@@ -23,8 +23,8 @@ def examine_comparisons(environ: Mapping[str, str], hardware: str) -> Section:
     """
     entries = [entry for entry in ComparisonStore(environ).entries() if entry.hardware == hardware]
     if not entries:
-        return Section("engine against DDP", (("not compared yet", ADVICE),))
-    return Section("engine against DDP", [(entry.title, _text(entry)) for entry in entries[:SHOWN]])
+        return DoctorSection("engine against DDP", (("not compared yet", ADVICE),))
+    return DoctorSection("engine against DDP", [(entry.title, _text(entry)) for entry in entries[:SHOWN]])
 
 
 def _text(entry: KeptComparison) -> str:

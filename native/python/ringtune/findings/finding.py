@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Problem:
+class FoundProblem:
     """Something that is wrong here.
 
     Attributes:
@@ -19,7 +19,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Section:
+class DoctorSection:
     """Findings that belong together.
 
     Attributes:
@@ -30,7 +30,7 @@ class Section:
 
     title: str
     findings: Sequence[tuple[str, str]]
-    problems: Sequence[Problem] = field(default=())
+    problems: Sequence[FoundProblem] = field(default=())
 
 
 def bytes_text(size: float) -> str:

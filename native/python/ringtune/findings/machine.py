@@ -13,7 +13,7 @@ from ringtune.fingerprints import machine_facts
 from ringtune.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
 from ringtune.rendezvous.interfaces import own_networks
 
-from .finding import Problem, Section
+from .finding import DoctorSection, FoundProblem
 
 PACKAGES = ("torch", "tensorflow", "jax", "mpi4py")
 COMPILERS = ("c++", "g++", "clang++")
@@ -23,12 +23,12 @@ CPU_BUILD = "+cpu"
 """End of the version of a PyTorch that has no CUDA."""
 
 
-def examine_machine() -> Section:
+def examine_machine() -> DoctorSection:
     """Return what runs here: ringtune, Python, processor, memory, networks."""
     facts = machine_facts()
     usable = len(os.sched_getaffinity(0))
     cores = f"{usable} usable of {facts['cores']}, {facts['numa_nodes']} NUMA node{'s' * (facts['numa_nodes'] > 1)}"
-    return Section(
+    return DoctorSection(
         "machine",
         (
             ("ringtune", __version__),
@@ -41,28 +41,30 @@ def examine_machine() -> Section:
     )
 
 
-def examine_engine() -> Section:
+def examine_engine() -> DoctorSection:
     """Return whether the engine loads, and what it can use."""
     transports = ("transports", "shm (inside a host), tcp (between hosts), mpi (between hosts, through mpi4py)")
     try:
         from ringtune import _engine as engine  # noqa: PLC0415  (its absence is a finding, not an error)
     except ImportError as error:
-        problem = Problem(
+        problem = FoundProblem(
             f"the engine cannot be loaded: {error}",
             "install ringtune again for this Python; in a clone, run `make setup`.",
         )
-        return Section("engine", (("engine", f"cannot be loaded: {error}"),), (problem,))
+        return DoctorSection("engine", (("engine", f"cannot be loaded: {error}"),), (problem,))
     try:
         os.close(engine.create_segment(2))
     except ConfigError as error:
         remedy = "raise the limits of memory and descriptors (`ulimit -a`, the container's memory limit)."
-        problem = Problem(f"the engine has no shared memory: {error}", remedy)
-        return Section("engine", (("engine", f"loads, but has no shared memory: {error}"), transports), (problem,))
+        problem = FoundProblem(f"the engine has no shared memory: {error}", remedy)
+        return DoctorSection(
+            "engine", (("engine", f"loads, but has no shared memory: {error}"), transports), (problem,)
+        )
     loads = f"loads; allreduce algorithms: {', '.join(engine.allreduce_algorithms())}"
-    return Section("engine", (("engine", loads), transports))
+    return DoctorSection("engine", (("engine", loads), transports))
 
 
-def examine_gpus() -> Section:
+def examine_gpus() -> DoctorSection:
     """Return the GPUs, their driver, NCCL and torch's part in it, and what keeps them from being used."""
     gpus, nccl, torch = find_gpus(), installed_nccl(), _version("torch")
     findings = [
@@ -71,29 +73,29 @@ def examine_gpus() -> Section:
         ("cuda", _cuda()),
         ("nccl", _nccl(nccl)),
     ]
-    return Section("GPUs", findings, _gpu_problems(gpus, nccl, torch) if gpus.names else ())
+    return DoctorSection("GPUs", findings, _gpu_problems(gpus, nccl, torch) if gpus.names else ())
 
 
-def examine_packages() -> Section:
+def examine_packages() -> DoctorSection:
     """Return the versions of the frameworks, and the programs that build or launch."""
     packages = [(name, _version(name) or "not installed") for name in PACKAGES]
     programs = [(name, shutil.which(name) or "not found") for name in (*COMPILERS, *LAUNCHERS)]
-    return Section("packages and programs", [*packages, *programs])
+    return DoctorSection("packages and programs", [*packages, *programs])
 
 
-def _gpu_problems(gpus: Gpus, nccl: str | None, torch: str | None) -> list[Problem]:
+def _gpu_problems(gpus: Gpus, nccl: str | None, torch: str | None) -> list[FoundProblem]:
     """Return what keeps the GPUs that are there from being used."""
     count = f"{len(gpus.names)} GPU{'s' if len(gpus.names) > 1 else ''}"
     found = []
     if not _engine_has_cuda():
         remedy = "check CUDA_VISIBLE_DEVICES, and that libcuda.so.1 of the driver can be loaded."
-        found.append(Problem(f"the driver shows {count}, and CUDA finds no device", remedy))
+        found.append(FoundProblem(f"the driver shows {count}, and CUDA finds no device", remedy))
     if torch is not None and torch.endswith(CPU_BUILD):
         remedy = "install a build for CUDA, so that tensors can be on the GPU."
-        found.append(Problem(f"torch {torch} is a build for CPUs, and the driver shows {count}", remedy))
+        found.append(FoundProblem(f"torch {torch} is a build for CPUs, and the driver shows {count}", remedy))
     if nccl is None and not find_nccl():
         remedy = "install torch for CUDA, or the wheel nvidia-nccl-cu12; until then tensors go through host memory."
-        found.append(Problem(f"the driver shows {count}, and there is no NCCL", remedy))
+        found.append(FoundProblem(f"the driver shows {count}, and there is no NCCL", remedy))
     return found
 
 

@@ -16,7 +16,7 @@ from ringtune.service_link.spool_format import payloads
 from ringtune.tuner import StudyStore
 from ringtune.tuning.memory import FILE_NAME, OFF
 
-from .finding import Problem, Section, bytes_text
+from .finding import DoctorSection, FoundProblem, bytes_text
 
 CACHE_NAME = "AUTOTUNE_CACHE"
 LEAST_FREE_BYTES = 64 << 20
@@ -24,7 +24,7 @@ LEAST_FREE_BYTES = 64 << 20
 MAX_COUNTED_FILES = 10_000
 
 
-def examine_storage(environ: Mapping[str, str]) -> Section:
+def examine_storage(environ: Mapping[str, str]) -> DoctorSection:
     """Return the user's cache folder, what earlier jobs learned, algorithm tables and the spool.
 
     Args:
@@ -34,10 +34,10 @@ def examine_storage(environ: Mapping[str, str]) -> Section:
     where, problems = _folder(folder)
     studies, study_problems = _studies(environ.get(CACHE_NAME), folder)
     findings = [("cache folder", where), studies, *_algorithm_tables(TableStore.of_user(environ)), _spool(folder)]
-    return Section("caches and spool", findings, [*problems, *study_problems])
+    return DoctorSection("caches and spool", findings, [*problems, *study_problems])
 
 
-def _folder(folder: Path) -> tuple[str, list[Problem]]:
+def _folder(folder: Path) -> tuple[str, list[FoundProblem]]:
     """Return the cache folder with its size and state."""
     files = list(_regular_files(folder))
     there = next(place for place in (folder, *folder.parents) if place.exists())
@@ -46,12 +46,12 @@ def _folder(folder: Path) -> tuple[str, list[Problem]]:
     if not _can_be_written(there):
         remedy = "make it a folder of yours that can be written, or set XDG_CACHE_HOME to one."
         what = f"nothing can be kept in {folder}: {there} cannot be written"
-        return f"{text}, cannot be written", [Problem(what, remedy)]
+        return f"{text}, cannot be written", [FoundProblem(what, remedy)]
     free = shutil.disk_usage(there).free
     text = f"{text}, can be written, {bytes_text(free)} free"
     if free < LEAST_FREE_BYTES:
         remedy = "free some, or set XDG_CACHE_HOME to a folder on another disk."
-        return text, [Problem(f"the disk of {folder} has {bytes_text(free)} left", remedy)]
+        return text, [FoundProblem(f"the disk of {folder} has {bytes_text(free)} left", remedy)]
     return text, []
 
 
@@ -64,7 +64,7 @@ def _can_be_written(folder: Path) -> bool:
         return False
 
 
-def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[Problem]]:
+def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[FoundProblem]]:
     """Return the file of what earlier jobs learned."""
     name = "studies"
     if setting == OFF:
@@ -80,11 +80,11 @@ def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[P
     except OSError as error:
         remedy = f"make it readable, remove it, or set {CACHE_NAME} to another file or to 0."
         reason = error.strerror or str(error)
-        return (name, f"{path}: cannot be read ({reason})"), [Problem(f"{path} cannot be read ({reason})", remedy)]
+        return (name, f"{path}: cannot be read ({reason})"), [FoundProblem(f"{path} cannot be read ({reason})", remedy)]
     if not contents.bad_line_count:
         return (name, text), []
     what = f"{path} is damaged: {contents.bad_line_count} of its lines are left out"
-    return (name, f"{text}, {contents.bad_line_count} lines damaged"), [Problem(what, "remove it to begin anew.")]
+    return (name, f"{text}, {contents.bad_line_count} lines damaged"), [FoundProblem(what, "remove it to begin anew.")]
 
 
 def _algorithm_tables(store: TableStore) -> list[tuple[str, str]]:

@@ -43,7 +43,7 @@ class ProtocolError(Exception):
 
 
 @dataclass(frozen=True)
-class Report:
+class AgentReport:
     """One frame of an agent.
 
     Attributes:
@@ -113,7 +113,7 @@ class ReportDecoder:
         self._pending = bytearray()
         self._is_marked = False
 
-    def feed(self, data: bytes) -> list[Report]:
+    def feed(self, data: bytes) -> list[AgentReport]:
         """Take bytes in and return the reports that are complete with them.
 
         Raises:
@@ -131,7 +131,7 @@ class ReportDecoder:
             end = start + _HEADER.size + length
             if len(self._pending) < end:
                 break
-            reports.append(Report(kind, rank, bytes(self._pending[start + _HEADER.size : end])))
+            reports.append(AgentReport(kind, rank, bytes(self._pending[start + _HEADER.size : end])))
             start = end
         del self._pending[:start]
         return reports

@@ -16,7 +16,7 @@ GIVE_UP_S = 10.0  # time between SIGKILL and giving up hosts that do not confirm
 NEVER_S = float("inf")
 
 
-class Ending:
+class JobEnding:
     """State of a job's end: ranks that have ended, and actions that are due. Times are seconds on one clock."""
 
     def __init__(self, world_size: int) -> None:

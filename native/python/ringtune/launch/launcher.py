@@ -3,7 +3,7 @@
 
 One thread and one loop. The ranks of this machine are the launcher's children; those of another host are the children
 of an agent there, which is one connection of the remote shell. Who is blamed and when somebody is asked or killed is
-decided in `Ending`, for all hosts alike.
+decided in `JobEnding`, for all hosts alike.
 """
 
 import errno
@@ -21,7 +21,7 @@ from ringtune.rendezvous.interfaces import route_address
 
 from .addresses import is_this_machine
 from .byte_sink import ByteSink
-from .ending import NEVER_S, Ending
+from .ending import NEVER_S, JobEnding
 from .event_loop import EventLoop, signals_in
 from .host_check import HostCheck
 from .hosts import HostShare
@@ -71,7 +71,7 @@ class Launcher:
         self._loop = EventLoop()
         self._output = self._make_output(taps)
         self._lost_output: OSError | None = None
-        self._ending = Ending(plan.world_size)
+        self._ending = JobEnding(plan.world_size)
         self._local: LocalRanks | None = None
         self._remote = RemoteHosts(self._loop)
         self._book: AddressBook | None = None

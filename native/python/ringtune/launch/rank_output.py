@@ -48,11 +48,11 @@ def line_prefix(*, has_rank: bool, has_time: bool) -> Callable[[int], bytes]:
 
 
 @dataclass(eq=False)
-class _Source:
+class _RankSource:
     """One stream of one rank: what it wrote that was not shown yet."""
 
     prefix: Callable[[], bytes]
-    screen: "_Screen"
+    screen: "_LauncherScreen"
     pending: bytearray = field(default_factory=bytearray)
     began_s: float = 0.0  # when the first byte of `pending` came
     changed_s: float = 0.0  # when the last one came
@@ -71,20 +71,20 @@ class _Source:
 
 
 @dataclass(eq=False)
-class _Screen:
+class _LauncherScreen:
     """One of the launcher's streams: whose unfinished line stands there, and who waits for its end."""
 
     sink: ByteSink
     adds_line_ends: bool
-    holder: _Source | None = None
+    holder: _RankSource | None = None
     claim_ends_s: float | None = None
-    queue: dict[_Source, None] = field(default_factory=dict)  # ordered
+    queue: dict[_RankSource, None] = field(default_factory=dict)  # ordered
 
-    def is_claimed_from(self, source: _Source) -> bool:
+    def is_claimed_from(self, source: _RankSource) -> bool:
         """Return whether a source has to wait for another's line."""
         return self.claim_ends_s is not None and self.holder is not source
 
-    def hold(self, source: _Source | None, now_s: float) -> None:
+    def hold(self, source: _RankSource | None, now_s: float) -> None:
         """Note whose unfinished line stands there, None for nobody's."""
         if self.holder is not None and self.holder is not source:
             self.holder.was_broken = True
@@ -94,7 +94,7 @@ class _Screen:
             self.claim_ends_s = now_s + CLAIM_S
         self.holder = source
 
-    def fresh_line(self, source: _Source) -> bytes:
+    def fresh_line(self, source: _RankSource) -> bytes:
         """Return what is to stand before a source's text, so that it does not run into another's unfinished line."""
         return self.line_end() if self.adds_line_ends and self.holder not in (None, source) else b""
 
@@ -123,12 +123,12 @@ class RankOutput:
         """
         self._sinks = sinks
         has_prefix = bool(prefix(0))
-        first = _Screen(sinks[0], has_prefix or sinks[0].is_terminal)
-        second = first if sinks[0] is sinks[1] else _Screen(sinks[1], has_prefix or sinks[1].is_terminal)
+        first = _LauncherScreen(sinks[0], has_prefix or sinks[0].is_terminal)
+        second = first if sinks[0] is sinks[1] else _LauncherScreen(sinks[1], has_prefix or sinks[1].is_terminal)
         self._screens = (first, second)
         self._prefix = prefix
         self._taps = tuple(taps)
-        self._sources: dict[tuple[int, int], _Source] = {}
+        self._sources: dict[tuple[int, int], _RankSource] = {}
         self._was_clogged = False
 
     @property
@@ -148,7 +148,7 @@ class RankOutput:
             tap.take(rank, stream, data)
         source = self._sources.get((rank, stream))
         if source is None:
-            source = self._sources[rank, stream] = _Source(partial(self._prefix, rank), self._screens[stream])
+            source = self._sources[rank, stream] = _RankSource(partial(self._prefix, rank), self._screens[stream])
         source.changed_s = time.monotonic()
         if not source.pending:
             source.began_s = source.changed_s
@@ -197,7 +197,7 @@ class RankOutput:
         for sink in self._sinks:
             sink.discard()
 
-    def _advance(self, source: _Source, now_s: float) -> None:
+    def _advance(self, source: _RankSource, now_s: float) -> None:
         """Show what can be shown of what a source has written."""
         screen = source.screen
         if screen.is_claimed_from(source):
@@ -210,14 +210,14 @@ class RankOutput:
         if screen.holder is source or len(source.pending) > MAX_LINE_BYTES:
             self._show_upto(source, len(source.pending.rstrip(b"\r")), now_s)  # a line feed may follow a return
 
-    def _serve_queue(self, screen: _Screen, now_s: float) -> None:
+    def _serve_queue(self, screen: _LauncherScreen, now_s: float) -> None:
         """Let those who have waited for the end of another's line go on, until one of them claims the screen."""
         while screen.queue and screen.claim_ends_s is None:
             source = next(iter(screen.queue))
             del screen.queue[source]
             self._advance(source, now_s)
 
-    def _end_claim(self, screen: _Screen, now_s: float) -> float:
+    def _end_claim(self, screen: _LauncherScreen, now_s: float) -> float:
         """End a claim that has lasted too long; return when one will have."""
         if screen.claim_ends_s is not None and screen.claim_ends_s > now_s:
             return screen.claim_ends_s
@@ -225,7 +225,7 @@ class RankOutput:
             self._release(screen, now_s)
         return NEVER_S
 
-    def _release(self, screen: _Screen, now_s: float) -> None:
+    def _release(self, screen: _LauncherScreen, now_s: float) -> None:
         screen.claim_ends_s = None
         self._serve_queue(screen, now_s)
 
@@ -238,7 +238,7 @@ class RankOutput:
         for source in self._sources.values():
             source.began_s = source.changed_s = now_s
 
-    def _show_rest(self, source: _Source, now_s: float) -> None:
+    def _show_rest(self, source: _RankSource, now_s: float) -> None:
         """Show an unfinished line, unless it has to wait for another's."""
         if source.screen.is_claimed_from(source):
             source.screen.queue[source] = None
@@ -246,7 +246,7 @@ class RankOutput:
             self._show_upto(source, len(source.pending), now_s)
             self._serve_queue(source.screen, now_s)
 
-    def _show_versions(self, source: _Source, now_s: float) -> None:
+    def _show_versions(self, source: _RankSource, now_s: float) -> None:
         """Show lines and versions of live lines, one after the other."""
         text, start = bytes(source.pending), 0
         for match in _END_OF_PIECE.finditer(text):
@@ -254,20 +254,20 @@ class RankOutput:
             start = match.end()
         del source.pending[:start]
 
-    def _show_upto(self, source: _Source, length: int, now_s: float) -> None:
+    def _show_upto(self, source: _RankSource, length: int, now_s: float) -> None:
         if length:
             piece = bytes(source.pending[:length])
             del source.pending[:length]
             self._show(source, piece, now_s)
 
-    def _go_back(self, source: _Source, returns: bytes, now_s: float) -> None:
+    def _go_back(self, source: _RankSource, returns: bytes, now_s: float) -> None:
         """Go to the start of a source's line, which another may have taken over."""
         if source.screen.holder is source:
             source.screen.sink.write(returns)
         source.is_at_start = source.is_live = True
         source.screen.hold(source.screen.holder, now_s)
 
-    def _show(self, source: _Source, piece: bytes, now_s: float) -> None:
+    def _show(self, source: _RankSource, piece: bytes, now_s: float) -> None:
         """Write one or more whole lines, or a piece of one, with its end if it has one."""
         screen = source.screen
         if screen.sink.is_terminal and not piece.strip(b"\r"):

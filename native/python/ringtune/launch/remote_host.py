@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from . import agent_protocol
-from .agent_protocol import Message, ProtocolError, Report, ReportDecoder
+from .agent_protocol import AgentReport, Message, ProtocolError, ReportDecoder
 from .byte_sink import ByteSink
 from .event_loop import EventLoop
 from .hosts import HostShare
@@ -180,7 +180,7 @@ class RemoteHost:
         except (ProtocolError, KeyError, TypeError, ValueError) as error:
             self.abandon(f"what it said cannot be understood ({error!r})", limit_s=0)
 
-    def _note(self, report: Report) -> None:
+    def _note(self, report: AgentReport) -> None:
         if report.kind == agent_protocol.MESSAGE:
             self._note_message(report.message())
         elif report.rank in self.ranks:

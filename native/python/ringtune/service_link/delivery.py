@@ -39,7 +39,7 @@ class Client(Protocol):
 
 
 @dataclass
-class Tally:
+class DeliveryTally:
     """Counts of the results by outcome.
 
     Attributes:
@@ -65,7 +65,7 @@ class Delivery:
     """
 
     client: Client
-    tally: Tally = field(default_factory=Tally)
+    tally: DeliveryTally = field(default_factory=DeliveryTally)
     _study_ids: dict[str, str] = field(default_factory=dict)
 
     def deliver(self, queue: Pending) -> None:

@@ -13,7 +13,7 @@ from .live_line import LiveLine, find_screen
 PLAIN_INTERVAL_S = 5.0
 
 
-class _Display(Protocol):
+class _Lines(Protocol):
     def show(self, text: str) -> None:
         """Show the newest state."""
 
@@ -80,7 +80,7 @@ class TuningDisplay:
         self._log_path = log_path
         self._shown: str | None = None
         screen = find_screen()
-        self._display: _Display = _PlainLines(plain_interval_s) if screen is None else LiveLine(screen)
+        self._display: _Lines = _PlainLines(plain_interval_s) if screen is None else LiveLine(screen)
 
     def progress(self, progress: Progress) -> None:
         """Show where the run stands; nothing is shown while a decision is only watched."""

@@ -22,20 +22,20 @@ class Room:
 
 
 class Voice:
-    """Implements `Exchange` for one rank in a room."""
+    """Implements `RankChannel` for one rank in a room."""
 
     def __init__(self, room: Room, rank: int) -> None:
         self._room = room
         self._rank = rank
 
     def gather(self, text: str) -> Sequence[str]:
-        """See `Exchange`."""
+        """See `RankChannel`."""
         self._room.texts[self._rank] = text
         self._room.barrier.wait()
         return self._room.texts
 
     def spread(self, text: str) -> str:
-        """See `Exchange`."""
+        """See `RankChannel`."""
         if self._rank == 0:
             self._room.answer = text
         self._room.barrier.wait()

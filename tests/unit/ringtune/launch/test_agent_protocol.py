@@ -13,14 +13,15 @@ from ringtune.launch.agent_protocol import (
     MESSAGE,
     STDERR,
     STDOUT,
+    AgentReport,
     OrderDecoder,
     ProtocolError,
-    Report,
     ReportDecoder,
 )
 
 REPORTS = st.lists(
-    st.builds(Report, st.sampled_from([STDOUT, STDERR]), st.integers(0, 2**32 - 1), st.binary(max_size=40)), max_size=8
+    st.builds(AgentReport, st.sampled_from([STDOUT, STDERR]), st.integers(0, 2**32 - 1), st.binary(max_size=40)),
+    max_size=8,
 )
 
 
@@ -35,7 +36,7 @@ NOISE = st.binary(max_size=40).filter(lambda noise: (noise + MARK).find(MARK) ==
 
 
 @given(reports=REPORTS, noise=NOISE, places=st.lists(st.integers(0, 1000), max_size=6))
-def test_reports_come_through_however_they_are_cut(reports: list[Report], noise: bytes, places: list[int]) -> None:
+def test_reports_come_through_however_they_are_cut(reports: list[AgentReport], noise: bytes, places: list[int]) -> None:
     """Every byte after the mark arrives, and the login's output before it is left out."""
     stream = noise + MARK
     for report in reports:
@@ -95,7 +96,7 @@ def test_what_is_no_message_is_an_error(text: bytes) -> None:
     with pytest.raises(ProtocolError):
         OrderDecoder().feed(text + b"\n")
     with pytest.raises(ProtocolError):
-        Report(MESSAGE, 0, text).message()
+        AgentReport(MESSAGE, 0, text).message()
 
 
 def test_an_order_without_an_end_is_an_error() -> None:

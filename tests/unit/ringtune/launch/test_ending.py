@@ -3,7 +3,7 @@
 
 from signal import SIGCONT, SIGINT, SIGKILL, SIGTERM
 
-from ringtune.launch.ending import GIVE_UP_S, NEVER_S, SELF_END_S, TERM_S, Ending
+from ringtune.launch.ending import GIVE_UP_S, NEVER_S, SELF_END_S, TERM_S, JobEnding
 from ringtune.launch.processes import RankExit
 
 KILLED = RankExit(2, 137, SIGKILL)
@@ -11,7 +11,7 @@ KILLED = RankExit(2, 137, SIGKILL)
 
 def test_a_job_without_failures_needs_nobody_ended() -> None:
     """Ranks that are through decide nothing, and nothing is due."""
-    ending = Ending(2)
+    ending = JobEnding(2)
 
     complete = []
     for rank in range(2):
@@ -25,7 +25,7 @@ def test_a_job_without_failures_needs_nobody_ended() -> None:
 def test_of_those_that_end_together_the_killed_one_is_blamed() -> None:
     """Survivors that hear of a kill at once fail with it, but did not cause it; a lost host causes less than a kill."""
     lost = RankExit(1, 137, SIGKILL, loss="gone")
-    ending = Ending(4)
+    ending = JobEnding(4)
 
     ending.note_exits([RankExit(0, 1, 0), lost, KILLED], now_s=0.0)
     ending.note_exits([RankExit(3, 9, 0)], now_s=0.1)
@@ -35,7 +35,7 @@ def test_of_those_that_end_together_the_killed_one_is_blamed() -> None:
 
 def test_the_others_are_left_alone_then_asked_then_killed_then_given_up() -> None:
     """Each step comes once, in its time after the one before."""
-    ending = Ending(3)
+    ending = JobEnding(3)
 
     ending.note_exits([KILLED], now_s=0.0)
     term_s = SELF_END_S
@@ -52,7 +52,7 @@ def test_the_others_are_left_alone_then_asked_then_killed_then_given_up() -> Non
 
 def test_the_users_signal_is_passed_on_and_the_second_kills() -> None:
     """The code tells which signal came first."""
-    ending = Ending(2)
+    ending = JobEnding(2)
 
     assert SIGINT == ending.note_signal(SIGINT, now_s=0.0)
     assert SIGKILL == ending.note_signal(SIGTERM, now_s=1.0)
@@ -63,7 +63,7 @@ def test_the_users_signal_is_passed_on_and_the_second_kills() -> None:
 
 def test_a_signal_that_the_ranks_do_not_heed_ends_in_a_kill() -> None:
     """One signal is enough for the end to come."""
-    ending = Ending(2)
+    ending = JobEnding(2)
 
     ending.note_signal(SIGTERM, now_s=0.0)
 

@@ -21,7 +21,7 @@ def service_dashboard() -> Dashboard:
         title="Ringtune service",
         description="For operators of the shared service: health, requests, the writer, suggestions, the database.",
         variables=[Variable("instance", "Instance", "ringtune_requests_at_work", "instance")],
-        rows=[_health(), _requests(), _recommendations(), _suggestions(), _writer()],
+        rows=[_health(), _requests(), _recommendations(), _suggestions(), _writer(), _connections()],
     )
 
 
@@ -212,6 +212,34 @@ def _writer() -> Row:
                 Query(f"sum by (instance) (ringtune_database_connections{{{HERE}}})", "{{instance}}"),
                 limits={MAX_CONNECTIONS: RED},
                 width=12,
+            ),
+        ],
+    )
+
+
+def _connections() -> Row:
+    return Row(
+        "Connections and sessions",
+        [
+            over_time(
+                "Open connections",
+                "Known ones have sent a token or a health check. At the limit the oldest stranger makes room.",
+                Query(f"sum by (instance, who) (ringtune_connections{{{HERE}}})", "{{instance}}: {{who}}"),
+                Query(f"max by (instance) (ringtune_connections_max{{{HERE}}})", "{{instance}}: limit"),
+            ),
+            over_time(
+                "Connections closed by the service",
+                "Per second, by reason. A crowd of strangers shows here before it shows in the latency.",
+                Query(
+                    f"sum by (reason) (rate(ringtune_connections_closed_total{{{HERE}}}[$__rate_interval]))",
+                    "{{reason}}",
+                ),
+                unit="short",
+            ),
+            over_time(
+                "Browsers signed in",
+                "Sessions of people at the pages; they end by sign-out, age and disuse.",
+                Query(f"sum by (instance) (ringtune_page_sessions{{{HERE}}})", "{{instance}}"),
             ),
         ],
     )

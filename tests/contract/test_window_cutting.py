@@ -13,7 +13,7 @@ from benchmarks.tuner.regret.table import Table, TableProblem
 from ringtune import _engine
 from ringtune.tuner import BooleanParameter, Config, SearchSpace, Target, Window, WindowSpec, is_over_limit
 from ringtune.tuner.cutting import LEAST_STEPS, steps_until_cut
-from ringtune.tuner.policy.measuring import SHORT_WINDOW_STEPS
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.simulator import Cluster, Noise, SimulatedTarget, model_job
 from ringtune.tuner.testing import Disturbances, SyntheticTarget
 from ringtune.tuning.windows import StepEnd, WindowBuilder
@@ -42,10 +42,11 @@ def test_a_whole_series_is_cut_where_step_by_step_it_would_be(step_ms: list[floa
 
 def test_the_shortest_windows_can_be_cut_and_one_slow_step_never_cuts() -> None:
     """A window of five bad steps costs three; one of five steps that was slow costs nothing."""
-    bad, unlucky = [30.0] * SHORT_WINDOW_STEPS, [900.0] + [10.0] * (SHORT_WINDOW_STEPS - 1)
+    shortest = POLICY.least_window_steps
+    bad, unlucky = [30.0] * shortest, [900.0] + [10.0] * (shortest - 1)
 
-    assert LEAST_STEPS == steps_until_cut(bad, 20.0) < SHORT_WINDOW_STEPS
-    assert SHORT_WINDOW_STEPS == steps_until_cut(unlucky, 20.0)
+    assert LEAST_STEPS == steps_until_cut(bad, 20.0) < shortest
+    assert shortest == steps_until_cut(unlucky, 20.0)
 
 
 def ddp_window(step_ms: Sequence[float], limit_ms: float) -> Window:

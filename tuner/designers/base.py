@@ -25,13 +25,11 @@ class Suggestion:
         config: A config that the search space accepts.
         expected_score: Predicted score, bytes per second, or None when the designer has no model yet.
         expected_std: Standard deviation of that prediction, same unit, or None.
-        is_informed: Whether more than the run's own samples tells what to expect; also where the designer does not say.
     """
 
     config: Config
     expected_score: float | None = None
     expected_std: float | None = None
-    is_informed: bool = True
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ Each prior is the trend of a process of its own, a flat trend is one more, and a
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.gp import Observations, Points
+from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.priors.base import Experience, Prior, UncertainPrior
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space.config import Config
@@ -47,16 +47,6 @@ STEPS = (0.06, 0.02)
 CLIMBERS = 3
 DRAWS = 64
 """Of the measured configs' noise-free values."""
-MIN_GAIN = 0.003
-"""Improvements below a third of a percent are not worth a trial."""
-LEAST_CHALLENGERS = 9
-LEAST_INFORMED_CHALLENGERS = 6
-"""Only of more measured configs than this, baseline included, one is measured again: a model of fewer is sure too soon
-of what it has not seen. Where a prior says what to expect there, fewer will do."""
-LEAST_REPEAT_GAIN = 0.0003
-"""Of the pick, as ln(step time), from one more sample of a measured config: for less, something new is tried."""
-WORST_OVER_BEST = 2.5
-"""y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
 
 
 class GaussianProcessDesigner:
@@ -64,14 +54,16 @@ class GaussianProcessDesigner:
 
     name = "gp"
 
-    def __init__(self, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> None:
+    def __init__(self, space: SearchSpace, seed: int, priors: Sequence[Prior] = (), policy: Policy = POLICY) -> None:
         """Start without trials.
 
         Args:
             space: The legal configs.
             seed: Decides every random choice.
-            priors: What may be known beforehand, the most trusted first.
+            priors: Expectations from before the first sample, the most trusted first.
+            policy: The numbers.
         """
+        self._policy = policy
         self._space = space
         self._seed = seed
         self._priors = tuple(priors)
@@ -108,9 +100,7 @@ class GaussianProcessDesigner:
         self._prior, self._process = None, None
         if samples:
             choices = (*self._priors, None)
-            index, self._process = most_probable_process(
-                [self._observed(samples, prior) for prior in choices], self._seed
-            )
+            index, self._process = most_probable_process([self._observed(samples, prior) for prior in choices])
             self._prior = choices[index]
 
     def suggest(self) -> Suggestion:
@@ -172,21 +162,19 @@ class GaussianProcessDesigner:
         y = np.array([math.log(sample.typical_ms) for sample in samples])
         return Observations(
             self._points([sample.config for sample in samples], prior),
-            np.minimum(y, y.min() + WORST_OVER_BEST),
+            y,
             np.array([sample.log_variance for sample in samples]),
+            self._policy.nugget_std,
         )
 
     def _most_telling(self, process: "GaussianProcess") -> Config:
         """Return the untried config that promises most, or a measured one of which a sample helps the pick more."""
         promising = self._most_promising(process)
         measured = self._measured()
-        if len(measured) <= (LEAST_CHALLENGERS if self._prior is None else LEAST_INFORMED_CHALLENGERS):
-            return promising
         points = self._points(measured, self._prior)
         again, first = process.lowest_means_after(points, self._points([promising], self._prior))
-        best = 1 + int(np.argmin(again[1:]))  # the run itself measures the baseline again
-        now = float(process.predict(points)[0].min())
-        return measured[best] if again[best] < min(first, now - LEAST_REPEAT_GAIN) else promising
+        best = int(np.argmin(again))
+        return measured[best] if again[best] < first else promising
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
@@ -207,7 +195,7 @@ class GaussianProcessDesigner:
     def _gains(
         self, process: "GaussianProcess", measured: Points, candidates: Sequence[Config], normals: Array
     ) -> Array:
-        return process.expected_improvement(measured, self._points(candidates, self._prior), normals, MIN_GAIN)
+        return process.expected_improvement(measured, self._points(candidates, self._prior), normals)
 
     def _candidates(
         self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
@@ -225,20 +213,16 @@ class GaussianProcessDesigner:
         return [config for config in dict.fromkeys(configs) if config not in tried]
 
     def _points(self, configs: Sequence[Config], prior: Prior | None) -> Points:
-        """Return the configs encoded, with the prior's trend about that of the best measured config, capped as y is."""
+        """Return the configs encoded, with the prior's trend about that of the best measured config."""
         x = self._space.encode_all(configs)
         if prior is None:
             return Points.without_trend(x)
         measured = self._measured()
         expected = prior.log_step_ms([*measured, *configs], self._trials)
         trend = expected[len(measured) :] - expected[: len(measured)].min()
-        capped = np.clip(trend, -WORST_OVER_BEST, WORST_OVER_BEST)
         if not isinstance(prior, UncertainPrior):
-            return Points.with_trend(x, capped)
-        directions = prior.directions(configs, self._trials)
-        directions[capped != trend] = 0.0
-        return Points(x, capped, directions)
+            return Points.with_trend(x, trend)
+        return Points(x, trend, prior.directions(configs, self._trials))
 
     def _with_expectation(self, config: Config) -> Suggestion:
-        suggestion = expected_suggestion(config, self._trials, self.predict([config]))
-        return replace(suggestion, is_informed=self._prior is not None)
+        return expected_suggestion(config, self._trials, self.predict([config]))

@@ -30,13 +30,12 @@ OUTCOMES = 32
 _NORMALS = np.array([NormalDist().inv_cdf((index + 0.5) / OUTCOMES) for index in range(OUTCOMES)])
 
 
-def noisy_expected_improvement(posterior: JointPosterior, normals: Array, min_gain: float = 0.0) -> Array:
+def noisy_expected_improvement(posterior: JointPosterior, normals: Array) -> Array:
     """Return by how much each candidate should fall below the best of the measured configs, in ln(step time).
 
     Args:
         posterior: Of m measured configs and c candidates.
         normals: Standard normal numbers, a row per draw of the measured configs' values, shape (s, m).
-        min_gain: Improvements below it do not count.
 
     Returns:
         Shape (c,), non-negative.
@@ -47,7 +46,7 @@ def noisy_expected_improvement(posterior: JointPosterior, normals: Array, min_ga
     reduced = solve_triangular(factor, posterior.between, lower=True)
     means = posterior.candidates + normals @ reduced
     std = np.sqrt(np.maximum(posterior.variances - np.sum(reduced**2, axis=0), LEAST_STD**2))
-    gains = drawn.min(axis=1, keepdims=True) - min_gain - means
+    gains = drawn.min(axis=1, keepdims=True) - means
     ratio = gains / std
     density = np.exp(-0.5 * ratio**2) / _SQRT_2_PI
     improvement: Array = np.maximum(gains * ndtr(ratio) + std * density, 0.0).mean(axis=0)

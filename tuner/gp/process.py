@@ -9,7 +9,7 @@
 | v | variance of each that its own steps explain | (n,) |
 | s | what windows of one config differ by beyond that, a standard deviation | |
 | a | amplitude: by how much configs differ, a standard deviation | |
-| h | roughness: by how much a config differs from what its neighbours tell, a standard deviation | |
+| h | nugget: standard deviation of a config about what its neighbours predict (`Policy.nugget_std`) | |
 | E | 1 where two samples are of the same config, else 0 | (n, n) |
 | J | by how much t would be higher if one of k unknowns of the trend were a standard deviation larger | (n, k) |
 | S | a^2 M(X, X) + h^2 E + c^2 11' + b^2 tt' + JJ' + diag(v + s^2), the covariance of y; c^2: of a constant | (n, n) |
@@ -46,21 +46,9 @@ CONSTANT_STD = 1.0
 """Of the unknown level of ln(step time) about the samples' median."""
 TREND_STD = 0.5
 """Of the factor by which a trend is too small or too large."""
-ROUGHNESS_STD = 0.01
-"""Step time is no smooth function of the knobs: how tensors fall into fusion buffers and cycles changes all at once.
-Without it many windows of a config count for no more than as many of its neighbours, and the pick is often one of them
-that was measured once; on the recorded surfaces it is 1.6 % from the optimum after 200 steps, warm, with it 1.0 %. Few
-samples cannot tell it from noise or a short length scale, so that it is not fitted.
-"""
 JITTER = 1e-8
-RESTARTS = 2
-"""Fits from a random start, besides the one from the priors' medians."""
 TOLERANCE = 1e-7
 """Of what the fit minimises, relative: what is gained below it no evidence tells."""
-EVIDENCE_DIGITS = 3
-"""Smaller differences of log evidence are the optimizer's."""
-OUTLIER_STDS = 4.0
-"""A sample further than this from what all others predict is down-weighted."""
 
 
 class LogNormal(NamedTuple):
@@ -105,6 +93,7 @@ class GaussianProcess:
         """Factorise the covariance; O(n^3)."""
         self.parameters = parameters
         self._points = observed.points
+        self._nugget_variance = observed.nugget_std**2
         self._sample_variance = float(np.median(observed.variance)) + parameters.noise**2
         self._level, self._residual = _level_and_residual(observed)
         covariance = self._covariance(observed.points, observed.points)
@@ -130,22 +119,22 @@ class GaussianProcess:
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Return mean and standard deviation of the noise-free value at m points, shape (m,) each.
 
-        Without the roughness of configs that were not measured: no search can aim at that, nor would one that hopes
-        for it ever end.
+        The nugget of an unmeasured config is left out: a search cannot aim at it, and it would keep the expected
+        improvement above zero for ever.
         """
         with ONE_BLAS_THREAD.held():
             mean, reduced = self._mean_and_reduction(points)
-        variance = self._prior_variance(points) - np.sum(reduced**2, axis=0) - self._luck(points)
+        variance = self._prior_variance(points) - np.sum(reduced**2, axis=0) - self._unmeasured_nugget(points)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def covariance(self, points: Points) -> Array:
-        """Return the covariances of the noise-free values at m points, shape (m, m); roughness as of `predict`."""
+        """Return the covariances of the noise-free values at m points, shape (m, m); the nugget as of `predict`."""
         with ONE_BLAS_THREAD.held():
             _, reduced = self._mean_and_reduction(points)
-            return self._posterior_covariance(points, reduced) - np.diag(self._luck(points))
+            return self._posterior_covariance(points, reduced) - np.diag(self._unmeasured_nugget(points))
 
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
-        """Return the joint posterior of measured configs and of candidates, all roughness included."""
+        """Return the joint posterior of measured configs and of candidates, nuggets included."""
         with ONE_BLAS_THREAD.held():
             mean_measured, reduced = self._mean_and_reduction(measured)
             mean, reduced_candidates = self._mean_and_reduction(candidates)
@@ -157,10 +146,10 @@ class GaussianProcess:
                 self._prior_variance(candidates) - np.sum(reduced_candidates**2, axis=0),
             )
 
-    def expected_improvement(self, measured: Points, candidates: Points, normals: Array, min_gain: float) -> Array:
+    def expected_improvement(self, measured: Points, candidates: Points, normals: Array) -> Array:
         """Return the noisy expected improvement of candidates; see `noisy_expected_improvement`."""
         with ONE_BLAS_THREAD.held():
-            return noisy_expected_improvement(self.joint(measured, candidates), normals, min_gain)
+            return noisy_expected_improvement(self.joint(measured, candidates), normals)
 
     def lowest_means_after(self, measured: Points, fresh: Points) -> tuple[Array, float]:
         """Return how low the lowest posterior mean should be once one config has a sample more.
@@ -180,17 +169,6 @@ class GaussianProcess:
         (first,) = expected_lowest_mean(means, shared, posterior.variances, self._sample_variance)
         return again, float(first)
 
-    def left_out_residuals(self) -> tuple[Array, Array]:
-        """Return by how much each observation differs from what all others predict, and in standard deviations.
-
-        Returns:
-            Both of shape (n,); Rasmussen & Williams 2006, eq. 5.12.
-        """
-        inverse = cho_solve((self._factor, True), np.eye(len(self._residual)))
-        precision = np.diag(inverse)
-        residuals: Array = self._weights / precision
-        return residuals, residuals * np.sqrt(precision)
-
     def _mean_and_reduction(self, points: Points) -> tuple[Array, Array]:
         cross = self._covariance(self._points, points)
         mean: Array = self._level + points.trend + cross.T @ self._weights
@@ -200,7 +178,7 @@ class GaussianProcess:
     def _covariance(self, points: Points, others: Points) -> Array:
         squares = squared_differences(points.x, others.x)
         covariance: Array = self.parameters.amplitude**2 * correlations(squares, self.parameters.lengths)
-        covariance += ROUGHNESS_STD**2 * same_configs(squares) + _linear_covariance(points, others)
+        covariance += self._nugget_variance * same_configs(squares) + _linear_covariance(points, others)
         return covariance
 
     def _posterior_covariance(self, points: Points, reduced: Array) -> Array:
@@ -209,57 +187,41 @@ class GaussianProcess:
 
     def _prior_variance(self, points: Points) -> Array:
         unknown = (TREND_STD * points.trend) ** 2 + np.sum(points.directions**2, axis=1)
-        variance: Array = self.parameters.amplitude**2 + ROUGHNESS_STD**2 + CONSTANT_STD**2 + unknown
+        variance: Array = self.parameters.amplitude**2 + self._nugget_variance + CONSTANT_STD**2 + unknown
         return variance
 
-    def _luck(self, points: Points) -> Array:
-        """Return the variance that is the roughness of configs that were not measured, shape (m,)."""
+    def _unmeasured_nugget(self, points: Points) -> Array:
+        """Return the nugget's variance where a config was not measured, else 0, shape (m,)."""
         is_measured = same_configs(squared_differences(points.x, self._points.x)).any(axis=1)
-        return np.where(is_measured, 0.0, ROUGHNESS_STD**2)
+        return np.where(is_measured, 0.0, self._nugget_variance)
 
 
-def fitted_process(observed: Observations, seed: int) -> GaussianProcess:
-    """Return the process with the most probable hyper-parameters, outliers down-weighted.
+def fitted_process(observed: Observations) -> GaussianProcess:
+    """Return the process with the most probable hyper-parameters, from one observation on.
 
-    Args:
-        observed: At least one observation.
-        seed: Decides the restarts.
+    The fit starts at the medians of the priors; random restarts find the same mode.
     """
-    return most_probable_process([observed], seed)[1]
+    with ONE_BLAS_THREAD.held():
+        medians, _ = _log_priors(observed.points.x.shape[1] + 2)
+        posterior = NegativeLogPosterior(observed)
+        bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(medians))]
+        options = {"ftol": TOLERANCE}
+        fit = minimize(posterior, medians, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
+        return GaussianProcess(observed, Hyperparameters.from_logs(fit.x))
 
 
-def most_probable_process(alternatives: Sequence[Observations], seed: int) -> tuple[int, GaussianProcess]:
-    """Return which trend the data speak for, and the process with it, fitted as by `fitted_process`.
+def most_probable_process(alternatives: Sequence[Observations]) -> tuple[int, GaussianProcess]:
+    """Return the trend with the greatest evidence, and the process with it; the first of equal ones.
 
     Args:
-        alternatives: The same observations, at least one, under different trends. Of equally probable ones the first
-            is taken.
-        seed: Decides the restarts.
+        alternatives: The same observations, at least one, under different trends.
 
     Returns:
         The index of the alternative, and its process.
     """
-    with ONE_BLAS_THREAD.held():
-        starts = _starts(alternatives[0].points.x.shape[1], seed)
-        processes = [_fitted_to_all(observed, starts) for observed in alternatives]
-        # Compared before any outlier is down-weighted: a wrong trend could call outlier what contradicts it.
-        best = int(np.argmax([round(process.log_evidence(), EVIDENCE_DIGITS) for process in processes]))
-        return best, _without_outliers(processes[best], alternatives[best], starts)
-
-
-def _fitted_to_all(observed: Observations, starts: list[Array]) -> GaussianProcess:
-    return GaussianProcess(observed, Hyperparameters.from_logs(_most_probable(observed, starts)))
-
-
-def _without_outliers(process: GaussianProcess, observed: Observations, starts: list[Array]) -> GaussianProcess:
-    """Return the process, fitted anew if an observation is far from what all others predict."""
-    residuals, in_stds = process.left_out_residuals()
-    is_outlier = np.abs(in_stds) > OUTLIER_STDS
-    if not is_outlier.any():
-        return process
-    variance = observed.variance + np.where(is_outlier, residuals**2, 0.0)
-    weighted = Observations(observed.points, observed.y, variance)
-    return _fitted_to_all(weighted, [process.parameters.to_logs(), *starts])
+    processes = [fitted_process(observed) for observed in alternatives]
+    best = int(np.argmax([process.log_evidence() for process in processes]))
+    return best, processes[best]
 
 
 class NegativeLogPosterior:
@@ -270,7 +232,7 @@ class NegativeLogPosterior:
         points = observed.points
         self._squares = squared_differences(points.x, points.x)
         self._rows = self._squares.reshape(len(self._squares), len(points.x) ** 2)
-        self._fixed = _linear_covariance(points, points) + ROUGHNESS_STD**2 * same_configs(self._squares)
+        self._fixed = _linear_covariance(points, points) + observed.nugget_std**2 * same_configs(self._squares)
         self._fixed += np.diag(observed.variance + JITTER)
         _, self._residual = _level_and_residual(observed)
         self._medians, self._stds = _log_priors(len(self._squares) + 2)
@@ -321,23 +283,6 @@ def _linear_covariance(points: Points, others: Points) -> Array:
         CONSTANT_STD**2 + TREND_STD**2 * np.outer(points.trend, others.trend) + points.directions @ others.directions.T
     )
     return covariance
-
-
-def _most_probable(observed: Observations, starts: list[Array]) -> Array:
-    posterior = NegativeLogPosterior(observed)
-    bounds = [(np.log(prior.low), np.log(prior.high)) for prior in _priors(len(starts[0]))]
-    results = [
-        minimize(posterior, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"ftol": TOLERANCE})
-        for start in starts
-    ]
-    best: Array = min(results, key=lambda result: float(result.fun)).x
-    return best
-
-
-def _starts(dimension: int, seed: int) -> list[Array]:
-    medians, stds = _log_priors(dimension + 2)
-    rng = np.random.default_rng(seed)
-    return [medians, *(medians + stds * rng.standard_normal(dimension + 2) for _ in range(RESTARTS))]
 
 
 def _priors(count: int) -> list[LogNormal]:

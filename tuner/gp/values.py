@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ringtune.tuner.policy_numbers import POLICY
+
 Array = NDArray[np.float64]
 
 
@@ -44,12 +46,14 @@ class Observations:
     Attributes:
         points: The configs, n of them.
         y: ln(step time), shape (n,), finite.
-        variance: What is known of each one's noise, shape (n,).
+        variance: Variance of each that its own steps explain, shape (n,).
+        nugget_std: Standard deviation of a config's value about what its neighbours predict.
     """
 
     points: Points
     y: Array
     variance: Array
+    nugget_std: float = POLICY.nugget_std
 
 
 class JointPosterior(NamedTuple):

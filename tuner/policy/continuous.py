@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from ringtune.tuner.designers.base import Designer
 from ringtune.tuner.logs.log import TuningLog
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.priors.warm_start import MIN_CONFIGS, EarlierStudy
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
@@ -176,7 +177,7 @@ class ContinuousTuning:
 
     def _may_act(self) -> bool:
         now_s = self._clock()
-        return now_s >= self._next_s and not self._account.is_overdrawn(now_s, 0.0)
+        return now_s >= self._next_s and not self._account.is_overdrawn(POLICY, now_s, 0.0)
 
     def _back_off(self, *, has_changed: bool) -> None:
         self._fruitless = 0 if has_changed else min(self._fruitless + 1, MAX_DOUBLINGS)

@@ -18,7 +18,7 @@ from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.search_space import SearchSpace, SpaceError
 from ringtune.tuner.targets import TargetClosed
 
-from .belief import Belief
+from .value import Posterior
 
 T = TypeVar("T")
 
@@ -35,19 +35,6 @@ class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """By how much the suggestion is expected to beat the best measured config, as ln(step time).
-
-    Attributes:
-        gain: Posterior mean; below zero where the suggestion is expected to be slower.
-        std: Posterior standard deviation of the suggestion, above zero.
-    """
-
-    gain: float
-    std: float
-
-
-@dataclass(frozen=True)
 class Advice:
     """What a designer says once it has seen all trials.
 
@@ -56,16 +43,14 @@ class Advice:
         incumbent: The measured config with the best posterior mean.
         expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
         ask_ms: How long the designer thought, milliseconds.
-        outlook: What to expect of the suggestion; None from a designer that does not say how sure it is.
-        belief: Of the measured configs and the suggestion; None from such a designer.
+        posterior: Of the measured configs and the suggestion; None from a designer without standard deviations.
     """
 
     suggestion: Suggestion
     incumbent: Config
     expected_gain: float
     ask_ms: float
-    outlook: Outlook | None
-    belief: Belief | None = None
+    posterior: Posterior | None = None
 
 
 class GuardedDesigner:
@@ -114,11 +99,9 @@ class GuardedDesigner:
         means = prediction.mean_log_step_ms
         ask_ms = (time.monotonic() - began_s) * 1e3
         best = int(np.argmin(means[:-1]))
-        outlook = belief = None
-        if suggestion.expected_std and prediction.std[-1] > 0:
-            outlook = Outlook(float(means[best] - means[-1]), float(prediction.std[-1]))
-            belief = Belief(means, covariance)
-        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, outlook, belief)
+        is_sure = bool(suggestion.expected_std) and prediction.std[-1] > 0
+        posterior = Posterior(means, covariance) if is_sure else None
+        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior)
 
     def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
         """Tell the designer all trials and return what an earlier run has adopted; None where it does not say.
@@ -179,7 +162,7 @@ class GuardedDesigner:
             raise DesignerFailed(f"designer {self.name} suggested a config that is not allowed: {error}") from error
         except Exception as error:
             raise DesignerFailed(f"designer {self.name} suggested nonsense: {error!r}") from error
-        return Suggestion(config, score, std, is_informed=bool(suggestion.is_informed))
+        return Suggestion(config, score, std)
 
     def _checked_prediction(self, prediction: object, count: int) -> Prediction:
         if isinstance(prediction, Prediction):

@@ -10,18 +10,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, Trial
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.readable import readable_changes, readable_percent
-from ringtune.tuner.statistics.pair_noise import MIN_PAIRS, expected_pair_noise, window_variance
+from ringtune.tuner.statistics.noise import WindowNoise
 from ringtune.tuner.statistics.paired_test import CI_LEVEL, Interval
-from ringtune.tuner.statistics.step_noise import Scatter
 from ringtune.tuner.statistics.student_t import normal_quantile
 
 from .budget import MOST_PAIRS, adoption_steps, pairs_needed
-from .measuring import MIN_STEPS, SETTLE_STEPS
-from .phases import RunState
-from .stopping import LEAST_CONFIGS
+from .state import RunState
 
 USUAL_GAIN = 0.05
 """Asked of the test where nothing better than the baseline was found yet."""
@@ -59,9 +57,9 @@ class SoFar:
     steps: float
     measured_steps: int
     seconds: float
-    sample_steps: int = MIN_STEPS
-    pair_steps: int = MIN_STEPS
-    least_configs: int = LEAST_CONFIGS
+    sample_steps: int = POLICY.least_window_steps
+    pair_steps: int = POLICY.least_window_steps
+    least_configs: int = POLICY.least_configs
 
     @property
     def measured(self) -> int:
@@ -99,7 +97,7 @@ def so_far_of(state: RunState) -> SoFar:
     best, interval, pairs = state.incumbent, None, 0
     if state.test is not None and state.challenger is not None:
         best, pairs = state.challenger, len(state.test.pairs)
-    if state.test is not None and pairs >= MIN_PAIRS:
+    if state.test is not None and state.test.is_decidable:
         interval = state.test.interval
     elif state.gain is not None and best == state.incumbent != state.baseline:
         interval = normal_interval(*state.gain)
@@ -116,7 +114,7 @@ def so_far_of(state: RunState) -> SoFar:
         steps=meter.pace.job_steps,
         measured_steps=meter.steps,
         seconds=state.journal.elapsed_s,
-        sample_steps=state.search_steps if state.book.times_of(state.baseline) else state.steps,
+        sample_steps=state.steps,
         pair_steps=state.pair_window_steps,
         least_configs=least_configs(state),
     )
@@ -124,7 +122,7 @@ def so_far_of(state: RunState) -> SoFar:
 
 def least_configs(state: RunState) -> int:
     """Return how many configs a search measures before it can tell: all of them where there are few."""
-    return int(min(LEAST_CONFIGS, state.config_count))
+    return int(min(state.policy.least_configs, state.config_count))
 
 
 def ended_job_text(state: RunState) -> str:
@@ -157,10 +155,9 @@ def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) 
     by_config = {trial.config: trial for trial in trials if trial.is_conclusive}
     if config == baseline or not {config, baseline} <= set(by_config):
         return None
-    scatter = Scatter.of(trials)
-    gain, variance = 0.0, 0.0
+    noise, gain, variance = WindowNoise.of(trials), 0.0, 0.0
     for sign, trial in ((1.0, by_config[baseline]), (-1.0, by_config[config])):
-        precisions = [1.0 / window_variance(sample, scatter) for sample in trial.samples if sample.valid]
+        precisions = [1.0 / noise.window_variance(sample.steps) for sample in trial.samples if sample.valid]
         weighed = sum(p * y for p, y in zip(precisions, trial.log_step_ms, strict=True))
         gain += sign * weighed / sum(precisions)
         variance += 1.0 / sum(precisions)
@@ -180,10 +177,11 @@ def needed(so_far: SoFar) -> Needed | None:
     has_searched = so_far.phase is Phase.ADOPTION
     samples = 0 if has_searched else max(so_far.least_configs - so_far.measured, 0)
     found = 0.0 if so_far.interval is None else math.log1p(so_far.interval.speedup)
-    noise = expected_pair_noise(so_far.trials, so_far.pair_steps)
-    pairs = pairs_needed(found if found > 0 else math.log1p(USUAL_GAIN), noise)
+    noise = WindowNoise.of(so_far.trials)
+    pairs = pairs_needed(found if found > 0 else math.log1p(USUAL_GAIN), noise, so_far.pair_steps)
     further = max(min(pairs, MOST_PAIRS) - so_far.pairs, 1)
-    measured = samples * (so_far.sample_steps + SETTLE_STEPS) + adoption_steps(further, so_far.pair_steps)
+    settle = POLICY.settle_steps
+    measured = samples * (so_far.sample_steps + settle) + adoption_steps(further, so_far.pair_steps, settle)
     share = 1.0 + measured / so_far.measured_steps
     steps, seconds = (rounded_up(spent * share) for spent in (so_far.steps, so_far.seconds))
     return Needed(samples, further, steps, seconds, can_be_shown=pairs <= so_far.most_pairs)

@@ -8,26 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.sample import MAD_TO_STD, TYPICAL_VARIANCE, Phase, Sample, StepTimes, VoidReason, Window
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.targets import Target, TargetClosed, WindowSpec
 
 from .pace import Pace
-
-SETTLE_STEPS = 2
-"""Steps skipped after a switch: the step in flight, and one with cold caches; a window bears one more."""
-MAX_REPEATS = 3
-"""How often a void window is measured again."""
-LASTING_WINDOWS = 4
-"""So many windows in a row with other tensors: the job trains something else now."""
-MIN_STEPS = 10
-SHORT_WINDOW_STEPS = 5
-"""Where steps are counted: the fewest that tell a config's typical step, for of fewer one that is slow is half."""
-MAX_STEPS = 200
-MIN_WINDOW_MS = 300.0
-"""Shorter windows are at the mercy of single scheduler decisions."""
-TYPICAL_ERROR = 0.01
-"""Standard error of a window's typical step that is aimed at: below the effects worth adopting."""
 
 
 class TensorSetChanged(Exception):  # noqa: N818 - reads as the event it is
@@ -53,23 +39,25 @@ class Order:
     limit_ms: float = 0.0
 
 
-def steps_for(times: Sequence[StepTimes], fixed: int | None) -> int:
-    """Return how many steps a window takes.
+def steps_for(times: Sequence[StepTimes], fixed: int | None, policy: Policy = POLICY) -> int:
+    """Return the steps of a usual window.
 
     Args:
         times: Step times seen so far, usable ones.
         fixed: The user's choice, which holds; None chooses from the noise.
+        policy: The numbers.
     """
     if fixed is not None:
         return fixed
     if not times:
-        return MIN_STEPS
-    for_duration = math.ceil(MIN_WINDOW_MS / median(x.median for x in times))
-    return min(max(steps_within(TYPICAL_ERROR, times), for_duration, MIN_STEPS), MAX_STEPS)
+        return policy.least_window_steps
+    for_duration = math.ceil(policy.least_window_ms / median(x.median for x in times))
+    wanted = max(steps_within(policy.window_error, times), for_duration, policy.least_window_steps)
+    return min(wanted, policy.most_window_steps)
 
 
 def steps_within(error: float, times: Sequence[StepTimes]) -> int:
-    """Return the fewest steps of which it is known well enough what is typical.
+    """Return the fewest steps whose typical step has a given standard error.
 
     Args:
         error: Standard error of the typical step, as a fraction of it, above zero.
@@ -102,9 +90,14 @@ class Meter:
     """
 
     def __init__(
-        self, target: Target, on_sample: Callable[[Sample], None], clock: Callable[[], float] = time.monotonic
+        self,
+        target: Target,
+        on_sample: Callable[[Sample], None],
+        clock: Callable[[], float] = time.monotonic,
+        policy: Policy = POLICY,
     ) -> None:
-        """Measure `target`; `on_sample` hears of every sample, void ones included; `clock` is in seconds, monotonic."""
+        """Measure `target`; `on_sample` takes every sample, void ones included; `clock` is in seconds, monotonic."""
+        self._policy = policy
         self._target = target
         self._on_sample = on_sample
         self._in_force: Config | None = None
@@ -114,7 +107,7 @@ class Meter:
         self._windows_of_others = 0
         self.steps = 0
         self.tensor_set: int | None = None
-        self.pace = Pace(clock)
+        self.pace = Pace(clock, policy)
 
     @property
     def in_force(self) -> Config | None:
@@ -128,8 +121,10 @@ class Meter:
             self._in_force = config
             self._has_switched = True
 
-    def measure(self, order: Order, repeats: int = MAX_REPEATS) -> Sample:
+    def measure(self, order: Order, repeats: int | None = None) -> Sample:
         """Measure until a window is valid, at most 1 + `repeats` times; return the last sample, valid or not.
+
+        None repeats as often as the policy says.
 
         A launch that failed is not repeated here: its target knows when that helps.
 
@@ -138,10 +133,10 @@ class Meter:
             TensorSetChanged: If the job has lastingly gone over to other tensors.
         """
         self.switch(order.config)
-        settle_steps = SETTLE_STEPS if self._has_switched else 0
+        settle_steps = self._policy.settle_steps if self._has_switched else 0
         self._has_switched = False
         windows = self._target.windows(WindowSpec(self._epoch, settle_steps, order.steps, order.limit_ms))
-        for _ in range(1 + repeats):
+        for _ in range(1 + (self._policy.void_repeats if repeats is None else repeats)):
             window = next(windows, None)
             if window is None:
                 raise TargetClosed("the target has no more windows")
@@ -150,7 +145,7 @@ class Meter:
             self._account(sample, settle_steps)
             self.pace.note(sample.steps + settle_steps, window.last_step)
             self._on_sample(sample)
-            if self._windows_of_others >= LASTING_WINDOWS:
+            if self._windows_of_others >= self._policy.foreign_windows:
                 raise TensorSetChanged("the job reduces other tensors than when tuning began")
             if sample.valid or sample.reason is VoidReason.LAUNCH_FAILED:
                 break

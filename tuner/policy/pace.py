@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-PLANNED_SHARE = 0.95
-"""Of a budget that is spent at an estimated pace: the last windows may be a little dearer than those before."""
-PACE_WINDOWS = 5
-"""The pace is the median over so many of the newest windows: it follows the job, and one pause counts for little."""
+from ringtune.tuner.policy_numbers import POLICY, Policy
 
 
 @dataclass(frozen=True)
@@ -34,10 +31,10 @@ class Pace:
     steps count; otherwise those of the windows.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], policy: Policy = POLICY) -> None:
         """Begin now, on a monotonic clock of seconds."""
         self._clock = clock
-        self._stretches: deque[_Stretch] = deque(maxlen=PACE_WINDOWS)
+        self._stretches: deque[_Stretch] = deque(maxlen=policy.pace_windows)
         self._noted_s = clock()
         self._noted_steps = 0
         self._last_step: int | None = None

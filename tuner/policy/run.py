@@ -23,9 +23,10 @@ from .designer_watchdog import DesignerFailed, GuardedDesigner
 from .early_end import ended_job_text
 from .journal import Clock, Journal
 from .measuring import Meter, TensorSetChanged
-from .phases import Inconclusive, RunState, measure_baseline, measure_in_force, search
 from .reporting import Observer, Reporter, Result
+from .search import measure_baseline, measure_in_force, search
 from .settings import RunSettings
+from .state import Inconclusive, RunState
 from .trials import TrialBook
 from .warmup import warm_up
 from .watch import Change, Watch
@@ -126,10 +127,11 @@ class TuningRun:
             baseline=self._baseline,
             incumbent=self._baseline,
             reference=reference,
-            meter=Meter(self._target, journal.sample, self._clock),
+            meter=Meter(self._target, journal.sample, self._clock, settings.policy),
             book=TrialBook(self._baseline, settings.prior_trials[: settings.max_samples]),
             journal=journal,
             account=ExplorationAccount(journal.now_s) if self._account is None else self._account,
+            steps=settings.policy.least_window_steps,
         )
         try:
             decision = self._decided(state, decide_on)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
 
@@ -101,7 +102,8 @@ class RunSettings:
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
         deadline_s: Processor's time that a designer may use for an answer, seconds.
         adoption_pairs: Interleaved pairs of the adoption test, at most.
-        baseline: What the job would run without this search; None is the target's own baseline.
+        baseline: The config the job would run without this search; None is the target's own baseline.
+        policy: The numbers of the policy.
     """
 
     max_samples: int | None = DEFAULT_MAX_SAMPLES
@@ -123,16 +125,12 @@ class RunSettings:
     deadline_s: float = 30.0
     adoption_pairs: int = 12
     baseline: Config | None = None
+    policy: Policy = POLICY
 
     @property
-    def counts_steps(self) -> bool:
-        """Whether steps are counted, for there is a budget of steps or seconds."""
+    def has_budget(self) -> bool:
+        """Whether steps or seconds are limited."""
         return self.max_steps is not None or self.max_seconds is not None
-
-    @property
-    def can_choose_windows(self) -> bool:
-        """Whether a budget may make windows shorter than the usual ones."""
-        return self.counts_steps and not self.fixed_windows
 
     def share(self, divisor: int) -> "RunSettings":
         """Return the settings with one part of so many of each limit."""

@@ -5,23 +5,13 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
+from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.sample import Phase, Sample, StepTimes, reason_of
 from ringtune.tuner.statistics.student_t import student_t_quantile
 
-from .measuring import MIN_STEPS, SHORT_WINDOW_STEPS, Order, steps_for
-from .phases import Inconclusive, RunState
+from .measuring import Order, steps_for
+from .state import Inconclusive, RunState
 from .trials import BASELINE_ID
-
-WARMUP_WINDOW_MS = 100.0
-"""A warmup window lasts at least this, or MAX_WARMUP_WINDOW_STEPS."""
-MAX_WARMUP_WINDOW_STEPS = 100
-STABLE_WINDOWS = 5
-"""Stable means: no significant slope over this many windows."""
-MAX_WARMUP_WINDOWS = 30
-WARMUP_SHARE = 1 / 8
-"""Of a budget of steps or seconds; after it the baseline is measured, stable or not."""
-NEGLIGIBLE_DRIFT = 0.01
-"""A drift below this over the windows looked at is stable, however significant."""
 
 
 def warm_up(state: RunState) -> None:
@@ -37,26 +27,29 @@ def warm_up(state: RunState) -> None:
     times = _valid_times(samples)
     if wanted is None and not times:
         raise Inconclusive(f"none of {len(samples)} windows was valid while warming up: {reason_of(samples[-1])}")
-    steps = steps_for(times[-STABLE_WINDOWS:], state.settings.steps_per_sample)
+    newest = times[-state.policy.stable_windows :]
+    steps = steps_for(newest, state.settings.steps_per_sample, state.policy)
     state.steps = min(steps, state.most_window_steps)
 
 
-def is_stable(medians: Sequence[float]) -> bool:
-    """Tell whether the last windows' medians have no significant, or only a negligible, slope.
+def is_stable(medians: Sequence[float], policy: Policy = POLICY) -> bool:
+    """Return whether the last windows' medians have no significant, or only a negligible, slope.
 
     Args:
         medians: Median step times of the windows so far, above zero.
+        policy: The numbers.
     """
-    if len(medians) < STABLE_WINDOWS:
+    windows = policy.stable_windows
+    if len(medians) < windows:
         return False
-    y = [math.log(x) for x in medians[-STABLE_WINDOWS:]]
-    x_mean, y_mean = (STABLE_WINDOWS - 1) / 2, fmean(y)
-    spread = sum((x - x_mean) ** 2 for x in range(STABLE_WINDOWS))
+    y = [math.log(x) for x in medians[-windows:]]
+    x_mean, y_mean = (windows - 1) / 2, fmean(y)
+    spread = sum((x - x_mean) ** 2 for x in range(windows))
     slope = sum((x - x_mean) * (value - y_mean) for x, value in enumerate(y)) / spread
-    if abs(slope) * (STABLE_WINDOWS - 1) < NEGLIGIBLE_DRIFT:
+    if abs(slope) * (windows - 1) < policy.negligible_drift:
         return True
     residual = sum((value - y_mean - slope * (x - x_mean)) ** 2 for x, value in enumerate(y))
-    freedom = STABLE_WINDOWS - 2
+    freedom = windows - 2
     error = math.sqrt(residual / freedom / spread)
     return abs(slope) < student_t_quantile(freedom, 0.975) * error
 
@@ -64,27 +57,28 @@ def is_stable(medians: Sequence[float]) -> bool:
 def _settle(state: RunState) -> list[Sample]:
     """Take windows until their step times are stable, or there were enough."""
     samples: list[Sample] = []
-    while len(samples) < MAX_WARMUP_WINDOWS and state.meter.steps <= WARMUP_SHARE * state.total_steps:
-        wanted = _warmup_window_steps(_valid_times(samples))
+    policy = state.policy
+    while len(samples) < policy.most_warmup_windows and state.meter.steps <= policy.warmup_share * state.total_steps:
+        wanted = _warmup_window_steps(_valid_times(samples), policy)
         samples.append(_warmup_window(state, _affordable(state, wanted)))
-        if is_stable([times.median for times in _valid_times(samples)]):
+        if is_stable([times.median for times in _valid_times(samples)], policy):
             break
     return samples
 
 
 def _affordable(state: RunState, wanted: int) -> int:
     """Return the steps of a window, fewer where the budget has no room; few before a pace tells what seconds allow."""
-    if not state.settings.counts_steps:
+    if not state.settings.has_budget:
         return wanted
     total = state.total_steps
-    left = 0 if math.isinf(total) else int(WARMUP_SHARE * total) - state.meter.steps
-    return min(max(left, SHORT_WINDOW_STEPS), wanted)
+    left = 0 if math.isinf(total) else int(state.policy.warmup_share * total) - state.meter.steps
+    return min(max(left, state.policy.least_window_steps), wanted)
 
 
 def _run_in(state: RunState, wanted: int) -> list[Sample]:
     """Take windows of so many steps in all."""
-    sizes = [MAX_WARMUP_WINDOW_STEPS] * (wanted // MAX_WARMUP_WINDOW_STEPS)
-    rest = wanted % MAX_WARMUP_WINDOW_STEPS
+    whole, rest = divmod(wanted, state.policy.warmup_window_steps)
+    sizes = [state.policy.warmup_window_steps] * whole
     return [_warmup_window(state, steps) for steps in (*sizes, rest) if steps]
 
 
@@ -94,10 +88,11 @@ def _warmup_window(state: RunState, steps: int) -> Sample:
     return sample
 
 
-def _warmup_window_steps(times: Sequence[StepTimes]) -> int:
+def _warmup_window_steps(times: Sequence[StepTimes], policy: Policy) -> int:
     if not times:
-        return MIN_STEPS
-    return min(max(math.ceil(WARMUP_WINDOW_MS / times[-1].median), MIN_STEPS), MAX_WARMUP_WINDOW_STEPS)
+        return policy.least_window_steps
+    wanted = max(math.ceil(policy.warmup_window_ms / times[-1].median), policy.least_window_steps)
+    return min(wanted, policy.warmup_window_steps)
 
 
 def _valid_times(samples: Sequence[Sample]) -> list[StepTimes]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 
-from ringtune.tuner.policy.measuring import MAX_STEPS
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, VoidReason
 from ringtune.tuner.space.config import Value
 from ringtune.tuner.space.parameter_types import BooleanParameter
@@ -65,7 +65,7 @@ def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
         return
     steps = [sample.steps for sample in run.tried if sample.phase == Phase.SEARCH and sample.steps]
     current = median(steps) if steps else 0
-    wanted = min(math.ceil(current * (noise.window / gap) ** 2), 10 * MAX_STEPS)
+    wanted = min(math.ceil(current * (noise.window / gap) ** 2), 10 * POLICY.most_window_steps)
     yield f"raise AUTOTUNE_STEPS_PER_SAMPLE from {current:.0f} to {wanted}: {figures}"
 
 

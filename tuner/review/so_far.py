@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from ringtune.tuner.policy.early_end import SoFar, best_text, needed_text
-from ringtune.tuner.policy.measuring import MIN_STEPS
 from ringtune.tuner.policy.settings import RunSettings
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import Phase, Sample, StepTimes, Trial, VoidReason
 from ringtune.tuner.statistics.paired_test import Interval
 
@@ -20,7 +20,7 @@ def so_far(run: RunReview, analysis: Analysis) -> list[str]:
     if run.source != RINGTUNE or run.verdict != UNFINISHED or run.baseline is None:
         return []
     best = analysis.best or run.baseline
-    sample_steps = _usual_steps(run, Phase.SEARCH) or _usual_steps(run, Phase.BASELINE) or MIN_STEPS
+    sample_steps = _usual_steps(run, Phase.SEARCH) or _usual_steps(run, Phase.BASELINE) or POLICY.least_window_steps
     standing = SoFar(
         trials=_trials(run),
         baseline=run.baseline,
@@ -33,7 +33,7 @@ def so_far(run: RunReview, analysis: Analysis) -> list[str]:
         measured_steps=run.steps,
         seconds=run.seconds,
         sample_steps=sample_steps,
-        pair_steps=max(sample_steps // 2, MIN_STEPS),
+        pair_steps=max(sample_steps // 2, POLICY.least_window_steps),
     )
     return [f"{best_text(standing)} {needed_text(standing)}"]
 

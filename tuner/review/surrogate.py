@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.designers.gp import WORST_OVER_BEST
 from ringtune.tuner.gp import Observations, Points
 from ringtune.tuner.sample import MAD_TO_STD
 from ringtune.tuner.space.config import Config, Value
@@ -124,12 +123,11 @@ class Surrogate:
         return Points.without_trend(np.stack([self.space.encode(config) for config in configs]))
 
 
-def fit_surrogate(run: RunReview, seed: int = 0) -> Surrogate | None:
+def fit_surrogate(run: RunReview) -> Surrogate | None:
     """Return the process of a run's windows that are evidence; None where they are too few, or of one config.
 
     Args:
         run: The run.
-        seed: Decides the restarts of the fit.
     """
     counted = _counted(run)
     space = space_of(run, _configs_of(counted))
@@ -143,8 +141,8 @@ def fit_surrogate(run: RunReview, seed: int = 0) -> Surrogate | None:
     x = np.stack([space.encode(sample.config) for sample in samples])
     y = np.array([sample.log_time for sample in samples], dtype=float)
     variance = np.array([window_variance(sample) for sample in samples])
-    observed = Observations(Points.without_trend(x), np.minimum(y, y.min() + WORST_OVER_BEST), variance)
-    return Surrogate(space, fitted_process(observed, seed), configs, len(samples))
+    observed = Observations(Points.without_trend(x), y, variance)
+    return Surrogate(space, fitted_process(observed), configs, len(samples))
 
 
 def _configs_of(samples: Sequence[TriedSample]) -> list[Config]:

@@ -16,9 +16,8 @@ to a false alarm of a one-sided sum).
 import math
 from statistics import median
 
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import MAD_TO_STD
-
-from .pair_noise import WINDOW_STD
 
 REFERENCE_WINDOWS = 20
 ALLOWANCE = 0.03
@@ -73,7 +72,7 @@ class DriftDetector:
     def _settle(self) -> None:
         self._middle = median(self._reference)
         spread = MAD_TO_STD * median(abs(y - self._middle) for y in self._reference)
-        std = STD_MARGIN * max(spread, WINDOW_STD)
+        std = STD_MARGIN * max(spread, POLICY.window_std)
         self._allowance = max(ALLOWANCE, LEAST_ALLOWANCE_STDS * std)
         self._limit = cusum_limit(self._allowance / std, 2 * FALSE_ALARM_WINDOWS) * std
 

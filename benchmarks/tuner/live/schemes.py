@@ -30,8 +30,9 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
-from ringtune.tuner.policy.measuring import MIN_STEPS, SETTLE_STEPS, Meter, Order
+from ringtune.tuner.policy.measuring import Meter, Order
 from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.space.parameters import KIB, MIB
 from ringtune.tuner.statistics.paired_test import Pair, speedup_interval
 
@@ -39,7 +40,9 @@ RINGTUNE, HOROVOD = "ringtune", "horovod"
 SCHEMES = (RINGTUNE, HOROVOD)
 CAP = "bucket_cap_mb"
 PAIRS = 10
-"""Pairs of windows that measure the gain after tuning."""
+"""Pairs of windows, after tuning, that measure the gain."""
+WINDOW_STEPS = 10
+"""Steps of a window of Horovod's scheme and of the pairs."""
 
 
 @dataclass(frozen=True)
@@ -152,11 +155,11 @@ def _search_like_horovod(target: Target, seed: int, steps: int) -> tuple[Config,
     has_buckets = any(parameter.name == CAP for parameter in space.parameters)
     designer: Designer = BucketDesigner(space, seed) if has_buckets else HorovodDesigner(space, seed)
     meter, book = Meter(target, lambda _: None), TrialBook(baseline)
-    book.add(meter.measure(Order(baseline, BASELINE_ID, Phase.BASELINE, MIN_STEPS)))
-    while meter.steps + MIN_STEPS + SETTLE_STEPS <= steps:
+    book.add(meter.measure(Order(baseline, BASELINE_ID, Phase.BASELINE, WINDOW_STEPS)))
+    while meter.steps + WINDOW_STEPS + POLICY.settle_steps <= steps:
         designer.update(book.trials())
         config = space.validate(designer.suggest().config)
-        book.add(meter.measure(Order(config, book.id_of(config), Phase.SEARCH, MIN_STEPS)))
+        book.add(meter.measure(Order(config, book.id_of(config), Phase.SEARCH, WINDOW_STEPS)))
     measured = book.measured()
     designer.update(book.trials())
     best = measured[int(np.argmin(designer.predict(measured).mean_log_step_ms))] if measured else baseline
@@ -170,7 +173,7 @@ def _measured_pairs(target: Target, config: Config) -> list[Pair]:
     pairs = []
     for number in range(PAIRS):
         order = (baseline, config) if number % 2 == 0 else (config, baseline)
-        windows = [meter.measure(Order(each, BASELINE_ID, Phase.ADOPTION, MIN_STEPS)) for each in order]
+        windows = [meter.measure(Order(each, BASELINE_ID, Phase.ADOPTION, WINDOW_STEPS)) for each in order]
         medians = [window.step_times.median for window in windows]
         pairs.append(Pair(*(medians if number % 2 == 0 else reversed(medians))))
     meter.switch(config)

@@ -23,9 +23,10 @@ from ringtune.tuner import (
     open_log,
 )
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
-from ringtune.tuner.policy.measuring import SETTLE_STEPS, Meter, Order
+from ringtune.tuner.policy.measuring import Meter, Order
 from ringtune.tuner.policy.settings import job_limits
 from ringtune.tuner.policy.trials import BASELINE_ID, TrialBook
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.testing import coarse_grid
 
 from .memoized import MemoizedDesigner
@@ -216,7 +217,7 @@ class _Search:
         picks: dict[int, Pick] = {}
         self.measure(self._target.baseline())
         for budget in sorted(budgets):
-            while self._meter.steps + WINDOW_STEPS + SETTLE_STEPS <= budget:
+            while self._meter.steps + WINDOW_STEPS + POLICY.settle_steps <= budget:
                 self._advance()
             picks[budget] = self._pick()
         return picks

@@ -7,7 +7,7 @@ from statistics import median
 
 from ringtune.tuner import Phase, Value, VoidReason
 from ringtune.tuner.logs.records import SampleRecord
-from ringtune.tuner.policy.measuring import SETTLE_STEPS
+from ringtune.tuner.policy_numbers import POLICY
 
 _Key = tuple[tuple[str, Value], ...]
 
@@ -24,7 +24,7 @@ class RunCost:
 
     def add(self, record: SampleRecord) -> None:
         """Count a window, with the steps that a switch took to settle."""
-        steps = record.steps + (SETTLE_STEPS if self._epoch not in {None, record.epoch} else 0)
+        steps = record.steps + (POLICY.settle_steps if self._epoch not in {None, record.epoch} else 0)
         self._epoch = record.epoch
         config, mean_ms = _key_of(record.config), record.step_ms["mean"]
         if record.phase == Phase.WATCH or record.reason == VoidReason.PAUSE or not _is_time(mean_ms):

@@ -7,7 +7,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from ringtune.tuner import Phase, VoidReason
-from ringtune.tuner.policy.budget import EXPLORATION_SHARE
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.statistics.paired_test import CI_LEVEL
 
 from .families import Families
@@ -51,7 +51,7 @@ class TunerCollector(Collector):
         text = "What the run that goes on has cost so far; below zero when what it tried was faster, 0 where none does."
         yield families.gauge("ringtune_tuner_run_exploration_seconds", text, state.run.cost_s)
         text = "Of the time since tuning began, what exploration may cost; after the first minute."
-        yield families.gauge("ringtune_tuner_exploration_limit_ratio", text, EXPLORATION_SHARE)
+        yield families.gauge("ringtune_tuner_exploration_limit_ratio", text, POLICY.exploration_share)
         text = "When the first tuning run began."
         yield families.gauge("ringtune_tuner_start_timestamp_seconds", text, state.began_unix_s)
 

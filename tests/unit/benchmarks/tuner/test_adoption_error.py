@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulation of the adoption test: windows scatter as they are told to, and a large gain is seen."""
+"""Tests of the simulation of the adoption test: its noise, its search, its pairs, and both ends of its answers."""
 
 import math
 
 import numpy as np
 import pytest
 
-from benchmarks.tuner.adoption_error import ReplayedMachine, SimulatedMachine, adoptions, machines, parse_arguments
+from benchmarks.tuner.adoption_error import (
+    ReplayedMachine,
+    SimulatedMachine,
+    adoptions,
+    expected_noise,
+    machines,
+    parse_arguments,
+    shares,
+)
 from benchmarks.tuner.regret.problems import Sources, problems_of
-from ringtune.tuner.statistics.pair_noise import expected_pair_noise
+from ringtune.tuner.policy_numbers import POLICY
+from ringtune.tuner.statistics.paired_test import ERROR, LEAST_PAIRS, Expected, Pair
 
 STEPS = 10
 
@@ -25,26 +34,77 @@ def test_windows_scatter_by_their_steps_and_beyond(step_std: float, window_std: 
 
 
 def test_a_search_leaves_as_many_windows_of_the_baseline_as_it_is_told() -> None:
-    """The other windows are once each, each under a config of its own."""
+    """The others have one window each, under a config of their own."""
     trials = SimulatedMachine(np.random.default_rng(0), STEPS, 0.03, 0.01).trials(3)
 
     assert [3, 1, 1, 1, 1, 1] == [len(trial.samples) for trial in trials]
     assert len(trials) == len({trial.config for trial in trials})
 
 
-def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
-    """In each of twenty tests."""
-    machine = SimulatedMachine(np.random.default_rng(0), STEPS, 0.01, 0.005)
-    trials = machine.trials(5)
-    expected = expected_pair_noise(trials, STEPS)
+def test_expected_noise_is_that_of_the_pairs() -> None:
+    """After a long search, noise is expected as 2,000 pairs scatter, and it weighs as much as the policy says."""
+    machine = SimulatedMachine(np.random.default_rng(1), STEPS, 0.03, 0.03)
 
-    adopted = [[adoptions(machine.pairs(6, gain, trials), expected, (2, 6)) for _ in range(20)] for gain in (0.5, -0.5)]
+    expected = expected_noise(machine.trials(1000), STEPS)
+
+    scatter = float(np.var([pair.log_ratio for pair in machine.pairs(2000, 0.0)]))
+    assert scatter == pytest.approx(expected.variance, rel=0.15)
+    assert expected.weight == POLICY.noise_weight
+
+
+def test_a_challenger_s_windows_are_faster_by_its_gain() -> None:
+    """The mean log ratio of 2,000 pairs is the gain."""
+    machine = SimulatedMachine(np.random.default_rng(0), STEPS, 0.01, 0.005)
+
+    mean = np.mean([pair.log_ratio for pair in machine.pairs(2000, 0.1)])
+
+    assert 0.1 == pytest.approx(mean, abs=0.001)
+
+
+def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
+    """With three and with six pairs the answer is the same, in each of twenty tests of either kind."""
+    machine = SimulatedMachine(np.random.default_rng(0), STEPS, 0.01, 0.005)
+    expected = expected_noise(machine.trials(5), STEPS)
+
+    adopted = [[adoptions(machine.pairs(6, gain), expected, (3, 6)) for _ in range(20)] for gain in (0.5, -0.5)]
 
     assert [[[True, True]] * 20, [[False, False]] * 20] == adopted
 
 
+def test_each_limit_has_its_own_answer() -> None:
+    """A gain that three noisy pairs do not show is shown by twelve, unless a loss was plain before."""
+    noisy = [Pair(21.0, 20.0), Pair(20.0, 20.6), Pair(21.5, 20.0), *[Pair(21.0, 20.0)] * 9]
+    lost = [Pair(20.0, 40.0)] * 4 + [Pair(40.0, 20.0)] * 8
+
+    assert [False, True] == adoptions(noisy, Expected(0.02**2, POLICY.noise_weight), (3, 12))
+    assert [False, False] == adoptions(lost, Expected(0.02**2, POLICY.noise_weight), (3, 12))
+
+
+def test_the_shares_are_an_error_rate_and_a_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 200 challengers few without a gain are adopted, and nearly all that gain 20 %."""
+    monkeypatch.setattr("sys.argv", ["adoption_error", "--runs", "200", "--gain", "0.2", "--pairs", "3", "5"])
+    machine = SimulatedMachine(np.random.default_rng(2), STEPS, 0.03, 0.008)
+
+    errors, powers = shares(machine, parse_arguments(), 2)
+
+    assert max(errors) < ERROR + 4 * math.sqrt(ERROR / 200)
+    assert min(powers) > 0.95
+
+
+def test_fewer_pairs_than_a_decision_needs_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message names the number that is needed, instead of a table of tests that never adopt."""
+    monkeypatch.setattr("sys.argv", ["adoption_error", "--pairs", str(LEAST_PAIRS - 1), "5"])
+
+    with pytest.raises(SystemExit):
+        parse_arguments()
+
+    assert f"{LEAST_PAIRS - 1} pairs are too few for a decision, {LEAST_PAIRS} are needed" in capsys.readouterr().err
+
+
 def test_recorded_windows_are_replayed() -> None:
-    """A replayed window has the baseline's typical step, and a challenger's is shorter by its gain."""
+    """The typical step is the baseline's, and a challenger's is shorter by its gain."""
     problem = next(iter(problems_of(Sources(), "recorded").values()))
     machine = ReplayedMachine(problem, STEPS, 0)
 
@@ -55,7 +115,7 @@ def test_recorded_windows_are_replayed() -> None:
 
 
 def test_a_kind_without_data_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind without data is an error, even beside one with data."""
+    """A kind that is missing ends the program, also beside one that is there."""
     monkeypatch.setattr("sys.argv", ["adoption_error", "--replay", "recorded", "public"])
 
     with pytest.raises(SystemExit, match="nothing public to replay: .*--data names no folder"):

@@ -71,15 +71,15 @@ def test_it_holds_for_a_thread_although_another_has_set_limits() -> None:
         lambda fitted: fitted.predict(POINTS),
         lambda fitted: fitted.covariance(POINTS),
         lambda fitted: fitted.joint(POINTS, POINTS),
-        lambda fitted: fitted.expected_improvement(POINTS, POINTS, np.zeros((4, 9)), 0.0),
+        lambda fitted: fitted.expected_improvement(POINTS, POINTS, np.zeros((4, 9))),
         lambda fitted: fitted.lowest_means_after(POINTS, Points.without_trend(np.ones((1, 2)))),
     ],
 )
 def test_whatever_is_asked_of_a_process_is_computed_by_one_thread(
     asked: Callable[[GaussianProcess], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Questions without a fit are computed by one thread, too."""
-    fitted = fitted_process(OBSERVED, 0)
+    """Also where no fit is part of it."""
+    fitted = fitted_process(OBSERVED)
     seen = set[int]()
 
     def watched(*arguments: Any, **options: Any) -> Any:
@@ -95,7 +95,7 @@ def test_whatever_is_asked_of_a_process_is_computed_by_one_thread(
 
 def test_the_libraries_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search reads the list of all that is mapped, which takes longer than a prediction."""
-    fitted = fitted_process(OBSERVED, 0)
+    fitted = fitted_process(OBSERVED)
     monkeypatch.setattr("threadpoolctl.ThreadpoolController", None)
 
     mean, _ = fitted.predict(POINTS)

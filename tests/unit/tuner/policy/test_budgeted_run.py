@@ -3,11 +3,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from ringtune.tuner import (
     Config,
@@ -22,13 +20,12 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
-from ringtune.tuner.logs.records import SampleRecord
-from ringtune.tuner.policy.budget import ExplorationAccount, adoption_steps
-from ringtune.tuner.policy.measuring import SETTLE_STEPS, SHORT_WINDOW_STEPS
-from ringtune.tuner.policy.phases import LEAST_SAMPLES_AFTER, RunState
+from ringtune.tuner.policy.budget import ExplorationAccount, adoption_steps, reserved_steps
+from ringtune.tuner.policy.state import RunState
 from ringtune.tuner.policy.trials import TrialBook
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.simulator import SCENARIOS
-from ringtune.tuner.statistics.pair_noise import MIN_PAIRS
+from ringtune.tuner.statistics.paired_test import LEAST_PAIRS
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
 from tests.unit.tuner.recording import samples, tune
 
@@ -66,30 +63,15 @@ def test_a_gain_that_was_expected_to_be_larger_is_tested_all_the_same(seed: int)
     assert result.steps <= 100
 
 
-@pytest.mark.parametrize(
-    ("unknown_std", "max_steps", "expected"),
-    [(0.3, 100, SHORT_WINDOW_STEPS), (0.04, 100, 8), (0.01, 100, 10), (None, 100, 10), (0.3, None, 10)],
-    ids=["everything", "much", "little", "informed", "without a budget"],
-)
-def test_the_less_is_known_the_shorter_is_a_window_of_the_search(
-    unknown_std: float | None, max_steps: int | None, expected: int
-) -> None:
-    """Steps scatter by 1.5 %: a median of few tells a config that may be off by a third, not one that may by 1 %."""
-    state = measured_state(max_steps)
-    state.unknown_std = unknown_std
+def test_an_unknown_config_is_looked_at_for_a_short_while() -> None:
+    """The first one may be off by a third: windows of the search are shorter than those of the baseline."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.02), seed=0)
+    settings = RunSettings(max_steps=400, max_samples=3, warmup_steps=0)
 
-    assert expected == state.search_steps
+    outcome = tune(target, make_designer("gp", target.space(), 0), settings)
 
-
-@pytest.mark.parametrize(("designer", "expected"), [("gp", SHORT_WINDOW_STEPS), ("random", 10)])
-def test_without_a_prior_many_configs_are_looked_at_for_a_short_while(designer: str, expected: int) -> None:
-    """Only a designer knows whether more than the samples speaks for what it suggests."""
-    target = SyntheticTarget(disturbances=Disturbances(step_noise=0.01), seed=0)
-    settings = RunSettings(max_steps=100, max_samples=100, warmup_steps=0, steps_per_sample=10)
-
-    outcome = tune(target, make_designer(designer, target.space(), 0), settings)
-
-    assert expected == max(record.steps for record in samples(outcome, Phase.SEARCH))
+    usual = samples(outcome, Phase.BASELINE)[-1].steps
+    assert POLICY.least_window_steps == samples(outcome, Phase.SEARCH)[0].steps < usual
 
 
 def test_while_nothing_is_found_the_search_has_what_a_small_gain_would_need() -> None:
@@ -102,43 +84,7 @@ def test_while_nothing_is_found_the_search_has_what_a_small_gain_would_need() ->
 
     left = max_steps - result.steps
     assert not result.adopted
-    assert left < adoption_steps(MIN_PAIRS, SHORT_WINDOW_STEPS) + 2 * (10 + SETTLE_STEPS)
-
-
-@pytest.mark.parametrize(
-    ("designer", "max_steps", "expected"),
-    [
-        ("random", 100, 3 * [SHORT_WINDOW_STEPS]),
-        ("random", 200, 3 * [10]),
-        ("gp", 100, 2 * [SHORT_WINDOW_STEPS]),
-        ("gp", 200, 2 * [10]),
-        ("gp", None, 3 * [10]),
-    ],
-)
-def test_the_baseline_has_several_windows_however_small_the_budget(
-    designer: str, max_steps: int | None, expected: list[int]
-) -> None:
-    """Only repeated windows tell how much windows differ; a designer that says that it knows nothing needs configs."""
-    target = SyntheticTarget(disturbances=Disturbances(step_noise=0.01), seed=0)
-    settings = RunSettings(max_steps=max_steps, max_samples=1, warmup_steps=0, steps_per_sample=10)
-
-    outcome = tune(target, make_designer(designer, target.space(), 0), settings)
-
-    assert expected == [record.steps for record in samples(outcome, Phase.BASELINE)]
-
-
-def test_the_baseline_is_not_measured_again_just_before_the_test() -> None:
-    """The test measures the baseline anyway, so that the steps before it stay with search and test."""
-    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
-    settings = RunSettings(max_samples=100, warmup_steps=0, steps_per_sample=10)
-    searched = {}
-    for max_steps in range(100, 300, 5):
-        outcome = tune(target, settings=replace(settings, max_steps=max_steps))
-        records = [r.phase for r in outcome.records if isinstance(r, SampleRecord)]
-        last = max(index for index, phase in enumerate(records) if phase == Phase.BASELINE)
-        searched[max_steps] = records[last:].count(Phase.SEARCH)
-
-    assert min(searched.values()) >= LEAST_SAMPLES_AFTER, searched
+    assert left < reserved_steps(max_steps, POLICY.least_window_steps, POLICY) + 2 * (10 + POLICY.settle_steps)
 
 
 class Settled:
@@ -146,9 +92,8 @@ class Settled:
 
     name = "settled"
 
-    def __init__(self, later_gain: float, std: float = 0.002, *, is_informed: bool = True) -> None:
+    def __init__(self, later_gain: float, std: float = 0.002) -> None:
         self._later_gain, self._std = later_gain, std
-        self._is_informed = is_informed
         self._trials: Sequence[Trial] = ()
 
     def update(self, trials: Sequence[Trial]) -> None:
@@ -158,7 +103,7 @@ class Settled:
     def suggest(self) -> Suggestion:
         """Suggest a config, with a standard deviation, so that it is believed."""
         config = default_config().replace({"cycle_ms": 2.0 + len(self._trials)})
-        return Suggestion(config, 1e6, 1e3, is_informed=self._is_informed)
+        return Suggestion(config, 1e6, 1e3)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Expect 3 % of what was suggested first, nothing of the others measured, and what was said of the next."""
@@ -168,103 +113,18 @@ class Settled:
         return Prediction(-np.array(gains), np.array([0.002 if c in tried else self._std for c in configs]))
 
 
-@pytest.mark.parametrize(("later_gain", "most_samples"), [(-0.5, 1), (0.3, 30)], ids=["hopeless", "promising"])
-def test_no_sample_is_taken_from_the_test_without_a_prospect(later_gain: float, most_samples: int) -> None:
-    """The steps that show a small gain are not spent on configs without a prospect of one."""
-    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.03), seed=0)
-    settings = RunSettings(max_steps=200, max_samples=30, warmup_steps=0, steps_per_sample=10)
-
-    taken = len(samples(tune(target, Settled(later_gain), settings), Phase.SEARCH))
-
-    assert (taken == 1) == (most_samples == 1)
-    assert taken <= most_samples
-
-
-def test_who_knows_only_samples_looks_further() -> None:
-    """A model of few samples is too sure of what it has not seen; what a prior tells is taken at its word."""
-    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.03), seed=0)
-    settings = RunSettings(max_steps=200, max_samples=30, warmup_steps=0, steps_per_sample=10)
-
-    taken = {
-        is_informed: len(samples(tune(target, Settled(0.0, 0.02, is_informed=is_informed), settings), Phase.SEARCH))
-        for is_informed in (False, True)
-    }
-
-    assert 1 == taken[True] < taken[False], taken
-
-
-class Repeating(Settled):
-    """Suggests the faster config again and again, and says that its samples tell of it."""
-
-    def suggest(self) -> Suggestion:
-        """Say that something may be learned."""
-        return Suggestion(default_config().replace({"cycle_ms": 3.0}), 1e6, 1e3)
-
-    def covariance(self, configs: Sequence[Config]) -> NDArray[np.float64]:
-        """Return that of equal configs, of which 2 % are unknown, and of the baseline, which is known."""
-        known = np.array([config != default_config() for config in configs])
-        return 0.02**2 * np.outer(known, known)
-
-
-def test_steps_that_the_test_has_no_use_for_are_the_search_s() -> None:
-    """Twelve pairs have room beside all samples; one that changes no pick costs them nothing."""
-    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.15), seed=0)
-    settings = RunSettings(max_steps=2000, max_samples=8, warmup_steps=0, steps_per_sample=10)
-
-    taken = len(samples(tune(target, Repeating(0.03), settings), Phase.SEARCH))
-
-    assert taken == settings.max_samples
-
-
-class Wavering:
-    """A Gaussian process of which every other suggestion is said to be informed."""
-
-    def __init__(self, target: SyntheticTarget) -> None:
-        self._process = make_designer("gp", target.space(), 0)
-        self._suggested = 0
-        self.name = self._process.name
-
-    def update(self, trials: Sequence[Trial]) -> None:
-        """Take them in."""
-        self._process.update(trials)
-
-    def suggest(self) -> Suggestion:
-        """Say in turn that only samples speak for the config, and that more does."""
-        self._suggested += 1
-        return replace(self._process.suggest(), is_informed=self._suggested % 2 == 0)
-
-    def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return the process's prediction."""
-        return self._process.predict(configs)
-
-
 @pytest.mark.parametrize("max_steps", range(102, 107))
 def test_the_last_sample_of_the_search_leaves_the_test_its_pairs(max_steps: int) -> None:
     """The pairs fit even after a sample that was to be short until the designer named its config."""
     target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.001), seed=0)
     settings = RunSettings(max_steps=max_steps, max_samples=100, warmup_steps=0, steps_per_sample=10)
 
-    outcome = tune(target, Wavering(target), settings)
+    outcome = tune(target, make_designer("gp", target.space(), 0), settings)
 
-    tested = sum(record.steps + SETTLE_STEPS for record in samples(outcome, Phase.ADOPTION))
-    assert max_steps - outcome.result.steps + tested >= adoption_steps(MIN_PAIRS, SHORT_WINDOW_STEPS)
+    tested = sum(record.steps + POLICY.settle_steps for record in samples(outcome, Phase.ADOPTION))
+    least = adoption_steps(LEAST_PAIRS, POLICY.least_window_steps, POLICY.settle_steps)
+    assert max_steps - outcome.result.steps + tested >= least
     assert outcome.result.steps <= max_steps
-
-
-def measured_state(max_steps: int | None) -> RunState:
-    """Return the state of a run that has measured its baseline, whose steps scatter by 1.5 %, and nothing else."""
-    state = RunState(
-        settings=RunSettings(max_steps=max_steps, steps_per_sample=10),
-        baseline=default_config(),
-        incumbent=default_config(),
-        reference=default_config(),
-        meter=None,  # type: ignore[arg-type]
-        book=TrialBook(default_config()),
-        journal=None,  # type: ignore[arg-type]
-        account=ExplorationAccount(0.0),
-    )
-    state.book.add(measured_trial(0, default_config(), [20.0]).samples[0])
-    return state
 
 
 @pytest.mark.parametrize("max_steps", range(60, 260, 20))
@@ -279,15 +139,16 @@ def test_a_budget_of_steps_alone_leaves_room_to_try_something(max_steps: int) ->
     assert outcome.result.adopted, outcome.result.verdict
 
 
-def test_windows_that_the_user_has_set_are_not_made_shorter() -> None:
-    """Windows of the user's length stay, and so do those without a budget."""
-    for settings in (
-        RunSettings(max_steps=2000, steps_per_sample=150, warmup_steps=0),
-        RunSettings(warmup_steps=0, steps_per_sample=150),
-    ):
-        outcome = tune(SyntheticTarget(seed=1), make_designer("random", SyntheticTarget().space(), 0), settings)
+@pytest.mark.parametrize(("max_steps", "expected"), [(4000, 150), (2000, 100), (None, 150)])
+def test_windows_have_the_steps_that_the_user_has_set_or_a_twentieth_of_the_budget(
+    max_steps: int | None, expected: int
+) -> None:
+    """Longer ones would leave no room to try anything."""
+    settings = RunSettings(max_steps=max_steps, steps_per_sample=150, warmup_steps=0)
 
-        assert 150 == max(record.steps for record in samples(outcome, Phase.SEARCH))
+    outcome = tune(SyntheticTarget(seed=1), make_designer("random", SyntheticTarget().space(), 0), settings)
+
+    assert expected == max(record.steps for record in samples(outcome, Phase.SEARCH))
 
 
 def slow_default(config: Config) -> float:
@@ -319,3 +180,59 @@ def test_slow_steps_have_a_least_number_of_them(least_steps: int) -> None:
 
     assert result.adopted == (least_steps > 0), result.verdict
     assert result.steps <= max(least_steps, 30)
+
+
+@pytest.mark.parametrize(
+    ("std", "expected"), [(0.3, POLICY.least_window_steps), (0.04, 8), (0.01, 10), (0.0, 10)], ids=str
+)
+def test_the_less_is_known_of_a_config_the_shorter_is_its_window(std: float, expected: int) -> None:
+    """Steps scatter by 1.5 %: a median of few tells a config that may be off by a third, not one that may by 1 %."""
+    state = RunState(
+        settings=RunSettings(max_steps=200),
+        baseline=default_config(),
+        incumbent=default_config(),
+        reference=default_config(),
+        meter=None,  # type: ignore[arg-type]
+        book=TrialBook(default_config()),
+        journal=None,  # type: ignore[arg-type]
+        account=ExplorationAccount(0.0),
+        steps=10,
+    )
+    state.book.add(measured_trial(0, default_config(), [20.0]).samples[0])
+
+    assert expected == state.search_steps(std)
+
+
+@pytest.mark.parametrize("designer", ["random", "gp"])
+@pytest.mark.parametrize(("max_steps", "expected"), [(100, 3 * [5]), (200, 3 * [10]), (None, 3 * [10])])
+def test_the_baseline_has_several_windows_however_small_the_budget(
+    designer: str, max_steps: int | None, expected: list[int]
+) -> None:
+    """Only repeated windows show how much windows of one config differ."""
+    target = SyntheticTarget(disturbances=Disturbances(step_noise=0.01), seed=0)
+    settings = RunSettings(max_steps=max_steps, max_samples=1, warmup_steps=0, steps_per_sample=10)
+
+    outcome = tune(target, make_designer(designer, target.space(), 0), settings)
+
+    assert expected == [record.steps for record in samples(outcome, Phase.BASELINE)]
+
+
+@pytest.mark.parametrize(("later_gain", "is_over"), [(-0.5, True), (0.3, False)], ids=["hopeless", "promising"])
+def test_a_search_ends_once_no_sample_is_worth_its_steps(later_gain: float, is_over: bool) -> None:
+    """Enough configs are measured first; then hopeless suggestions end the search, and promising ones do not."""
+    target = SyntheticTarget(surface=flat_surface, disturbances=Disturbances(step_noise=0.01), seed=0)
+    settings = RunSettings(max_steps=2000, max_samples=30, warmup_steps=0, steps_per_sample=10)
+
+    taken = len(samples(tune(target, Settled(later_gain), settings), Phase.SEARCH))
+
+    assert taken == (POLICY.least_configs + POLICY.patience - 2 if is_over else 30)
+
+
+def test_steps_of_two_seconds_are_tried_within_five_minutes() -> None:
+    """The account of exploration lends the budget's share in advance: 9 s, where one cut window costs 4 s."""
+    target = SyntheticTarget(surface=slow_default, baseline=poor_baseline(), seed=2)
+
+    result = tune(target, settings=RunSettings(max_samples=None, max_seconds=300.0)).result
+
+    assert result.adopted, result.verdict
+    assert result.seconds <= 300.0

@@ -22,10 +22,10 @@ from ringtune.tuner import (
     study_of,
 )
 from ringtune.tuner.logs.records import SampleRecord
-from ringtune.tuner.policy.budget import EXPLORATION_SHARE, ExplorationAccount
+from ringtune.tuner.policy.budget import ExplorationAccount
 from ringtune.tuner.policy.continuous import BACK_OFF_S, LATER_SHARE
-from ringtune.tuner.policy.measuring import SETTLE_STEPS
 from ringtune.tuner.policy.watch import LOOK_EVERY_S
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.testing import (
     Disturbances,
     SyntheticTarget,
@@ -195,8 +195,8 @@ def test_long_pauses_are_no_drift_either() -> None:
 
 
 def test_a_job_that_has_spent_its_share_only_watches() -> None:
-    """A job that has spent its share only watches, whatever changes."""
-    job = tune_for(ChangingTarget(late_optimum), hours=3, spent_s=EXPLORATION_SHARE * 4 * HOUR_S)
+    """Whatever changes."""
+    job = tune_for(ChangingTarget(late_optimum), hours=3, spent_s=POLICY.exploration_share * 4 * HOUR_S)
 
     assert 1 == len(job.runs)
     assert [] == job.observer.warnings
@@ -227,7 +227,7 @@ def test_checks_and_searches_become_rarer_and_cost_little() -> None:
     begins = [run.t_s for run in job.runs]
     ends = [result.t_s for result in job.results]
     assert 3 <= len(begins) <= 2 + 2 * math.log2(24 * HOUR_S / BACK_OFF_S)
-    assert sum(max(result.cost_s, 0.0) for result in job.results[1:]) < EXPLORATION_SHARE * 24 * HOUR_S
+    assert sum(max(result.cost_s, 0.0) for result in job.results[1:]) < POLICY.exploration_share * 24 * HOUR_S
     assert max(ends) < HOUR_S
 
 
@@ -271,5 +271,5 @@ def test_steps_are_counted_apart_from_the_looks() -> None:
     result = job.observer.results[0]
     measured = sum(r.steps for r in job.records if isinstance(r, SampleRecord) and r.phase != Phase.WATCH)
     assert looks
-    assert measured <= result.steps <= measured + SETTLE_STEPS * 60
+    assert measured <= result.steps <= measured + POLICY.settle_steps * 60
     assert pytest.approx(result.seconds, abs=2 * LOOK_EVERY_S) == looks[0].t_s

@@ -54,11 +54,11 @@ def test_advice_has_the_suggestion_and_the_best_posterior_mean() -> None:
     assert advice.ask_ms >= 0
 
 
-def test_advice_has_what_is_believed_of_all() -> None:
+def test_advice_has_the_joint_posterior() -> None:
     """The measured configs, the baseline first, and the suggestion; where nothing is known in common, independently."""
     covariance = np.full((3, 3), 0.01)
-    joint = GuardedDesigner(JointlyScriptedDesigner(covariance), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).belief
-    sole = GuardedDesigner(Unsure(), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).belief
+    joint = GuardedDesigner(JointlyScriptedDesigner(covariance), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).posterior
+    sole = GuardedDesigner(Unsure(), SPACE, GENEROUS_S).advise(TRIALS, MEASURED).posterior
 
     assert joint is not None
     assert sole is not None
@@ -74,15 +74,6 @@ def test_a_designer_whose_covariance_is_nonsense_has_failed(covariance: object) 
 
     with pytest.raises(DesignerFailed, match="designer scripted knows no covariance of 3 configs"):
         GuardedDesigner(designer, SPACE, GENEROUS_S).advise(TRIALS, MEASURED)
-
-
-@pytest.mark.parametrize("is_informed", [False, True])
-def test_advice_says_whether_the_suggestion_is_informed(*, is_informed: bool) -> None:
-    """A designer that says nothing of it is taken to be."""
-    suggestion = Suggestion(default_config(), is_informed=is_informed)
-
-    assert is_informed == guarded(lambda: suggestion).advise(TRIALS, MEASURED).suggestion.is_informed
-    assert Suggestion(default_config()).is_informed
 
 
 def test_a_designer_that_raises_has_failed() -> None:

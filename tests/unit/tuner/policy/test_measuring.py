@@ -7,16 +7,8 @@ from dataclasses import replace
 import pytest
 
 from ringtune.tuner import Phase, Sample, StepTimes, TargetClosed, VoidReason, Window, WindowSpec, default_config
-from ringtune.tuner.policy.measuring import (
-    LASTING_WINDOWS,
-    MAX_REPEATS,
-    SETTLE_STEPS,
-    Meter,
-    Order,
-    TensorSetChanged,
-    steps_for,
-    steps_within,
-)
+from ringtune.tuner.policy.measuring import Meter, Order, TensorSetChanged, steps_for, steps_within
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.testing import SyntheticTarget, poor_baseline
 
 BASELINE, OTHER = default_config(), poor_baseline()
@@ -55,10 +47,10 @@ def order(config: object = BASELINE, phase: Phase = Phase.SEARCH) -> Order:
 
 @pytest.mark.parametrize(
     ("median_ms", "noise", "expected"),
-    [(20.0, 0.01, 15), (20.0, 0.04, 21), (1000.0, 0.001, 10), (0.1, 0.04, 200), (20.0, 0.5, 200)],
+    [(20.0, 0.01, 15), (20.0, 0.04, 21), (1000.0, 0.001, 5), (0.1, 0.04, 200), (20.0, 0.5, 200)],
 )
 def test_steps_follow_noise_and_duration(median_ms: float, noise: float, expected: int) -> None:
-    """About 1 % standard error of the typical step, at least 0.3 s, between 10 and 200 steps."""
+    """About 1 % standard error of the typical step, at least 0.3 s, between 5 and 200 steps."""
     times = StepTimes(median_ms, noise * median_ms / 1.4826, median_ms)
 
     assert expected == steps_for([times], None)
@@ -96,7 +88,7 @@ def test_after_three_repeats_the_sample_is_given_up() -> None:
     sample = Meter(target, heard.append).measure(order())
 
     assert VoidReason.NO_GRADIENTS is sample.reason
-    assert 1 + MAX_REPEATS == len(heard)
+    assert 1 + POLICY.void_repeats == len(heard)
 
 
 def test_it_settles_after_a_switch_only() -> None:
@@ -107,10 +99,10 @@ def test_it_settles_after_a_switch_only() -> None:
     for config in (BASELINE, BASELINE, OTHER):
         meter.measure(order(config))
 
-    assert [SETTLE_STEPS, 0, SETTLE_STEPS] == [spec.settle_steps for spec in target.specs]
+    assert [POLICY.settle_steps, 0, POLICY.settle_steps] == [spec.settle_steps for spec in target.specs]
     assert [1, 1, 2] == [spec.epoch for spec in target.specs]
     assert [BASELINE, OTHER] == target.applied
-    assert 30 + 2 * SETTLE_STEPS == meter.steps
+    assert 30 + 2 * POLICY.settle_steps == meter.steps
 
 
 def test_a_target_without_windows_is_closed() -> None:
@@ -134,7 +126,7 @@ def test_faster_configs_cost_less_than_nothing() -> None:
     meter = Meter(ScriptedTarget([window(6.0)]), lambda _: None)
     meter.measure(order(OTHER))
 
-    assert pytest.approx((10 + SETTLE_STEPS) * -4e-3) == meter.cost_s(BASELINE, 10.0)
+    assert pytest.approx((10 + POLICY.settle_steps) * -4e-3) == meter.cost_s(BASELINE, 10.0)
 
 
 def test_the_dearest_config_is_that_whose_windows_cost_most_each() -> None:
@@ -185,7 +177,9 @@ def test_windows_of_other_tensors_are_void_and_in_the_end_an_event() -> None:
     """The first valid window after warmup says which tensors the samples are of."""
     others = replace(window(), tensor_set=2)
     taken: list[Sample] = []
-    meter = Meter(ScriptedTarget([others, window(), others, window(), *[others] * LASTING_WINDOWS]), taken.append)
+    meter = Meter(
+        ScriptedTarget([others, window(), others, window(), *[others] * POLICY.foreign_windows]), taken.append
+    )
     meter.measure(order(phase=Phase.WARMUP))
     meter.measure(order())
     meter.measure(order())
@@ -195,4 +189,4 @@ def test_windows_of_other_tensors_are_void_and_in_the_end_an_event() -> None:
 
     reasons = [sample.reason for sample in taken]
     changed = VoidReason.TENSOR_SET_CHANGED
-    assert [None, None, changed, None, *[changed] * LASTING_WINDOWS] == reasons
+    assert [None, None, changed, None, *[changed] * POLICY.foreign_windows] == reasons

@@ -8,7 +8,8 @@ import pytest
 
 from ringtune.tuner import Phase, RunSettings, Window, WindowSpec, make_designer, sample_limit
 from ringtune.tuner.logs.records import RunRecord
-from ringtune.tuner.policy.pace import PACE_WINDOWS, Pace
+from ringtune.tuner.policy.pace import Pace
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import Outcome, samples, tune
 
@@ -76,7 +77,7 @@ def test_the_pace_follows_the_job() -> None:
     """Once the newest windows are all slower, they alone say how long a step takes."""
     clock = Clock()
     pace = Pace(clock)
-    for seconds in [1.0] * PACE_WINDOWS + [3.0] * PACE_WINDOWS:
+    for seconds in [1.0] * POLICY.pace_windows + [3.0] * POLICY.pace_windows:
         clock.now_s += seconds
         pace.note(10, None)
 
@@ -183,7 +184,7 @@ def test_launches_have_the_steps_that_they_have(limits: dict[str, float]) -> Non
     outcome = run_within(target, warmup_steps=0, fixed_windows=True, **limits)
 
     assert outcome.result.adopted, outcome.result.verdict
-    assert 500 < target.launched
+    assert 300 < target.launched
     assert outcome.result.seconds <= limits.get("max_seconds", float("inf"))
     assert target.launched <= limits.get("max_steps", float("inf"))
 

@@ -44,15 +44,16 @@ def test_what_matters_is_found_and_its_true_effect_lies_in_the_interval(run: Run
     assert "chunk_bytes" not in [name for name, item in effects.items() if item.effect.fraction > 0.3]
 
 
-def test_on_a_flat_surface_nothing_matters(tmp_path: Path) -> None:
-    """The gap on a flat surface is none."""
-    logged(tmp_path / "x.jsonl", target=SyntheticTarget(surface=flat_surface, seed=3))
+@pytest.mark.parametrize("seed", range(5))
+def test_on_a_flat_surface_nothing_matters(tmp_path: Path, seed: int) -> None:
+    """No parameter is found to matter, and the best config leads by less than two in a hundred, by noise alone."""
+    logged(tmp_path / "x.jsonl", target=SyntheticTarget(surface=flat_surface, seed=seed))
 
     analysis = analyse(review_log(tmp_path / "x.jsonl").runs[0])
 
     assert [] == [item.name for item in analysis.sensitivities if item.finding == MATTERS]
     assert analysis.gap is not None
-    assert abs(analysis.gap.fraction) < 0.01
+    assert abs(analysis.gap.fraction) < 0.02
 
 
 def test_the_noise_between_windows_is_that_of_the_machine(tmp_path: Path) -> None:

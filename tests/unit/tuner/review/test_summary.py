@@ -8,7 +8,7 @@ from pathlib import Path
 from ringtune.tuner import RunSettings, VoidReason
 from ringtune.tuner.review import analyse, review_log, so_far, to_json
 from ringtune.tuner.review.summary import UNFINISHED
-from ringtune.tuner.statistics.pair_noise import MIN_PAIRS
+from ringtune.tuner.statistics.paired_test import LEAST_PAIRS
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
 from tests.unit.tuner.review.logs import logged
 
@@ -27,7 +27,7 @@ def test_a_finished_run_is_summed_up(tmp_path: Path) -> None:
     assert (result.verdict, result.adopted, True) == (run.verdict, run.adopted, run.is_complete)
     assert (result.baseline, result.config) == (run.baseline, run.chosen)
     assert (result.speedup, result.ci_low, result.ci_high) == (run.speedup, run.ci_low, run.ci_high)
-    assert run.pairs in range(MIN_PAIRS, RunSettings().adoption_pairs)
+    assert run.pairs in range(LEAST_PAIRS, RunSettings().adoption_pairs)
     assert (result.cost_s, result.payback_steps) == (run.cost_s, run.payback_steps)
     assert 20 == len({sample.trial_id for sample in run.tried if sample.phase == "search"})
 

@@ -3,10 +3,10 @@
 
 import pytest
 
-from benchmarks.tuner.live.schemes import HOROVOD, RINGTUNE, BucketDesigner, conduct
+from benchmarks.tuner.live.schemes import HOROVOD, RINGTUNE, WINDOW_STEPS, BucketDesigner, conduct
 from ringtune.ddp.buckets import BucketSizes, bucket_space
 from ringtune.tuner import Config
-from ringtune.tuner.policy.measuring import MIN_STEPS, SETTLE_STEPS
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.space.parameters import MIB
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, engine_like_surface, measured_trial, poor_baseline
 
@@ -35,7 +35,7 @@ def test_horovods_scheme_takes_no_more_steps_than_it_is_given() -> None:
     """The remaining steps would not be enough for a sample."""
     found = conduct(SyntheticTarget(disturbances=QUIET), HOROVOD, [], seed=0, steps=300)
 
-    assert 300 - (MIN_STEPS + SETTLE_STEPS) < found.steps <= 300
+    assert 300 - (WINDOW_STEPS + POLICY.settle_steps) < found.steps <= 300
 
 
 def test_on_ddp_horovods_threshold_is_the_bucket() -> None:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Baseline and search: measure what the designer suggests while that is worth its steps and the budget has room."""
+
+import sys
+from collections.abc import Sequence
+
+from ringtune.tuner.sample import Phase, Trial, reason_of
+from ringtune.tuner.space.config import Config
+
+from .designer_watchdog import Advice, GuardedDesigner
+from .measuring import Order
+from .settings import RunSettings
+from .state import Inconclusive, RunState
+
+
+def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
+    """Measure the baseline; choose the steps per window by its noise.
+
+    Raises:
+        DesignerFailed: If the designer cannot be used.
+        Inconclusive: If no window was valid.
+        TargetClosed: If the job is over.
+    """
+    settings, windows = state.settings, state.policy.baseline_windows
+    if settings.max_samples is not None:
+        again = max(settings.max_samples - 1, 0) // state.policy.baseline_every
+        state.journal.expect(windows + settings.max_samples + again + 2 * settings.adoption_pairs)
+    state.journal.enter(Phase.BASELINE, windows, config=state.baseline)
+    _measure_repeatedly(state, state.baseline, Phase.BASELINE)
+    state.adopted_before = guard.adopted_before(state.book.trials())
+
+
+def measure_in_force(state: RunState, config: Config) -> None:
+    """Measure the config that is in force already, which costs nothing; choose the steps per window by it.
+
+    Raises:
+        Inconclusive: If no window was valid.
+        TargetClosed: If the job is over.
+    """
+    _measure_repeatedly(state, config, Phase.WATCH)
+
+
+def search(state: RunState, guard: GuardedDesigner) -> None:
+    """Measure what the designer suggests, until the budget is spent but for the adoption test's part.
+
+    It ends earlier where one more sample is expected to improve the pick by too little.
+
+    Raises:
+        DesignerFailed: If the designer cannot be used any more.
+        TargetClosed: If the job is over.
+    """
+    numbers = _sample_numbers(state.settings)
+    state.journal.enter(Phase.SEARCH, state.settings.max_samples, config=state.baseline, done=numbers.start)
+    worthless = 0
+    for index in numbers:
+        if index > numbers.start and index % state.policy.baseline_every == 0 and state.has_room(state.steps):
+            state.measure(state.baseline, Phase.BASELINE, state.steps)
+        _wait_for_exploration_budget(state)
+        if state.is_exploration_overdrawn or not state.has_room(state.least_window_steps):
+            state.spent = state.nearest_limit
+            break
+        advice = _think(state, guard)
+        worthless = 0 if _is_worth_a_sample(state, advice) else worthless + 1
+        if worthless >= state.policy.patience:
+            break
+        _try(state, advice, guard.name)
+        state.journal.advance()
+    else:
+        state.spent = "samples"
+
+
+def _measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
+    """Measure a config a few times, each window as long as the noise so far and the budget ask for."""
+    for index in range(state.policy.baseline_windows):
+        if index and not state.has_room(state.steps):
+            break
+        sample = state.measure(config, phase, state.steps)
+        state.steps = state.usual_steps(config)
+        state.journal.advance()
+    if not state.book.times_of(config):
+        whose = "the baseline" if config == state.baseline else "what is in force"
+        raise Inconclusive(f"no window of {whose} was valid: {reason_of(sample)}")
+
+
+def _sample_numbers(settings: RunSettings) -> range:
+    """Return the numbers of the samples to take, after those of an unfinished run."""
+    limit = sys.maxsize if settings.max_samples is None else settings.max_samples
+    return range(min(_searched_samples(settings.prior_trials), limit), limit)
+
+
+def _searched_samples(trials: Sequence[Trial]) -> int:
+    """Return the number of search samples; a trial that only a check has measured counts as one."""
+    return sum(max(sum(sample.phase is Phase.SEARCH for sample in trial.samples), 1) for trial in trials)
+
+
+def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
+    """Return whether a sample of the suggestion is expected to improve the pick by enough."""
+    if advice.posterior is None or len(state.book.measured()) < state.policy.least_configs:
+        return True
+    noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
+    return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value
+
+
+def _think(state: RunState, guard: GuardedDesigner) -> Advice:
+    """Ask the designer, while the job trains under the best config so far."""
+    state.meter.switch(state.interim)
+    advice = guard.advise(state.book.trials(), state.book.measured())
+    state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
+    state.gain = None if advice.posterior is None else advice.posterior.gain()
+    return advice
+
+
+def _try(state: RunState, advice: Advice, designer: str) -> None:
+    """Measure the suggestion."""
+    config = advice.suggestion.config
+    state.journal.suggestion(advice.suggestion, state.book.id_of(config), designer=designer, ask_ms=advice.ask_ms)
+    steps = state.search_steps(0.0 if advice.posterior is None else advice.posterior.suggestion_std)
+    room = state.steps_left - state.reserved_steps - state.policy.settle_steps
+    fitting = int(min(steps, max(room, state.least_window_steps)))
+    state.measure(config, Phase.SEARCH, fitting, state.policy.cut_factor * state.baseline_ms)
+
+
+def _wait_for_exploration_budget(state: RunState) -> None:
+    """Let the job train under the best config so far while exploration has cost too much.
+
+    Nothing is tried meanwhile, so that waiting may earn but never costs. Its windows are those of a watch, in the log
+    alone.
+    """
+    while state.is_exploration_overdrawn and state.has_room(state.steps):
+        trial_id = state.book.id_of(state.interim)
+        waited = state.meter.measure(Order(state.interim, trial_id, Phase.WATCH, state.steps))
+        state.meter.credit(waited, state.baseline_ms)

@@ -60,11 +60,15 @@ class ServiceSettings(BaseSettings):
     ] = None
     admin_token_file: Annotated[Path | None, Field(description="File with the admin's token, in its place")] = None
     read_token_file: Annotated[Path | None, Field(description="File with the read token, in its place")] = None
-    rate_per_s: Annotated[FiniteFloat, Field(ge=0, le=1e6, description="Requests of one token; 0: any")] = 500.0
+    rate_per_s: Annotated[FiniteFloat, Field(ge=0, le=1e6, description="Requests of one token per second; 0: any")] = (
+        500.0
+    )
     rate_burst: Annotated[int, Field(ge=1, le=1_000_000, description="Requests of one token at once")] = 1000
-    body_bytes_max: Annotated[int, Field(ge=1024, le=2**30, description="Of a request")] = 1 << 20
-    bulk_bytes_max: Annotated[int, Field(ge=1024, le=2**30, description="Of a whole log, or an import")] = 32 << 20
-    body_timeout_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="For sending a request's body")] = 10.0
+    body_bytes_max: Annotated[int, Field(ge=1024, le=2**30, description="Maximum bytes of a request")] = 1 << 20
+    bulk_bytes_max: Annotated[
+        int, Field(ge=1024, le=2**30, description="Maximum bytes of a whole log, or an import")
+    ] = 32 << 20
+    body_timeout_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Seconds to send a request's body")] = 10.0
     requests_max: Annotated[
         int, Field(ge=1, le=10_000, description="Requests at work or waiting for it; more are answered 503 at once")
     ] = 128
@@ -72,38 +76,40 @@ class ServiceSettings(BaseSettings):
         int, Field(ge=16, le=100_000, description="Connections at a time, as far as the limit on open files allows")
     ] = 2048
     head_timeout_s: Annotated[
-        FiniteFloat, Field(gt=0, le=600, description="For agreeing on TLS, and for sending a request's head")
+        FiniteFloat, Field(gt=0, le=600, description="Seconds to agree on TLS, and to send a request's head")
     ] = 10.0
     events_clients_max: Annotated[
         int, Field(ge=0, le=10_000, description="Listeners to `/v1/events`, and live pages")
     ] = 32
-    events_heartbeat_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Between signs of life")] = 15.0
+    events_heartbeat_s: Annotated[FiniteFloat, Field(gt=0, le=600, description="Seconds between signs of life")] = 15.0
     cache_entries_max: Annotated[int, Field(ge=0, le=1_000_000, description="Recommendations kept encoded")] = 4096
     cache_ttl_s: Annotated[
         FiniteFloat,
-        Field(ge=0, le=60, description="How old a cached recommendation, or what is known of a token, may be"),
+        Field(ge=0, le=60, description="Maximum age in seconds of a cached recommendation or token"),
     ] = 1.0
     session_hours: Annotated[
-        FiniteFloat, Field(gt=0, le=8760, description="Until a browser has to sign in again, whatever it does")
+        FiniteFloat, Field(gt=0, le=8760, description="Hours until a browser has to sign in again")
     ] = 12.0
     session_idle_hours: Annotated[
-        FiniteFloat, Field(gt=0, le=8760, description="Until a browser that asks for no page has to sign in again")
+        FiniteFloat, Field(gt=0, le=8760, description="Hours without a page until a browser has to sign in again")
     ] = 2.0
     sessions_per_token_max: Annotated[
         int, Field(ge=1, le=10_000, description="Browsers signed in with one token; more end those unused for longest")
     ] = 100
     retention_days: Annotated[
         FiniteFloat | None,
-        Field(gt=0, le=36_500, description="Results older than this are deleted, bit by bit; default: never"),
+        Field(gt=0, le=36_500, description="Days after which results are deleted, bit by bit; default: never"),
     ] = None
     design_workers: Annotated[
         int, Field(ge=0, le=16, description="Processes of the optimizer; 0: configs that fill the space alone")
     ] = 1
-    shutdown_s: Annotated[FiniteFloat, Field(ge=0, le=600, description="For accepted work to finish")] = 20.0
+    shutdown_s: Annotated[FiniteFloat, Field(ge=0, le=600, description="Seconds for accepted work to finish")] = 20.0
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Field(description="Lowest level written")] = (
         "info"
     )
-    log_format: Annotated[Literal["text", "json"], Field(description="For people or for machines")] = "text"
+    log_format: Annotated[
+        Literal["text", "json"], Field(description="Format of the log: for people or for machines")
+    ] = "text"
     data_home: Annotated[
         Path | None,
         Field(validation_alias="XDG_DATA_HOME", description="The user's data folder, as other programs know it"),

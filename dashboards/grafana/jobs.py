@@ -17,7 +17,7 @@ def jobs_dashboard() -> Dashboard:
     return Dashboard(
         uid="ringtune-jobs",
         title="Ringtune jobs",
-        description="For people with jobs on the engine: steps, stragglers, fusion, config, the tuner and its price.",
+        description="Jobs on the engine: steps, stragglers, fusion, config, the tuner and its price.",
         variables=[
             Variable("model", "Model", "ringtune_job_info", "model"),
             Variable("training_job", "Job", 'ringtune_job_info{model=~"$model"}', "training_job"),

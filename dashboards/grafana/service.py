@@ -19,7 +19,7 @@ def service_dashboard() -> Dashboard:
     return Dashboard(
         uid="ringtune-service",
         title="Ringtune service",
-        description="For operators of the shared service: health, requests, the writer, suggestions, the database.",
+        description="The shared service, for operators: health, requests, the writer, suggestions, the database.",
         variables=[Variable("instance", "Instance", "ringtune_requests_at_work", "instance")],
         rows=[_health(), _requests(), _recommendations(), _suggestions(), _writer(), _connections()],
     )

@@ -54,12 +54,12 @@ Fingerprint: TypeAlias = Annotated[
 TargetName: TypeAlias = Annotated[
     str,
     StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$"),
-    Field(description="What is tuned: `ringtune`, `torch-ddp`, `openmpi`, ...", examples=["ringtune"]),
+    Field(description="Tuned target: `ringtune`, `torch-ddp`, `openmpi`, ...", examples=["ringtune"]),
 ]
 Name: TypeAlias = Annotated[
     str,
     StringConstraints(min_length=1, max_length=200, pattern=PRINTABLE),
-    Field(description="For people; the key stays the fingerprint.", examples=["resnet50"]),
+    Field(description="Name for people; the key stays the fingerprint.", examples=["resnet50"]),
 ]
 Text: TypeAlias = Annotated[str, StringConstraints(max_length=2000)]
 
@@ -71,7 +71,8 @@ Count: TypeAlias = Annotated[StrictInt, Field(ge=0, le=LARGEST_INTEGER), WHOLE]
 Integer: TypeAlias = Annotated[StrictInt, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Seconds: TypeAlias = Annotated[FiniteFloat, Field(ge=0)]
 LeaseSeconds: TypeAlias = Annotated[
-    FiniteFloat, Field(ge=1, le=MAX_LEASE_S, description="How long the trial stays this job's without a renewal.")
+    FiniteFloat,
+    Field(ge=1, le=MAX_LEASE_S, description="Seconds for which the trial stays this job's without a renewal."),
 ]
 
 ParameterName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]

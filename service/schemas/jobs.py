@@ -16,7 +16,7 @@ Verdict: TypeAlias = Annotated[
 Commit: TypeAlias = Annotated[
     str,
     StringConstraints(min_length=1, max_length=100, pattern=PRINTABLE),
-    Field(description="Of the job's code.", examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"]),
+    Field(description="Commit of the job's code.", examples=["9fceb02d0ae598e95dc970b74767f19372d61af8"]),
 ]
 BitsPerSecond: TypeAlias = Annotated[StrictInt, Field(ge=0, le=10**15), WHOLE]
 Amount: TypeAlias = Annotated[StrictInt, Field(ge=1, le=1_000_000), WHOLE]
@@ -27,9 +27,9 @@ class Machine(Message):
 
     hosts: Amount
     cpu_model: Name
-    cores: Annotated[Amount, Field(description="Of each host.")]
+    cores: Annotated[Amount, Field(description="Cores of each host.")]
     numa_nodes: Amount = 1
-    gpus: Annotated[list[Name], Field(default_factory=list, max_length=64, description="Of each host.")]
+    gpus: Annotated[list[Name], Field(default_factory=list, max_length=64, description="GPUs of each host.")]
     link_kind: Name | None = None
     link_bits_per_s: BitsPerSecond | None = None
 

@@ -23,5 +23,5 @@ class Problem(Message):
     status: Annotated[int, Field(ge=400, le=599)]
     code: Annotated[str, Field(description="Stable: programs go by it.", examples=["study_not_found"])]
     detail: Text
-    request_id: Annotated[str, Field(description="As in the service's log and the reply's X-Request-ID.")]
+    request_id: Annotated[str, Field(description="Id in the service's log and the reply's X-Request-ID.")]
     errors: Annotated[list[FieldError], Field(default_factory=list)]

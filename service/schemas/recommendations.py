@@ -36,9 +36,9 @@ class Evidence(Message):
     ci_high: Number | None = None
     ci_level: Annotated[Number | None, Field(description="Level of the interval, a fraction.")] = None
     age_s: Annotated[Seconds | None, Field(description="Since the newest result behind it.")] = None
-    baseline: Annotated[
-        Config | None, Field(description="What the speed-up is over: the baseline that all these jobs share.")
-    ] = None
+    baseline: Annotated[Config | None, Field(description="Baseline of the speed-up, which all these jobs share.")] = (
+        None
+    )
 
 
 class Candidate(Message):
@@ -54,8 +54,8 @@ class Recommendation(Message):
 
     config: Annotated[Config, Field(description="Empty where nothing is known of the target: leave it as it is.")]
     source: Literal["exact", "nearest", "default"]
-    target: Annotated[TargetName, Field(description="What the config was measured on.")]
-    is_prior: Annotated[StrictBool, Field(description="Whether it must be tested by the job before it is believed.")]
+    target: Annotated[TargetName, Field(description="Target that the config was measured on.")]
+    is_prior: Annotated[StrictBool, Field(description="True if the job must test it before relying on it.")]
     standing: Annotated[
         Literal["confirmed", "prior", "default"],
         Field(
@@ -65,8 +65,8 @@ class Recommendation(Message):
     ]
     evidence: Evidence
     key: Annotated[StudyKey | None, Field(description="The study behind it; null for the default.")] = None
-    distance: Annotated[Number | None, Field(description="From the key asked for; 0 if exact.")] = None
-    reason: Annotated[Text | None, Field(description="Why this one, in words.")] = None
+    distance: Annotated[Number | None, Field(description="Distance from the requested key; 0 if exact.")] = None
+    reason: Annotated[Text | None, Field(description="Reason for this config, in words.")] = None
     candidates: Annotated[
         list[Candidate],
         Field(

@@ -60,9 +60,10 @@ class Result(Message):
     reason: Reason | None = None
     adoption: Adoption | None = None
     phase: Annotated[Phase, Field(description="`baseline`: what the job's other results are compared with.")] = "search"
-    run_id: Annotated[Name | None, Field(description="Of the tuning run, where it is known.")] = None
+    run_id: Annotated[Name | None, Field(description="Id of the tuning run, if it is known.")] = None
     fencing_token: Annotated[
-        Count | None, Field(description="Of the lease, where there is one; a result under an older one is late.")
+        Count | None,
+        Field(description="Fencing token of the lease, if there is one; a result under an older one is late."),
     ] = None
 
 

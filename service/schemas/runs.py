@@ -15,9 +15,7 @@ LogRecord: TypeAlias = Annotated[
 class TuningLog(Message):
     """The records of a tuning log, in their order; one log may hold several runs."""
 
-    job_id: Annotated[Uuid | None, Field(description="Whose runs they are; without it, each run counts as a job.")] = (
-        None
-    )
+    job_id: Annotated[Uuid | None, Field(description="Job of the runs; without it, each run counts as a job.")] = None
     records: Annotated[
         list[LogRecord],
         Field(

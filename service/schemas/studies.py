@@ -21,9 +21,7 @@ from .fields import (
     TargetName,
 )
 
-StudyId: TypeAlias = Annotated[
-    str, StringConstraints(pattern=r"^[0-9a-f]{32}$"), Field(description="As the service named the study.")
-]
+StudyId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$"), Field(description="Id of the study.")]
 
 
 class StudyKey(Message):
@@ -114,7 +112,7 @@ class NewStudy(Message):
         SearchSpace,
         Field(
             examples=[EXAMPLE_SPACE],
-            description="Of the first job it is kept: suggestions are made in it, unless who asks has another.",
+            description="Legal configs; suggestions keep to the first job's space, unless the asking job sends another.",
         ),
     ]
     gradient_bytes: Annotated[
@@ -122,7 +120,7 @@ class NewStudy(Message):
         Field(
             default_factory=list,
             max_length=MAX_TENSORS,
-            description="Of each gradient of a step, in any order, where known: finds similar models.",
+            description="Bytes of each gradient of a step, in any order, if known: finds similar models.",
         ),
         FailFast(),
     ]

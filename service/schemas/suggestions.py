@@ -41,7 +41,7 @@ class Suggestion(Message):
 
     trial_id: Uuid
     config: Config
-    designer: Annotated[str, Field(description="What suggested it.")]
+    designer: Annotated[str, Field(description="Name of the designer that suggested it.")]
     lease: Lease
 
 

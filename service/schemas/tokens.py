@@ -14,7 +14,7 @@ TokenId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,32}
 ManyJobs: TypeAlias = Annotated[
     StrictBool,
     Field(
-        description="Whether it stands for many independent jobs, such as a team's: they count one by one as evidence, "
+        description="True if it stands for many independent jobs, such as a team's: they count one by one as evidence, "
         "where else a token counts once."
     ),
 ]
@@ -23,7 +23,7 @@ ManyJobs: TypeAlias = Annotated[
 class NewToken(Message):
     """Create a token."""
 
-    name: Annotated[Name, Field(description="For people: who or what uses it.", examples=["ci"])]
+    name: Annotated[Name, Field(description="Name of the token's holder, for people.", examples=["ci"])]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=3, examples=[["read", "report"]])]
     has_many_jobs: ManyJobs = False
 

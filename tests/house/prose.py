@@ -122,10 +122,10 @@ def _constants(scope: ast.Module | ast.ClassDef, lines: list[str]) -> Iterator[t
 
 
 def _options(call: ast.Call) -> Iterator[tuple[int, str]]:
-    """Yield the help texts among the arguments of a call."""
+    """Yield the help texts and descriptions of fields among the arguments of a call."""
     for keyword in call.keywords:
         is_text = isinstance(keyword.value, ast.Constant) and isinstance(keyword.value.value, str)
-        if keyword.arg in {"help", "short_help", "epilog"} and is_text:
+        if keyword.arg in {"description", "help", "summary"} and is_text:
             yield keyword.value.lineno, ast.literal_eval(keyword.value)
 
 

@@ -99,6 +99,7 @@ CASES: tuple[tuple[Gate, str, str, str], ...] = (
     (prose.fragments, "a.py", ARGUMENT.format("Of a window."), ARGUMENT.format("Share of a window.")),
     (prose.fragments, "a.py", ARGUMENT.format("How it ends."), ARGUMENT.format("Whether it ends.")),
     (prose.fragments, "a.py", 'option(help="Where it is.")\n', 'option(help="Its folder.")\n'),
+    (prose.fragments, "a.py", 'Field(description="Of a log.")\n', 'Field(description="Bytes of a log.")\n'),
     (prose.fragments, "a.h", "// What it holds.\nint x;\n", "// Bytes it holds.\n// What is more: few.\nint x;\n"),
     (prose.fragments, "a.cpp", "int x;  // of a rank\n", "int x;  // bytes of a rank\n"),
     (prose.fragments, "a.cpp", "// So it ends.\nint f();\n", "int f() {\n  // So it ends.\n  return 1;\n}\n"),

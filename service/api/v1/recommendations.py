@@ -40,7 +40,8 @@ class Question(Message):
     ] = None
     model_fingerprint: Fingerprint | SkipJsonSchema[None] = None
     hardware: Annotated[
-        Fingerprint | SkipJsonSchema[None], Field(description="As `ringtune doctor --fingerprint` prints it.")
+        Fingerprint | SkipJsonSchema[None],
+        Field(description="Fingerprint that `ringtune doctor --fingerprint` prints."),
     ] = None
     world_size: Annotated[int, Field(ge=1, le=MAX_HOSTS * MAX_RANKS_PER_HOST)] = 1
     local_size: (

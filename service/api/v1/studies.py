@@ -14,7 +14,7 @@ from ringtune.service.domain.values import Study, StudyFilter, StudyKey
 from ringtune.service.schemas.fields import MAX_PAGE, Fingerprint, Message, Name, TargetName
 
 router = APIRouter(tags=["studies"], route_class=JsonRoute)
-StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="As the service named the study.")]
+StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="Id of the study.")]
 NO_STUDY: Responses = {404: {"description": "There is no such study."}}
 DEFAULT_PAGE = 50
 

@@ -64,8 +64,8 @@ def release(
     *,
     study_id: StudyId,
     trial_id: TrialId,
-    job_id: Annotated[str, Query(pattern=UUID_PATTERN, description="Whose lease it is.")],
-    fencing_token: Annotated[int, Query(ge=0, le=LARGEST_INTEGER, description="Of the lease.")],
+    job_id: Annotated[str, Query(pattern=UUID_PATTERN, description="Job that holds the lease.")],
+    fencing_token: Annotated[int, Query(ge=0, le=LARGEST_INTEGER, description="Fencing token of the lease.")],
     service: ServiceDep,
     token_id: TokenDep,
 ) -> None:

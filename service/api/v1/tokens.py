@@ -11,7 +11,7 @@ from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Token
 
 router = APIRouter(tags=["tokens"], route_class=JsonRoute)
-TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$", description="As the list of tokens has it.")]
+TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16,32}$", description="Id in the list of tokens.")]
 NO_TOKEN: Responses = {404: {"description": "There is no such token."}}
 SCOPE_ORDER: tuple[schemas.Scope, ...] = ("read", "report", "admin")
 

@@ -112,7 +112,7 @@ class NewStudy(Message):
         SearchSpace,
         Field(
             examples=[EXAMPLE_SPACE],
-            description="Legal configs; suggestions keep to the first job's space, unless the asking job sends another.",
+            description="Legal configs; suggestions keep to the first job's space, unless a job sends its own.",
         ),
     ]
     gradient_bytes: Annotated[

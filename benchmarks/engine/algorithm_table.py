@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compare a measured algorithm table with the compiled-in one, at the sizes where they differ.
 
-Start it by `ringtune run -np 2 python benchmarks/engine/algorithm_table.py`. The table is the newest that is kept for
-as many ranks, measured now if there is none, or the one in `--file`. The tables take turns within each pair of one
-launch; rank 0 prints the medians, and the ratios of the pairs with their 95 % interval.
+Start it by `ringtune run -np 2 python benchmarks/engine/algorithm_table.py`. The table is the newest one of this
+machine for this number of ranks, measured now if there is none, or the one in `--file`. The tables take turns within
+each pair of one launch. Rank 0 prints the medians, and the ratios of the pairs with their 95 % interval.
 """
 
 import argparse

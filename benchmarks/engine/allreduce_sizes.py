@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time one allreduce by size and algorithm: the evidence for the sizes at which `auto` changes its mind.
+"""Time one allreduce by size and algorithm: the evidence for the sizes at which `auto` changes the algorithm.
 
 Start it by `ringtune run -np 2 python benchmarks/engine/allreduce_sizes.py`. Algorithms take turns within each round of
-one launch; rank 0 prints medians over the rounds, and ratios, which are what holds on another machine.
+one launch. Rank 0 prints medians over the rounds, and ratios, which hold on other machines too.
 """
 
 import argparse

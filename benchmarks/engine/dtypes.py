@@ -63,7 +63,7 @@ class MeasuredLayer(Protocol):
         """Return zeros in a kind of memory."""
 
     def allreduce(self, tensor: ZeroTensor, calls: int) -> None:
-        """Sum a tensor over all ranks, in place, as many times as `calls` says."""
+        """Sum a tensor over all ranks in place, `calls` times."""
 
 
 class CollectiveLayer:

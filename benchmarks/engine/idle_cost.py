@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure the cost of an idle engine: while its job sleeps, and while it computes.
 
-Start it by `python -m benchmarks.engine.idle_cost`. In each round two ranks are launched with an engine and two
-without, in an order drawn anew. With one, a rank first reduces something, so that the engine has been at work; then
-each sleeps, then computes.
+Start it by `python -m benchmarks.engine.idle_cost`. Each round launches two ranks with an engine and two without, in a
+random order. A rank with an engine first reduces a few tensors. Then each rank sleeps, and computes.
 """
 
 import argparse

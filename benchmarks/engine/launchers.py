@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time the same job under each launcher: the steps should not know who started the ranks.
+"""Time one job under each launcher: the launcher must not change the steps.
 
-Start it by `python -m benchmarks.engine.launchers`, after `make setup setup-mpi`. `ranks/numpy_job.py` is started
-unchanged, with two ranks on this machine. In each round every launcher has its turn, in an order drawn anew; a launch
-gives one median step time. A launcher is compared with plain `ringtune run` in the same environment and round, so that
-interpreter and numpy are the same and the launcher is the only difference. `ringtune run, again` is compared so, too:
-it shows what the method finds where there is no difference.
+Start it by `python -m benchmarks.engine.launchers`, after `make setup setup-mpi`. Each round launches
+`ranks/numpy_job.py` unchanged by every launcher, in a random order, with two ranks on this machine. A launch gives one
+median step time. A launcher is compared with plain `ringtune run` in the same environment and round, so that the
+launcher is the only difference. `ringtune run, again` is compared in the same way: it shows the noise of the method.
 
-Alike for all: one thread for numpy (`OMP_NUM_THREADS=1`, as torchrun sets it), shared memory, and no binding by the
-launcher (Open MPI's mpirun binds unless it is told not to): the job binds each rank to a core. There is no Slurm here:
-two tasks get the variables that srun sets.
+All launches have one thread for numpy (`OMP_NUM_THREADS=1`, torchrun's setting) and shared memory. Launchers bind
+nothing; the job binds each rank to a core. There is no Slurm here: two processes get the variables that srun sets.
 """
 
 import argparse
@@ -38,7 +36,7 @@ LAUNCH_LIMIT_S = 300.0
 # What a launch does not inherit: our variables, other launchers', and the path to packages of another environment.
 FOREIGN = ("AUTOTUNE", "RINGTUNE_", "HOROVOD_", "SLURM_", "PMI", "OMPI_", "PRTE_", "TORCHELASTIC", "PYTHONPATH")
 ALIKE = {"OMP_NUM_THREADS": "1", "RINGTUNE_TRANSPORT": "shm", "RINGTUNE_TIMEOUT_S": "60"}
-# Open MPI refuses root, and more ranks than cores, unless it is told otherwise.
+# Open MPI refuses root, and more ranks than cores, without these variables.
 OPEN_MPI = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -141,13 +139,13 @@ def check_environments(names: Sequence[str]) -> None:
 
 
 def is_current(python: Path) -> bool:
-    """Return whether an interpreter has what the job imports."""
+    """Return whether an interpreter has the job's imports."""
     probe: Command = [python, "-c", "import ringtune.arrays, ringtune._engine"]
     return subprocess.run(probe, check=False, capture_output=True, env=clean_environment()).returncode == 0
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the part of this process's environment that all launches have, and what is set alike for them."""
+    """Return the environment of every launch: this process's without foreign variables, and the settings for all."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}, **ALIKE}
 
 
@@ -177,7 +175,7 @@ def launch(processes: Sequence[Process]) -> Report:
 
 
 def report_in(text: str) -> Report:
-    """Return the one line of JSON among whatever launchers have written."""
+    """Return the line of JSON in a launcher's output."""
     (line,) = (line for line in text.splitlines() if line.startswith("{"))
     return dict(json.loads(line))
 
@@ -192,7 +190,7 @@ def measure(names: Sequence[str], rounds: int, steps: int) -> dict[str, dict[str
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("launches", total=rounds * sum(map(len, reports.values())))
         for _ in range(rounds):
-            for name in order.sample(names, len(names)):  # what is compared is close together in time
+            for name in order.sample(names, len(names)):  # compared launches are close in time
                 environment = ENVIRONMENTS[name]
                 for way in order.sample(list(environment.launchers), len(environment.launchers)):
                     start = environment.launchers[way]
@@ -226,7 +224,7 @@ def render(name: str, reports: Mapping[str, Sequence[Report]], console: Console)
 
 
 def main() -> None:
-    """Launch what was asked for and print what came of it."""
+    """Launch the environments that the arguments name, and print the ratios."""
     parser = argparse.ArgumentParser(description="Time the same job under each launcher.")
     parser.add_argument("--rounds", type=int, default=40, help=f"launches of each launcher, at least {MIN_PAIRS}")
     parser.add_argument("--steps", type=int, default=100, help="measured steps of a launch")

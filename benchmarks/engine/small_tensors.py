@@ -2,12 +2,12 @@
 """Time steps of many small gradients: together against one by one, and with two types mixed.
 
 Start it by `ringtune run -np 2 python benchmarks/engine/small_tensors.py`. The ways take turns within each round of one
-launch; rank 0 prints medians over the rounds, and ratios, which are what holds on another machine.
+launch. Rank 0 prints medians over the rounds, and ratios, which hold on other machines too.
 
-- one by one: each tensor is waited for before the next is submitted, as a loop of blocking allreduces does;
+- one by one: each tensor is waited for before the next is submitted, as in a loop of blocking allreduces;
 - together: all are submitted, then all are waited for, so that they fuse;
-- mixed: float16 and float32 in turn. A fusion that ends at each change of type holds one tensor, which is what
-  `fusion_bytes=0` does here; looking ahead fuses each type.
+- mixed: float16 and float32 in turn. A fusion that ends at each change of type holds one tensor, like
+  `fusion_bytes=0`; look-ahead fuses each type.
 """
 
 import argparse

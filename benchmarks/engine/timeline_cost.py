@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time steps with the timeline and without: what a trace costs a job that trains.
+"""Time steps with the timeline and without: the cost of a trace to a job that trains.
 
-Start it by `ringtune run -np 2 python -m benchmarks.engine.timeline_cost`. A model with as many tensors as ResNet-50
-trains in short steps, then in long ones. Within one launch, blocks of steps are traced and not in turn, by
-`start_timeline` and `stop_timeline` on every rank; two neighbours are a pair, and which comes first changes from pair
-to pair. Rank 0 prints medians over the pairs and their 95 % intervals.
+Start it by `ringtune run -np 2 python -m benchmarks.engine.timeline_cost`. A model with ResNet-50's number of tensors
+trains in short steps, then in long ones. Within one launch, blocks of steps with and without a trace take turns
+(`start_timeline`, `stop_timeline`). Two neighbours are a pair, whose order alternates. Rank 0 prints medians over the
+pairs and their 95 % intervals.
 
-- mean step: what the job's user waits for;
-- median step: that of most steps. The trace's writer wakes ten times per second, so short steps do not all meet it;
-- processor: of all threads of a rank, the engine's and the writer's too, mean of the ranks.
+- mean step: the time that the job's user waits for;
+- median step: the time of most steps; the trace's writer wakes ten times per second, so not every short step meets it;
+- processor: the time of all threads of a rank, the engine's and the writer's included, mean of the ranks.
 """
 
 import argparse
@@ -76,7 +76,7 @@ class Trainer:
         self._optimizer.step()
 
     def block(self, steps: int) -> TimedBlock:
-        """Train a block of steps and return what they took."""
+        """Train a block of steps and return its times."""
         self.step()  # the ranks leave a change of the timeline at different times
         processor_start_s, times_s = time.process_time(), [time.perf_counter()]
         for _ in range(steps):
@@ -117,7 +117,7 @@ def add_rows(table: Table, load: StepLoad, blocks: Mapping[bool, list[TimedBlock
 
 
 def summary_of(trace: Path) -> str:
-    """Return what is in rank 0's last trace: events that were dropped would have cost less."""
+    """Return the events of rank 0's last trace; dropped events would make the trace too cheap."""
     events = json.loads(trace.read_text(encoding="utf-8"))
     dropped = next(event["args"]["dropped_events"] for event in events if event.get("name") == "timeline_stopped")
     return f"rank 0's last trace: {len(events)} events, {trace.stat().st_size / 1e6:.1f} MB, {dropped} dropped"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that neither the engine nor the tuner changes what a model learns.
+"""Check that neither the engine nor the tuner changes the result of training.
 
-The digits are learned over several seeds by a single process, by two ranks, and by two ranks with the tuner on, all
-with the same joined batch and the same number of epochs. The mean accuracies should lie within two standard errors of
-the single process's: `PYTHONPATH=examples python -m benchmarks.engine.training_accuracy --runs 5`.
+A single process, two ranks, and two ranks with the tuner learn the digits over several seeds, with equal joined batches
+and epochs. Mean accuracies should lie within two standard errors of the single process's:
+`PYTHONPATH=examples python -m benchmarks.engine.training_accuracy --runs 5`.
 """
 
 import argparse

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time training steps with overlap, beside DDP and beside processes that do not communicate at all.
 
-Start it by `python -m benchmarks.engine.training_step`. In each round torchrun launches every way anew, in an order
-drawn anew: the large text transformer (7.2 million parameters), one thread per rank.
+Start it by `python -m benchmarks.engine.training_step`. In each round torchrun launches every way, in a random order:
+the large text transformer (7.2 million parameters), one thread per rank.
 
-- floor: as many processes train, each for itself;
-- in step: the same, but they meet after each step, so that each waits for the slowest: what no reduction can avoid;
+- floor: each process trains for itself;
+- in step: the same, but the processes meet after each step and wait for the slowest, as with any reduction;
 - ddp: DistributedDataParallel over Gloo;
-- ringtune: DistributedOptimizer, as it comes.
+- ringtune: DistributedOptimizer with its defaults.
 
-What matters is the time above a floor: a round's ratio is (ringtune - floor) ÷ (ddp - floor).
+A round's ratio compares the times above a floor: (ringtune - floor) ÷ (ddp - floor).
 """
 
 import argparse

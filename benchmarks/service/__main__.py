@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throughput, latency and processor time of the service: recommendations, results and batches.
 
-Start it by `python -m benchmarks.service`. It fills an empty database, starts `ringtune serve` on it, and drives that
-from one client process on the same machine: both share its cores, as in the bars that the service is held to.
+Start it by `python -m benchmarks.service`. It fills an empty database, starts `ringtune serve` on it, and puts loads on
+that from one client process. Client, service and database share the machine's cores.
 """
 
 import argparse

@@ -46,7 +46,7 @@ def slow(connection: socket.socket, ended: threading.Event) -> None:
 
 
 def lying(connection: socket.socket, _ended: threading.Event) -> None:
-    """Answer at once, and never what was asked for."""
+    """Answer at once, with garbage."""
     rng = random.Random()  # noqa: S311  (noise, no secret)
     connection.recv(1 << 16)
     body = rng.choice([rng.randbytes(4096), b'{"config": {"fusion_bytes": -1}, "source": "exact"}', b"[" * 100_000])
@@ -89,7 +89,7 @@ def _answered(connection: socket.socket, answer: Answer, ended: threading.Event)
 
 @contextmanager
 def service_of(way: str) -> Iterator[list[str]]:
-    """Yield the URL of a service of a kind, or nothing where there is none."""
+    """Yield the URL of a service of a kind, or an empty list without one."""
     if way == NONE:
         yield []
     elif way == NOT_THERE:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near to the best does a second job come in few samples, with what the first one told the service?
+"""Warm start: distance of a second job from the best config after few samples, with the first job's results.
 
-Start it by `python -m benchmarks.service.warm_start`. On the real engine, with a real service: a first job of two ranks
-tunes with a whole budget; a second with the same key and a third of another layout tune with a small one, and so do two
-without the service. What each job ends with is then measured beside what long searches without a service found, in one
-more launch per layout, in windows that take turns. A poor baseline (`AUTOTUNE_BASELINE`) leaves something to find.
+Start it by `python -m benchmarks.service.warm_start`. On the real engine with a real service, a first job of two ranks
+tunes with a whole budget. A second job with the same key, a third with another layout, and two jobs without the service
+tune with a small budget. One more launch per layout measures their configs beside those of long searches, in windows
+that take turns. A poor baseline (`AUTOTUNE_BASELINE`) leaves a gain to find.
 
-The best is chosen by one half of the rounds and compared by the other: chosen and compared by the same, the luckiest of
-several would seem better than it is.
+One half of the rounds chooses the best config, the other half compares: the same rounds for both would favour the
+luckiest config (winner's curse).
 """
 
 import argparse

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that the tuner finds what is there, and finds nothing where nothing is.
+"""Controls: the tuner finds a gain that is there, and none where none is.
 
-Three controls on the real engine, each run a launch of its own. Start them by
+Three controls on the real engine; each run is a launch of its own. Start them by
 `PYTHONPATH=examples python -m benchmarks.tuner.controls`:
 
-- repair: from a poor baseline, adopted how often, and how much of the gain of an exhaustive coarse grid that was
-  measured in the same launch;
-- inert: all knobs do nothing, adopted how often (twice as many runs);
-- examples: the real examples as they are, reported as they fall.
+- repair: adoptions from a poor baseline, and the share of the gain of an exhaustive coarse grid in the same launch;
+- inert: adoptions where no knob has an effect (twice as many runs);
+- examples: decisions on the real examples.
 """
 
 import argparse
@@ -92,7 +91,7 @@ def render(outcomes: Sequence[Outcome], console: Console) -> None:
 
 
 def summary_line(job: str, runs: Sequence[Outcome]) -> str:
-    """Return how often a job's runs ended in adoption, and what they reached of the grid's gain where it is known."""
+    """Return how often a job's runs ended in adoption, and their share of the grid's gain where it is known."""
     adopted = sum(outcome["adopted"] for outcome in runs)
     shares = [outcome["share"] for outcome in runs if outcome.get("share") is not None]
     line = f"{job}: adopted in {adopted} of {len(runs)}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a compiled program times what it reduces, so that between programs nothing but the reduction differs. Its twin
+// Timing of compiled programs, the same in each, so that they differ in the reduction alone. Its twin
 // for programs in Python is ringtune.bench.timing; `ringtune bench` gives both the same numbers.
 //
 // A *call* sums some float32 tensors over all ranks, in place: one of a given size, or the gradients of a workload's

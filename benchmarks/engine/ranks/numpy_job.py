@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data-parallel job without torch: 15 layers of numpy, 30 gradients of 3.8 MiB, a step of about 20 ms.
 
-Duty: what `launchers` starts, and any launcher can. Rank 0 prints one line of JSON: the median step time, and the loss
-after the last step, which is the same to the last bit wherever the ranks did the same.
+Any launcher can start it. Rank 0 prints one line of JSON: the median step time, and the loss after the last step, whose
+bits are equal wherever the ranks did the same.
 """
 
 import argparse

@@ -31,7 +31,7 @@ PARTS = ("forward", "backward", "optimizer")
 
 
 def prepare(way: str, model: nn.Module) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """Return the model and its optimizer as the way has them: `floor` and `in step` reduce nothing."""
+    """Return a way's model and optimizer; `floor` and `in step` reduce nothing."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
     if way == "ddp":
         dist.init_process_group("gloo")

@@ -26,9 +26,9 @@ class Size:
 
 
 COMMUNICATING = Size(width=96, batch_size=16)
-"""Steps of some milliseconds, of which most is communication."""
+"""Size of steps of some milliseconds, mostly communication."""
 COMPUTING = Size(width=512, batch_size=64)
-"""Steps of some tens of milliseconds, of which most is the model."""
+"""Size of steps of some tens of milliseconds, mostly computation."""
 
 
 class ModelSteps:
@@ -46,7 +46,7 @@ class ModelSteps:
         self._inputs = torch.randn(size.batch_size, size.width)
 
     def run(self, steps: int) -> list[float]:
-        """Run so many steps and return how long each took, milliseconds."""
+        """Run steps and return the duration of each, milliseconds."""
         return [self._run_one() for _ in range(steps)]
 
     def _run_one(self) -> float:

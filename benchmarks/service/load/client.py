@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client process: requests that are bytes already, over sockets that are kept open, one request at a time on each.
+"""Client process of a load: prepared requests over open sockets, one request at a time on each.
 
-httpx needs about as much processor time for a request as the service does, so that it would be measured, too; here it
-is some tens of microseconds. What is sent and what is read is HTTP/1.1 with Content-Length, as this service answers.
+httpx needs about as much processor time for a request as the service does; this client needs some tens of microseconds.
+It knows HTTP/1.1 with Content-Length, the form of the service's replies.
 """
 
 import asyncio
@@ -83,7 +83,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.WriteTransport", transport)  # uvloop's derives from none
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End; what was asked last is lost."""
+        """End; the last request is lost."""
         del exc
         self._transport = None
         self._finish(Reply(LOST, b"", b""))
@@ -127,8 +127,7 @@ class RequestLoad:
         requests: Gives the next one.
         connections: Maximum number of requests at once.
         seconds: Duration of the load.
-        rate_per_s: One is due every 1 / rate, whatever became of the others; None: each connection's next one when it
-            has its answer.
+        rate_per_s: Offered rate, independent of the replies; None sends each connection's next request after its reply.
     """
 
     requests: Callable[[], bytes]

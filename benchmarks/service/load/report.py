@@ -12,7 +12,7 @@ WORDS = {LOST: "connection lost", UNSENT: "no connection free"}
 
 
 def table_of(rows: Sequence[LoadRow], title: str) -> Table:
-    """Return what was measured."""
+    """Return the table of the loads."""
     table = Table(title=title, title_justify="left")
     table.add_column("load")
     for heading in ("answered 2xx/s", "trials/s", "p50, ms", "p99, ms", "service's CPU, ms each"):

@@ -57,7 +57,7 @@ class LoadScenario:
     """A load under settings of the service.
 
     Attributes:
-        rows: Put it on the service, for so many seconds each, and give a row for each.
+        rows: Function that puts the load on the service for some seconds and yields its rows.
         variables: The service's settings besides the database's.
     """
 
@@ -66,7 +66,7 @@ class LoadScenario:
 
 
 def measured(name: str, server: Server, load: RequestLoad, *, trials: int = 0) -> LoadRow:
-    """Put a load on the service and return what was seen."""
+    """Put a load on the service and return its row."""
     before_s = server.cpu_s()
     observed = drive(server.port, load)
     return LoadRow(name, observed, server.cpu_s() - before_s, trials)
@@ -95,7 +95,7 @@ def _cold(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Lo
 
 
 def _nearest(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
-    """Ask for layouts that nobody measured."""
+    """Ask for layouts that no job measured."""
     queries = [query_of(replace(study.key, layout=(3,) * len(study.key.layout))) for study in _shuffled(known)]
     yield measured("recommendations, nearest, no cache", server, RequestLoad(_asking(queries), CONNECTIONS, seconds))
 
@@ -106,15 +106,15 @@ def _paced(server: Server, known: Sequence[Known], seconds: float) -> Iterator[L
 
 
 def _results(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
-    """Offer the rate of the bar, whatever becomes of it."""
+    """Offer a fixed rate, independent of the replies."""
     offered = RequestLoad(_reporting(known), PACED_CONNECTIONS, seconds, PACED_PER_S)
     yield measured(f"results, {PACED_PER_S:.0f}/s offered", server, offered, trials=1)
 
 
 def _eager(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
-    """Have jobs wait for nothing but their last reply.
+    """Let each job send its next result right after its last reply.
 
-    It shows the highest rate. Its latency says little: so many jobs divided by the rate.
+    It shows the highest rate. Its latency is the number of jobs divided by the rate.
     """
     name = f"results, {REPORTING} jobs at once, without a pause"
     yield measured(name, server, RequestLoad(_reporting(known), REPORTING, seconds), trials=1)
@@ -132,7 +132,7 @@ def _jobs(server: Server, known: Sequence[Known], seconds: float) -> Iterator[Lo
 
 
 def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterator[LoadRow]:
-    """Find the peak and what is normal below it, offer five times the peak, and then see how soon all is normal."""
+    """Find the peak and the normal latency below it, offer five times the peak, and measure the recovery."""
     requests = _reporting(known)
     peak = measured("results: peak", server, RequestLoad(requests, REPORTING, seconds), trials=1)
     yield peak
@@ -158,7 +158,7 @@ def _overload(server: Server, known: Sequence[Known], seconds: float) -> Iterato
 
 
 def _usual(when: str, server: Server, requests: Callable[[], bytes], seconds: float, rate_per_s: float) -> LoadRow:
-    """Put a load on the service that it can bear: that of the bar, or half of the peak on a machine that is slower."""
+    """Put a bearable load on the service: the fixed rate, or half of the peak on a slower machine."""
     load = RequestLoad(requests, PACED_CONNECTIONS, seconds, rate_per_s)
     return measured(f"results: {when}, {rate_per_s:.0f}/s offered", server, load, trials=1)
 

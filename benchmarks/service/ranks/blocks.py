@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of the job that `bad_services` launches: trains in blocks, beside a service and without one by turns.
 
-`ringtune run -np N python -m benchmarks.service.ranks.blocks FOLDER PAIRS BLOCK_S [URL]`. In one block of each pair,
-drawn anew, rank 0 asks the service for a start and reports a window each ten steps, by a new link of the kind that
-tuned jobs have; the tuner itself is off. Rank 0 prints the steps per second of each pair's blocks, that beside the
-service first. Without a URL both blocks are without one: what the ratio scatters by itself.
+Its command is `ringtune run -np N python -m benchmarks.service.ranks.blocks FOLDER PAIRS BLOCK_S [URL]`. In one block
+of each pair, in random order, rank 0 asks the service for a start and reports a window every ten steps, over a new link
+like that of a tuned job. The tuner is off. Rank 0 prints the steps per second of each pair's blocks, the one beside the
+service first. Without a URL no block has a service: the ratios are the method's noise.
 """
 
 import json

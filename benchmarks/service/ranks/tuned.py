@@ -45,7 +45,7 @@ class Decided(ringtune.callbacks.Callback):
 
 
 def tune(most_steps: int) -> None:
-    """Train until rank 0's tuner has decided, or for so many steps."""
+    """Train until rank 0's tuner has decided, or up to a number of steps."""
     decided = Decided()
     ringtune.callbacks.add(decided)
     hvd.init()
@@ -79,7 +79,7 @@ def compare(configs: Mapping[str, Mapping[str, Any]], rounds: int, window_ms: fl
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Run the part that the arguments name."""
     torch.set_num_threads(1)
     if sys.argv[1] == "tune":
         tune(int(sys.argv[2]))

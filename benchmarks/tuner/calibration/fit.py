@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fit of the simulator's constants to some of a surface's configs, with its error at the others.
 
-The constants are scaled in a few groups, each with a log-normal prior about what is documented, and the most probable
-scales are taken. What a step computes is a group of its own: a processor that several threads share runs at another
-speed than an idle one.
+A few groups of constants are scaled to the most probable values, each with a log-normal prior around the documented
+one. The computing time of a step is a group of its own: a shared processor has another speed than an idle one.
 """
 
 import math
@@ -55,7 +54,7 @@ class MeasuredSurface:
 
     @classmethod
     def of(cls, header: Header, step_ms: Mapping[Config, float]) -> "MeasuredSurface":
-        """Return what a surface's header describes, with its cells."""
+        """Return a surface's job and cluster from its header, with its cells."""
         gradients = tuple(
             Gradient(f"tensor{number}", (size // 4,)) for number, size in enumerate(header["gradient_bytes"])
         )
@@ -112,7 +111,7 @@ def calibrate(measured: MeasuredSurface, configs: Sequence[Config]) -> Calibrati
 
 
 def scaled(machine: Machine, scales: Mapping[str, float]) -> Machine:
-    """Return a machine on which the work of each group takes so many times as long."""
+    """Return a machine whose groups of constants are scaled."""
     values: dict[str, float] = {}
     for name, scale in scales.items():
         for field in GROUPS[name]:

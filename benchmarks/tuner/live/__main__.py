@@ -2,9 +2,9 @@
 """Gain and cost of tuning a live job between two hosts, next to Horovod's scheme with equal steps.
 
 Start it by `python -m benchmarks.tuner.live --target engine --link 1gbit`, as root, on a quiet machine. The hosts are
-network namespaces of this machine; every run is a job of its own. In each, ringtune tunes first, then in another job
-Horovod's scheme for as many steps; then both measure their gain in pairs of windows. What is done is kept, and not done
-again until the tuner's sources change; what was done with others is said, and left alone.
+network namespaces of this machine; every run is a job of its own. Ringtune tunes one job, Horovod's scheme another for
+equally many steps; both then measure their gain in pairs of windows. Runs are kept in a file and not repeated until the
+tuner's sources change; runs of other sources are counted and left in the file.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class LivePlan:
 
 
 def main() -> None:
-    """Run what is missing and print the table."""
+    """Run the missing runs and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", choices=RANKS, required=True)
     parser.add_argument("--link", choices=WIDTHS, required=True)
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def run_all(plan: LivePlan, kept: RunFile, runs: int) -> None:
-    """Run what is not kept yet.
+    """Run the runs that the file does not have.
 
     Raises:
         RingtuneError: If a run fails.

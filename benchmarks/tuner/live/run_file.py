@@ -23,7 +23,7 @@ class RunFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Make the folder, so that no run is lost for want of it, and read what is there; a torn line is no run."""
+        """Make the folder, and read the runs of the file; a torn line is no run."""
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         folders = (*map(_folder, (tuner, ddp)), RIVALS, Path(__file__).parent)

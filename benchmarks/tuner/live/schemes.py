@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two schemes that tune a live target, and their gains, measured afterwards in the same job.
 
-Horovod's is restated in `benchmarks.tuner.regret.rivals.horovod`: it searches for as many steps as it is given, takes
-its best single sample and tests nothing. On DDP, whose buckets are what Horovod's fusion threshold is, it tunes that.
+Horovod's is restated in `benchmarks.tuner.regret.rivals.horovod`: it searches for a number of steps, takes its best
+single sample and tests nothing. On DDP it tunes the size of buckets, which is Horovod's fusion threshold there.
 """
 
 import time
@@ -79,14 +79,14 @@ class SchemeOutcome:
 
 
 def conduct(target: Target, scheme: str, priors: Sequence[Prior], seed: int, steps: int) -> SchemeOutcome:
-    """Tune a live target, then measure what was gained.
+    """Tune a live target, then measure the gain.
 
     Args:
         target: The job.
         scheme: One of SCHEMES.
         priors: Priors that ringtune has beforehand.
         seed: Decides every random choice.
-        steps: For Horovod's scheme; ringtune takes what it needs.
+        steps: Budget of Horovod's scheme; ringtune has its own.
 
     Raises:
         TargetClosed: If the job is over.
@@ -150,7 +150,7 @@ class BucketDesigner:
 
 
 def _search_like_horovod(target: Target, seed: int, steps: int) -> tuple[Config, int, float]:
-    """Return Horovod's choice, the steps that it took, and what they cost, seconds."""
+    """Return Horovod's choice, its steps, and their cost in seconds."""
     space, baseline = target.space(), target.baseline()
     has_buckets = any(parameter.name == CAP for parameter in space.parameters)
     designer: Designer = BucketDesigner(space, seed) if has_buckets else HorovodDesigner(space, seed)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One launch of a control: train the digits, tune them, and measure in the same launch what a coarse grid would gain.
+"""One launch of a control: train and tune the digits, and measure the gain of a coarse grid in the same launch.
 
-Duty: the ranks' side of `benchmarks.tuner.controls`, started by `ringtune run` with `AUTOTUNE=0`: the tuning run is
-driven from here, so that the same engine can be measured on afterwards.
+`benchmarks.tuner.controls` starts it by `ringtune run` with `AUTOTUNE=0`. It drives the tuning run itself, so that the
+same engine can be measured afterwards.
 """
 
 import argparse
@@ -55,7 +55,7 @@ FINAL_STEPS = 25
 
 @dataclass(frozen=True)
 class GridGain:
-    """Median step times, measured in turn after the grid, and what the tuner reached of the grid's gain."""
+    """Median step times, measured in turn after the grid, and the tuner's share of the grid's gain."""
 
     baseline_ms: float
     chosen_ms: float
@@ -83,7 +83,7 @@ class InertEngine:
         return self.target.baseline()
 
     def apply(self, config: Config) -> int:
-        """Switch all ranks to the baseline again, whatever is asked for."""
+        """Switch all ranks to the baseline again, for any config."""
         del config
         return self.target.apply(self.baseline())
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Regret and safety of ringtune and its rivals at equal budgets of steps.
 
-Start it by `python -m benchmarks.regret`. One sample is ten steps, settling after a switch counts as well. Problems are
-simulated jobs, recorded surfaces of this engine (benchmarks/tuner/surfaces), and public measurements of others
-(--data): these within one launch, and again with a launch for each window. A problem counts for search only where
-random search misses the optimum by 2 % in half of its runs, which is settled first; those in which nothing is to be
-gained, and those whose knobs do nothing, have tables of their own, for safety. Where several kinds are run, what counts
-of them is told together, too.
+Start it by `python -m benchmarks.regret`. A sample is ten steps; steps that settle after a switch count as well.
+Problems are simulated jobs, recorded surfaces of this engine (benchmarks/tuner/surfaces), and public measurements of
+other engines (--data), within one launch and with a launch for each window. A control by random search settles first
+which problems count for search: those in which half of its runs miss the optimum by 2 %. Problems without a gain, and
+those whose knobs have no effect, have tables of their own, for safety. Tables over all kinds come last.
 """
 
 import argparse

@@ -70,7 +70,7 @@ SettingsOf = Callable[[int, int], RunSettings]
 
 
 def ten_step_windows(budget: int, seed: int) -> RunSettings:
-    """Return a budget of steps without a warmup, for nothing warms up here, and windows of ten steps at most.
+    """Return a budget of steps without warmup, which simulated jobs do not need, and windows of at most ten steps.
 
     In a job that is AUTOTUNE_MAX_STEPS, AUTOTUNE_WARMUP_STEPS=0 and AUTOTUNE_STEPS_PER_SAMPLE=10.
     """
@@ -78,18 +78,18 @@ def ten_step_windows(budget: int, seed: int) -> RunSettings:
 
 
 def steps_alone(budget: int, seed: int) -> RunSettings:
-    """Return what a job has of which AUTOTUNE_MAX_STEPS alone is set."""
+    """Return the settings of a job with AUTOTUNE_MAX_STEPS alone."""
     return RunSettings(max_samples=None, max_steps=budget, seed=seed)
 
 
 def nothing_set(budget: int, seed: int) -> RunSettings:
-    """Return what a job has of which nothing is set but AUTOTUNE=1, whatever budget the others have."""
+    """Return the settings of a job with AUTOTUNE=1 alone; the budget does not matter."""
     del budget
     return RunSettings(**job_limits(None, None, None)._asdict(), seed=seed)
 
 
 def twenty_samples(budget: int, seed: int) -> RunSettings:
-    """Return what a job had before there was a default budget of time: AUTOTUNE_MAX_SAMPLES=20."""
+    """Return the settings of AUTOTUNE_MAX_SAMPLES=20, the default before there was a budget of time."""
     del budget
     return RunSettings(max_samples=20, seed=seed)
 
@@ -112,12 +112,12 @@ def policy(priors_of: PriorsOf, settings_of: SettingsOf = ten_step_windows) -> R
 
 
 def searcher(designer: str, priors_of: PriorsOf = nothing) -> Rival:
-    """Return a designer that spends all steps on its search and believes what it finds."""
+    """Return a designer that spends all steps on its search and tests nothing."""
     return _searching(lambda problem, space, seed: make_designer(designer, space, seed, priors_of(problem, seed)))
 
 
 def rival_searcher(designer: Callable[[SearchSpace, int], Designer]) -> Rival:
-    """Return a rival's designer that spends all steps on its search and believes what it finds."""
+    """Return a rival's designer that spends all steps on its search and tests nothing."""
     return _searching(lambda _, space, seed: designer(space, seed))
 
 
@@ -146,18 +146,18 @@ def _searching(make: Callable[[Problem, SearchSpace, int], Designer]) -> Rival:
 
 
 def without_noise(rival: Rival) -> Rival:
-    """Return a rival on a machine without noise: what it loses there the search loses, not the noise."""
+    """Return a rival on a machine without noise: its regret there is the search's alone."""
     return lambda problem, budgets, seed: rival(problem.without_noise, budgets, seed)
 
 
 def always_baseline(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
-    """Change nothing."""
+    """Pick the baseline."""
     del seed
     return dict.fromkeys(budgets, Pick(problem.baseline))
 
 
 def model_optimum(problem: Problem, budgets: Sequence[int], seed: int) -> Picks:
-    """Believe the cost model, without a sample but those of the baseline that calibrate it; no model, no change."""
+    """Pick the cost model's optimum, calibrated by one sample of the baseline; the baseline without a model."""
     model = problem.cost_model(seed)
     if model is None:
         return always_baseline(problem, budgets, seed)

@@ -111,7 +111,7 @@ def _compute_alone() -> None:
 
 
 def run(sources: Sources, problem: str, rival: str, seed: int, budgets: Sequence[int]) -> list[Outcome]:
-    """Return what a rival picks at each budget."""
+    """Return a rival's outcomes, one for each budget."""
     asked = all_problems(sources)[problem]
     picks = RIVALS[rival](asked, budgets, seed)
     return [
@@ -136,7 +136,7 @@ class KeptOutcomes:
     """A file of outcomes (JSON Lines), appended to run by run, so that a comparison that was ended goes on."""
 
     def __init__(self, path: Path, sources: Sources) -> None:
-        """Read what is there.
+        """Read the file's outcomes.
 
         Args:
             path: The file.

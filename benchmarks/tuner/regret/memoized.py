@@ -16,10 +16,10 @@ Asked = tuple[tuple[Trial, ...], tuple[Config, ...]]
 
 
 class MemoizedDesigner(DesignerWrapper):
-    """Answers as another designer does, whose answers depend on the trials alone."""
+    """Cache of another designer's answers, which depend on the trials alone."""
 
     def __init__(self, designer: GaussianProcessDesigner) -> None:
-        """Ask `designer` whatever was not asked before."""
+        """Pass new questions to `designer`."""
         super().__init__(designer)
         self._trials: tuple[Trial, ...] = ()
         self._suggestions: dict[tuple[Trial, ...], Suggestion] = {}
@@ -27,7 +27,7 @@ class MemoizedDesigner(DesignerWrapper):
         self._covariances: dict[Asked, Array] = {}
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Take in all trials so far; the designer hears of them once it has to answer."""
+        """Take in all trials so far; the designer gets them when it has to answer."""
         self._trials = tuple(trials)
 
     @property
@@ -44,7 +44,7 @@ class MemoizedDesigner(DesignerWrapper):
         return self._suggestions[self._trials]
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return what the trials say about `configs`."""
+        """Return the posterior of `configs` under the trials."""
         asked = self._trials, tuple(configs)
         if asked not in self._predictions:
             super().update(self._trials)
@@ -52,7 +52,7 @@ class MemoizedDesigner(DesignerWrapper):
         return self._predictions[asked]
 
     def covariance(self, configs: Sequence[Config]) -> Array:
-        """Return how what the trials say about `configs` hangs together."""
+        """Return the posterior covariance of `configs` under the trials."""
         asked = self._trials, tuple(configs)
         if asked not in self._covariances:
             super().update(self._trials)

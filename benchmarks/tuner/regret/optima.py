@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shortest step of a scenario: found once, which takes seconds to a minute, and kept in the user's cache folder.
+"""Optimum of a scenario: its shortest step, found once in seconds to a minute, and kept in the user's cache folder.
 
-What is kept is named by a digest of what a scenario's steps depend on and of the simulator's sources, so that it is
-found anew after a change of either.
+A digest of the scenario and of the simulator's sources names the file: a change of either finds the optimum anew.
 """
 
 import hashlib

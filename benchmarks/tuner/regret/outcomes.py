@@ -58,7 +58,7 @@ class Outcomes:
         return tuple(name for name in self.problems if self._problems[name].is_inert)
 
     def quiet(self, problems: Sequence[str], most_noise: float) -> tuple[str, ...]:
-        """Return those of some problems whose steps scatter by so much at most."""
+        """Return the problems whose steps scatter by at most a given deviation."""
         return tuple(name for name in problems if self._problems[name].step_noise <= most_noise)
 
     def ahead(self, rival: str, budget: int, problems: Sequence[str]) -> tuple[float, float]:

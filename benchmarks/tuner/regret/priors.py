@@ -33,13 +33,13 @@ WINDOW_STEPS = 10
 
 
 def nothing(problem: Problem, seed: int) -> Sequence[Prior]:
-    """Know nothing."""
+    """Return no prior."""
     del problem, seed
     return ()
 
 
 def cost_model(problem: Problem, seed: int) -> Sequence[Prior]:
-    """Know the cost model, as every job of the engine does; nothing where there is none."""
+    """Return the cost model, as every job of the engine has it; nothing where there is none."""
     model = problem.cost_model(seed)
     return () if model is None else (model,)
 
@@ -59,17 +59,17 @@ def earlier_job(problem: Problem, seed: int) -> Sequence[Prior]:
 
 
 def falsehoods(problem: Problem, seed: int) -> Sequence[Prior]:
-    """Believe the opposite of the cost model."""
+    """Return the opposite of the cost model."""
     return tuple(Opposite(prior) for prior in cost_model(problem, seed))
 
 
 @dataclass(frozen=True)
 class Opposite:
-    """Expects to be slow what another prior expects to be fast."""
+    """Prior with another's expectation reversed."""
 
     prior: Prior
     name = "opposite"
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
-        """Return the other's expectation, negative."""
+        """Return the other's expectation with the opposite sign."""
         return -self.prior.log_step_ms(configs, trials)

@@ -23,7 +23,7 @@ class TimedTarget(Target, Protocol):
 
 
 class Problem(ABC):
-    """A job, its noise, and what is true of it.
+    """A job with its noise and its true step times.
 
     Attributes:
         name: Unique among problems.
@@ -65,7 +65,7 @@ class Problem(ABC):
 
     @abstractmethod
     def cost_model(self, seed: int) -> Prior | None:
-        """Return what a job would know at its start; None where no model of it is known."""
+        """Return the cost model that a job has at its start; None without one."""
 
     @property
     def is_flat(self) -> bool:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Public measurements of other engines as problems: Horovod's surfaces, and allreduces on real clusters.
 
-They are read where they lie, in a folder with `surfaces/` and `collectives/`. Of a series of steps these files hold
-quantiles alone; windows are made of them: as many steps as there are places, at evenly spread quantiles, in a random
-order that is always the same.
+They are read from a folder with `surfaces/` and `collectives/`. The files hold quantiles of step times. A window is
+made from them: steps at evenly spread quantiles, in a random order that is always the same.
 
-A tuner within a job never launches it anew: there, steps alone scatter (`public`). One that launches a command for each
-window meets what launches of the same config differ by, too (`relaunched`), where that was measured.
+A tuner within a job never launches it anew: steps alone scatter (`public`). One that launches a command for each window
+also meets the difference between launches of one config (`relaunched`), where that was measured.
 """
 
 import csv

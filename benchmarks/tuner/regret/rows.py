@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The raw rows behind the printed tables: one per run and budget, compressed, beside the tables.
+"""Raw rows behind the printed tables: one per run and budget, compressed, beside the tables.
 
-They come from the files of `--keep`, and hold what those do, the kind of each problem included, so that tables are
-made from them without the problems' data.
+They are made from the files of `--keep` and name each problem's kind, so that tables need no data of the problems.
 """
 
 import csv

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of measured step times as a problem: its cells tell the truth, and what they scatter by is the noise.
+"""Measured table as a problem: its cells give the true step times, and their scatter is the noise.
 
-Each cell's truth is its median, or where cells were measured repeatedly what all of them tell (`shrinkage.py`). Between
-measured numbers, ln(step time) is interpolated linearly on the parameter's scale, so that no config is faster than the
-fastest cell, which therefore is the optimum. Special values, switches and categories are never between. Where a
-combination was not measured it is taken to be as the nearest one that was: one with as few other switches as can be,
-and of those the one with the nearest numbers.
+A cell's true step time is its median, or the shrunken estimate where cells were measured repeatedly (`shrinkage.py`).
+Between measured numbers ln(step time) is interpolated linearly on the parameter's scale: no config is faster than the
+fastest cell, which is the optimum. Special values, switches and categories are not interpolated. A combination that was
+not measured has the value of the nearest one that was: fewest other switches first, then nearest numbers.
 
-A window is drawn from all that were measured under the nearest cell's switches, categories and special values: steps in
-a row, from a random one on, relative to what is true of the cell that it was measured of. So the noise is that of the
-machine, from step to step and from launch to launch; or, where a job is never launched anew, relative to the window's
-own median, and the noise is that from step to step. Drawn from the nearest cell's own two or three windows it would
-be the same every time; drawn from all cells, that of a thousand small messages would fall upon one large one.
+A window is drawn from all windows under the nearest cell's switches, categories and special values: consecutive steps
+from a random one on, relative to the true step time of their cell. So the noise is the machine's, between steps and
+between launches. Where a job is never launched anew, steps are relative to the window's own median, and the noise is
+that between steps. The nearest cell alone has two or three windows, too few for noise; all cells together would give
+the noise of a thousand small messages to one large one.
 """
 
 import hashlib

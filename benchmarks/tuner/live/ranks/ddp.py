@@ -35,7 +35,7 @@ def make_model(task: LiveTask) -> DistributedDataParallel:
 
 
 def tune(task: LiveTask, model: DistributedDataParallel, exchange: Exchange) -> None:
-    """Conduct the scheme, say what it found, and let all ranks end."""
+    """Conduct the scheme, print its outcome, and let all ranks end."""
     try:
         sizes, size = bucket_sizes(model), gradient_bytes(model)
         space = bucket_space(sizes, size, is_fixed=False)

@@ -20,7 +20,7 @@ from ringtune.tuner.space.parameters import pinned_by_layout
 from ringtune.world import World
 
 STEPS_BETWEEN = 10
-"""After so many steps the ranks agree whether to go on."""
+"""Steps after which the ranks agree whether to go on."""
 
 
 def workload_of(task: LiveTask) -> Workload:
@@ -35,7 +35,7 @@ class Tuner:
     """Rank 0's thread.
 
     Attributes:
-        is_over: Whether it has said what it found, or failed.
+        is_over: Whether it has printed its outcome, or failed.
     """
 
     def __init__(self, world: World, task: LiveTask) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bagua's scheme, as a rival to measure against: restated from its autotune service.
+"""Bagua's scheme as a rival, restated from its autotune service.
 
-scikit-optimize's optimizer as it comes, with a portfolio of acquisition functions, after twenty points of a Halton
-sequence, over the binary logarithm of the bucket size, 1 KiB to 2 GiB, and a switch for hierarchical reduction. What
-counts in the end is the best single score (its bayesian_optimizer.py). What Bagua has not keeps its default.
+It is scikit-optimize's optimizer with its portfolio of acquisition functions, after twenty points of a Halton sequence.
+It searches the binary logarithm of the bucket size, 1 KiB to 2 GiB, and a switch for hierarchical reduction. The pick
+is the best single score (its bayesian_optimizer.py). Knobs that Bagua lacks keep their defaults.
 """
 
 import math

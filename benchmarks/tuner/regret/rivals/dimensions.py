@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A search space in the terms of libraries that know numbers and categories, and no special values beside a number.
+"""Search space for libraries that know numbers and categories, but no special values of a number.
 
-Whether a number has one of its special values becomes a category of its own, beside the number itself.
+A parameter with special values becomes two dimensions: the number, and a category that names a special value or none.
 """
 
 from collections.abc import Mapping

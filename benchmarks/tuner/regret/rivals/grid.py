@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grid designer: what a patient person would try by hand. A control for designers that learn.
+"""Grid designer: a patient manual search, as a control for designers that learn.
 
-First the numbers, a few values each from the middle of their ranges outwards, with switches and categories at their
-defaults; then the same with one switch or category changed; then random configs.
+First come the numbers, a few values each from the middle of their ranges outwards, with switches and categories at
+their defaults; then the same with one switch or category changed; then random configs.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optuna's samplers behind the designer's interface, for this comparison alone.
+"""Optuna's samplers behind the designer's interface.
 
-A study is asked and told as its documentation says: numbers with their scale, special values as a choice of their own,
-categories as they are. It is told ln(step time), the baseline's first. What counts in the end is the best trial.
+A study is asked and told as in Optuna's documentation: numbers with their scale, special values as a choice of their
+own, categories as they are. It gets ln(step time), the baseline's first. The pick is the best trial.
 """
 
 from collections.abc import Callable, Sequence

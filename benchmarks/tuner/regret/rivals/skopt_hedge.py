@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scikit-optimize as its users take it, as a rival to measure against: its optimizer over the whole space.
+"""scikit-optimize with its defaults as a rival: its optimizer over the whole space.
 
-Everything keeps its default: ten random points, then a Gaussian process and `gp_hedge`, which draws among expected
-improvement, probability of improvement and a confidence bound. It is told ln(step time in ms). What counts in the end
-is the best single sample, as in `Optimizer.get_result`.
+Ten random points come first, then a Gaussian process and `gp_hedge`, which draws among expected improvement,
+probability of improvement and a confidence bound. It gets ln(step time in ms). The pick is the best single sample, as
+in `Optimizer.get_result`.
 """
 
 import math

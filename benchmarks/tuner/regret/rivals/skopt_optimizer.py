@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """scikit-optimize's own optimizer behind the designers that leave everything to it.
 
-It comes with a portfolio of acquisition functions, `gp_hedge`, which learns from every sample whom to trust: it has to
-be told one sample after the other, and kept.
+Its portfolio of acquisition functions, `gp_hedge`, learns from every sample which one to trust: the optimizer lives on
+and gets one sample after the other.
 """
 
 from collections.abc import Callable, Sequence

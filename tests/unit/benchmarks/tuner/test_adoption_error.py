@@ -62,7 +62,7 @@ def test_a_challenger_s_windows_are_faster_by_its_gain() -> None:
 
 
 def test_a_large_gain_is_adopted_and_a_loss_is_not() -> None:
-    """With three and with six pairs the answer is the same, in each of twenty tests of either kind."""
+    """Three and six pairs give the same answer, in each of twenty tests of either kind."""
     machine = SimulatedMachine(np.random.default_rng(0), STEPS, 0.01, 0.005)
     expected = expected_noise(machine.trials(5), STEPS)
 
@@ -81,7 +81,7 @@ def test_each_limit_has_its_own_answer() -> None:
 
 
 def test_the_shares_are_an_error_rate_and_a_power(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 200 challengers few without a gain are adopted, and nearly all that gain 20 %."""
+    """The shares are small among 200 challengers without a gain, and nearly one among those that gain 20 %."""
     monkeypatch.setattr("sys.argv", ["adoption_error", "--runs", "200", "--gain", "0.2", "--pairs", "3", "5"])
     machine = SimulatedMachine(np.random.default_rng(2), STEPS, 0.03, 0.008)
 

@@ -236,7 +236,7 @@ def slow_is_slow(config: Config) -> float:
 
 @pytest.mark.parametrize("asked", ["ring", "tree"])
 def test_the_leader_that_is_known_least_is_measured_again_also_if_it_is_the_baseline(asked: str) -> None:
-    """Where the untried config should be far slower, one more window of the other leader helps the pick most."""
+    """One more window of the other leader helps the pick most if the untried config should be far slower."""
     many = [20.0 * math.exp(0.1 * (-1.0) ** number) for number in range(8)]
     trials = [
         measured_trial(number, Config({"algorithm": name}), [20.0] if name == asked else many)
@@ -250,7 +250,7 @@ def test_the_leader_that_is_known_least_is_measured_again_also_if_it_is_the_base
 
 
 def test_the_designers_nugget_is_the_policys() -> None:
-    """With a large nugget a single window of an odd config is believed, with none its neighbours are."""
+    """A large nugget makes a single window of an odd config decide; without one its neighbours do."""
     space = search_space({}, default_config(), tuned=("cycle_ms",))
     configs = [default_config(), *(space.at_quantiles([0.3 + 0.02 * number]) for number in range(12))]
     odd = 6

@@ -72,7 +72,7 @@ def test_the_gradient_is_that_of_the_value(seed: int, nugget_std: float, points_
 
 @pytest.mark.parametrize("nugget_std", [0.0, 0.01, 0.1])
 def test_what_the_fit_minimises_is_the_evidence_of_the_process(nugget_std: float) -> None:
-    """Of configs with several samples, too: both have the same covariance."""
+    """The evidence has the process's covariance, for configs with several samples too."""
     data = observed(8, 0.05, variance=1e-4)
     twice = Points.without_trend(np.vstack([data.points.x, data.points.x]))
     data = Observations(twice, np.append(data.y, data.y + 0.01), np.tile(data.variance, 2), nugget_std)
@@ -149,7 +149,7 @@ def jumping(nugget_std: float, windows: int = 1) -> Observations:
 
 
 def test_a_nugget_lets_a_config_differ_from_its_neighbours() -> None:
-    """With a nugget of the jumps' size a config is believed to differ, without one its neighbours' mean is believed."""
+    """A nugget of the jumps' size lets a config differ; without one its neighbours' mean is predicted."""
     smooth = Hyperparameters(np.full(3, 2.0), 0.15, 0.005)
     jumps = {}
     for nugget_std in (0.0, 0.05):
@@ -210,7 +210,7 @@ def test_what_many_windows_tell_of_a_config_they_tell_less_of_its_neighbour() ->
 
 
 def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
-    """It predicts what it has not seen, and finds the third coordinate irrelevant and the noise about as it is."""
+    """The process predicts unseen configs, finds the third coordinate irrelevant, and the noise about right."""
     process = fitted_process(observed(30, 0.02))
     unseen = without_trend(200, seed=9)
 
@@ -223,7 +223,7 @@ def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
 
 
 def test_noise_that_the_steps_explain_is_not_counted_twice() -> None:
-    """With the samples' own variance given, little is left for the windows'."""
+    """Samples with a variance of their own leave little noise for the windows."""
     given = fitted_process(observed(40, 0.05, variance=0.05**2))
     found = fitted_process(observed(40, 0.05))
 
@@ -258,7 +258,7 @@ def test_one_observation_is_enough(trend: Callable[[Array], Array] | None) -> No
 
 @pytest.mark.parametrize("count", [2, 5, 10, 25])
 def test_the_fit_finds_the_mode_that_random_restarts_find(count: int) -> None:
-    """From six random starts L-BFGS reaches no value below the one from the medians of the priors."""
+    """L-BFGS from six random starts reaches no value below the one from the medians of the priors."""
     data = observed(count, 0.02, seed=count)
     posterior = NegativeLogPosterior(data)
     rng = np.random.default_rng(count)
@@ -274,7 +274,7 @@ def test_the_fit_finds_the_mode_that_random_restarts_find(count: int) -> None:
 
 
 def test_more_observations_make_a_process_surer() -> None:
-    """From five to forty observations both the doubt and the error fall, at places that were not measured."""
+    """The doubt and the error fall from five to forty observations, at places that were not measured."""
     unseen = without_trend(200, seed=9)
     errors, doubts = [], []
     for count in (5, 15, 40):

@@ -41,7 +41,7 @@ def paced(steps: int, step_s: float) -> Pace:
     ids=["a faster default", "the same", "a slower default"],
 )
 def test_seconds_are_steps_of_the_slower_of_default_and_pace(baseline_s: float, expected: int) -> None:
-    """Of 100 s 95 are planned and 5 gone; half of the test's windows are the default's."""
+    """The 95 s left of 100 are planned; half of the test's windows are the default's."""
     settings = RunSettings(max_samples=None, max_seconds=100.0)
     elapsed_s = 100.0 * POLICY.planned_share - 90.0
 
@@ -51,7 +51,7 @@ def test_seconds_are_steps_of_the_slower_of_default_and_pace(baseline_s: float, 
 
 
 def test_the_least_number_of_steps_outlives_the_seconds() -> None:
-    """Of 200 steps 25 are gone, and so are all seconds."""
+    """A least number of 200 steps leaves 175 after 25, even when all seconds are gone."""
     settings = RunSettings(max_samples=None, max_seconds=100.0, least_steps=200)
 
     left = steps_left_by_limit(settings, paced(25, 8.0), elapsed_s=200.0, baseline_s=8.0)

@@ -195,7 +195,7 @@ def test_long_pauses_are_no_drift_either() -> None:
 
 
 def test_a_job_that_has_spent_its_share_only_watches() -> None:
-    """Whatever changes."""
+    """A job that has spent its share only watches, whatever changes."""
     job = tune_for(ChangingTarget(late_optimum), hours=3, spent_s=POLICY.exploration_share * 4 * HOUR_S)
 
     assert 1 == len(job.runs)

@@ -55,7 +55,7 @@ def test_repeated_windows_update_the_inflation_as_by_hand() -> None:
 
 
 def test_windows_of_different_lengths_are_weighed_by_their_steps() -> None:
-    """By hand: variances of 2e-4 and 5e-4, 0.07 apart, give S = 0.07^2 * 5000 * 2000 / 7000 = 7."""
+    """Variances of 2e-4 and 5e-4, 0.07 apart, give S = 0.07^2 * 5000 * 2000 / 7000 = 7, by hand."""
     trial = trial_of(sample_of(3.0, 0.002, steps=20), sample_of(3.07, 0.002, steps=5))
 
     assert inflation_of(trial) == pytest.approx((4 + 7) / (4 + 1))
@@ -70,7 +70,7 @@ def test_every_config_is_compared_with_its_own_mean() -> None:
 
 
 def test_three_windows_of_one_config_are_two_repeats() -> None:
-    """By hand: 3.00, 3.02 and 3.04 have squares of 2 * 0.02^2 / 0.01^2 = 8 about their mean."""
+    """Windows of 3.00, 3.02 and 3.04 have squares of 2 * 0.02^2 / 0.01^2 = 8 about their mean, by hand."""
     assert inflation_of(trial_of(sample_of(3.0), sample_of(3.02), sample_of(3.04))) == pytest.approx((4 + 8) / (4 + 2))
 
 
@@ -144,7 +144,7 @@ def test_after_many_windows_the_noise_is_that_of_the_machine(window_std: float, 
 
 
 def test_a_few_windows_already_show_a_noisy_machine() -> None:
-    """Of 200 baselines with five windows that differ by 3 %, nine in ten double the usual variance."""
+    """Nine in ten of 200 baselines with five windows that differ by 3 % double the usual variance."""
     rng = np.random.default_rng(8)
 
     trials = [trial_of(*[window_of(rng, 0.03, 0.01) for _ in range(5)]) for _ in range(200)]

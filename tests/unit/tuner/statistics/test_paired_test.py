@@ -59,7 +59,7 @@ def test_without_expected_noise_the_interval_is_students(count: int, level: floa
 @pytest.mark.parametrize("weight", [1.0, 2.5, 4.0, 100.0])
 @pytest.mark.parametrize("count", [1, 2, 3, PAIRS])
 def test_expected_noise_counts_as_so_many_degrees_of_freedom(count: int, weight: float) -> None:
-    """By the pooled variance (nu s0^2 + sum of squares) / (nu + n - 1) and scipy's t with nu + n - 1 degrees."""
+    """The interval has the pooled variance (nu s0^2 + sum of squares) / (nu + n - 1) and scipy's t of those degrees."""
     d = np.array([pair.log_ratio for pair in random_pairs(count)])
     freedom = weight + count - 1
     variance = (weight * 0.01**2 + float(np.sum((d - d.mean()) ** 2))) / freedom
@@ -84,7 +84,7 @@ def test_expected_noise_keeps_few_pairs_that_happen_to_agree_from_being_proof() 
 
 
 def test_expected_noise_fades_as_pairs_become_many() -> None:
-    """Of 400 pairs the interval is that of the pairs alone, although four times their variance was expected."""
+    """The interval of 400 pairs is that of the pairs alone, although four times their variance was expected."""
     few, many = random_pairs(4), random_pairs(400)
     noise = Expected((2 * 0.03) ** 2, POLICY.noise_weight)
 
@@ -278,7 +278,7 @@ def test_it_errs_rarely_on_a_machine_that_is_noisier_than_usual(baselines: int, 
 
 
 def test_repeated_windows_that_differ_ask_more_of_the_test() -> None:
-    """What three pairs show beside a calm baseline they do not show beside one whose windows differ by 10 %."""
+    """Three pairs show a gain beside a calm baseline, and not beside one whose windows differ by 10 %."""
     calm, wild = ([20.0] * 5, [20.0, 22.0, 18.0, 21.0, 19.0])
     pairs = [Pair(20.8, 20.0), Pair(21.0, 20.0), Pair(20.6, 20.0)]
     shown = []

@@ -33,7 +33,10 @@ class _Bucket:
 
 
 class RateLimit:
-    """ASGI middleware: a token bucket per bearer token. Callers without one (on loopback) are not limited."""
+    """ASGI middleware: a token bucket per bearer token. Callers without one (on loopback) are not limited.
+
+    Memory is bounded and the clock monotonic; the package `limits` has neither.
+    """
 
     def __init__(self, app: ASGIApp, *, rate_per_s: float, burst: int, clock: Callable[[], float]) -> None:
         """Allow `burst` requests at once and `rate_per_s` for ever; a rate of 0 allows any."""

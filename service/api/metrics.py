@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics for operators: requests by route and status, and queues, for Prometheus."""
+"""Metrics for operators: requests by route and status, and queues, for Prometheus.
+
+Series are bounded, whatever methods and paths clients invent; prometheus-fastapi-instrumentator has one for each method.
+"""
 
 from collections.abc import Iterable, Iterator
 

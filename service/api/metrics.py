@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics for operators: requests by route and status, and queues, for Prometheus.
 
-Series are bounded, whatever methods and paths clients invent; prometheus-fastapi-instrumentator has one for each method.
+Series are bounded, whatever methods and paths clients invent; prometheus-fastapi-instrumentator has one per method.
 """
 
 from collections.abc import Iterable, Iterator

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ringtune.rest_models import Evidence
 from ringtune.service.domain.jobs import State
 from ringtune.service.domain.overview import BestConfig, ListedStudy, ReporterStand, StandName
-from ringtune.service.domain.values import Evidence
 from ringtune.tuner.review import words
 from ringtune.tuner.review.surrogate import Change
 from ringtune.tuner.statistics.paired_test import CI_LEVEL

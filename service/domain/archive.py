@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from ringtune.rest_models import Imported
 from ringtune.service.errors import InvalidRequest, ResultConflict, ServiceError
 from ringtune.service.store import Database, audit, job_facts, jobs, reports, studies, tokens
 from ringtune.service.store.clock import now_unix_s
@@ -34,7 +35,7 @@ from .studies import check_key, checked_name, checked_sizes, digest_of, study_ro
 from .study_cache import KnownStudy, StudyCache, known_study
 from .submission import check_id, prepare
 from .summing import Changes
-from .values import Adoption, Imported, ReportedResult, StudyKey
+from .values import Adoption, ReportedResult, StudyKey
 
 UNSEALED_SCHEMA = 1
 """Schema of exports that had no last line: they are taken as they are, and one that was cut off is not noticed."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection
 
+from ringtune.rest_models import StoredResult
 from ringtune.service.errors import JobConflict, ResultConflict, StudyNotFound, TrialConflict
 from ringtune.service.store import jobs, leases, reports, studies
 from ringtune.service.store.clock import now_unix_s
@@ -21,7 +22,6 @@ from .plausibility import is_possible
 from .policy import Policy
 from .submission import Submission
 from .summing import Changes
-from .values import Stored
 from .writer import Outcome
 
 
@@ -72,7 +72,7 @@ class Committing:
             status, reason = "late", "the lease had ended: the config may be measured by another job too"
         row = replace(submission.row, status=status, status_reason=reason, received_unix_s=now)
         changes.add(row)
-        return Stored(submission.trial_id, status, reason), row
+        return StoredResult(trial_id=submission.trial_id, status=status, reason=reason), row
 
     def _doubt(self, submission: Submission, changes: Changes) -> str | None:
         """Return why a result is quarantined: for itself, or beside what the same job reported."""
@@ -120,7 +120,7 @@ def _refusal(
 
 def _again(submission: Submission, known: StoredReport) -> Outcome:
     if known.body_digest == submission.row.body_digest:
-        return Stored(submission.trial_id, "same", known.status_reason)
+        return StoredResult(trial_id=submission.trial_id, status="same", reason=known.status_reason)
     return ResultConflict(
         f"trial {submission.trial_id} has another result already, from job {known.job_id}; it stays as it is"
     )

@@ -5,6 +5,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ringtune.rest_models import StoredResult, StoredRun
+from ringtune.rest_models.fields import MAX_TEXT
 from ringtune.service.errors import Conflict, ServiceError
 from ringtune.service.store import Database
 from ringtune.tuner.logs.reader import RunLog
@@ -14,7 +16,7 @@ from .run_logs import RunLogs, collect_runs
 from .studies import Studies
 from .study_cache import KnownStudy, StudyCache
 from .submission import LegalConfigs, Submission, prepare
-from .values import ReportedResult, Stored, StoredRun
+from .values import ReportedResult
 from .writer import GroupWriter, Outcome
 
 
@@ -30,7 +32,7 @@ class Ledger:
         self._policy = policy
         self._logs = RunLogs(database, studies, self.tell_batch)
 
-    async def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> Stored:
+    async def tell(self, study_id: str, trial_id: str, result: ReportedResult) -> StoredResult:
         """Store the result of a trial, which may be new; the same again changes nothing.
 
         No thread waits for the commit: all that wait for the same one would wake at once, which costs more than the
@@ -57,7 +59,7 @@ class Ledger:
             raise outcome
         return outcome
 
-    def tell_batch(self, study_id: str, results: Sequence[tuple[str, ReportedResult]]) -> tuple[Stored, ...]:
+    def tell_batch(self, study_id: str, results: Sequence[tuple[str, ReportedResult]]) -> tuple[StoredResult, ...]:
         """Store results of several trials of one study; what cannot be stored does not concern the others.
 
         Returns:
@@ -110,7 +112,11 @@ class Ledger:
             return error
 
 
-def _stored(trial_id: str, outcome: Outcome) -> Stored:
-    if isinstance(outcome, Stored):
+def _stored(trial_id: str, outcome: Outcome) -> StoredResult:
+    if isinstance(outcome, StoredResult):
         return outcome
-    return Stored(trial_id, "conflict" if isinstance(outcome, Conflict) else "refused", outcome.detail)
+    return StoredResult(
+        trial_id=trial_id,
+        status="conflict" if isinstance(outcome, Conflict) else "refused",
+        reason=outcome.detail[:MAX_TEXT],
+    )

@@ -100,10 +100,14 @@ def trials(rows: Sequence[ReportRow], baselines: Sequence[JobSummary], space: Se
     samples: dict[Config, list[list[float]]] = {_default(space): []}
     for row in rows:
         scale = math.exp(usual - means.get(row.job_id, usual))
-        times = [scale * (time or 0.0) for time in (row.median_step_ms, row.mad_step_ms, row.mean_step_ms)]
-        sample = [*times, row.steps, (row.score_bytes_per_s or 0.0) / scale]
-        samples.setdefault(Config(row.config_values), []).append(sample)
+        samples.setdefault(Config(row.config_values), []).append(_sample(row, scale))
     return [{"config": config.to_json(), "samples": found} for config, found in samples.items()]
+
+
+def _sample(row: ReportRow, scale: float) -> list[float]:
+    """Return a valid result's step times, steps and score; step times are multiplied by `scale`."""
+    times = (scale * (time or 0.0) for time in (row.median_step_ms, row.mad_step_ms, row.mean_step_ms))
+    return [*times, row.steps, (row.score_bytes_per_s or 0.0) / scale]
 
 
 def _default(space: SearchSpace) -> Config:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection
 
+from ringtune.rest_models import Candidate, Evidence, Recommendation
 from ringtune.service.errors import InvalidRequest
 from ringtune.service.store import Database, studies, summaries
 from ringtune.service.store.clock import now_unix_s
@@ -26,7 +27,7 @@ from .spaces import ENGINE_TARGET
 from .standings import ENGINE_DEFAULT
 from .studies import MAX_HOSTS, digest_of
 from .study_cache import key_of
-from .values import Evidence, ModelCandidate, Recommendation, RecommendationQuery, StudyKey
+from .values import RecommendationQuery, StudyKey
 
 MAX_CANDIDATES = 50
 MAX_NEIGHBOURS = 200
@@ -73,7 +74,7 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
         if len(candidates) > 1:
             reason = f"{len(candidates)} models go by the name {query.model_name!r}: ask by fingerprint"
             return _default(query, reason, candidates)
-        model = candidates[0].model if candidates else UNKNOWN
+        model = candidates[0].model_fingerprint if candidates else UNKNOWN
     asked = StudyKey(query.hardware or UNKNOWN, model, query.layout, query.target, query.surface_version)
     there = summaries.best_of_key(connection, digest_of(asked))
     if there is not None and there.best is not None:
@@ -86,12 +87,13 @@ def _found(connection: Connection, query: RecommendationQuery) -> Recommendation
 
 def _exact(row: ConfigSummary, now_unix_s: float, asked: StudyKey) -> Recommendation:
     return Recommendation(
-        config=Config(row.config_values),
+        config=row.config_values,
         source="exact",
         target=asked.target,
         is_prior=not row.is_confirmed,
+        standing="confirmed" if row.is_confirmed else "prior",
         evidence=evidence_of(row, now_unix_s - row.newest_unix_s),
-        key=asked,
+        key=asked.to_model(),
         distance=0.0,
         reason=_reason(row),
     )
@@ -120,12 +122,13 @@ def _nearest(connection: Connection, asked: StudyKey, query: RecommendationQuery
             continue
         config, row, _ = found
         return Recommendation(
-            config=config,
+            config=config.to_json(),
             source="nearest",
             target=neighbour.key.target,
             is_prior=True,
+            standing="prior",
             evidence=evidence_of(row, now - row.newest_unix_s, is_here=False),
-            key=neighbour.key,
+            key=neighbour.key.to_model(),
             distance=neighbour.distance,
             reason=f"prior: {not_measured(asked, neighbour.key)}; no gain is promised here: test it first",
         )
@@ -203,15 +206,24 @@ def _worth(found: Found) -> tuple[bool, bool, float]:
     return row.is_confirmed, row.is_over_default, gain - math.log1p(row.speedup or 0.0) + math.log1p(row.ci_low or 0.0)
 
 
-def _default(query: RecommendationQuery, reason: str, candidates: tuple[ModelCandidate, ...] = ()) -> Recommendation:
+def _default(query: RecommendationQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
     """Return the engine's default; of other targets it is to set nothing."""
-    config = default_config() if query.target == ENGINE_TARGET else Config({})
-    return Recommendation(config, "default", query.target, False, Evidence(), reason=reason, candidates=candidates)
+    config = default_config().to_json() if query.target == ENGINE_TARGET else {}
+    return Recommendation(
+        config=config,
+        source="default",
+        target=query.target,
+        is_prior=False,
+        standing="default",
+        evidence=Evidence(),
+        reason=reason,
+        candidates=list(candidates),
+    )
 
 
-def _models(connection: Connection, query: RecommendationQuery) -> tuple[ModelCandidate, ...]:
+def _models(connection: Connection, query: RecommendationQuery) -> tuple[Candidate, ...]:
     rows = studies.models_named(connection, query.model_name or "", query.target, MAX_CANDIDATES)
-    return tuple(ModelCandidate(row.model, row.model_name, row.trials) for row in rows)
+    return tuple(Candidate(model_fingerprint=row.model, model_name=row.model_name, trials=row.trials) for row in rows)
 
 
 def _asked_tensors(connection: Connection, asked: StudyKey, query: RecommendationQuery) -> TensorSet | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from ringtune.rest_models import StoredResult, StoredRun
 from ringtune.service.errors import InvalidRequest, RunConflict
 from ringtune.service.store import Database, jobs, reports, summaries
 from ringtune.service.store.clock import now_unix_s
@@ -31,10 +32,10 @@ from .jobs import Jobs
 from .run_facts import facts_of
 from .studies import Studies
 from .submission import MAX_ID, check_id
-from .values import Adoption, ReportedResult, Stored, StoredRun, Study, StudyKey
+from .values import Adoption, ReportedResult, Study, StudyKey
 
 Named: TypeAlias = tuple[str, ReportedResult]
-TellBatch: TypeAlias = Callable[[str, Sequence[Named]], tuple[Stored, ...]]
+TellBatch: TypeAlias = Callable[[str, Sequence[Named]], tuple[StoredResult, ...]]
 
 NAMESPACE = uuid.UUID("5b0c7a52-7f0e-5c59-9d3e-6d7a1c9a4f10")
 MAX_BATCH = 1000
@@ -80,7 +81,9 @@ class RunLogs:
     def _take_one(self, log: RunLog, by: Reporting, baselines: dict[str, Config]) -> StoredRun:
         """Store one run; `baselines` has the job's own by study: that which is stored, or that of its first run."""
         if log.run is None:
-            return StoredRun(log.run_id, None, reason="the run's first record is missing; nothing was stored")
+            return StoredRun(
+                run_id=log.run_id, study_id=None, reason="the run's first record is missing; nothing was stored"
+            )
         check_id("run_id", log.run_id)
         header = canonical(record_to_json(log.run))
         self._claim({by.job_id, as_job_id(log.run_id)}, by.token_id)
@@ -89,7 +92,7 @@ class RunLogs:
         results = _results(log, log.run, by)
         if by.is_named and self._is_beside_another(log.run, study.study_id, by.job_id, baselines):
             results = [named for named in results if named[1].adoption is None]
-        stored: list[Stored] = []
+        stored: list[StoredResult] = []
         for start in range(0, len(results), MAX_BATCH):
             stored += self._tell_batch(study.study_id, results[start : start + MAX_BATCH])
         if known is None:
@@ -236,10 +239,17 @@ def _result(record: SampleRecord, run: RunRecord, by: Reporting) -> ReportedResu
     )
 
 
-def _summary(run_id: str, study_id: str, stored: Sequence[Stored]) -> StoredRun:
+def _summary(run_id: str, study_id: str, stored: Sequence[StoredResult]) -> StoredRun:
     def count(*statuses: str) -> int:
         return sum(item.status in statuses for item in stored)
 
     refused = [item.reason for item in stored if item.status in {"refused", "conflict"}]
     reason = f"{len(refused)} results were not stored; the first: {refused[0]}" if refused else None
-    return StoredRun(run_id, study_id, count("new", "late"), count("same"), count("quarantined"), reason)
+    return StoredRun(
+        run_id=run_id,
+        study_id=study_id,
+        new=count("new", "late"),
+        same=count("same"),
+        quarantined=count("quarantined"),
+        reason=reason,
+    )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evidence of a config as it is shown: a gain only where it is confirmed, and who stands behind it."""
 
+from ringtune.rest_models import Evidence
 from ringtune.service.store.summary_rows import ConfigSummary
 
 from .evidence import CI_LEVEL
-from .values import Evidence
 
 
 def evidence_of(row: ConfigSummary, age_s: float, *, is_here: bool = True) -> Evidence:

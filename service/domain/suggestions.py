@@ -50,6 +50,19 @@ class _Choice:
     config: str
     designer: str
 
+    def leased(self, now_unix_s: float, lease_s: float, **ids: Any) -> TrialRow:
+        """Return the row of a first lease of this config; `ids` are its study, trial, job and token."""
+        return TrialRow(
+            **ids,
+            config=self.config,
+            config_digest=digest(self.config),
+            designer=self.designer,
+            state=leases.LEASED,
+            fencing_token=1,
+            asked_unix_s=now_unix_s,
+            expires_unix_s=now_unix_s + lease_s,
+        )
+
 
 @dataclass(frozen=True)
 class HeldLease:
@@ -130,19 +143,8 @@ class Suggestions:
                 raise TrialConflict(f"trial {trial_id} has a result already; ask with a new trial id")
             self._check_quota(connection, study_id, token_id, now)
             choice = self._choose(connection, asked, now)
-            row = TrialRow(
-                study_id=study_id,
-                trial_id=trial_id,
-                job_id=job_id,
-                token_id=token_id,
-                config=choice.config,
-                config_digest=digest(choice.config),
-                designer=choice.designer,
-                state=leases.LEASED,
-                fencing_token=1,
-                asked_unix_s=now,
-                expires_unix_s=now + lease_s,
-            )
+            ids = {"study_id": study_id, "trial_id": trial_id, "job_id": job_id, "token_id": token_id}
+            row = choice.leased(now, lease_s, **ids)
             leases.add(connection, row)
         self._wants(asked)
         return _suggestion(row, lease_s, is_new=True)

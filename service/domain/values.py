@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
+from ringtune import rest_models
 from ringtune.service.store.rows import Status
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 
 Json: TypeAlias = Mapping[str, Any]
 Scope: TypeAlias = Literal["read", "report", "admin"]
-Source: TypeAlias = Literal["exact", "nearest", "default"]
-Standing: TypeAlias = Literal["confirmed", "prior", "default"]
 
 Item = TypeVar("Item")
 
@@ -41,6 +40,10 @@ class StudyKey:
     def world_size(self) -> int:
         """The number of ranks."""
         return sum(self.layout)
+
+    def to_model(self) -> rest_models.StudyKey:
+        """Return the key as the REST interface has it."""
+        return rest_models.StudyKey(**{**vars(self), "layout": list(self.layout)})
 
 
 @dataclass(frozen=True)
@@ -168,27 +171,6 @@ class ReportedResult:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """The status of a result: durable, unless `conflict` or `refused` (in a batch alone; else they are raised)."""
-
-    trial_id: str
-    status: Status
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """The status of one run of a log; `same` counts results that were here already."""
-
-    run_id: str
-    study_id: str | None
-    new: int = 0
-    same: int = 0
-    quarantined: int = 0
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
 class RecommendationQuery:
     """The query for a start.
 
@@ -222,85 +204,6 @@ class RecommendationQuery:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Evidence behind a recommendation.
-
-    Attributes:
-        trials: Results of this config that count.
-        jobs: Jobs that measured it and the baseline.
-        reporters: Independent reporters that compared it with the baseline: tokens, and jobs that count one by one.
-        adopted: Reporters whose paired tests adopted it.
-        opposed: Reporters whose paired tests kept the baseline, or whose windows show that it is slower.
-        trusted_jobs: Those of the reporters that are jobs: reported while the service was open, or with a token that an
-            operator declared to stand for many independent jobs.
-        speedup: Over the baseline, a fraction: the lower median of the reporters' paired tests. None for a prior, of
-            which no gain is promised.
-        ci_low: Lower end of its two-sided interval.
-        ci_high: Upper end.
-        ci_level: The interval's level, a fraction; None without one.
-        age_s: Since the newest of the results.
-        baseline: The baseline config of all these jobs, that the speed-up is over; None without evidence.
-    """
-
-    trials: int = 0
-    jobs: int = 0
-    reporters: int = 0
-    adopted: int = 0
-    opposed: int = 0
-    trusted_jobs: int = 0
-    speedup: float | None = None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    ci_level: float | None = None
-    age_s: float | None = None
-    baseline: Json | None = None
-
-
-@dataclass(frozen=True)
-class ModelCandidate:
-    """One of several models that go by the name that was asked for."""
-
-    model: str
-    model_name: str | None
-    trials: int
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The config to start with.
-
-    Attributes:
-        config: The config to run, or, if `is_prior`, to test first.
-        source: Origin of the config.
-        target: Target that it was measured on.
-        is_prior: Whether it must be tested by the job before it is believed: it is not confirmed by the paired tests of
-            two reporters, or was measured elsewhere, or over another baseline than the default.
-        evidence: Its evidence.
-        key: The study behind it; None for the default.
-        distance: Distance from the requested key; 0 for the same key, None for the default.
-        reason: Reason for this config, in words.
-        candidates: Not empty where the model's name is ambiguous; then the config is the default.
-    """
-
-    config: Config
-    source: Source
-    target: str
-    is_prior: bool
-    evidence: Evidence
-    key: StudyKey | None = None
-    distance: float | None = None
-    reason: str = ""
-    candidates: tuple[ModelCandidate, ...] = ()
-
-    @property
-    def standing(self) -> Standing:
-        """Return whether it is `confirmed`, a `prior`, or the `default`: the same words everywhere."""
-        if self.source == "default":
-            return "default"
-        return "prior" if self.is_prior else "confirmed"
-
-
-@dataclass(frozen=True)
 class Token:
     """A token's permissions; the secret is not here."""
 
@@ -310,15 +213,6 @@ class Token:
     age_s: float
     is_revoked: bool = False
     has_many_jobs: bool = False
-
-
-@dataclass(frozen=True)
-class Imported:
-    """The effect of an import: rows taken, and rows that were there already."""
-
-    studies: int
-    results: int
-    same: int
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from ringtune.rest_models import Evidence
 from ringtune.service.store import overview as table
 from ringtune.service.store.summary_rows import AgedConfig, NamedReporter, StandName
 from ringtune.tuner import Config
@@ -13,7 +14,6 @@ from ringtune.tuner import Config
 from .jobs import Job, jobs_of
 from .reporters import OF_JOB, is_trusted_job
 from .shown_evidence import evidence_of
-from .values import Evidence
 
 MAX_JOBS = 200
 MAX_CONFIGS = 500

@@ -18,14 +18,14 @@ import structlog
 from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
+from ringtune.rest_models import StoredResult
 from ringtune.service.errors import InvalidRequest, Overloaded, ServiceError, ShuttingDown, StoreUnavailable
 from ringtune.service.store import Database
 from ringtune.service.store.reports import LOCK
 
 from .submission import Submission
-from .values import Stored
 
-Outcome: TypeAlias = Stored | ServiceError
+Outcome: TypeAlias = StoredResult | ServiceError
 Store: TypeAlias = Callable[[Connection, Sequence[Submission]], list[Outcome]]
 OnPoint: TypeAlias = Callable[[str], None]
 """Is told where the writer is: what a test of crashes hooks into."""

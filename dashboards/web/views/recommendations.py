@@ -10,10 +10,12 @@ from starlette.responses import Response
 from ringtune.dashboards.web.pastes import Place, pastes
 from ringtune.dashboards.web.rendering import respond
 from ringtune.dashboards.web.wording import NO_PROMISE, SPEED_UP, short, speedup, with_bounds
+from ringtune.rest_models import Recommendation
 from ringtune.service.api.dependencies import ServiceDep
 from ringtune.service.domain.overview import Counted, Overview
-from ringtune.service.domain.values import Recommendation, RecommendationQuery
+from ringtune.service.domain.values import RecommendationQuery
 from ringtune.service.errors import InvalidRequest
+from ringtune.tuner import Config
 from ringtune.tuner.review.summary import RINGTUNE
 from ringtune.tuner.space.readable import readable_value
 
@@ -61,7 +63,7 @@ def _answer(given: Mapping[str, str], query: RecommendationQuery, found: Recomme
         if is_confirmed
         else HEADLINES[found.source],
         "parameters": [(name, readable_value(name, value)) for name, value in found.config.items()],
-        "pastes": pastes(found.config, place, comment),
+        "pastes": pastes(Config(found.config), place, comment),
     }
 
 

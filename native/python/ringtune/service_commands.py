@@ -4,7 +4,6 @@
 import json
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,7 +220,7 @@ def _print(offer: "Recommendation", output: str) -> None:
     config = ready.checked_config(offer, allreduce_algorithms())
     evidence = ready.evidence_text(offer)
     if output == "json":
-        typer.echo(json.dumps(_plain(asdict(offer)), indent=2))
+        typer.echo(json.dumps(offer.model_dump(mode="json"), indent=2))
     elif output == "env":
         variables = ready.engine_variables(config, offer.target)
         notes = (evidence, ready.advice_text(offer), ready.file_text(config, offer.target))
@@ -254,10 +253,3 @@ def _ambiguous_text(offer: "Recommendation") -> str:
         f"{item.model_fingerprint[:FINGERPRINT_DIGITS]} ({item.trials} trials)" for item in offer.candidates
     )
     return f"several models go by this name; ask again with one of these as --model: {named}"
-
-
-def _plain(value: Any) -> Any:
-    """Return tuples as lists, as the service writes them."""
-    if isinstance(value, Mapping):
-        return {name: _plain(item) for name, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -3,7 +3,6 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict
 from functools import partial
 from io import BytesIO
 
@@ -15,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from ringtune.service import schemas
+from ringtune import rest_models
 from ringtune.service.api.admission import Admission
 from ringtune.service.api.authorization import MAY_ADMINISTER
 from ringtune.service.api.dependencies import ServiceDep, StateDep
@@ -51,7 +50,7 @@ def export_everything(service: ServiceDep, state: StateDep) -> StreamingResponse
     dependencies=[MAY_ADMINISTER],
     openapi_extra={"requestBody": {"required": True, "content": LINES}},
 )
-async def import_everything(request: Request, state: StateDep, service: ServiceDep) -> schemas.Imported:
+async def import_everything(request: Request, state: StateDep, service: ServiceDep) -> rest_models.Imported:
     """Take what an export gave. What is here already stays as it is; the same lines again change nothing."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != MEDIA_TYPE:
@@ -59,8 +58,7 @@ async def import_everything(request: Request, state: StateDep, service: ServiceD
     body = await request.body()
     if body.count(b"\n") > values_max(len(body)):
         raise BodyTooLarge(f"the body has more than {values_max(len(body))} lines; an export has none that are empty")
-    taken = await state.work_on(body, partial(service.archive.take, _Lines(body)))
-    return schemas.Imported(**asdict(taken))
+    return await state.work_on(body, partial(service.archive.take, _Lines(body)))
 
 
 class _Lines:

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from ringtune.service import schemas
+from ringtune import rest_models
+from ringtune.rest_models.fields import MAX_PAGE, UUID_PATTERN
 from ringtune.service.api.authorization import MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.jobs import Job, JobFacts
 from ringtune.service.domain.machines import Machine
-from ringtune.service.schemas.fields import MAX_PAGE, UUID_PATTERN
 
 from .studies import NO_STUDY, StudyId
 
@@ -21,29 +21,29 @@ JobId = Annotated[str, Path(pattern=UUID_PATTERN, description="A UUID that the c
 
 @router.put("/v1/studies/{study_id}/jobs/{job_id}", dependencies=[MAY_REPORT], responses=REFUSED)
 def put_job(
-    study_id: StudyId, job_id: JobId, body: schemas.JobFacts, service: ServiceDep, token_id: TokenDep
-) -> schemas.JobFacts:
+    study_id: StudyId, job_id: JobId, body: rest_models.JobFacts, service: ServiceDep, token_id: TokenDep
+) -> rest_models.JobFacts:
     """Say how far a job is, and what it is called. The reply is what is kept."""
     kept = service.jobs.put(study_id, job_id, to_facts(body), token_id)
     return body.model_copy(update={"state": kept.state, "verdict": kept.verdict})
 
 
 @router.get("/v1/studies/{study_id}/jobs", dependencies=[MAY_READ], responses=NO_STUDY)
-def list_jobs(study_id: StudyId, service: ServiceDep) -> schemas.JobList:
+def list_jobs(study_id: StudyId, service: ServiceDep) -> rest_models.JobList:
     """List the jobs of a study that were heard of last."""
     service.studies.get(study_id)
-    return schemas.JobList(items=[to_job(job) for job in service.jobs.of_study(study_id, MAX_PAGE)])
+    return rest_models.JobList(items=[to_job(job) for job in service.jobs.of_study(study_id, MAX_PAGE)])
 
 
-def to_facts(body: schemas.JobFacts) -> JobFacts:
+def to_facts(body: rest_models.JobFacts) -> JobFacts:
     """Return the domain's facts."""
     machines = (Machine(**{**item.model_dump(), "gpus": tuple(item.gpus)}) for item in body.machines)
     return JobFacts(**{**body.model_dump(), "tags": tuple(body.tags), "machines": tuple(machines)})
 
 
-def to_job(job: Job) -> schemas.Job:
+def to_job(job: Job) -> rest_models.Job:
     """Return the reply's job."""
-    return schemas.Job(
+    return rest_models.Job(
         job_id=job.job_id,
         state=job.state,
         verdict=job.verdict,

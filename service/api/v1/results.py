@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ringtune.service import schemas
+from ringtune import rest_models
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, MetricsDep, ServiceDep
 from ringtune.service.api.metrics import Metrics
-from ringtune.service.domain.values import Adoption, ReportedResult, Stored
+from ringtune.service.domain.values import Adoption, ReportedResult
 from ringtune.tuner import Config, Phase, StepTimes, VoidReason
 
 from .studies import NO_STUDY, StudyId
@@ -24,7 +24,7 @@ router = APIRouter(tags=["results"], route_class=JsonRoute)
     dependencies=[MAY_REPORT],
     responses={
         **NO_STUDY,
-        201: {"model": schemas.StoredResult, "description": "It was stored."},
+        201: {"model": rest_models.StoredResult, "description": "It was stored."},
         409: {"description": "The trial has another result, or is another job's; or the job is another token's."},
     },
 )
@@ -32,31 +32,31 @@ async def tell(
     *,
     study_id: StudyId,
     trial_id: TrialId,
-    body: schemas.Result,
+    body: rest_models.Result,
     service: ServiceDep,
     metrics: MetricsDep,
     token_id: TokenDep,
     response: Response,
-) -> schemas.StoredResult:
+) -> rest_models.StoredResult:
     """Report what was measured. The same again is answered 200; a result that came after its lease is kept as late."""
-    stored = await service.ledger.tell(study_id, trial_id, to_result(body, token_id))
+    stored: rest_models.StoredResult = await service.ledger.tell(study_id, trial_id, to_result(body, token_id))
     _count(metrics, [stored])
     response.status_code = 200 if stored.status == "same" else 201
-    return to_stored(stored)
+    return stored
 
 
 @router.post("/v1/studies/{study_id}/results", dependencies=[MAY_REPORT], responses=NO_STUDY)
 def tell_batch(
-    study_id: StudyId, body: schemas.ResultBatch, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
-) -> schemas.StoredBatch:
+    study_id: StudyId, body: rest_models.ResultBatch, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
+) -> rest_models.StoredBatch:
     """Report several results at once; each is judged on its own, and its status stands at its place in the reply."""
     results = [(item.trial_id, to_result(item, token_id)) for item in body.results]
     stored = service.ledger.tell_batch(study_id, results)
     _count(metrics, stored)
-    return schemas.StoredBatch(items=[to_stored(item) for item in stored])
+    return rest_models.StoredBatch(items=list(stored))
 
 
-def to_result(body: schemas.Result, token_id: str | None) -> ReportedResult:
+def to_result(body: rest_models.Result, token_id: str | None) -> ReportedResult:
     """Return the domain's result, which came with this token."""
     times = body.step_ms
     known = times.median is not None and times.mad is not None and times.mean is not None
@@ -76,11 +76,6 @@ def to_result(body: schemas.Result, token_id: str | None) -> ReportedResult:
     )
 
 
-def to_stored(stored: Stored) -> schemas.StoredResult:
-    """Return the reply's words on a result."""
-    return schemas.StoredResult(trial_id=stored.trial_id, status=stored.status, reason=stored.reason)
-
-
-def _count(metrics: Metrics, stored: Iterable[Stored]) -> None:
+def _count(metrics: Metrics, stored: Iterable[rest_models.StoredResult]) -> None:
     for item in stored:
         metrics.tells.labels(item.status).inc()

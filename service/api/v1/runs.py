@@ -2,7 +2,6 @@
 """`POST /v1/runs`: a whole tuning log."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -11,16 +10,15 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 
-from ringtune.service import schemas
+from ringtune import rest_models
+from ringtune.rest_models.fields import MAX_RECORDS
+from ringtune.rest_models.runs import LogRecord
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import StateDep
 from ringtune.service.api.refusals import UnsupportedMediaTypeError
 from ringtune.service.api.strict_json import JsonStream
 from ringtune.service.domain.run_logs import collect_runs
 from ringtune.service.domain.service import Service
-from ringtune.service.domain.values import StoredRun
-from ringtune.service.schemas.fields import MAX_RECORDS
-from ringtune.service.schemas.runs import LogRecord
 
 router = APIRouter(tags=["runs"])
 MEDIA_TYPE = "application/json"
@@ -35,17 +33,17 @@ RECORDS = "records"
     openapi_extra={"requestBody": {"required": True, "content": LOG}},
     responses={409: {"description": "Another log was stored under this run, or the job is another token's."}},
 )
-async def take_log(request: Request, state: StateDep, token_id: TokenDep) -> schemas.StoredRuns:
+async def take_log(request: Request, state: StateDep, token_id: TokenDep) -> rest_models.StoredRuns:
     """Store the runs of a tuning log. The same log again, or one that has grown, stores only what is new."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != MEDIA_TYPE:
         raise UnsupportedMediaTypeError(f"the body is {media_type[:100]!r}; send JSON as {MEDIA_TYPE}")
     body = await request.body()
     stored = await state.work_on(body, partial(read_and_store, body, state.service, token_id))
-    return schemas.StoredRuns(runs=[schemas.StoredRun(**asdict(run)) for run in stored])
+    return rest_models.StoredRuns(runs=list(stored))
 
 
-def read_and_store(body: bytes, service: Service, token_id: str | None) -> tuple[StoredRun, ...]:
+def read_and_store(body: bytes, service: Service, token_id: str | None) -> tuple[rest_models.StoredRun, ...]:
     """Read a log record by record and store its runs; nothing is stored before all of it was read.
 
     Raises:
@@ -57,7 +55,7 @@ def read_and_store(body: bytes, service: Service, token_id: str | None) -> tuple
     runs = collect_runs(reading)
     members: Mapping[str, Any] = {RECORDS: reading.first, **stream.members} if reading.first else stream.members
     try:
-        log = schemas.TuningLog.model_validate(members)
+        log = rest_models.TuningLog.model_validate(members)
     except ValidationError as error:
         raise _refusal(error) from error
     return service.ledger.take_runs(runs, log.job_id, token_id)

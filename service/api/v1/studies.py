@@ -4,14 +4,14 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from ringtune.service import schemas
+from ringtune import rest_models
+from ringtune.rest_models.fields import MAX_PAGE, Fingerprint, Name, QueryParams, TargetName
 from ringtune.service.api.authorization import MAY_ADMINISTER, MAY_READ, MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, Responses, ServiceDep
 from ringtune.service.domain.values import Study, StudyFilter, StudyKey
-from ringtune.service.schemas.fields import MAX_PAGE, Fingerprint, Message, Name, TargetName
 
 router = APIRouter(tags=["studies"], route_class=JsonRoute)
 StudyId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="Id of the study.")]
@@ -19,10 +19,8 @@ NO_STUDY: Responses = {404: {"description": "There is no such study."}}
 DEFAULT_PAGE = 50
 
 
-class Listing(Message):
-    """The filter of a list of studies, and the page of the list."""
-
-    model_config = ConfigDict(strict=False)  # a query string is text
+class StudyListParams(QueryParams):
+    """Query parameters of `GET /v1/studies`: filters, and the page."""
 
     model_fingerprint: Fingerprint | SkipJsonSchema[None] = None
     model: Name | SkipJsonSchema[None] = None
@@ -35,7 +33,7 @@ class Listing(Message):
 
 
 @router.post("/v1/studies", dependencies=[MAY_REPORT])
-def find_or_create_study(new: schemas.NewStudy, service: ServiceDep, token_id: TokenDep) -> schemas.Study:
+def find_or_create_study(new: rest_models.NewStudy, service: ServiceDep, token_id: TokenDep) -> rest_models.Study:
     """Return the study of a key; make it if there is none. The names and the space stay those of the first job."""
     study = service.studies.find_or_create(
         to_key(new.key),
@@ -49,15 +47,15 @@ def find_or_create_study(new: schemas.NewStudy, service: ServiceDep, token_id: T
 
 
 @router.get("/v1/studies", dependencies=[MAY_READ])
-def list_studies(listing: Annotated[Listing, Query()], service: ServiceDep) -> schemas.StudyPage:
+def list_studies(params: Annotated[StudyListParams, Query()], service: ServiceDep) -> rest_models.StudyPage:
     """List studies, page by page."""
-    wanted = StudyFilter(listing.model_fingerprint, listing.model, listing.hardware, listing.target)
-    page = service.studies.list(wanted, cursor=listing.cursor, limit=listing.limit)
-    return schemas.StudyPage(items=[to_study(study) for study in page.items], next_cursor=page.next_cursor)
+    wanted = StudyFilter(params.model_fingerprint, params.model, params.hardware, params.target)
+    page = service.studies.list(wanted, cursor=params.cursor, limit=params.limit)
+    return rest_models.StudyPage(items=[to_study(study) for study in page.items], next_cursor=page.next_cursor)
 
 
 @router.get("/v1/studies/{study_id}", dependencies=[MAY_READ], responses=NO_STUDY)
-def get_study(study_id: StudyId, service: ServiceDep) -> schemas.Study:
+def get_study(study_id: StudyId, service: ServiceDep) -> rest_models.Study:
     """Return one study."""
     return to_study(service.studies.get(study_id))
 
@@ -68,26 +66,19 @@ def delete_study(study_id: StudyId, service: ServiceDep) -> None:
     service.studies.delete(study_id)
 
 
-def to_key(key: schemas.StudyKey) -> StudyKey:
+def to_key(key: rest_models.StudyKey) -> StudyKey:
     """Return the domain's key; the layout is sorted, as keys have it."""
     return StudyKey(key.hardware, key.model, tuple(sorted(key.layout)), key.target, key.surface_version)
 
 
-def to_study(study: Study) -> schemas.Study:
+def to_study(study: Study) -> rest_models.Study:
     """Return the reply's study."""
-    key = study.key
-    return schemas.Study(
+    return rest_models.Study(
         id=study.study_id,
-        key=schemas.StudyKey(
-            hardware=key.hardware,
-            model=key.model,
-            layout=list(key.layout),
-            target=key.target,
-            surface_version=key.surface_version,
-        ),
+        key=study.key.to_model(),
         model_name=study.model_name,
         hardware_name=study.hardware_name,
-        search_space=schemas.SearchSpace.model_validate(dict(study.space)),
+        search_space=dict(study.space),
         trials=study.trials,
         jobs=study.jobs,
         age_s=study.age_s,

@@ -5,12 +5,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from ringtune.service import schemas
+from ringtune import rest_models
+from ringtune.rest_models.fields import LARGEST_INTEGER, UUID_PATTERN
 from ringtune.service.api.authorization import MAY_REPORT, TokenDep
 from ringtune.service.api.dependencies import JsonRoute, MetricsDep, Responses, ServiceDep
 from ringtune.service.domain.suggestions import HeldLease
 from ringtune.service.domain.values import Suggestion
-from ringtune.service.schemas.fields import LARGEST_INTEGER, UUID_PATTERN
 
 from .studies import NO_STUDY, StudyId
 
@@ -35,8 +35,8 @@ LOST: Responses = {
     responses={**NO_STUDY, 409: {"description": "Another job asked for this trial, or the job is another token's."}},
 )
 def ask(
-    study_id: StudyId, body: schemas.Ask, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
-) -> schemas.Suggestion:
+    study_id: StudyId, body: rest_models.Ask, service: ServiceDep, metrics: MetricsDep, token_id: TokenDep
+) -> rest_models.Suggestion:
     """Ask for a config to try. It is this job's until the lease ends; the same trial again gets the same config.
 
     It has what the study's first job had fixed. A job whose `search_space` is another sends it, and gets a config that
@@ -52,8 +52,8 @@ def ask(
 
 @router.put(LEASE, dependencies=[MAY_REPORT], responses={**NO_TRIAL, **LOST})
 def renew(
-    study_id: StudyId, trial_id: TrialId, body: schemas.Renewal, service: ServiceDep, token_id: TokenDep
-) -> schemas.Suggestion:
+    study_id: StudyId, trial_id: TrialId, body: rest_models.Renewal, service: ServiceDep, token_id: TokenDep
+) -> rest_models.Suggestion:
     """Keep the trial for longer, from now on."""
     held = HeldLease(study_id, trial_id, body.job_id, body.fencing_token, token_id)
     return to_suggestion(service.suggestions.renew(held, body.lease_s))
@@ -73,11 +73,11 @@ def release(
     service.suggestions.release(HeldLease(study_id, trial_id, job_id, fencing_token, token_id))
 
 
-def to_suggestion(suggestion: Suggestion) -> schemas.Suggestion:
+def to_suggestion(suggestion: Suggestion) -> rest_models.Suggestion:
     """Return the reply's suggestion."""
-    return schemas.Suggestion(
+    return rest_models.Suggestion(
         trial_id=suggestion.trial_id,
         config=suggestion.config.to_json(),
         designer=suggestion.designer,
-        lease=schemas.Lease(fencing_token=suggestion.fencing_token, expires_in_s=max(0.0, suggestion.expires_in_s)),
+        lease=rest_models.Lease(fencing_token=suggestion.fencing_token, expires_in_s=max(0.0, suggestion.expires_in_s)),
     )

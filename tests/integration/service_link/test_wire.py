@@ -96,9 +96,9 @@ def test_a_connection_that_went_stale_is_made_anew() -> None:
 
     with serving(handle) as url:
         client = ServiceClient(url)
-        assert () == client.studies().items
+        assert [] == client.studies().items
         time.sleep(0.05)
-        assert () == client.studies().items
+        assert [] == client.studies().items
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import pytest
 
+from ringtune.rest_models import Imported
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.canonical import canonical
 from ringtune.service.domain.tokens import Tokens
-from ringtune.service.domain.values import Adoption, Imported, StudyFilter
+from ringtune.service.domain.values import Adoption, StudyFilter
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace, ResultConflict, StudyNotFound, TokenNotFound
 from ringtune.service.store import Database, audit, reports, studies, summaries
 from ringtune.service.store.tables import tokens as tokens_table
@@ -75,8 +76,8 @@ def test_an_export_is_restored_into_the_other_kind_of_database(
     taken = other.archive.take(exported)
     again = other.archive.take(iter(exported))
 
-    assert Imported(2, 16, 0) == taken
-    assert Imported(0, 0, 18) == again
+    assert Imported(studies=2, results=16, same=0) == taken
+    assert Imported(studies=0, results=0, same=18) == again
     assert exported == list(other.archive.export())
     assert all(json.loads(line) for line in exported)
     ours, theirs = service.recommendations.find(QUERY), other.recommendations.find(QUERY)
@@ -178,7 +179,7 @@ def test_an_archive_that_is_not_whole_is_refused_and_nothing_of_it_is_stored(
         service.archive.take(as_read(damage(lines)))
 
     assert () == service.studies.list(StudyFilter()).items
-    assert Imported(1, 6, 0) == service.archive.take(as_read([f"{line}\n" for line in lines]))
+    assert Imported(studies=1, results=6, same=0) == service.archive.take(as_read([f"{line}\n" for line in lines]))
 
 
 def test_an_export_of_the_schema_before_is_taken_without_a_last_line(service: Service) -> None:
@@ -187,7 +188,9 @@ def test_an_export_of_the_schema_before_is_taken_without_a_last_line(service: Se
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)
 
-    assert Imported(1, 6, 0) == service.archive.take(['{"schema":1,"type":"archive"}', *lines[1:-1]])
+    assert Imported(studies=1, results=6, same=0) == service.archive.take(
+        ['{"schema":1,"type":"archive"}', *lines[1:-1]]
+    )
 
 
 HEADER = canonical(record_to_json(run_record()))
@@ -232,7 +235,7 @@ def test_numbers_that_the_database_writes_otherwise_are_taken_back(service: Serv
     lines = list(service.archive.export())
     service.studies.delete(study_of(service).study_id)
 
-    assert Imported(1, 1, 0) == service.archive.take(lines)
+    assert Imported(studies=1, results=1, same=0) == service.archive.take(lines)
 
 
 def test_an_archive_never_replaces_a_result(service: Service) -> None:

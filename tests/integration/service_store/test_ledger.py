@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sqlalchemy import update
 
+from ringtune.rest_models import StoredResult
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.summing import rebuild_all
-from ringtune.service.domain.values import Adoption, Stored
+from ringtune.service.domain.values import Adoption
 from ringtune.service.errors import (
     ImplausibleResult,
     OutsideSearchSpace,
@@ -194,6 +195,6 @@ def test_the_feed_has_every_result_once_and_in_order(service: Service) -> None:
             seen += [event.trial_id for event in events]
             number = events[-1].number if events else number
 
-    stored: list[Stored] = [answer.result() for answer in answers]
+    stored: list[StoredResult] = [answer.result() for answer in answers]
     assert sorted(item.trial_id for item in stored) == sorted(seen)
     assert number == service.events.newest()

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from ringtune.rest_models import Recommendation
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.recommendations import Recommendations
-from ringtune.service.domain.values import Adoption, Recommendation, RecommendationQuery
+from ringtune.service.domain.values import Adoption, RecommendationQuery
 from ringtune.service.errors import InvalidRequest, OutsideSearchSpace
 from ringtune.service.store import Database
 from ringtune.service.store import database as store
@@ -37,7 +38,7 @@ LIMIT = Policy().max_speedup
 
 def answer(recommendation: Recommendation) -> tuple[str, Config, bool]:
     """Return the parts of a recommendation that a job acts upon."""
-    return recommendation.source, recommendation.config, recommendation.is_prior
+    return recommendation.source, Config(recommendation.config), recommendation.is_prior
 
 
 def test_no_evidence_is_an_answer_too(service: Service) -> None:
@@ -62,7 +63,7 @@ def test_one_job_gives_a_prior_and_a_second_confirms_it(service: Service) -> Non
     assert ("exact", BETTER, False) == answer(confirmed)
     assert ("confirmed", 0.9, 2) == (confirmed.standing, confirmed.evidence.ci_level, confirmed.evidence.trusted_jobs)
     evidence = confirmed.evidence
-    assert (6, 2, "ringtune", KEY, 0.0) == (
+    assert (6, 2, "ringtune", KEY.to_model(), 0.0) == (
         evidence.trials,
         evidence.jobs,
         confirmed.target,
@@ -121,7 +122,7 @@ def test_windows_alone_never_confirm(service: Service) -> None:
 
     assert ("exact", BETTER, True) == answer(found)
     assert (None, 0, 5) == (found.evidence.speedup, found.evidence.adopted, found.evidence.reporters)
-    assert "nobody tested" in found.reason
+    assert "nobody tested" in str(found.reason)
 
 
 def test_where_nothing_beats_the_default_the_default_is_said(service: Service) -> None:
@@ -133,7 +134,7 @@ def test_where_nothing_beats_the_default_the_default_is_said(service: Service) -
     found = service.recommendations.find(QUERY)
 
     assert ("default", DEFAULT, False) == answer(found)
-    assert "nothing beats" in found.reason
+    assert "nothing beats" in str(found.reason)
 
 
 def praise_another(service: Service, study_id: str) -> None:
@@ -244,7 +245,7 @@ def test_the_same_model_at_another_layout_is_a_prior_from_there(service: Service
     found = service.recommendations.find(QUERY)
 
     assert ("nearest", BETTER, True) == answer(found)
-    assert (near, 1.0) == (found.key, found.distance)
+    assert (near.to_model(), 1.0) == (found.key, found.distance)
 
 
 def test_one_job_at_a_nearer_layout_does_not_displace_what_was_confirmed(service: Service) -> None:
@@ -258,7 +259,7 @@ def test_one_job_at_a_nearer_layout_does_not_displace_what_was_confirmed(service
 
     assert ("nearest", BETTER, True) == answer(found)
     assert (2, None) == (found.evidence.jobs, found.evidence.speedup)
-    assert "16 ranks" in found.reason
+    assert "16 ranks" in str(found.reason)
 
 
 def test_what_would_be_the_default_here_is_not_recommended(service: Service) -> None:
@@ -317,7 +318,7 @@ def test_a_name_of_several_models_returns_the_candidates(service: Service) -> No
     ambiguous = service.recommendations.find(named)
 
     assert ("default", DEFAULT, False) == answer(ambiguous)
-    assert [(KEY.model, 6), ("c" * 64, 6)] == [(item.model, item.trials) for item in ambiguous.candidates]
+    assert [(KEY.model, 6), ("c" * 64, 6)] == [(item.model_fingerprint, item.trials) for item in ambiguous.candidates]
     assert "default" == service.recommendations.find(replace(named, model_name="nobody's")).source
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from ringtune.rest_models import Recommendation
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobFacts
 from ringtune.service.domain.overview import Overview
 from ringtune.service.domain.suggestions import HeldLease
-from ringtune.service.domain.values import Recommendation
 from ringtune.service.errors import JobConflict, TokenNotFound
 from ringtune.service.store import Database, reports
 from ringtune.tuner import Config, Phase, StepTimes
@@ -130,7 +130,7 @@ def test_a_declared_token_stands_for_many_jobs(service: Service) -> None:
 
     assert ("prior", 1, 0) == (before.standing, before.evidence.reporters, before.evidence.trusted_jobs)
     assert ("confirmed", 2, 2) == (after.standing, after.evidence.reporters, after.evidence.trusted_jobs)
-    assert "count one by one" in after.reason
+    assert "count one by one" in str(after.reason)
 
 
 def test_a_token_is_declared_later_and_the_declaration_taken_back(service: Service) -> None:

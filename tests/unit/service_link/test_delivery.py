@@ -11,7 +11,8 @@ from ringtune.service_link.delivery import BATCH, Delivery, payload_of
 from ringtune.service_link.spool import MemoryQueue
 from tests.integration.service_link.servers import study_reply
 
-STUDY: dict[str, Any] = {"key": {}, "search_space": {}}
+KEY = {"hardware": "ab" * 32, "model": "cd" * 32, "layout": [2], "target": "ringtune", "surface_version": 1}
+STUDY: dict[str, Any] = {"key": KEY, "search_space": {}}
 
 
 class Refusing:
@@ -40,7 +41,7 @@ class Refusing:
         if self._results is not None and self._bad & set(ids):
             raise ServiceRefusedError("no such result", status=self._results)
         self.kept += ids
-        return StoredBatch(tuple(StoredResult(trial_id, "new", None) for trial_id in ids))
+        return StoredBatch(items=[StoredResult(trial_id=trial_id, status="new") for trial_id in ids])
 
     def put_job(self, study_id: str, facts: Any) -> None:
         """Keep a job's report, or refuse."""

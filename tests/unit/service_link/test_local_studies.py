@@ -13,7 +13,7 @@ from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord, SampleRecord
 
 MODEL = "ab" * 32
-KEY = {"hardware": "hw", "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}
+KEY = {"hardware": "cd" * 32, "model": MODEL, "layout": [4, 4], "target": "ringtune", "surface_version": 1}
 QUESTION = StudyQuery("resnet", 8, 4)
 NOW_UNIX_S = 2e9
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of settings to paste: the engines read back the config, and nothing foreign comes into a shell."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,7 +27,15 @@ CHOSEN = default_config().replace(
 def offer(config: Any = CHOSEN, *, target: str = "ringtune", is_prior: bool = False) -> Recommendation:
     """Return a recommendation."""
     evidence = Evidence(trials=9, jobs=3, speedup=0.3, ci_low=0.2, ci_high=0.4, age_s=86_400.0)
-    return Recommendation(dict(config), "exact", target, is_prior, evidence)
+    standing = "prior" if is_prior else "confirmed"
+    return Recommendation(
+        config=dict(config), source="exact", target=target, is_prior=is_prior, standing=standing, evidence=evidence
+    )
+
+
+def with_evidence(**fields: Any) -> Recommendation:
+    """Return a recommendation whose evidence has these fields, however a service could send them."""
+    return offer().model_copy(update={"evidence": offer().evidence.model_copy(update=fields)})
 
 
 def test_the_engine_reads_back_what_was_recommended() -> None:
@@ -85,7 +92,7 @@ def test_a_config_that_is_older_than_a_knob_is_taken_with_its_default() -> None:
 def test_what_is_not_legal_is_not_shown(target: str, change: dict[str, Any]) -> None:
     """An illegal value may have been sent to be pasted into a shell."""
     with pytest.raises(ServiceReplyError, match="not legal"):
-        checked_config(offer({**CHOSEN, **change}, target=target), ())
+        checked_config(offer(target=target).model_copy(update={"config": {**CHOSEN, **change}}), ())
 
 
 def test_what_a_recommendation_rests_on_is_said() -> None:
@@ -97,16 +104,15 @@ def test_what_a_recommendation_rests_on_is_said() -> None:
     assert "" == advice_text(offer())
     assert "prior" in advice_text(offer(is_prior=True))
     assert "measured on ringtune, exact, prior, 9 trials of 3 jobs, 1.0 days old" == evidence_text(offer(is_prior=True))
-    trusted = replace(offer(), evidence=replace(offer().evidence, trusted_jobs=2))
+    trusted = with_evidence(trusted_jobs=2)
     assert "9 trials of 3 jobs (2 trusted to be independent), +30.0 %" in evidence_text(trusted)
     assert "not on Horovod" in advice_text(offer(), is_for_horovod=True)
 
 
 def test_a_gain_over_another_baseline_is_said_to_be_one() -> None:
     """A gain over another baseline is marked as one, and text from the service stays out of a shell's comment."""
-    evidence = offer().evidence
     default, other = (
-        evidence_text(replace(offer(), evidence=replace(evidence, baseline=baseline)))
+        evidence_text(with_evidence(baseline=baseline))
         for baseline in (default_config().to_json(), {"fusion_bytes": "0\nreboot"})
     )
 

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of the shared service, thin over httpx: every call typed, bounded in time and size, its failures typed.
 
-It knows the REST interface and nothing of what stands behind it.
+It knows the REST interface (`ringtune.rest_models`) and nothing of the service behind it.
 """
 
-from .address import bearer_token, service_url
-from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
-from .replies import (
+from ringtune.rest_models import (
     Candidate,
     CreatedToken,
     DeletedResults,
@@ -25,6 +23,9 @@ from .replies import (
     Token,
     TokenPage,
 )
+
+from .address import bearer_token, service_url
+from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
 from .service_client import ServiceClient
 from .wire import Limits
 

@@ -10,9 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from .errors import ServiceReplyError, ServiceUnavailableError
-from .json_values import from_json
-from .replies import (
+from ringtune.rest_models import (
     CreatedToken,
     DeletedResults,
     Imported,
@@ -27,12 +25,16 @@ from .replies import (
     Token,
     TokenPage,
 )
+from ringtune.rest_models.fields import Reply
+
+from .errors import ServiceReplyError, ServiceUnavailableError
+from .replies import read_reply
 from .wire import Limits, Wire
 
 MAX_VERSION_CHARACTERS = 100
 
 Json = Mapping[str, Any]
-Reply = TypeVar("Reply")
+ReplyType = TypeVar("ReplyType", bound=Reply)
 
 
 class ServiceClient:
@@ -211,7 +213,7 @@ class ServiceClient:
     def import_lines(self, lines: Iterable[bytes]) -> Imported:
         """Give the service what another exported, a line of JSON each."""
         body = b"".join(line.rstrip(b"\n") + b"\n" for line in lines)
-        return from_json(Imported, self._wire.exchange("POST", "/v1/import", body=body))
+        return read_reply(Imported, self._wire.exchange("POST", "/v1/import", body=body))
 
     def create_token(self, name: str, scopes: Sequence[str], *, has_many_jobs: bool = False) -> CreatedToken:
         """Return a new token with its secret, which nobody can show again.
@@ -239,14 +241,14 @@ class ServiceClient:
     def delete_results(self, token_id: str) -> DeletedResults:
         """Delete all results and logs that came with a token."""
         path = f"/v1/tokens/{_quoted(token_id)}/results"
-        return from_json(DeletedResults, self._wire.exchange("DELETE", path))
+        return read_reply(DeletedResults, self._wire.exchange("DELETE", path))
 
-    def _get(self, kind: type[Reply], path: str, query: Mapping[str, str | None] | None = None) -> Reply:
+    def _get(self, kind: type[ReplyType], path: str, query: Mapping[str, str | None] | None = None) -> ReplyType:
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        return from_json(kind, self._wire.exchange("GET", path, query=given))
+        return read_reply(kind, self._wire.exchange("GET", path, query=given))
 
-    def _send(self, kind: type[Reply], method: str, path: str, body: Json) -> Reply:
-        return from_json(kind, self._wire.exchange(method, path, body=dict(body)))
+    def _send(self, kind: type[ReplyType], method: str, path: str, body: Json) -> ReplyType:
+        return read_reply(kind, self._wire.exchange(method, path, body=dict(body)))
 
     def _answers(self, path: str) -> bool:
         try:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Protocol
 
 from ringtune.client.errors import ServiceRefusedError
-from ringtune.client.replies import StoredBatch, Study
+from ringtune.rest_models import StoredBatch, Study
 
 from .spool import Pending
 
@@ -93,7 +93,7 @@ class Delivery:
             self._count_refused(len(results), error)
             return
         try:
-            stored = self.client.tell_batch(study_id, results) if results else StoredBatch(())
+            stored = self.client.tell_batch(study_id, results) if results else StoredBatch(items=[])
         except ServiceRefusedError as error:
             self._study_ids.pop(study, None)  # it may have been deleted: the next attempt finds or makes it anew
             if error.status not in FINAL_STATUSES:

@@ -8,11 +8,12 @@ machine is a prior, as at the service.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ringtune.client.errors import ServiceReplyError
-from ringtune.client.json_values import from_json
-from ringtune.client.replies import Candidate, Evidence, Recommendation, StudyKey
+from ringtune.client.replies import read_reply
+from ringtune.rest_models import Candidate, Evidence, Recommendation, StudyKey
+from ringtune.rest_models.fields import MAX_NAME
 from ringtune.tuner import default_config
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord, ResultRecord, RunRecord
@@ -99,7 +100,7 @@ def _finding(log: RunLog, query: StudyQuery) -> _AnsweringRun | None:
     if log.run is None or log.result is None:
         return None
     try:
-        key = from_json(StudyKey, log.run.key)
+        key = read_reply(StudyKey, log.run.key)
     except ServiceReplyError:
         return None
     if not _is_asked(key, log.run.model_name, query):
@@ -110,7 +111,7 @@ def _finding(log: RunLog, query: StudyQuery) -> _AnsweringRun | None:
         result=log.result,
         adoption=log.adoption if log.result.adopted else None,
         key=key,
-        distance=0.0 if key.layout == query.layout else distance,
+        distance=0.0 if tuple(key.layout) == query.layout else distance,
         trials=len({sample.trial_id for sample in log.samples}),
     )
 
@@ -135,15 +136,15 @@ def _recommendation(
     reason = "this machine's own runs kept the default"
     test = best.adoption
     if test is not None:
-        evidence = replace(evidence, speedup=test.speedup, ci_low=test.ci_low, ci_high=test.ci_high)
-        evidence = replace(evidence, baseline=best.run.baseline, ci_level=test.ci_level)
+        figures = {"speedup": test.speedup, "ci_low": test.ci_low, "ci_high": test.ci_high, "ci_level": test.ci_level}
+        evidence = evidence.model_copy(update={**figures, "baseline": dict(best.run.baseline)})
         reason = "from this machine's own runs"
     if best.distance > 0:
         there, here = sum(best.key.layout), query.world_size
         reason = f"no run here with {here} ranks; nearest: {there} ranks; no gain is promised here: test it first"
     is_prior = best.distance > 0 or len(agreeing) < MIN_JOBS or not best.is_over_default
     return Recommendation(
-        config=best.result.config,
+        config=dict(best.result.config),
         source="exact" if best.distance == 0 else "nearest",
         target=best.key.target,
         is_prior=is_prior,
@@ -165,20 +166,22 @@ def _ambiguous(found: Sequence[_AnsweringRun], query: StudyQuery) -> Recommendat
     counts: dict[str, int] = {}
     for finding in found:
         counts[finding.key.model] = counts.get(finding.key.model, 0) + finding.trials
-    candidates = tuple(Candidate(model, query.model, trials) for model, trials in sorted(counts.items()))
+    name = query.model[:MAX_NAME] if query.model.isprintable() else None
+    candidates = tuple(
+        Candidate(model_fingerprint=model, model_name=name, trials=trials) for model, trials in sorted(counts.items())
+    )
     return _default(query, f"{len(counts)} models go by the name {query.model!r}", candidates)
 
 
 def _default(query: StudyQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
     config = default_config().to_json() if query.target == ENGINE_TARGET else {}
-    evidence = Evidence(trials=0, jobs=0)
     return Recommendation(
         config=config,
         source="default",
         target=query.target,
         is_prior=False,
         standing="default",
-        evidence=evidence,
+        evidence=Evidence(),
         reason=reason,
         candidates=candidates,
     )

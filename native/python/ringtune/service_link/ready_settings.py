@@ -8,9 +8,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ringtune.client.errors import ServiceReplyError
-from ringtune.client.replies import Recommendation
 from ringtune.errors import ConfigError
 from ringtune.launch_tuning.engines import engine_names, find_engine
+from ringtune.rest_models import Recommendation
 from ringtune.tuner import Config, SearchSpace, SpaceError, default_config, engine_parameters
 from ringtune.tuner.logs.records import OLD_CI_LEVEL
 from ringtune.variables import knob_variable

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ringtune.dashboards.web import wording
+from ringtune.rest_models import Evidence
 from ringtune.service.domain.overview import ListedStudy, ReporterStand
-from ringtune.service.domain.values import Evidence
 from tests.unit.dashboards.web.studies import BEST, STUDY
 
 UNCONFIRMED = replace(STUDY, best=replace(BEST, is_confirmed=False))

@@ -6,10 +6,11 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+from ringtune.rest_models import StoredResult
 from ringtune.service.domain import Service
 from ringtune.service.domain.jobs import JobFacts
 from ringtune.service.domain.machines import Machine
-from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Stored, Study, StudyKey
+from ringtune.service.domain.values import Adoption, RecommendationQuery, ReportedResult, Study, StudyKey
 from ringtune.tuner import Config, Phase, StepTimes, default_config, search_space
 
 HARDWARE, MODEL = "a" * 64, "b" * 64
@@ -59,7 +60,7 @@ def result(
     )
 
 
-def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -> Stored:
+def tell(service: Service, study_id: str, trial_id: str, told: ReportedResult) -> StoredResult:
     """Report a result, and return once it is durable, or raise what the service says; within a running loop, too."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, service.ledger.tell(study_id, trial_id, told)).result()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, insert, select
 
+from ringtune.rest_models import StoredResult
 from ringtune.service.domain import writer as writer_module
 from ringtune.service.domain.submission import Submission
-from ringtune.service.domain.values import Stored
 from ringtune.service.domain.writer import GroupWriter, Outcome, Store
 from ringtune.service.errors import Overloaded, ServiceError, ShuttingDown, StoreUnavailable
 from ringtune.service.store import Database, migrate
@@ -35,7 +35,7 @@ def store(connection: Connection, submissions: Sequence[Submission]) -> list[Out
             raise ZeroDivisionError(item.suspicion)
         row = {"happened_unix_s": 0.0, "event": "told", "subject": item.trial_id, "detail": ""}
         connection.execute(insert(audit), [row])
-    return [Stored(item.trial_id, "new") for item in submissions]
+    return [StoredResult(trial_id=item.trial_id, status="new") for item in submissions]
 
 
 class Gate:
@@ -109,7 +109,7 @@ def test_nobody_is_answered_before_the_commit(writer_with: MakeWriter, database:
         assert not answer.done()
         assert 0 == stored_count(database)
         gate.opened.set()
-        assert [Stored("1", "new")] == answer.result(LIMIT_S)
+        assert [StoredResult(trial_id="1", status="new")] == answer.result(LIMIT_S)
 
     assert 1 == stored_count(database)
 
@@ -126,7 +126,7 @@ def test_what_gathers_during_a_commit_is_one_transaction(writer_with: MakeWriter
         gate.opened.set()
         answers = [answer.result(LIMIT_S) for answer in (first, *rest)]
 
-    assert [[Stored(str(number), "new")] for number in range(16)] == answers
+    assert [[StoredResult(trial_id=str(number), status="new")] for number in range(16)] == answers
     assert 3 == gate.passed.count("committed")
     assert 16 == stored_count(database)
 
@@ -170,10 +170,10 @@ def test_a_bad_result_fails_alone(writer_with: MakeWriter, database: Database) -
         gate.opened.set()
         outcomes = [answer.result(LIMIT_S) for answer in (first, *good, mixed)]
 
-    assert ["new"] * 4 == [outcome[0].status for outcome in outcomes[:4] if isinstance(outcome[0], Stored)]
-    assert [Stored, ServiceError, Stored] == [type(item) for item in outcomes[4]]
+    assert ["new"] * 4 == [outcome[0].status for outcome in outcomes[:4] if isinstance(outcome[0], StoredResult)]
+    assert [StoredResult, ServiceError, StoredResult] == [type(item) for item in outcomes[4]]
     assert 6 == stored_count(database)
-    assert [Stored("7", "new")] == writer.store([submission(7)])
+    assert [StoredResult(trial_id="7", status="new")] == writer.store([submission(7)])
 
 
 def test_a_full_queue_is_said_at_once(writer_with: MakeWriter, database: Database) -> None:
@@ -234,7 +234,7 @@ def test_a_coroutine_waits_no_longer_than_a_thread(writer_with: MakeWriter, data
     gate.opened.set()
     patient = writer_with()
 
-    assert [Stored("1", "new")] == asyncio.run(patient.store_async([submission(1)]))
+    assert [StoredResult(trial_id="1", status="new")] == asyncio.run(patient.store_async([submission(1)]))
     writer.close()
     assert 2 == stored_count(database)
 
@@ -252,7 +252,7 @@ def test_many_coroutines_share_a_commit(writer_with: MakeWriter) -> None:
         gate.opened.set()
         return await asyncio.gather(first, *rest)
 
-    assert [[Stored(str(number), "new")] for number in range(6)] == asyncio.run(scenario())
+    assert [[StoredResult(trial_id=str(number), status="new")] for number in range(6)] == asyncio.run(scenario())
     assert 2 == gate.passed.count("committed")
 
 
@@ -270,5 +270,5 @@ def test_when_the_database_is_away_all_of_the_group_are_told(writer_with: MakeWr
     with pytest.raises(StoreUnavailable):
         writer.store([submission(0)])
 
-    assert [Stored("1", "new")] == writer.store([submission(1)])
+    assert [StoredResult(trial_id="1", status="new")] == writer.store([submission(1)])
     assert 1 == stored_count(database)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies and replies of the REST interface, version 1: the one description of what goes over the wire.
+"""Models of the REST interface, version 1: bodies, replies and query parameters, for the service and its client alike.
 
-Duty: shape and bounds. What the values mean is decided in `ringtune.service.domain`; nothing here knows of it.
+The service validates requests with them, builds replies of them, and describes itself by them; the client reads replies
+with the same classes. They state shape and bounds; `ringtune.service.domain` decides about values. A reply that the
+service builds has exactly the fields named here; the client ignores those that a newer service adds.
 """
 
 from .archive import Imported
 from .jobs import Job, JobFacts, JobList, Machine
 from .problems import FieldError, Problem
-from .recommendations import Candidate, Evidence, Recommendation
+from .recommendations import Candidate, Evidence, Recommendation, RecommendationParams
 from .results import Adoption, Result, ResultBatch, StepTimes, StoredBatch, StoredResult, TrialResult
 from .runs import StoredRun, StoredRuns, TuningLog
 from .studies import NewStudy, SearchSpace, Study, StudyKey, StudyPage
@@ -32,6 +34,7 @@ __all__ = [
     "NewToken",
     "Problem",
     "Recommendation",
+    "RecommendationParams",
     "Renewal",
     "Result",
     "ResultBatch",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking: which config to try next, under a lease."""
+"""Suggestions: the config that a job tries next, under a lease."""
 
 from typing import Annotated
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from .fields import Config, Count, LeaseSeconds, Message, Seconds, Uuid
+from .fields import Config, Count, LeaseSeconds, Message, Reply, Seconds, Uuid
 from .studies import SearchSpace
 
 DEFAULT_LEASE_S = 600.0
@@ -27,8 +27,8 @@ class Ask(Message):
     ] = None
 
 
-class Lease(Message):
-    """The holder of a trial, and the time of the lease, by the database's clock."""
+class Lease(Reply):
+    """Lease of a trial: its holder's fencing token, and its remaining time by the database's clock."""
 
     fencing_token: Annotated[
         Count, Field(description="Grows with every lease of the trial; give it back with each call.")
@@ -36,7 +36,7 @@ class Lease(Message):
     expires_in_s: Seconds
 
 
-class Suggestion(Message):
+class Suggestion(Reply):
     """A config to try, and the lease under which it is this job's."""
 
     trial_id: Uuid

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replies to an import."""
+"""Imports."""
 
-from .fields import Count, Message
+from .fields import Count, Reply
 
 
-class Imported(Message):
+class Imported(Reply):
     """Rows taken and rows that were there already."""
 
     studies: Count

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields that bodies and replies share: what may stand in an id, a name, a number, a config.
+"""Field types of bodies and replies: ids, names, numbers, configs.
 
 All are strict (text is no number, 1 is no switch), finite and bounded, so that whatever passes can be stored.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 from pydantic import (
@@ -12,10 +13,14 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    GetJsonSchemaHandler,
     StrictBool,
     StrictInt,
     StringConstraints,
 )
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 MAX_HOSTS = 4096
 MAX_RANKS_PER_HOST = 4096
@@ -24,8 +29,10 @@ MAX_TENSORS = 10_000
 MAX_RECORDS = 50_000
 MAX_PAGE = 200
 MAX_LEASE_S = 86_400.0
+MAX_TEXT = 2000
+MAX_NAME = 200
 LARGEST_INTEGER = 2**53 - 1
-"""Largest integer that every reader of JSON holds exactly, and a database's integer too."""
+"""Largest integer that every JSON reader holds exactly; a database's integers reach further."""
 
 PRINTABLE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """No control characters: names are shown to people, and PostgreSQL stores no NUL."""
@@ -38,9 +45,39 @@ def _whole(value: object) -> object:
 
 
 class Message(BaseModel):
-    """The base of bodies and replies: no fields beyond those that are named here."""
+    """Base of all bodies and replies: strict, immutable, with no fields but those that are named."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Reply(Message):
+    """Base of replies: the service always sends every field; those with a default may be missing from an older one."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class QueryParams(Message):
+    """Base of query parameters, which come as text."""
+
+    model_config = ConfigDict(strict=False)
+
+
+class DescribedAs:
+    """Marker of a JSON object that OpenAPI describes as a model, and that readers take as it is."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        """Describe the field as `model`."""
+        self._model = model
+
+    def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Return the model's description."""
+        return handler(self._model.__pydantic_core_schema__)
+
+
+def one_of(*words: str) -> FieldInfo:
+    """Return the description of a field that has one of these words; a newer service may know one more."""
+    described: FieldInfo = Field(json_schema_extra={"enum": list(words)})
+    return described
 
 
 Uuid: TypeAlias = Annotated[
@@ -48,6 +85,8 @@ Uuid: TypeAlias = Annotated[
     StringConstraints(pattern=UUID_PATTERN),
     Field(description="A UUID that the client made, in lower case.", examples=["6f1c2d1e-8a50-4c0e-9d2b-0a3f5b7c9d11"]),
 ]
+TrialName: TypeAlias = Annotated[str, Field(description="The trial's id.", json_schema_extra={"pattern": UUID_PATTERN})]
+"""A trial's id in a reply: imports may have brought others than UUIDs."""
 Fingerprint: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="A SHA-256 in hex.", examples=["ab" * 32])
 ]
@@ -58,15 +97,15 @@ TargetName: TypeAlias = Annotated[
 ]
 Name: TypeAlias = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=200, pattern=PRINTABLE),
+    StringConstraints(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE),
     Field(description="Name for people; the key stays the fingerprint.", examples=["resnet50"]),
 ]
-Text: TypeAlias = Annotated[str, StringConstraints(max_length=2000)]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 
 Number: TypeAlias = Annotated[FiniteFloat, Field(ge=-1e300, le=1e300)]
 Positive: TypeAlias = Annotated[FiniteFloat, Field(ge=0, le=1e300)]
 WHOLE = BeforeValidator(_whole)
-"""Goes last: what comes after it in an annotation is checked before it, and not described."""
+"""Validator that takes 3.0 for 3. It stands last in an annotation: what follows it is checked first, undescribed."""
 Count: TypeAlias = Annotated[StrictInt, Field(ge=0, le=LARGEST_INTEGER), WHOLE]
 Integer: TypeAlias = Annotated[StrictInt, Field(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)]
 Seconds: TypeAlias = Annotated[FiniteFloat, Field(ge=0)]
@@ -80,7 +119,7 @@ ParameterValue: TypeAlias = (
     StrictBool | Integer | Number | Annotated[str, StringConstraints(max_length=64, pattern=PRINTABLE)]
 )
 Config: TypeAlias = Annotated[
-    dict[ParameterName, ParameterValue],
+    Mapping[ParameterName, ParameterValue],
     Field(
         max_length=64,
         description="A value for every parameter, in the units of their names.",

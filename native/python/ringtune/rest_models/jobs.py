@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts that a job tells of itself: state, verdict, name, tags, commit, machines."""
+"""Facts that a job reports of itself: state, verdict, name, tags, commit, machines."""
 
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from .fields import PRINTABLE, WHOLE, Count, Message, Name, Seconds, Uuid
+from .fields import PRINTABLE, WHOLE, Count, Message, Name, Reply, Seconds, Uuid, one_of
 
 SaidState: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early"]
 Verdict: TypeAlias = Annotated[
@@ -35,7 +35,7 @@ class Machine(Message):
 
 
 class JobFacts(Message):
-    """Facts that a job tells of itself. A decision that it reported stays, whatever comes later."""
+    """Facts that a job reports of itself. A decision that it reported stays, whatever comes later."""
 
     state: SaidState = "running"
     verdict: Verdict | None = None
@@ -48,12 +48,13 @@ class JobFacts(Message):
     ]
 
 
-class Job(Message):
+class Job(Reply):
     """A job of a study."""
 
     job_id: Uuid
     state: Annotated[
-        Literal["running", "adopted", "keeping_default", "ended_early", "lost"],
+        str,
+        one_of("running", "adopted", "keeping_default", "ended_early", "lost"),
         Field(description="`lost`: silent for too long without a decision; it crashed, or cannot reach the service."),
     ]
     verdict: Verdict | None
@@ -65,7 +66,7 @@ class Job(Message):
     idle_s: Annotated[Seconds, Field(description="Since it was heard of last.")]
 
 
-class JobList(Message):
+class JobList(Reply):
     """The jobs of a study, those that were heard of last first."""
 
     items: list[Job]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, as RFC 9457 has them."""
+"""Errors as problem details (RFC 9457)."""
 
 from typing import Annotated
 
@@ -9,14 +9,14 @@ from .fields import Message, Text
 
 
 class FieldError(Message):
-    """The fault of one field of the request."""
+    """Fault in one field of the request."""
 
     location: Annotated[str, Field(examples=["body.results.3.steps"])]
     message: str
 
 
 class Problem(Message):
-    """An error: the event, its values, and the remedy."""
+    """Error: what happened, with which values, and what to do."""
 
     type: Annotated[str, Field(examples=["about:blank"])]
     title: str

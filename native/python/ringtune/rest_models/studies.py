@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A study: all trials for one key."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import FailFast, Field, StrictBool, StrictInt, StringConstraints
 
@@ -11,12 +11,14 @@ from .fields import (
     MAX_TENSORS,
     WHOLE,
     Count,
+    DescribedAs,
     Fingerprint,
     Message,
     Name,
     Number,
     ParameterName,
     ParameterValue,
+    Reply,
     Seconds,
     TargetName,
 )
@@ -25,7 +27,7 @@ StudyId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")
 
 
 class StudyKey(Message):
-    """The key under which measurements are comparable."""
+    """Key of a study: measurements with the same key are comparable."""
 
     hardware: Fingerprint
     model: Fingerprint
@@ -126,21 +128,22 @@ class NewStudy(Message):
     ]
 
 
-class Study(Message):
+class Study(Reply):
     """A study, as the service knows it."""
 
     id: StudyId
     key: StudyKey
     model_name: Name | None
     hardware_name: Name | None
-    search_space: SearchSpace
+    # Not validated: a client may know fewer kinds of parameters than the service.
+    search_space: Annotated[dict[str, Any], DescribedAs(SearchSpace)]
     trials: Count
     jobs: Count
     age_s: Annotated[Seconds, Field(description="Since it was created.")]
 
 
-class StudyPage(Message):
+class StudyPage(Reply):
     """Some studies; `next_cursor` is null on the last page."""
 
     items: list[Study]
-    next_cursor: str | None
+    next_cursor: str | None = None

@@ -1,19 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The config that a job should start with, and why."""
+"""Recommendations: the config that a job should start with, and its evidence."""
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated
 
 from pydantic import Field, StrictBool
+from pydantic.json_schema import SkipJsonSchema
 
-from .fields import Config, Count, Fingerprint, Message, Name, Number, Seconds, TargetName, Text
+from .fields import (
+    LARGEST_INTEGER,
+    MAX_HOSTS,
+    MAX_RANKS_PER_HOST,
+    Config,
+    Count,
+    Fingerprint,
+    Name,
+    Number,
+    QueryParams,
+    Reply,
+    Seconds,
+    TargetName,
+    Text,
+    one_of,
+)
 from .studies import StudyKey
 
+QueryCount = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
 
-class Evidence(Message):
-    """The evidence of the recommendation; all zero or null without any."""
 
-    trials: Count
-    jobs: Count
+class RecommendationParams(QueryParams):
+    """Query parameters of `GET /v1/recommendations`; the model goes by its fingerprint or by its name."""
+
+    model: Annotated[
+        Name | SkipJsonSchema[None], Field(description="Its name; an ambiguous one is answered with candidates.")
+    ] = None
+    model_fingerprint: Fingerprint | SkipJsonSchema[None] = None
+    hardware: Annotated[
+        Fingerprint | SkipJsonSchema[None], Field(description="Fingerprint that `ringtune doctor --fingerprint` prints.")
+    ] = None
+    world_size: Annotated[int, Field(ge=1, le=MAX_HOSTS * MAX_RANKS_PER_HOST)] = 1
+    local_size: (
+        Annotated[int, Field(ge=1, le=MAX_RANKS_PER_HOST, description="Ranks per host; default: all on one.")]
+        | SkipJsonSchema[None]
+    ) = None
+    target: TargetName = "ringtune"
+    surface_version: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
+    step_bytes: Annotated[
+        QueryCount | SkipJsonSchema[None], Field(description="Gradient bytes of a step: finds similar models.")
+    ] = None
+    tensors: Annotated[QueryCount | SkipJsonSchema[None], Field(description="Gradients of a step.")] = None
+
+
+class Evidence(Reply):
+    """Evidence behind a recommendation; all zero or null without any."""
+
+    trials: Annotated[Count, Field(description="Results of the config that count.")] = 0
+    jobs: Annotated[Count, Field(description="Jobs that measured it and the baseline.")] = 0
     reporters: Annotated[
         Count, Field(description="Independent ones: tokens, and jobs that count one by one (`trusted_jobs`).")
     ] = 0
@@ -41,7 +83,7 @@ class Evidence(Message):
     )
 
 
-class Candidate(Message):
+class Candidate(Reply):
     """One of several models that go by the name that was asked for."""
 
     model_fingerprint: Fingerprint
@@ -49,28 +91,26 @@ class Candidate(Message):
     trials: Count
 
 
-class Recommendation(Message):
+class Recommendation(Reply):
     """A config to start with; no evidence is an answer too: the default."""
 
     config: Annotated[Config, Field(description="Empty where nothing is known of the target: leave it as it is.")]
-    source: Literal["exact", "nearest", "default"]
+    source: Annotated[str, one_of("exact", "nearest", "default")]
     target: Annotated[TargetName, Field(description="Target that the config was measured on.")]
     is_prior: Annotated[StrictBool, Field(description="True if the job must test it before relying on it.")]
     standing: Annotated[
-        Literal["confirmed", "prior", "default"],
+        str,
+        one_of("confirmed", "prior", "default"),
         Field(
             description="`confirmed`: adopted in paired tests of two independent reporters on this key. `prior`: "
             "anything else, of which no gain is promised. `default`: no evidence."
         ),
-    ]
+    ] = "prior"
     evidence: Evidence
     key: Annotated[StudyKey | None, Field(description="The study behind it; null for the default.")] = None
     distance: Annotated[Number | None, Field(description="Distance from the requested key; 0 if exact.")] = None
     reason: Annotated[Text | None, Field(description="Reason for this config, in words.")] = None
     candidates: Annotated[
-        list[Candidate],
-        Field(
-            default_factory=list,
-            description="Not empty if the model's name is ambiguous: ask again by fingerprint.",
-        ),
-    ]
+        Sequence[Candidate],
+        Field(description="Not empty if the model's name is ambiguous: ask again by fingerprint."),
+    ] = ()

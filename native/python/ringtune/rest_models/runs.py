@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from .fields import MAX_RECORDS, Count, Message, Name, Text, Uuid
+from .fields import MAX_RECORDS, Count, Message, Name, Reply, Text, Uuid
 
 LogRecord: TypeAlias = Annotated[
     dict[str, Any], Field(description="A record of the tuning log, schema 1, as its line has it.", min_length=1)
@@ -26,18 +26,18 @@ class TuningLog(Message):
     ]
 
 
-class StoredRun(Message):
-    """The status of one run of the log."""
+class StoredRun(Reply):
+    """Outcome of one run of the log; `same` counts results that were here already."""
 
     run_id: Name
     study_id: str | None
-    new: Count
-    same: Count
-    quarantined: Count
+    new: Count = 0
+    same: Count = 0
+    quarantined: Count = 0
     reason: Text | None = None
 
 
-class StoredRuns(Message):
-    """The status of each run."""
+class StoredRuns(Reply):
+    """Outcome of each run."""
 
     runs: list[StoredRun]

@@ -1,12 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Telling: what a job measured. What is kept of it, and why, is answered."""
+"""Results that jobs report, and what the service answers: what it keeps, and why."""
 
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, FailFast, Field, StrictBool, StrictInt
 from pydantic.config import JsonDict
 
-from .fields import MAX_BATCH, WHOLE, Config, Count, Message, Name, Number, Positive, Text, Uuid
+from .fields import (
+    MAX_BATCH,
+    WHOLE,
+    Config,
+    Count,
+    Message,
+    Name,
+    Number,
+    Positive,
+    Reply,
+    Text,
+    TrialName,
+    Uuid,
+    one_of,
+)
 
 Reason: TypeAlias = Literal[
     "pause", "tensor_set_changed", "mixed_epochs", "no_gradients", "invalid_score", "launch_failed"
@@ -23,7 +37,7 @@ class StepTimes(Message):
 
 
 class Adoption(Message):
-    """The paired test of the config at the end of a tuning run: its speed-up over the baseline."""
+    """Paired test at the end of a tuning run: the config's speed-up over the baseline."""
 
     speedup: Annotated[Number, Field(description="A fraction: 0.1 is a tenth more steps per second.")]
     ci_low: Number
@@ -47,7 +61,7 @@ EXAMPLE_RESULT: JsonDict = {
 
 
 class Result(Message):
-    """A measurement under a config: the tuning log's `sample`."""
+    """Measurement under a config: the tuning log's `sample`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RESULT]})
 
@@ -79,12 +93,13 @@ class ResultBatch(Message):
     results: Annotated[list[TrialResult], Field(min_length=1, max_length=MAX_BATCH), FailFast()]
 
 
-class StoredResult(Message):
-    """The status of a result: it is durable, unless it was refused."""
+class StoredResult(Reply):
+    """Outcome of a reported result: durable, unless it was refused."""
 
-    trial_id: Uuid
+    trial_id: TrialName
     status: Annotated[
-        Literal["new", "same", "late", "quarantined", "conflict", "refused"],
+        str,
+        one_of("new", "same", "late", "quarantined", "conflict", "refused"),
         Field(
             description="`same`: it was here already. `late`: kept, but the lease had ended. `quarantined`: kept, and "
             "not used. `conflict`, `refused`: not kept (in a batch alone; a single result is answered by an error)."
@@ -93,7 +108,7 @@ class StoredResult(Message):
     reason: Text | None = None
 
 
-class StoredBatch(Message):
-    """The status of each result, in the order of the request."""
+class StoredBatch(Reply):
+    """Outcome of each result, in the order of the request."""
 
     items: list[StoredResult]

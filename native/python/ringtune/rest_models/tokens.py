@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens: who may."""
+"""API tokens."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from .fields import Count, Message, Name, Seconds
+from .fields import Count, Message, Name, Reply, Seconds, one_of
 
 Scope: TypeAlias = Literal["read", "report", "admin"]
 TokenId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,32}$")]
@@ -34,18 +34,18 @@ class TokenChange(Message):
     has_many_jobs: ManyJobs
 
 
-class DeletedResults(Message):
-    """The number of deleted results."""
+class DeletedResults(Reply):
+    """Number of results that were deleted."""
 
     results: Count
 
 
-class Token(Message):
+class Token(Reply):
     """A token without its secret."""
 
     id: TokenId
     name: Name
-    scopes: list[Scope]
+    scopes: list[Annotated[str, one_of(*get_args(Scope))]]
     age_s: Seconds
     is_revoked: StrictBool
     has_many_jobs: ManyJobs = False
@@ -57,7 +57,7 @@ class CreatedToken(Token):
     secret: Annotated[str, Field(examples=["rt_2Zk..."])]
 
 
-class TokenPage(Message):
+class TokenPage(Reply):
     """All tokens, the newest first."""
 
     items: list[Token]

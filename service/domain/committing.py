@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -70,7 +69,7 @@ class Committing:
             status = "quarantined"
         elif trial is not None and _is_late(submission, trial, now):
             status, reason = "late", "the lease had ended: the config may be measured by another job too"
-        row = replace(submission.row, status=status, status_reason=reason, received_unix_s=now)
+        row = submission.row.judged(status, reason, now)
         changes.add(row)
         return StoredResult(trial_id=submission.trial_id, status=status, reason=reason), row
 

@@ -134,15 +134,15 @@ class Votes:
         return 0 < self.adopted >= self.opposed or (not self.adopted and self.leaning > self.opposed)
 
 
-def tally(report: NewReport) -> Tally:
+def tally(report: NewReport, *, is_baseline: bool = False) -> Tally:
     """Return what a valid result adds to its job's sums.
 
-    A paired test is a stronger statement than a window, but both are kept: `stand_of` chooses.
+    A paired test is a stronger statement than a window, but both are kept: `stand_of` chooses. The baseline has none.
     """
     window, test = {}, {}
     if report.median_step_ms is not None:
         window = {"samples": 1, "log_step_e9": round(E9 * math.log(report.median_step_ms))}
-    if report.speedup is not None and report.ci_low is not None and report.ci_high is not None:
+    if not is_baseline and report.speedup is not None and report.ci_low is not None and report.ci_high is not None:
         width = math.log1p(report.ci_high) - math.log1p(report.ci_low)
         level = report.ci_level or OLD_CI_LEVEL
         test = {

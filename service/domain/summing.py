@@ -6,7 +6,6 @@ ledger's. A job has one baseline, the first that it reported; speed-ups over dif
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from sqlalchemy import Connection
 
@@ -82,8 +81,8 @@ class Changes:
         key = (*job, summaries.BASELINE if is_baseline else row.config_digest)
         if key not in self._sums:
             self._begin(key, row, is_baseline=is_baseline)
-        added = tally(replace(row, speedup=None) if is_baseline else row)
-        self._sums[key] = _grown(self._sums[key], added, row.received_unix_s)
+        added = tally(row, is_baseline=is_baseline)
+        _grow(self._sums[key], added, row.received_unix_s)
         self._changed.add(key)
         if not is_baseline:
             self._configs[row.study_id, row.config_digest] = row.config
@@ -95,8 +94,7 @@ class Changes:
         if not self._changed:
             return
         for job, windows in self._open.items():
-            own = (*job, summaries.BASELINE)
-            self._sums[own] = replace(self._sums[own], open_windows=windows.text())
+            self._sums[(*job, summaries.BASELINE)].open_windows = windows.text()
         summaries.put_jobs(connection, [self._sums[key] for key in sorted(self._changed)])
         concerned: set[Key] = {
             (study_id, digest) for study_id, _, digest in self._changed if digest != summaries.BASELINE
@@ -133,7 +131,7 @@ class Changes:
             self._open[job].wait(config_digest, log_step_e9)
             return
         for digest, gains in self._open[job].close(log_step_e9).items():
-            self._sums[(*job, digest)] = _compared(self._sums[(*job, digest)], gains)
+            _compare(self._sums[(*job, digest)], gains)
             self._changed.add((*job, digest))
 
 
@@ -157,30 +155,24 @@ def judge(connection: Connection, keys: Collection[Key], max_speedup: float, kno
     summaries.set_ranks(connection, ranks(summaries.speaking(connection, studies_of, SPEAKING)))
 
 
-def _grown(sums: JobSummary, added: Tally, received_unix_s: float) -> JobSummary:
-    """Return the sums of a job for a config with one result more."""
-    tested_unix_s = min(sums.tested_unix_s or received_unix_s, received_unix_s)
-    return replace(
-        sums,
-        trials=sums.trials + added.trials,
-        samples=sums.samples + added.samples,
-        log_step_e9=sums.log_step_e9 + added.log_step_e9,
-        adoptions=sums.adoptions + added.adoptions,
-        log_speedup_e9=sums.log_speedup_e9 + added.log_speedup_e9,
-        variance_e12=sums.variance_e12 + added.variance_e12,
-        newest_unix_s=max(sums.newest_unix_s, received_unix_s),
-        tested_unix_s=tested_unix_s if added.adoptions else sums.tested_unix_s,
-    )
+def _grow(sums: JobSummary, added: Tally, received_unix_s: float) -> None:
+    """Add a result to the sums of its job for its config."""
+    sums.trials += added.trials
+    sums.samples += added.samples
+    sums.log_step_e9 += added.log_step_e9
+    sums.adoptions += added.adoptions
+    sums.log_speedup_e9 += added.log_speedup_e9
+    sums.variance_e12 += added.variance_e12
+    sums.newest_unix_s = max(sums.newest_unix_s, received_unix_s)
+    if added.adoptions:
+        sums.tested_unix_s = min(sums.tested_unix_s or received_unix_s, received_unix_s)
 
 
-def _compared(sums: JobSummary, gains: Gains) -> JobSummary:
-    """Return the sums of a job for a config whose windows now lie between two baseline windows."""
-    return replace(
-        sums,
-        compared=sums.compared + gains.compared,
-        log_gain_low_e9=sums.log_gain_low_e9 + gains.log_gain_low_e9,
-        log_gain_high_e9=sums.log_gain_high_e9 + gains.log_gain_high_e9,
-    )
+def _compare(sums: JobSummary, gains: Gains) -> None:
+    """Add windows that now lie between two baseline windows to the sums of their job for their config."""
+    sums.compared += gains.compared
+    sums.log_gain_low_e9 += gains.log_gain_low_e9
+    sums.log_gain_high_e9 += gains.log_gain_high_e9
 
 
 def _by_key(rows: Sequence[JobSummary]) -> dict[Key, JobSummary]:

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from .clock import UnixNow
 from .database import upsert
 from .keys import Key, parameters, wanted
-from .rows import all_of, columns_of
+from .rows import all_of, columns_of, one_of
 from .summary_rows import (
     ComparedJob,
     ConfigSummary,
@@ -216,8 +216,7 @@ def clear(connection: Connection, study_id: str) -> None:
 
 def best_of_key(connection: Connection, key_digest: str) -> KeyAnswer | None:
     """Return the study of a key and its most promising config, as `rank` orders them; None if there is no study."""
-    row = connection.execute(BEST_OF_KEY, {"key_digest": key_digest}).mappings().one_or_none()
-    return None if row is None else KeyAnswer.of(row)
+    return one_of(connection.execute(BEST_OF_KEY, {"key_digest": key_digest}), KeyAnswer.of)
 
 
 def _best_of_key() -> Select[Any]:

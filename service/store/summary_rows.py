@@ -2,7 +2,6 @@
 """Rows of the tables that are derived from the ledger, typed; see `rows`."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -11,9 +10,9 @@ from .rows import decoded
 StandName: TypeAlias = Literal["adopted", "kept", "faster", "slower", "unclear"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class JobSummary:
-    """A row of `job_summaries`: sums over the results of a job for a config."""
+    """A row of `job_summaries`: sums over the results of a job for a config. It is not frozen: sums grow in place."""
 
     study_id: str
     job_id: str
@@ -46,7 +45,7 @@ class JobSummary:
         return newest, waiting
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class ComparedJob(JobSummary):
     """A row of `job_summaries` beside its job's baseline; see `summaries.compared`."""
 
@@ -148,12 +147,10 @@ class KeyAnswer:
     now_unix_s: float
 
     @classmethod
-    def of(cls, row: Mapping[Any, Any]) -> "KeyAnswer":
-        """Return what a row of `summaries.best_of_key` has."""
-        columns = {str(name): value for name, value in row.items()}
-        now_unix_s = float(columns.pop("now_unix_s"))
-        best = None if columns["config_digest"] is None else ConfigSummary(**columns)
-        return cls(columns["study_id"], best, now_unix_s)
+    def of(cls, *, study_id: str, now_unix_s: float, **config: Any) -> "KeyAnswer":
+        """Return the answer in the columns of `summaries.best_of_key`."""
+        is_there = config["config_digest"] is not None
+        return cls(study_id, ConfigSummary(study_id=study_id, **config) if is_there else None, now_unix_s)
 
 
 @dataclass(frozen=True)

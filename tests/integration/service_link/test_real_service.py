@@ -206,7 +206,7 @@ def test_every_call_of_a_job(service: RealService) -> None:
     """Ask, renew, tell and release, and what the service says no to."""
     client = ServiceClient(service.url)
     study = client.find_or_create_study({**study_body(), "model_name": "calls"})
-    assert study == replace(client.study(study.id), age_s=study.age_s)
+    assert study == client.study(study.id).model_copy(update={"age_s": study.age_s})
     assert study.id in [item.id for item in client.studies(model="calls", limit=5).items]
     job, trial, other = (str(uuid.uuid4()) for _ in range(3))
 

@@ -36,7 +36,8 @@ class RecommendationParams(QueryParams):
     ] = None
     model_fingerprint: Fingerprint | SkipJsonSchema[None] = None
     hardware: Annotated[
-        Fingerprint | SkipJsonSchema[None], Field(description="Fingerprint that `ringtune doctor --fingerprint` prints.")
+        Fingerprint | SkipJsonSchema[None],
+        Field(description="Fingerprint that `ringtune doctor --fingerprint` prints."),
     ] = None
     world_size: Annotated[int, Field(ge=1, le=MAX_HOSTS * MAX_RANKS_PER_HOST)] = 1
     local_size: (

@@ -25,7 +25,7 @@ SPACE = search_space({}, default_config())
 WIDE = SearchSpace(engine_parameters(("ring", "tree")), {})
 
 
-@given(st.lists(st.floats(0, 1), min_size=7, max_size=7))
+@given(st.lists(st.floats(0, 1), min_size=len(WIDE.parameters), max_size=len(WIDE.parameters)))
 def test_round_trip_of_every_config(quantiles: list[float]) -> None:
     """Encoding and decoding gives the same config, in the unit box, which the space accepts."""
     config = WIDE.at_quantiles(quantiles)

@@ -12,7 +12,8 @@ FRAMEWORKS = {"TensorFlow": "tensorflow", "PyTorch": "torch", "MXNet": "mxnet"}
 
 def build_report() -> str:
     """Return what this installation has; nothing is imported but the engine."""
-    frameworks = {name: _is_installed(package) and name != "MXNet" for name, package in FRAMEWORKS.items()}
+    installed = {name for name, package in FRAMEWORKS.items() if importlib.util.find_spec(package) is not None}
+    frameworks = {name: name in installed and name != "MXNet" for name in FRAMEWORKS}
     controllers = {"ringtune": True, "MPI": mpi_built(), "Gloo": gloo_built()}
     operations = {
         "ringtune": True,
@@ -31,7 +32,3 @@ def build_report() -> str:
     for title, entries in sections.items():
         lines += ["", f"{title}:", *(f"    [{'X' if is_here else ' '}] {name}" for name, is_here in entries.items())]
     return "\n".join(lines)
-
-
-def _is_installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None

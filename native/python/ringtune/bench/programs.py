@@ -54,7 +54,7 @@ def built(program: Program, compiler: str, environ: Mapping[str, str]) -> Path:
     """
     sources = _sources(program)
     command = [*shlex.split(compiler), *program.flags, str(sources[0])]
-    target = _cache_folder() / f"{program.name}-{_key(sources, command, environ)}"
+    target = Path.home() / ".cache" / "ringtune" / "bench" / f"{program.name}-{_key(sources, command, environ)}"
     if target.is_file():
         return target
     try:
@@ -75,10 +75,6 @@ def _sources(program: Program) -> list[Path]:
         if all(path.is_file() for path in paths):
             return paths
     raise ConfigError(f"{', '.join(program.sources)} are missing from this installation of ringtune; install it again")
-
-
-def _cache_folder() -> Path:
-    return Path.home() / ".cache" / "ringtune" / "bench"
 
 
 def _key(sources: Sequence[Path], command: Sequence[str], environ: Mapping[str, str]) -> str:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A comparison for people and for machines: the figures, the verdict, and how each arm was made."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from .comparison import Comparison
@@ -32,9 +31,10 @@ def text_report(comparison: Comparison) -> str:
     first = comparison.pairs[0][0]
     hosts = f", hosts {request.hosts}" if request.hosts else ""
     runs = f"{len(comparison.pairs)} pairs of runs of {_steps_text(comparison)} steps"
+    backend = f" ({facts['backend']})" if facts.get("backend") else ""
     lines = [
         f"{request.title}: {request.ranks} ranks{hosts}, {runs}",
-        f"  DDP         {verdict.ddp_steps_per_s:.4g} steps/s{_backend(facts)}",
+        f"  DDP         {verdict.ddp_steps_per_s:.4g} steps/s{backend}",
         f"  ringtune    {verdict.ringtune_steps_per_s:.4g} steps/s",
         f"  ringtune / DDP  {verdict.ratio_text}",
         verdict.sentence,
@@ -97,7 +97,3 @@ def _steps_text(comparison: Comparison) -> str:
     """Return the steps of a run, as one number or as a range."""
     steps = sorted({run.steps for pair in comparison.pairs for run in pair})
     return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
-
-
-def _backend(facts: Mapping[str, object]) -> str:
-    return f" ({facts['backend']})" if facts.get("backend") else ""

@@ -92,7 +92,8 @@ class RemoteShellProcess:
             with contextlib.suppress(OSError):
                 pipe.close()
         said = " / ".join(self._said.decode("utf-8", "replace").split("\n")).strip(" /\r")
-        ended = _ending(code) if has_ended else "was ended"
+        exited = f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"
+        ended = exited if has_ended else "was ended"
         return f"{self._name} {ended}" + (f", saying: {said}" if said else " and said nothing")
 
     def _pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
@@ -101,7 +102,3 @@ class RemoteShellProcess:
         assert process.stdout is not None
         assert process.stderr is not None
         return process.stdin, process.stdout, process.stderr
-
-
-def _ending(code: int) -> str:
-    return f"exited with code {code}" if code >= 0 else f"was killed by signal {-code}"

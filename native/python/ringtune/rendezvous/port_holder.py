@@ -12,7 +12,8 @@ _SHOWN_CHARACTERS = 120
 def describe_holder(port: int) -> str:
     """Return ` by pid N (COMMAND)` for each process that listens on a port; empty where that cannot be seen."""
     targets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
-    holders = [pid for pid in _process_ids() if targets & set(_open_files(pid))] if targets else []
+    pids = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    holders = [pid for pid in pids if targets & set(_open_files(pid))] if targets else []
     return "".join(f" by pid {pid} ({_command(pid)})" for pid in sorted(holders))
 
 
@@ -22,10 +23,6 @@ def _listening_inodes(port: int) -> Iterator[str]:
             fields = line.split()
             if len(fields) > 9 and fields[3] == _LISTENING and int(fields[1].rpartition(":")[2], 16) == port:
                 yield fields[9]
-
-
-def _process_ids() -> Iterator[int]:
-    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
 
 
 def _open_files(pid: int) -> Iterator[str]:

@@ -38,7 +38,7 @@ class Allgather:
     def start(self, tensors: Sequence[torch.Tensor]) -> list[Handle]:
         """Submit the tensors, once all were found to be fit; see `Allreduce.start`."""
         world = world_of(self._process_set)
-        sources = [self._prepare(tensor) for tensor in tensors]
+        sources = [rows_of(self._operation, check_movable(self._operation, tensor)) for tensor in tensors]
         base = world.handles.name_for(self._operation, self._name)
         group = Group(base, len(sources)) if self._is_grouped else NO_GROUP
         handles = []
@@ -68,9 +68,6 @@ class Allgather:
         return tuple(
             gradient.narrow(0, *self._own_rows[position]).contiguous() for position, gradient in enumerate(averaged)
         )
-
-    def _prepare(self, tensor: torch.Tensor) -> Operand:
-        return rows_of(self._operation, check_movable(self._operation, tensor))
 
 
 def allgather_async(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service links: variables that Kubernetes and Docker set in a container for each service beside it. Pure.
 
-A service called `ringtune` gives `RINGTUNE_SERVICE_HOST`, `RINGTUNE_SERVICE_PORT` and `RINGTUNE_PORT=tcp://HOST:PORT`,
-and one called `ringtune-service` gives `RINGTUNE_SERVICE_PORT=tcp://HOST:PORT`: names of ringtune's own settings.
+A service called `ringtune` gives RINGTUNE_SERVICE_HOST, RINGTUNE_SERVICE_PORT and `RINGTUNE_PORT=tcp://HOST:PORT`, and
+one called `ringtune-service` gives `RINGTUNE_SERVICE_PORT=tcp://HOST:PORT`: the first two are settings of the service.
 """
 
 import re

@@ -70,6 +70,7 @@ def test_only_the_first_window_settles() -> None:
     first, second = next(windows), next(windows)
 
     assert (2, 2) == (len(first.step_ms), len(second.step_ms))
+    assert (3, 5) == (first.last_step, second.last_step)
     exchange.closing.set()
     with pytest.raises(TargetClosed):
         next(windows)

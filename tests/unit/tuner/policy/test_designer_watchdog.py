@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ringtune.tuner import Config, Suggestion, default_config, search_space
+from ringtune.tuner import Config, Suggestion, TargetClosed, default_config, search_space
 from ringtune.tuner.policy.designer_watchdog import DesignerFailed, GuardedDesigner
 from ringtune.tuner.testing import measured_trial, poor_baseline
 from tests.unit.tuner.policy.scripted_designers import ScriptedDesigner, Unsure
@@ -147,6 +147,22 @@ def test_a_designer_that_never_returns_has_failed() -> None:
 
     with pytest.raises(DesignerFailed, match=r"did not answer within 0\.05 s"):
         guarded(release.wait, deadline_s=0.05).advise(TRIALS, MEASURED)
+
+    release.set()
+
+
+def test_the_end_of_the_job_ends_the_wait_for_a_designer() -> None:
+    """The run ends quietly, long before the designer's deadline: the designer has not failed."""
+    thinking, release = threading.Event(), threading.Event()
+
+    def think() -> None:
+        thinking.set()
+        release.wait()
+
+    guard = GuardedDesigner(ScriptedDesigner(think, (3.0, 2.0, 2.5)), SPACE, GENEROUS_S, is_over=thinking.is_set)
+
+    with pytest.raises(TargetClosed, match="the job ended while the designer was thinking"):
+        guard.advise(TRIALS, MEASURED)
 
     release.set()
 

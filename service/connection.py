@@ -13,8 +13,8 @@ from typing import Any, TypeAlias, cast
 import httptools
 
 from .api.peers import PEER_KEY
-from .early_refusal import Refusals, is_write
 from .heads import HeadReader, HeadTooLargeError
+from .load_shedding import Refusals, is_write
 from .places import Phase, Places, Reason
 
 MakeProtocol: TypeAlias = Callable[[dict[str, Any]], asyncio.Protocol]

@@ -17,7 +17,7 @@ import structlog
 
 from .api.metrics import Metrics
 from .connection import Connection, MakeProtocol
-from .early_refusal import Refusals
+from .load_shedding import Refusals
 from .places import Places, Reason
 
 ACCEPTED_AT_ONCE = 64

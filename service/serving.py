@@ -28,8 +28,8 @@ from .app import create_app
 from .connection import MakeProtocol
 from .descriptors import connections_for, raise_limit
 from .door import Door
-from .early_refusal import Refusals
 from .errors import ServiceError
+from .load_shedding import Refusals
 from .logs import configure_logging
 from .places import Limits, Places
 from .settings import ServiceSettings

@@ -81,7 +81,7 @@ class BodyLimit:
         self._bytes_max = bytes_max
         self._by_path = by_path
         self._timeout_s = timeout_s
-        self._room = _Room(HELD_FACTOR * max(bytes_max, *by_path.values(), 0))
+        self._budget = _MemoryBudget(HELD_FACTOR * max(bytes_max, *by_path.values(), 0))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its whole body, or answer 408, 413 or 415."""
@@ -92,7 +92,7 @@ class BodyLimit:
         if b"content-length" not in headers and b"transfer-encoding" not in headers:
             await self._app(scope, receive, send)
             return
-        with self._room.share() as share:
+        with self._budget.share() as share:
             try:
                 body = await self._read(scope["path"], headers, receive, share)
             except ServiceError as error:
@@ -101,7 +101,9 @@ class BodyLimit:
             if body is not None:
                 await self._app(scope, _replay(body, receive), send)
 
-    async def _read(self, path: str, headers: Mapping[bytes, bytes], receive: Receive, share: "_Share") -> bytes | None:
+    async def _read(
+        self, path: str, headers: Mapping[bytes, bytes], receive: Receive, share: "_BodyShare"
+    ) -> bytes | None:
         """Return the body, or None if the client went away."""
         encoding = headers.get(b"content-encoding", b"identity").strip().lower()
         if encoding != b"identity":
@@ -114,7 +116,7 @@ class BodyLimit:
             raise BodyTimeoutError(f"the body was not there after {self._timeout_s:g} s; send it faster") from error
 
 
-class _Room:
+class _MemoryBudget:
     """Bytes of bodies that are in memory, of all requests."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -122,38 +124,38 @@ class _Room:
         self.held = 0
 
     @contextmanager
-    def share(self) -> Iterator["_Share"]:
+    def share(self) -> Iterator["_BodyShare"]:
         """Count one request's bytes while it lasts."""
-        share = _Share(self)
+        share = _BodyShare(self)
         try:
             yield share
         finally:
             self.held -= share.held
 
 
-class _Share:
+class _BodyShare:
     """The bytes of one request."""
 
-    def __init__(self, room: _Room) -> None:
-        self._room = room
+    def __init__(self, budget: _MemoryBudget) -> None:
+        self._budget = budget
         self.held = 0
 
     def take(self, count: int) -> None:
         """Count bytes; raises Overloaded where there is no room for them."""
-        if self._room.held + count > self._room.bytes_max:
+        if self._budget.held + count > self._budget.bytes_max:
             raise Overloaded(
-                f"{self._room.held} bytes of bodies are at work; nothing was done with this one; try again"
+                f"{self._budget.held} bytes of bodies are at work; nothing was done with this one; try again"
             )
-        self._room.held += count
+        self._budget.held += count
         self.held += count
 
     def give_back(self) -> None:
         """Count nothing any more: the bytes were dropped."""
-        self._room.held -= self.held
+        self._budget.held -= self.held
         self.held = 0
 
 
-async def _gather(receive: Receive, bytes_max: int, share: _Share) -> bytes | None:
+async def _gather(receive: Receive, bytes_max: int, share: _BodyShare) -> bytes | None:
     """Return the body, or None if the client went away; raises Overloaded where all bodies together are too large.
 
     A little too much is read to its end and dropped: a connection that is closed on a client that still sends resets,

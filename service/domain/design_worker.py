@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process in which a designer works: problems come in as lines of JSON, suggestions go out the same way.
+"""The process in which a designer works: tasks come in as lines of JSON, suggestions go out the same way.
 
 It ends with its standard input, so that it never outlives the service. It is polite: the service comes first.
 """
@@ -21,11 +21,11 @@ ATTEMPTS_PER_CONFIG = 2
 """A designer may want one config twice in a batch: it is asked on."""
 
 
-def suggest(problem: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return new configs for a problem.
+def suggest(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return new configs for a task.
 
     Args:
-        problem: `designer`, `seed`, `space`, `trials` (each a `config` with `samples` of [median, mad, mean step in ms,
+        task: `designer`, `seed`, `space`, `trials` (each a `config` with `samples` of [median, mad, mean step in ms,
             steps, score], the baseline first), `pending` (configs that are being measured), `count`, and
             `gradient_bytes` and `layout` where the cost model is to help.
 
@@ -33,28 +33,28 @@ def suggest(problem: Mapping[str, Any]) -> list[dict[str, Any]]:
         So many configs, distinct from each other and from the pending ones where the designer can; one that was
         measured already is among them where a second sample of it tells more than anything new.
     """
-    space = SearchSpace.from_json(problem["space"])
-    designer = make_designer(problem["designer"], space, problem["seed"], _priors(problem))
-    trials = [_trial(number, data) for number, data in enumerate(problem["trials"])]
+    space = SearchSpace.from_json(task["space"])
+    designer = make_designer(task["designer"], space, task["seed"], _priors(task))
+    trials = [_trial(number, data) for number, data in enumerate(task["trials"])]
     believed = list(trials)
     designer.update(trials)
-    for config in map(Config, problem["pending"]):
+    for config in map(Config, task["pending"]):
         believed.append(_believed(designer, config, trials, len(believed)))
     found: dict[Config, None] = {}
-    for _ in range(ATTEMPTS_PER_CONFIG * problem["count"]):
+    for _ in range(ATTEMPTS_PER_CONFIG * task["count"]):
         designer.update(believed)
         config = space.validate(designer.suggest().config)
         found[config] = None
-        if len(found) == problem["count"]:
+        if len(found) == task["count"]:
             break
         believed.append(_believed(designer, config, trials, len(believed)))
     return [config.to_json() for config in found]
 
 
-def _priors(problem: Mapping[str, Any]) -> Sequence[Prior]:
-    if not problem["gradient_bytes"] or sum(problem["layout"]) == 1:
+def _priors(task: Mapping[str, Any]) -> Sequence[Prior]:
+    if not task["gradient_bytes"] or sum(task["layout"]) == 1:
         return ()
-    return (CostModelPrior(JobShape(tuple(problem["gradient_bytes"]), tuple(problem["layout"])), EngineCosts()),)
+    return (CostModelPrior(JobShape(tuple(task["gradient_bytes"]), tuple(task["layout"])), EngineCosts()),)
 
 
 def _trial(number: int, data: Mapping[str, Any]) -> Trial:
@@ -81,14 +81,14 @@ def _believed(designer: Any, config: Config, trials: Sequence[Trial], number: in
 
 
 def main() -> None:
-    """Answer problems until standard input ends."""
+    """Answer tasks until standard input ends."""
     os.nice(NICENESS)
     for line in sys.stdin:
-        problem = json.loads(line)
+        task = json.loads(line)
         try:
-            load_designer(problem["designer"])
-            answer: dict[str, Any] = {"configs": suggest(problem)}
-        except Exception as error:  # noqa: BLE001  (whatever a designer raises, the next problem may be another)
+            load_designer(task["designer"])
+            answer: dict[str, Any] = {"configs": suggest(task)}
+        except Exception as error:  # noqa: BLE001  (whatever a designer raises, the next task may be another)
             answer = {"error": f"{type(error).__name__}: {error}"}
         sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
         sys.stdout.flush()

@@ -22,7 +22,7 @@ from ringtune.service.errors import ServiceError
 
 from .asked_space import AskedSpace
 
-Problem = dict[str, Any]
+DesignTask = dict[str, Any]
 PROCESS = ("env", "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1", sys.executable, "-m", f"{__package__}.design_worker")
 """One core each: the linear algebra would take all."""
 MAX_WANTED = 1024
@@ -54,11 +54,11 @@ class DesignProcess:
         """Return whether it can be asked."""
         return self._process.poll() is None
 
-    def ask(self, problem: Problem, timeout_s: float) -> dict[str, Any] | None:
+    def ask(self, task: DesignTask, timeout_s: float) -> dict[str, Any] | None:
         """Return the answer, None where there was none in time or the process died."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(problem, allow_nan=False) + "\n")
+            self._process.stdin.write(json.dumps(task, allow_nan=False) + "\n")
             self._process.stdin.flush()
             line = self._answers.get(timeout=timeout_s)
         except (OSError, ValueError, Empty):  # died, or was ended by another thread
@@ -96,7 +96,7 @@ class Designing:
         self,
         count: int,
         timeout_s: float,
-        problem_of: Callable[[AskedSpace], Problem | None],
+        task_of: Callable[[AskedSpace], DesignTask | None],
         keep: Callable[[AskedSpace, Sequence[dict[str, Any]]], None],
     ) -> None:
         """Prepare; `start` begins.
@@ -104,11 +104,11 @@ class Designing:
         Args:
             count: Processes; 0 is allowed.
             timeout_s: Until one that does not answer is replaced.
-            problem_of: Returns what is to be computed for a study in a space, None for nothing.
+            task_of: Returns what is to be computed for a study in a space, None for nothing.
             keep: Takes the configs for it.
         """
         self._timeout_s = timeout_s
-        self._problem_of = problem_of
+        self._task_of = task_of
         self._keep = keep
         self._wanted: OrderedDict[AskedSpace, None] = OrderedDict()
         self._processes: dict[int, DesignProcess] = {}
@@ -176,12 +176,12 @@ class Designing:
             return None if self._is_closed else self._wanted.popitem(last=False)[0]
 
     def _design(self, place: int, asked: AskedSpace) -> None:
-        problem = self._problem_of(asked)
-        process = None if problem is None else self._process(place)
-        if problem is None or process is None:
+        task = self._task_of(asked)
+        process = None if task is None else self._process(place)
+        if task is None or process is None:
             return
         began = time.monotonic()
-        answer = process.ask(problem, self._timeout_s)
+        answer = process.ask(task, self._timeout_s)
         if answer is None:
             self._drop(place)
             if not self._is_closed:

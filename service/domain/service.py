@@ -10,15 +10,15 @@ from ringtune.tuner import SearchSpace
 from ringtune.tuner.space.parameters import ENGINE_PARAMETERS
 
 from .archive import Archive
-from .committing import Committing
+from .design_tasks import DesignTasks
 from .designing import Designing
 from .events import Events
 from .jobs import Jobs
 from .ledger import Ledger
 from .page_sessions import PageSessions
 from .policy import Policy
-from .problems import Problems
 from .recommendations import Recommendations
+from .result_store import ResultStore
 from .retention import Retention
 from .studies import Studies
 from .study_cache import StudyCache
@@ -70,13 +70,13 @@ class Service:
         self._policy = policy or Policy()
         box = box or SearchSpace(ENGINE_PARAMETERS, {})
         cache = StudyCache(database)
-        problems = Problems(database, cache, self._policy)
+        tasks = DesignTasks(database, cache, self._policy)
         self._designing = Designing(
-            self._policy.design_workers, self._policy.design_timeout_s, problems.problem_of, problems.keep
+            self._policy.design_workers, self._policy.design_timeout_s, tasks.task_of, tasks.keep
         )
         self._writer = writer_type(
             database,
-            Committing(self._policy).store,
+            ResultStore(self._policy).store,
             max_queued=self._policy.max_queued_results,
             max_group=self._policy.max_results_per_commit,
             timeout_s=self._policy.commit_timeout_s,

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from ringtune.service.api.admission import Arrivals
 from ringtune.service.api.dependencies import AppState
 from ringtune.service.door import Door
-from ringtune.service.early_refusal import Refusals
+from ringtune.service.load_shedding import Refusals
 from ringtune.service.places import Limits, Places
 from ringtune.service.serving import protocol_maker
 from tests.contract.service.applications import application

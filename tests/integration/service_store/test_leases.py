@@ -11,8 +11,8 @@ import pytest
 
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.asked_space import AskedSpace
+from ringtune.service.domain.design_tasks import DesignTasks
 from ringtune.service.domain.designing import Designing
-from ringtune.service.domain.problems import Problems
 from ringtune.service.domain.study_cache import StudyCache
 from ringtune.service.domain.suggestions import HeldLease, filling_config
 from ringtune.service.errors import InvalidRequest, LeaseLost, StudyNotFound, TrialConflict, TrialNotFound
@@ -108,8 +108,8 @@ def test_a_study_that_another_process_deleted_is_not_found(service: Service, dat
     study_id = study_of(service).study_id
     service.suggestions.ask(study_id, new_id(), "job-1", 60.0)
     cache = StudyCache(database)
-    problems, asked = Problems(database, cache, Policy()), AskedSpace.of(cache.get(study_id))
-    assert problems.problem_of(asked) is not None
+    problems, asked = DesignTasks(database, cache, Policy()), AskedSpace.of(cache.get(study_id))
+    assert problems.task_of(asked) is not None
     elsewhere = Service(Database.open(url), policy=Policy(design_workers=0))
     elsewhere.studies.delete(study_id)
     elsewhere.close()
@@ -125,12 +125,12 @@ def test_one_study_does_not_end_the_thread_that_designs() -> None:
     """The next study is designed for, whatever error the problem of one raises."""
     asked: list[str] = []
 
-    def problem_of(wanted: AskedSpace) -> None:
+    def task_of(wanted: AskedSpace) -> None:
         asked.append(wanted.study_id)
         if wanted.study_id == "odd":
             raise ZeroDivisionError
 
-    designing = Designing(1, 1.0, problem_of, lambda _asked, _configs: None)
+    designing = Designing(1, 1.0, task_of, lambda _asked, _configs: None)
     designing.start()
     for study_id in ("odd", "next"):
         designing.want(AskedSpace(study_id, "", search_space({}, DEFAULT)))

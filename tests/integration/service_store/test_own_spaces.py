@@ -11,7 +11,7 @@ from sqlalchemy import insert, select
 
 from ringtune.service.domain import Policy, Service
 from ringtune.service.domain.asked_space import AskedSpace
-from ringtune.service.domain.problems import MAX_QUEUED, Problems
+from ringtune.service.domain.design_tasks import MAX_QUEUED, DesignTasks
 from ringtune.service.domain.study_cache import StudyCache
 from ringtune.service.errors import OutsideSearchSpace
 from ringtune.service.store import Database, migrate
@@ -45,7 +45,7 @@ def queue_up(database: Database, study_id: str, space: SearchSpace, *configs: Co
     """Keep configs as a designer suggests them for a space."""
     cache = StudyCache(database)
     wanted = AskedSpace.of(cache.get(study_id), space.to_json())
-    Problems(database, cache, Policy()).keep(wanted, [config.to_json() for config in configs])
+    DesignTasks(database, cache, Policy()).keep(wanted, [config.to_json() for config in configs])
 
 
 @pytest.mark.parametrize("first_fixed", [{}, {"response_cache": True}])
@@ -171,9 +171,9 @@ def test_a_designer_is_asked_in_the_job_s_space(service: Service, database: Data
     without = narrow(response_cache=False)
     at_work = [asked(service, study.study_id, space) for space in (WIDE, without)]
     cache = StudyCache(database)
-    problems = Problems(database, cache, Policy())
+    problems = DesignTasks(database, cache, Policy())
 
-    posed = problems.problem_of(AskedSpace.of(cache.get(study.study_id), without.to_json()))
+    posed = problems.task_of(AskedSpace.of(cache.get(study.study_id), without.to_json()))
 
     assert posed is not None
     assert without.to_json() == posed["space"]

@@ -62,7 +62,7 @@ def test_values_are_counted_as_they_come(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [413, 413] == [post(11 * part).status for part in (b"[", b"{")]
     refused = post(*90 * [b"["])
     assert ("body_too_large", True) == (refused.problem["code"], "10 JSON values" in refused.problem["detail"])
-    assert 0 == app._room.held
+    assert 0 == app._budget.held
 
 
 def test_a_client_that_goes_away_is_not_answered() -> None:

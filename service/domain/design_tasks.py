@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Problems for a designer: the study's results as trials, jobs made comparable, and the leased configs."""
+"""DesignTasks for a designer: the study's results as trials, jobs made comparable, and the leased configs."""
 
 import math
 from collections import Counter
@@ -27,8 +27,8 @@ MAX_QUEUED = 100
 MAX_SEED = 2**31
 
 
-class Problems:
-    """Poses problems from the ledger, and keeps the answers in the queue."""
+class DesignTasks:
+    """Tasks for the designer, made from the ledger; keeps its suggestions in the queue."""
 
     def __init__(self, database: Database, cache: StudyCache, policy: Policy) -> None:
         """Read and write `database`."""
@@ -36,8 +36,8 @@ class Problems:
         self._cache = cache
         self._policy = policy
 
-    def problem_of(self, asked: AskedSpace) -> dict[str, Any] | None:
-        """Return the problem of a study in a space, None while its queue is full; StudyNotFound if it was deleted."""
+    def task_of(self, asked: AskedSpace) -> dict[str, Any] | None:
+        """Return the task of a study in a space, None while its queue is full; StudyNotFound if it was deleted."""
         study_id, space = asked.study_id, asked.space
         study = self._cache.get(study_id)
         with self._database.reading() as connection:

@@ -24,7 +24,7 @@ from .summing import Changes
 from .writer import Outcome
 
 
-class Committing:
+class ResultStore:
     """Stores submissions of any studies. It holds no state between transactions."""
 
     def __init__(self, policy: Policy) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ringtune.service.domain.canonical import canonical
+from ringtune.service.domain.design_tasks import trials
 from ringtune.service.domain.design_worker import suggest
-from ringtune.service.domain.problems import trials
 from ringtune.service.store.rows import ReportRow
 from ringtune.service.store.summary_rows import JobSummary
 from ringtune.tuner import Config, SearchSpace, search_space
@@ -37,7 +37,7 @@ def baseline_row(job_id: str, step_ms: float, config: Config = DEFAULT) -> JobSu
     )
 
 
-def problem(rows: list[ReportRow], pending: list[Config], count: int, sizes: tuple[int, ...]) -> dict[str, Any]:
+def task(rows: list[ReportRow], pending: list[Config], count: int, sizes: tuple[int, ...]) -> dict[str, Any]:
     """Return a problem as the process gets it."""
     return {
         "designer": "gp",
@@ -90,18 +90,18 @@ def test_suggestions_are_legal_and_differ(sizes: tuple[int, ...]) -> None:
     """Suggestions differ from each other and from configs at work; the same problem has the same answer."""
     rows = [ledger_row("job-1", DEFAULT, 100.0, "baseline")]
     rows += [ledger_row("job-1", DEFAULT.replace({"cycle_ms": 1.5 * n}), 100.0 - n) for n in range(1, 6)]
-    posed = problem(rows, [BETTER], 3, sizes)
+    asked = task(rows, [BETTER], 3, sizes)
 
-    configs = suggest(posed)
+    configs = suggest(asked)
 
     assert 3 == len(configs)
     assert all(SPACE.contains(config) for config in configs)
     assert BETTER not in configs
-    assert configs == suggest(posed)
+    assert configs == suggest(asked)
 
 
 def test_before_any_result_suggestions_fill_the_space() -> None:
     """There is nothing to expect yet, and something to try."""
-    configs = suggest(problem([], [], 2, ()))
+    configs = suggest(task([], [], 2, ()))
 
     assert 2 == len(configs)

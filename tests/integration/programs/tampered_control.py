@@ -71,16 +71,16 @@ class _Channel:
 
 def tamper(seed: int, changes: int) -> None:
     """Have this rank's control connection lead through a relay."""
-    place_call = vars(mesh)["place_call"]
+    open_channel = vars(mesh)["open_channel"]
 
-    def place_call_by_relay(call: Any, *arguments: Any) -> Any:
-        channel = place_call(call, *arguments)
-        if call.purpose != mesh.CONTROL:
+    def open_channel_by_relay(to: Any, *arguments: Any) -> Any:
+        channel = open_channel(to, *arguments)
+        if to.purpose != mesh.CONTROL:
             return channel
         say("the control connection leads through a relay")
         return _Channel(Relay(seed, changes).between(channel.detach()))
 
-    vars(mesh)["place_call"] = place_call_by_relay
+    vars(mesh)["open_channel"] = open_channel_by_relay
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ class Waiting:
         loop: Serves the sockets.
         deadline: Deadline of the whole meeting.
         check: Raises what ends the waiting early.
-        interrupt: The channel whose news end the waiting, for a rank that has only one; see `place_call`.
+        interrupt: The channel whose news end the waiting, for a rank that has only one; see `open_channel`.
     """
 
     loop: Loop

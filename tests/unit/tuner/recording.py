@@ -71,3 +71,14 @@ def tune(
     observer, kept = RecordingObserver(), RecordingLog()
     run = TuningRun(target, designer, settings, kept if log is None else log, observer, clock=target.clock)
     return Outcome(run.run(), target, observer, kept.records)
+
+
+@dataclass
+class ClosedObserver(RecordingObserver):
+    """An observer that counts its closings."""
+
+    closed: int = 0
+
+    def close(self) -> None:
+        """Count."""
+        self.closed += 1

@@ -1,23 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several observers of one tuning run."""
 
-from dataclasses import dataclass
-
 from ringtune.tuner import Result, RunSettings, TuningRun, make_designer, open_log
 from ringtune.tuner.testing import SyntheticTarget
 from ringtune.tuning.observers import Observers, TimelineObserver
-from tests.unit.tuner.recording import RecordingObserver
-
-
-@dataclass
-class ClosedObserver(RecordingObserver):
-    """An observer that counts its closings."""
-
-    closed: int = 0
-
-    def close(self) -> None:
-        """Count."""
-        self.closed += 1
+from tests.unit.tuner.recording import ClosedObserver
 
 
 class FailingObserver(ClosedObserver):

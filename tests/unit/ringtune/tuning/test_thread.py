@@ -13,8 +13,7 @@ from ringtune.tuner.testing import SyntheticTarget
 from ringtune.tuning import thread as thread_module
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.thread import Surroundings, TuningThread
-from tests.unit.ringtune.tuning.test_observers import ClosedObserver
-from tests.unit.tuner.recording import RecordingLog
+from tests.unit.tuner.recording import ClosedObserver, RecordingLog
 
 
 @dataclass

@@ -30,7 +30,7 @@ def _parameters() -> Iterator[str]:
         scale = parameter.scale if isinstance(parameter, NumberParameter) else ""
         default = readable_value(parameter.name, parameter.default)
         yield f"| `{parameter.name}` | {_values(parameter)} | {scale} | {default} | {parameter.coordinates} |"
-    yield "\n*Coordinates*: how many numbers encode it ([how it decides](../how_it_decides.md#configs-as-vectors))."
+    yield "\n*Coordinates*: how many numbers encode it ([the mathematics](../mathematics.md#configs-as-vectors))."
 
 
 def _values(parameter: Parameter) -> str:

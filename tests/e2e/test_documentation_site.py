@@ -73,7 +73,7 @@ def test_the_reference_has_every_command_and_every_call(site: Path) -> None:
 
 def test_formulas_are_mathml(site: Path) -> None:
     """No LaTeX is left for the browser to turn into anything."""
-    text = (site / "how_it_decides.html").read_text(encoding="utf-8")
+    text = (site / "mathematics.html").read_text(encoding="utf-8")
 
     assert text.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block">') > 10
     assert "arithmatex" not in text

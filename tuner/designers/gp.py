@@ -99,9 +99,13 @@ class GaussianProcessDesigner:
         samples = [sample for trial in trials for sample in trial.samples if sample.valid]
         self._prior, self._process = None, None
         if samples:
-            choices = (*self._priors, None)
+            choices = self._alternatives()
             index, self._process = most_probable_process([self._observed(samples, prior) for prior in choices])
             self._prior = choices[index]
+
+    def _alternatives(self) -> tuple[Prior | None, ...]:
+        """Return the priors that the samples choose among; None is a flat one."""
+        return (*self._priors, None)
 
     def suggest(self) -> Suggestion:
         """Return the next move of the opening, then the config of which a sample promises most."""

@@ -19,6 +19,7 @@ from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from ringtune.errors import ConfigError
 
+from .ablation import ablate
 from .contestants import OPTUNA_RIVALS, RIVALS, rivals_here
 from .harness import KeptOutcomes, Outcome, RegretBenchmark
 from .outcomes import Outcomes
@@ -34,7 +35,7 @@ FILE_WIDTH = 260
 def parse_arguments() -> argparse.Namespace:
     """Return the command line's flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=30, help="runs of each rival on each problem")
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each rival, or variant, on each problem")
     parser.add_argument(
         "--control-seeds",
         type=int,
@@ -50,6 +51,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, metavar="DIR", help="public measurements: surfaces/, collectives/")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="every outcome; what is in it is not run again")
+    parser.add_argument(
+        "--ablate", action="store_true", help="instead: the policy with one rule off at a time, in the default mode"
+    )
     parser.add_argument("--plots", type=Path, metavar="DIR", help="write pages with figures there")
     return parser.parse_args()
 
@@ -59,6 +63,9 @@ def main() -> None:
     arguments = parse_arguments()
     notes = Console(stderr=True)
     sources = Sources(arguments.surfaces, arguments.data)
+    if arguments.ablate:
+        _print_ablation(sources, range(arguments.seeds), arguments.jobs)
+        return
     rivals = tuple(arguments.rivals or rivals_here())
     missing = sources.missing()
     if arguments.rivals is None and not set(OPTUNA_RIVALS) <= set(rivals):
@@ -78,6 +85,14 @@ def main() -> None:
     if arguments.plots is not None:
         write_plots(outcomes, arguments.plots)
         notes.print(f"figures: {arguments.plots}", highlight=False, markup=False)
+
+
+def _print_ablation(sources: Sources, seeds: range, jobs: int) -> None:
+    try:
+        table = ablate(sources, seeds, jobs, Console(stderr=True))
+    except ConfigError as error:
+        raise SystemExit(str(error)) from error
+    Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
 
 
 def _problem_names(arguments: argparse.Namespace, sources: Sources) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuner: all policy of what to try, how long, when to stop and whether to adopt.
+"""The tuner: decides which configs to measure, for how long, when to stop, and whether to adopt one.
 
-Pure Python: it knows no sockets, no SQL, no engine. It drives any `Target` and asks any `Designer`.
+Pure Python without sockets, SQL or the engine. It drives any `Target` and asks any `Designer`.
 """
 
 from .cutting import is_over_limit

@@ -1,34 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rule by which a window of a bad config is cut, the same for every target.
+"""Early stopping of a window: the rule that cuts a window of a slow config, the same for every target.
 
-A window is closed early once the median of at least three steps is over the limit. A single slow step is never enough,
-whatever it took; two of three are. The shortest windows of a search have five steps, so that these can be cut as well,
-and what a bad config costs is bounded by three of its steps. The engine has the same rule in C++
-(`runtime_tuner/window_builder.cpp`); a test compares the two.
+A window is cut once the median of at least three steps is over the limit. One slow step of three never cuts, however
+slow; two do. The shortest windows of a search have five steps and can be cut as well, so that a slow config costs as
+few as three of its steps. The engine implements the same rule in C++ (`runtime_tuner/window_builder.cpp`); a test
+compares the two.
 """
 
 from bisect import insort
 from collections.abc import Sequence
 from statistics import median
 
-LEAST_STEPS = 3  # steps before a window can be cut; of two steps, one slow step would be half
+LEAST_STEPS = 3  # steps before a window can be cut; one slow step of two would move the median
 
 
 def is_over_limit(step_ms: Sequence[float], limit_ms: float) -> bool:
-    """Return whether a window that has more steps to come is cut.
+    """Return whether to cut a window that has more steps to come.
 
     Args:
-        step_ms: The steps measured so far, milliseconds.
+        step_ms: Durations of the steps measured so far, milliseconds.
         limit_ms: The window's limit, milliseconds; 0 never cuts.
     """
     return limit_ms > 0 and len(step_ms) >= LEAST_STEPS and median(step_ms) > limit_ms
 
 
 def steps_until_cut(step_ms: Sequence[float], limit_ms: float) -> int:
-    """Return after how many steps a window is closed: the whole window's number where it is not cut.
+    """Return the number of steps after which a window is closed; all of them if it is not cut.
 
     Args:
-        step_ms: All steps that the whole window would have, milliseconds.
+        step_ms: Durations of all steps of the uncut window, milliseconds.
         limit_ms: The window's limit, milliseconds; 0 never cuts.
     """
     if limit_ms <= 0 or max(step_ms, default=0.0) <= limit_ms:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled-in sizes of the native engine, which the cost model and the simulator assume.
+"""Compiled-in sizes of the native engine that the cost model and the simulator assume.
 
-The models also run where there is no engine: in the service, in `ringtune simulate`, in a review. So the sizes stand
-here as numbers; a test compares each with what `_engine.engine_facts()` exports.
+The models also run without the engine: in the service, in `ringtune simulate`, in a review. The sizes are therefore
+repeated here; a test compares each with `_engine.engine_facts()`.
 """
 
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from .space.parameters import KIB, MIB
 
 @dataclass(frozen=True)
 class EngineFacts:
-    """Sizes that decide how the engine moves a message, bytes where the name says so.
+    """Sizes that decide how the engine moves a message, in bytes where the name ends in `_bytes`.
 
     Attributes:
-        chunk_bytes: Chunk of an allreduce inside one host, where `chunk_bytes` is auto.
-        chunk_between_hosts_bytes: The same between hosts.
-        direct_max_bytes: Largest message that the direct algorithm reduces, where the algorithm is auto.
+        chunk_bytes: Chunk of an allreduce inside one host if `chunk_bytes` is auto.
+        chunk_between_hosts_bytes: Chunk of an allreduce between hosts if `chunk_bytes` is auto.
+        direct_max_bytes: Largest message that the direct algorithm reduces if the algorithm is auto.
         posted_bytes: Largest piece that a direct allreduce posts at once. Two ranks reduce messages up to this size
-            directly: each reads what the other has posted.
-        whole_block_max_bytes: Largest block of a hierarchical allreduce that counterparts exchange whole, instead of a
-            share for each host and back.
+            directly: each reads the piece that the other has posted.
+        whole_block_max_bytes: Largest block of a hierarchical allreduce that counterparts exchange whole. A larger
+            one is reduced and gathered in shares, one per host.
         stage_bytes: Size of a rank's stage in shared memory.
-        stage_max_chunks: Most chunks that a stage holds at once.
+        stage_max_chunks: Maximum number of chunks in a stage.
         overlapped_chunks: Chunks that a stage must hold so that some are exchanged between hosts while others are
             staged and reduced.
-        cache_line_bytes: Blocks are whole cache lines.
+        cache_line_bytes: Cache line; the size of a block is a multiple of it.
         registered_min_bytes: Smallest gradient to which a front end gives registered memory.
     """
 
@@ -42,12 +42,12 @@ class EngineFacts:
     registered_min_bytes: int = 64 * KIB
 
     def chunk_for(self, hosts: int) -> int:
-        """Return the chunk of an allreduce in a world of so many hosts, where `chunk_bytes` is auto."""
+        """Return the chunk of an allreduce across `hosts` hosts if `chunk_bytes` is auto."""
         return self.chunk_bytes if hosts == 1 else self.chunk_between_hosts_bytes
 
     @property
     def overlapped_chunk_max_bytes(self) -> int:
-        """Largest chunk of which a stage holds enough for exchanges to overlap with work inside the host."""
+        """Largest chunk for which exchanges between hosts overlap with work inside the host."""
         return self.stage_bytes // self.overlapped_chunks
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy's numbers: one dataclass, each number with its unit and its reason.
+"""Constants of the tuning policy: one dataclass, each field with its unit and its reason.
 
-`python -m benchmarks.regret --ablate` shows what each is worth: it runs the policy with one of them off at a time.
+`python -m benchmarks.regret --ablate` measures the worth of each: it runs the policy with one of them off at a time.
 `docs/how_it_decides.md` prints this table.
 """
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 
 class NumberDoc(NamedTuple):
-    """One row of the printed table.
+    """Row of the printed table of constants.
 
     Attributes:
-        name: The field of `Policy`.
-        value: Its default.
+        name: Field of `Policy`.
+        value: Default of the field.
         unit: Unit of the value.
-        reason: Why there is such a number, and why it has this value.
+        reason: Purpose of the constant and reason for its value.
     """
 
     name: str
@@ -31,116 +31,164 @@ def _number(value: float, unit: str, reason: str) -> Any:
 
 @dataclass(frozen=True)
 class Policy:
-    """The numbers behind every decision of a tuning run; `policy_numbers` lists them with units and reasons."""
+    """Constants behind every decision of a tuning run; `policy_numbers` lists them with units and reasons."""
 
     settle_steps: int = _number(
         2,
         "steps",
-        "Skipped after a switch: the step in flight, and one whose caches are cold; a window bears one more.",
+        "Steps skipped after a switch: the one in flight and one with cold caches; a window tolerates one more.",
     )
     least_window_steps: int = _number(
-        5, "steps", "Shortest window: with fewer steps, a single slow one decides the median."
+        5, "steps", "Minimum window length: in a shorter window a few slow steps decide the median."
     )
     most_window_steps: int = _number(
-        200, "steps", "Longest window: beyond it drift outweighs what noise is averaged out."
+        200, "steps", "Maximum window length: in a longer window drift adds more error than averaging removes."
     )
-    least_window_ms: float = _number(300.0, "ms", "Shorter windows are at the mercy of single scheduler decisions.")
+    least_window_ms: float = _number(
+        300.0, "ms", "Minimum window duration: a single scheduler decision can dominate a shorter window."
+    )
     window_error: float = _number(
         0.01,
         "fraction",
-        "Standard error of a window's typical step that its length aims at: below a gain worth a test.",
+        "Target standard error of a window's typical step, which sets its length: no larger than `least_gain`.",
     )
     window_share: float = _number(
-        1 / 20, "of the budget", "Longest window: with longer ones a job of slow steps has no room to try anything."
+        1 / 20,
+        "of the budget",
+        "Maximum window length: longer windows would leave a job with slow steps no budget for candidates.",
     )
     coarse_error: float = _number(
         0.15,
         "of the prediction's standard deviation",
-        "A config that may be twice as fast or half needs few steps: another config tells more than a longer window.",
+        "Target standard error of a candidate's window: an uncertain candidate needs few steps, and another candidate "
+        "uses the saved ones better.",
     )
     cut_factor: float = _number(
         1.3,
         "of the baseline's step",
-        "A window whose steps are slower is cut after three to five: they are a sample, too.",
+        "Step-time limit of a candidate's window: a slower one is cut early, and its steps still count as a sample.",
     )
-    void_repeats: int = _number(3, "windows", "A void window is measured again so often.")
+    void_repeats: int = _number(3, "windows", "Maximum number of retries of a void window.")
     foreign_windows: int = _number(
-        4, "windows", "So many in a row with other tensors end the run: the job trains something else now."
+        4,
+        "windows",
+        "Consecutive windows with another tensor set that end the run: the job now trains something else.",
     )
-    warmup_window_ms: float = _number(100.0, "ms", "Shortest window of the warmup.")
-    warmup_window_steps: int = _number(100, "steps", "Longest window of the warmup.")
-    stable_windows: int = _number(5, "windows", "Step times are stable when these have no significant slope.")
-    most_warmup_windows: int = _number(30, "windows", "Longest warmup: a job that never settles is tuned all the same.")
-    warmup_share: float = _number(1 / 8, "of the budget", "Longest warmup under a budget.")
+    warmup_window_ms: float = _number(
+        100.0, "ms", "Minimum duration of a warmup window, long enough for a usable median step time."
+    )
+    warmup_window_steps: int = _number(
+        100, "steps", "Maximum length of a warmup window, so that a job with short steps leaves warmup soon."
+    )
+    stable_windows: int = _number(
+        5,
+        "windows",
+        "Newest warmup windows whose medians must show no significant slope before the baseline is measured.",
+    )
+    most_warmup_windows: int = _number(
+        30, "windows", "Maximum length of the warmup: a job whose step times never settle is tuned all the same."
+    )
+    warmup_share: float = _number(
+        1 / 8, "of the budget", "Maximum share of the warmup: the rest is needed for the search and the adoption test."
+    )
     negligible_drift: float = _number(
-        0.01, "ln(step time)", "A slope below it over the stable windows counts as none, however significant."
+        0.01,
+        "ln(step time)",
+        "Drift over the stable windows below which warmup ends, even if the slope is significant.",
     )
     baseline_windows: int = _number(
-        3, "windows", "Measured before the search: only repeated windows show how much windows of one config differ."
+        3,
+        "windows",
+        "Baseline windows before the search: only repeated windows reveal the noise between windows of one config.",
     )
     baseline_every: int = _number(
-        5, "samples", "The search measures the baseline again after so many: drift shows, and must not pass for a gain."
+        5,
+        "samples",
+        "Samples between two measurements of the baseline during the search, so that drift is not mistaken for a gain.",
     )
     least_configs: int = _number(
-        10, "configs", "Measured before a search may end: a model of fewer is sure too soon of what it has not seen."
+        10,
+        "configs",
+        "Configs to measure before the search may end: a model of fewer is overconfident about unmeasured configs.",
     )
     least_value: float = _number(
-        0.0002, "ln(step time)", "The search ends when one more sample is expected to improve the pick by less."
+        0.0002,
+        "ln(step time)",
+        "Value of information below which one more sample is not worth its steps.",
     )
     patience: int = _number(
-        3, "suggestions", "So many in a row must be worth too little: a model of few samples is sure too soon."
+        3,
+        "suggestions",
+        "Consecutive suggestions below `least_value` that end the search: a single low value of a model of few "
+        "samples is weak evidence.",
     )
     least_gain: float = _number(
-        0.01, "fraction", "A challenger that is expected to gain less than this is not worth the steps of a test."
+        0.01, "fraction", "Expected gain below which a challenger is not worth the steps of an adoption test."
     )
-    exploration_grace_s: float = _number(60.0, "s", "The first minute of tuning may cost what it costs.")
+    exploration_grace_s: float = _number(
+        60.0, "s", "Time from the start of tuning in which the cost of exploration is not limited."
+    )
     exploration_share: float = _number(
         0.03,
         "of the time",
-        "Most that configs which were tried may cost after that, of the budget or of the job so far.",
+        "Maximum loss to tried configs after the grace period, as a share of the budget or of the job's time so far, "
+        "whichever is longer.",
     )
     planned_share: float = _number(
-        0.95, "of the budget", "Part that is planned at the pace so far: the last windows may be slower."
+        0.95, "of the budget", "Share of the budget that is planned at the pace so far: the last windows may be slower."
     )
     pace_windows: int = _number(
-        5, "windows", "Newest ones whose median is the pace, so that one pause counts for little."
+        5, "windows", "Newest windows whose median is the pace; a median is robust against a single pause."
     )
     test_share: float = _number(
         0.25,
         "of the budget",
-        "Kept for the adoption test; a search that finds nothing new would leave it too few pairs.",
+        "Share reserved for the adoption test: without it a long search would leave too few pairs to decide.",
     )
     test_pairs: int = _number(
         4,
         "pairs",
-        "The test's windows are as long as lets so many fit: more pairs tell the noise, and survive a pause.",
+        "Pairs that must fit into the steps left, which sets the test's window length: several pairs estimate the "
+        "noise and survive a pause.",
     )
     attempts_per_pair: int = _number(
-        3, "attempts", "A pair with a void window is measured again; the test gives up after so many times its pairs."
+        3,
+        "attempts",
+        "Maximum attempts per pair on average: a pair with a void window is repeated, and a job that keeps pausing "
+        "must not test for ever.",
     )
     window_std: float = _number(
-        0.008, "ln(step time)", "Prior of what windows of one config differ by beyond the scatter of their steps."
+        0.008,
+        "ln(step time)",
+        "Prior standard deviation between windows of one config, beyond the scatter of their steps.",
     )
     noise_weight: float = _number(
-        2.0, "degrees of freedom", "Weight of that prior: repeated windows and the test's pairs soon outweigh it."
+        2.0,
+        "degrees of freedom",
+        "Weight of the prior `window_std`, so low that repeated windows and the test's pairs soon outweigh it.",
     )
-    futility_pairs: int = _number(4, "pairs", "From so many on, a test ends when its upper bound is below zero.")
+    futility_pairs: int = _number(
+        4, "pairs", "Pairs after which the test stops for futility, once the upper bound of the gain is below zero."
+    )
     early_error: float = _number(
         0.001,
         "probability",
-        "Error of one look before the last pair: so small that many looks do not add up (Haybittle 1971).",
+        "Error probability of each look before the last pair, so small that repeated looks hardly add to the test's "
+        "error (Haybittle 1971).",
     )
     nugget_std: float = _number(
-        0.01, "ln(step time)", "Step time jumps between neighbouring configs, as tensors fall into fusion buffers anew."
+        0.01,
+        "ln(step time)",
+        "Nugget, the standard deviation of jumps between neighbours: tensors are packed into fusion buffers anew.",
     )
 
 
 POLICY = Policy()
-"""The numbers in use."""
+"""Constants in use."""
 
 
 def policy_numbers() -> list[NumberDoc]:
-    """Return every number of `Policy` with its default, its unit and its reason."""
+    """Return every constant of `Policy` with its default, its unit and its reason."""
     return [
         NumberDoc(each.name, each.default, each.metadata["unit"], each.metadata["reason"])  # type: ignore[arg-type]
         for each in fields(Policy)

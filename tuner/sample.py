@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows, samples and trials: what is measured, and what a measurement is worth. No input here raises."""
+"""Windows, samples and trials: the measurements and their variance. No input makes this module raise."""
 
 import math
 import statistics
@@ -12,17 +12,17 @@ from .space.config import Config
 MAD_TO_STD = 1.4826
 """Standard deviation over median absolute deviation, for normal noise."""
 MOST_SPREAD = 1e3
-"""A MAD of so many medians, or more, says that nothing is known; its square is still a number."""
+"""Upper bound of a relative MAD. It means that nothing is known, and its square is still finite."""
 TYPICAL_VARIANCE = 1.25
-"""Of a typical step, in squared robust deviations over the steps.
+"""Variance of the typical step of n steps, in units of the squared robust standard deviation over n.
 
-1.05 to 1.2 where they are normal, and 1.4 to 1.6 that of a median; 1.4 to 1.6 where they are distributed as Student's t
-with three degrees of freedom, and 1.3 to 1.4 that of a median, but 3 that of a mean (5 to 100 steps, simulated).
+Simulated with 5 to 100 steps. Normal steps: 1.05 to 1.2, against 1.4 to 1.6 for the median. Steps distributed as
+Student's t with three degrees of freedom: 1.4 to 1.6, against 1.3 to 1.4 for the median and 3 for the mean.
 """
 
 
 class VoidReason(str, Enum):
-    """Why a window yields no valid sample."""
+    """Reason why a window yields no valid sample."""
 
     PAUSE = "pause"
     TENSOR_SET_CHANGED = "tensor_set_changed"
@@ -33,7 +33,7 @@ class VoidReason(str, Enum):
 
 
 class Phase(str, Enum):
-    """The phases of a tuning run, in their order."""
+    """Phases of a tuning run, in their order."""
 
     WARMUP = "warmup"
     BASELINE = "baseline"
@@ -51,9 +51,9 @@ class Window:
         step_ms: Duration of each step, milliseconds.
         bytes_per_step: Gradient bytes reduced per step.
         tensor_set: Hash of the multiset of (dtype, shape).
-        void_reason: Why the window is void, or None.
+        void_reason: Reason why the window is void, or None.
         was_cut: Whether it was closed early because its steps ran over the limit.
-        last_step: Number of the job's step that closed it; None from a target whose steps are all in windows.
+        last_step: Number of the job's step that closed the window; None if the target runs no steps outside windows.
     """
 
     epoch: int
@@ -67,7 +67,7 @@ class Window:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Location and spread of a sample's step times, milliseconds; `mad` is the median absolute deviation."""
+    """Location and spread of a window's step times, milliseconds; `mad` is the median absolute deviation."""
 
     median: float
     mad: float
@@ -75,7 +75,7 @@ class StepTimes:
 
     @classmethod
     def of(cls, step_ms: Sequence[float]) -> "StepTimes":
-        """Summarise step times; all NaN when there is none or one is not finite."""
+        """Summarise step times; all NaN if there are none, or if one is not finite."""
         if not step_ms or not all(math.isfinite(x) for x in step_ms):
             return cls(math.nan, math.nan, math.nan)
         median = statistics.median(step_ms)
@@ -84,23 +84,23 @@ class StepTimes:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the times are finite and above zero, so that their logarithm exists."""
+        """True if the times are finite and above zero, so that their logarithm exists."""
         return math.isfinite(self.mean) and math.isfinite(self.mad) and self.median > 0 and self.mean > 0
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a window yields.
+    """Measurement of one window.
 
     Attributes:
-        trial_id: The trial it belongs to.
-        config: The config it was measured under.
-        phase: The phase of the run.
+        trial_id: Number of the trial that the sample belongs to.
+        config: Config that was measured.
+        phase: Phase of the run.
         epoch: The config epoch.
-        score_bytes_per_s: Gradient bytes per step over the mean step time; NaN where that does not exist.
+        score_bytes_per_s: Gradient bytes per step over the mean step time; NaN if that does not exist.
         step_times: Summary of the step times.
         steps: Number of steps measured.
-        reason: Why the sample is invalid, or None.
+        reason: Reason why the sample is invalid, or None.
     """
 
     trial_id: int
@@ -114,16 +114,16 @@ class Sample:
 
     @property
     def valid(self) -> bool:
-        """Whether the sample may be used."""
+        """True if the sample may be used."""
         return self.reason is None
 
     @property
     def typical_ms(self) -> float:
-        """The step time that the window tells of its config, milliseconds: the median, moved towards the mean.
+        """Robust estimate of the config's step time, milliseconds: the median, moved towards the mean.
 
-        It is moved by one standard error at most. So it is as sure as the mean where steps scatter evenly, and where
-        single ones are late they count for little (a one-step M-estimator: Huber 1964, "Robust estimation of a
-        location parameter").
+        The move is at most one standard error. The estimate is nearly as precise as the mean if steps scatter evenly,
+        and robust against single late steps (a one-step M-estimator: Huber 1964, "Robust estimation of a location
+        parameter").
         """
         times = self.step_times
         margin = MAD_TO_STD * times.mad / math.sqrt(max(self.steps, 1))
@@ -131,18 +131,18 @@ class Sample:
 
     @property
     def step_variance(self) -> float:
-        """What one step adds to the variance of ln(typical step time), as if steps were independent."""
+        """Variance of ln(typical step time) times the number of steps, as if steps were independent."""
         relative = min(MAD_TO_STD * self.step_times.mad / self.step_times.median, MOST_SPREAD)
         return TYPICAL_VARIANCE * relative**2
 
     @property
     def log_variance(self) -> float:
-        """The variance of ln(typical step time) that the scatter of the steps explains, by this sample alone."""
+        """Variance of ln(typical step time) that the scatter of this sample's steps explains."""
         return self.step_variance / max(self.steps, 1)
 
     @classmethod
     def from_window(cls, window: Window, *, trial_id: int, config: Config, phase: Phase) -> "Sample":
-        """Judge a window; a score or step time that is not finite and positive gives an invalid sample."""
+        """Return a window's sample; a score or step time that is not finite and positive makes it invalid."""
         times = StepTimes.of(window.step_ms)
         score = _score(window.bytes_per_step, times)
         reason = window.void_reason
@@ -160,7 +160,7 @@ def _score(bytes_per_step: float, times: StepTimes) -> float:
 
 @dataclass(frozen=True)
 class Trial:
-    """A config with its samples, valid and invalid."""
+    """Config with its samples, valid and invalid."""
 
     trial_id: int
     config: Config
@@ -168,15 +168,15 @@ class Trial:
 
     @property
     def log_step_ms(self) -> tuple[float, ...]:
-        """The natural logarithm of the typical step time (ms) of each valid sample: what designers model."""
+        """Natural logarithm of the typical step time (ms) of each valid sample, the quantity that designers model."""
         return tuple(math.log(sample.typical_ms) for sample in self.samples if sample.valid)
 
     @property
     def is_conclusive(self) -> bool:
-        """Whether at least one sample is valid."""
+        """True if at least one sample is valid."""
         return any(sample.valid for sample in self.samples)
 
 
 def reason_of(sample: Sample) -> str:
-    """Say why a window is void."""
+    """Return the reason why a window is void."""
     return "unknown" if sample.reason is None else sample.reason.value

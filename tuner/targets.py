@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The target protocol: what the policy needs of whatever it tunes. The native engine is the first target."""
+"""Target protocol: the interface between the policy and the system that it tunes, such as the native engine."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ class TargetClosed(Exception):  # noqa: N818 - an event, not an error: the job i
 
 @dataclass(frozen=True)
 class WindowSpec:
-    """What to measure.
+    """Specification of a window.
 
     Attributes:
-        epoch: The config epoch that must hold.
-        settle_steps: Steps to skip once it holds.
+        epoch: Config epoch that the steps must have.
+        settle_steps: Steps to skip once the epoch is in force.
         steps: Steps to measure.
-        limit_ms: Cut the window early when its steps run over this, milliseconds; 0 never cuts.
+        limit_ms: Step time above which the window is cut early, milliseconds; 0 never cuts.
     """
 
     epoch: int
@@ -32,11 +32,11 @@ class WindowSpec:
 
 
 class Target(Protocol):
-    """Something whose parameters can be switched while it runs and whose steps can be timed."""
+    """System whose parameters can be switched while it runs and whose steps can be timed."""
 
     @property
     def name(self) -> str:
-        """A short name, part of a study's key."""
+        """Short name, part of a study's key."""
 
     def space(self) -> SearchSpace:
         """Return the legal configs."""
@@ -52,7 +52,7 @@ class Target(Protocol):
         """
 
     def windows(self, spec: WindowSpec) -> Iterator[Window]:
-        """Yield consecutive windows under `spec`, each once it is complete; settle before the first.
+        """Yield consecutive windows under `spec`, each once it is complete; skip the settling steps before the first.
 
         Raises:
             TargetClosed: If the job is over.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests, ours and others': a synthetic target with a known surface, and the conformance suite of designers.
+"""Test support, also for third-party designers: a synthetic target with a known surface, and conformance suites.
 
-A designer passes when a subclass of `DesignerConformance`, named `Test...` and with `make_designer`, is green; one that
-stands before another, when a subclass of `WrapperConformance` with `wrap` is.
+To check a designer, subclass `DesignerConformance` as `Test...` and override `make_designer`. To check a wrapper around
+another designer, subclass `WrapperConformance` and override `wrap`.
 """
 
 import math
@@ -28,24 +28,24 @@ from .space.search_space import SearchSpace
 from .targets import TargetClosed, WindowSpec
 
 Surface = Callable[[Config], float]
-"""The noise-free ln(step time in ms) of a config."""
+"""Noise-free ln(step time in ms) of a config."""
 
 POOR = {"fusion_bytes": 0, "cycle_ms": 20.0}
-"""The knobs of a baseline that any tuner must repair."""
+"""Parameters of a baseline so slow that any tuner must improve on it."""
 GRADIENT_BYTES = 8 * MIB
 TENSOR_SET = 0x5EED
 
 
 def poor_baseline() -> Config:
-    """Return a config that leaves much to gain."""
+    """Return a baseline config that is far slower than the best."""
     return default_config().replace(POOR)
 
 
 def engine_like_surface(config: Config) -> float:
-    """Return ln(step time in ms) of a made-up job of about 20 ms a step, shaped like measured ones.
+    """Return ln(step time in ms) of a synthetic job of about 20 ms a step, shaped like measured jobs.
 
-    Without fusion every tensor pays alone; from the best size on, larger buffers lose a little; long cycles are
-    waited out; the response cache saves a fixed share; chunks have a shallow optimum near 256 KiB.
+    Without fusion every tensor pays the cost of a message. Buffers beyond the best size lose a little. A long cycle
+    delays the step. The response cache saves a fixed share. Chunks have a shallow optimum near 256 KiB.
     """
     fusion, chunk = float(config["fusion_bytes"]), config["chunk_bytes"]
     y = math.log(20.0)
@@ -57,7 +57,7 @@ def engine_like_surface(config: Config) -> float:
 
 
 def flat_surface(config: Config) -> float:
-    """Return the same ln(step time in ms) whatever the config."""
+    """Return the same ln(step time in ms) for every config."""
     del config
     return math.log(20.0)
 
@@ -71,13 +71,13 @@ def coarse_grid(space: SearchSpace, points: int = 5) -> list[Config]:
 
 @dataclass(frozen=True)
 class Disturbances:
-    """What goes wrong, as chances per window.
+    """Noise and faults of a synthetic target.
 
     Attributes:
         step_noise: Standard deviation of ln(step time) between steps.
-        window_noise: The same between windows: what no longer window averages out.
-        void: Chance of each reason; `invalid_score` gives a NaN step time and zero bytes.
-        closes_after_windows: The job is over after so many windows; None for never.
+        window_noise: Standard deviation of ln(step time) between windows, which longer windows do not reduce.
+        void: Probability per window of each reason; `invalid_score` gives a NaN step time and zero bytes.
+        closes_after_windows: Number of windows after which the job is over; None for never.
     """
 
     step_noise: float = 0.04
@@ -87,11 +87,11 @@ class Disturbances:
 
 
 class SyntheticTarget:
-    """A target that computes its step times: instant, seeded, on a simulated clock.
+    """Target with computed step times: instant, seeded, on a simulated clock.
 
     Attributes:
         applied: Every config asked for, in order.
-        now_s: The simulated time, seconds.
+        now_s: Simulated time, seconds.
     """
 
     name = "synthetic"
@@ -105,7 +105,7 @@ class SyntheticTarget:
         space: SearchSpace | None = None,
         seed: int = 0,
     ) -> None:
-        """Build a job; the default is the engine's space and default config, on the engine-like surface."""
+        """Create a job; the defaults are the engine's space and default config, and the engine-like surface."""
         self._surface = surface
         self._baseline = default_config() if baseline is None else baseline
         self._disturbances = Disturbances() if disturbances is None else disturbances
@@ -142,7 +142,7 @@ class SyntheticTarget:
             yield self._window(spec)
 
     def true_speedup(self, config: Config) -> float:
-        """Return by which fraction `config` is truly faster than the baseline."""
+        """Return the noise-free speed-up of `config` over the baseline, as a fraction."""
         return math.expm1(self._surface(self._baseline) - self._surface(config))
 
     def _window(self, spec: WindowSpec) -> Window:
@@ -177,12 +177,12 @@ def measured_trial(trial_id: int, config: Config, step_ms: Sequence[float]) -> T
 
 
 class DesignerConformance:
-    """What every designer must do, whatever it believes. Subclass, and override `make_designer`."""
+    """Conformance suite of designers: the behaviour required of every model. Subclass, and override `make_designer`."""
 
     ROUNDS = 12
 
     def make_designer(self, space: SearchSpace, seed: int) -> Designer:
-        """Return a new designer of the kind under test."""
+        """Return a new instance of the designer under test."""
         raise NotImplementedError
 
     def converse(self, designer: Designer, rounds: int, surface: Surface = engine_like_surface) -> list[Trial]:
@@ -195,14 +195,14 @@ class DesignerConformance:
         return trials
 
     def test_has_a_name(self) -> None:
-        """The name is what the log calls the designer."""
+        """The designer has a non-empty name, which the log records."""
         designer = self.make_designer(_engine_space(), 0)
 
         assert isinstance(designer.name, str)
         assert designer.name
 
     def test_suggests_only_legal_configs(self) -> None:
-        """Every suggestion is accepted by the search space."""
+        """The search space accepts every suggestion."""
         space = _engine_space()
 
         trials = self.converse(self.make_designer(space, 1), self.ROUNDS)
@@ -218,7 +218,7 @@ class DesignerConformance:
         assert {2 * MIB} == {trial.config["fusion_bytes"] for trial in trials}
 
     def test_same_seed_same_suggestions(self) -> None:
-        """Two designers with one seed and the same trials suggest the same."""
+        """Two designers with the same seed and the same trials make the same suggestions."""
         first = self.converse(self.make_designer(_engine_space(), 3), 8)
         second = self.converse(self.make_designer(_engine_space(), 3), 8)
 
@@ -231,7 +231,7 @@ class DesignerConformance:
         assert len({trial.config for trial in trials}) == self.ROUNDS + 1
 
     def test_suggests_without_any_trial(self) -> None:
-        """Before the first trial there is a legal suggestion without an expectation."""
+        """Before the first trial the designer makes a legal suggestion without an expected score."""
         space = _engine_space()
         designer = self.make_designer(space, 5)
 
@@ -243,7 +243,7 @@ class DesignerConformance:
         assert suggestion.expected_score is None
 
     def test_survives_a_space_that_runs_out(self) -> None:
-        """With more rounds than configs it still suggests legal ones."""
+        """The designer still suggests legal configs after more rounds than there are configs."""
         tuned = ("response_cache",)
         space = search_space({}, default_config(), tuned=tuned)
 
@@ -252,7 +252,7 @@ class DesignerConformance:
         assert all(space.contains(trial.config) for trial in trials)
 
     def test_survives_equal_step_times(self) -> None:
-        """A surface without any difference gives finite predictions."""
+        """Predictions on a constant surface are finite."""
         designer = self.make_designer(_engine_space(), 7)
         trials = self.converse(designer, 8, flat_surface)
 
@@ -263,7 +263,7 @@ class DesignerConformance:
         assert np.all(np.isfinite(prediction.std))
 
     def test_ignores_inconclusive_trials(self) -> None:
-        """A trial whose windows were all void changes no prediction for the others."""
+        """A trial without a valid window changes no prediction for other configs."""
         space = _engine_space()
         config = space.random(np.random.default_rng(8))
         trials = [measured_trial(0, default_config(), [20.0, 20.2, 19.9]), measured_trial(1, config, [30.0])]
@@ -278,7 +278,7 @@ class DesignerConformance:
         assert np.allclose(without, prediction)
 
     def test_predicts_better_configs_as_better(self) -> None:
-        """A config measured twice as fast has the lower posterior mean."""
+        """A config that was measured twice as fast as another has the lower posterior mean."""
         slow = poor_baseline()
         designer = self.make_designer(_engine_space(), 9)
 
@@ -290,7 +290,7 @@ class DesignerConformance:
         assert means[1] < means[0]
 
     def test_predicts_one_value_per_config(self) -> None:
-        """Means and standard deviations have the shape of the question, also for configs never measured."""
+        """Means and standard deviations have one value per config, also for unmeasured configs."""
         space = _engine_space()
         designer = self.make_designer(space, 10)
         designer.update(self.converse(designer, 3))
@@ -301,7 +301,7 @@ class DesignerConformance:
         assert np.all(prediction.std >= 0)
 
     def test_covariances_agree_with_the_standard_deviations(self) -> None:
-        """A designer that knows how configs hang together says the same of each as it does of all."""
+        """The diagonal of a joint designer's covariance agrees with its standard deviations."""
         space = _engine_space()
         designer = self.make_designer(space, 13)
         designer.update(self.converse(designer, 3))
@@ -314,7 +314,7 @@ class DesignerConformance:
             assert np.linalg.eigvalsh(covariance).min() > -1e-6
 
     def test_update_replaces_what_was_known(self) -> None:
-        """After an update with other trials, the earlier ones are forgotten."""
+        """An update with other trials replaces the earlier ones."""
         config = default_config()
         designer = self.make_designer(_engine_space(), 11)
 
@@ -325,7 +325,7 @@ class DesignerConformance:
 
 
 class WrapperConformance(DesignerConformance):
-    """A designer that stands before another keeps all that the other can do. Subclass, and override `wrap`."""
+    """Conformance suite of wrappers: no ability of the wrapped designer is lost. Subclass, and override `wrap`."""
 
     def wrap(self, designer: Designer) -> Designer:
         """Return the wrapper under test, around `designer`."""
@@ -336,7 +336,7 @@ class WrapperConformance(DesignerConformance):
         return self.wrap(make_designer(DEFAULT_DESIGNER, space, seed))
 
     def test_keeps_the_covariances(self) -> None:
-        """The wrapped designer's joint posterior is the wrapper's."""
+        """The wrapper's joint posterior is the wrapped designer's."""
         space = _engine_space()
         plain, wrapped = make_designer(DEFAULT_DESIGNER, space, 14), self.make_designer(space, 14)
         trials = self.converse(make_designer(DEFAULT_DESIGNER, space, 14), 3)
@@ -352,7 +352,7 @@ class WrapperConformance(DesignerConformance):
         assert np.allclose(expected, wrapped.covariance(configs))
 
     def test_keeps_what_was_adopted_before(self) -> None:
-        """What the wrapped designer knows of an earlier run's adoption is not lost."""
+        """The wrapper keeps the wrapped designer's config that an earlier run adopted."""
         adopted = poor_baseline()
 
         wrapped = self.wrap(_ExperiencedDesigner(adopted))
@@ -363,7 +363,7 @@ class WrapperConformance(DesignerConformance):
 
 
 class _ExperiencedDesigner(DesignerWrapper):
-    """Knows what was adopted before, and suggests at random."""
+    """Random designer with a config that an earlier run adopted."""
 
     def __init__(self, adopted: Config) -> None:
         super().__init__(make_designer("random", _engine_space(), 0))

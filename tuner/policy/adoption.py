@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adoption: fresh interleaved pairs of baseline and challenger decide, never the best score seen."""
+"""Adoption test: compares baseline and challenger in fresh interleaved pairs; the best score seen never decides."""
 
 import math
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ from .measuring import Order
 from .state import RunState
 
 _BOUND_STDS = NormalDist().inv_cdf(1.0 - ERROR)
-"""Standard errors by which a gain has to lie above zero, of many pairs."""
+"""Standard errors between zero and the smallest gain that many pairs can show."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The config to run from now on, and the reason.
+    """Decision of a run: the config to run from now on, and the reason.
 
     Attributes:
         config: The config to apply.
         adopted: Whether it is the challenger.
         verdict: One line for people.
-        interval: The measured speed-up, or None without a test.
-        pairs: Those measured.
-        is_complete: False when the job ended before there was anything to decide.
+        interval: Interval of the measured speed-up; None without a test.
+        pairs: Measured pairs of the test.
+        is_complete: False if the job ended before the run could decide.
     """
 
     config: Config
@@ -46,15 +46,15 @@ class Decision:
 
 
 def keep(state: RunState, reason: str) -> Decision:
-    """Return the decision for the baseline without a test."""
+    """Return the decision to keep the baseline without a test."""
     return Decision(state.baseline, adopted=False, verdict=f"keeping {state.settings.baseline_name}: {reason}")
 
 
 def decide(state: RunState, guard: GuardedDesigner) -> Decision:
-    """Test the measured config with the lowest posterior mean, if it is expected to gain enough.
+    """Test the measured config with the lowest posterior mean if its expected gain is large enough.
 
     Raises:
-        DesignerFailed: If the designer cannot be used any more.
+        DesignerFailed: If the designer can no longer be used.
         TargetClosed: If the job is over.
     """
     measured = state.book.measured()
@@ -67,11 +67,11 @@ def decide(state: RunState, guard: GuardedDesigner) -> Decision:
 
 
 def compare(state: RunState, challenger: Config) -> Decision:
-    """Measure pair after pair until the answer is plain, or the pairs or the budget are spent.
+    """Measure pairs until the test can stop early, or until the pairs or the budget are spent.
 
     Raises:
         TargetClosed: If the job is over.
-        TensorSetChanged: If its gradients have changed.
+        TensorSetChanged: If the job now reduces other tensors.
     """
     total, steps = state.settings.adoption_pairs, state.pair_window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
@@ -79,7 +79,7 @@ def compare(state: RunState, challenger: Config) -> Decision:
     test = PairedTest(Expected(noise.pair_variance(steps), noise.weight), state.policy)
     state.test, state.challenger = test, challenger
     for _ in range(state.policy.attempts_per_pair * total):
-        is_reversed = state.meter.in_force == challenger  # what is in force begins: neighbouring pairs do not switch
+        is_reversed = state.meter.in_force == challenger  # start with the config in force: no switch between pairs
         order = (challenger, state.baseline) if is_reversed else (state.baseline, challenger)
         if len(test.pairs) == total or test.is_plain or not _fits(state, order[0], steps):
             break
@@ -94,9 +94,10 @@ def compare(state: RunState, challenger: Config) -> Decision:
 
 
 def _best(prediction: Prediction, measured: Sequence[Config], adopted_before: Config | None) -> int:
-    """Return the index of the config to test: the lowest posterior mean.
+    """Return the index of the config to test, the one with the lowest posterior mean.
 
-    A config that an earlier run has adopted comes first where no other is surely better: it has won a test.
+    A config that an earlier run adopted is preferred unless another is better by more than one standard deviation: it
+    has already won a test.
     """
     means, stds = prediction.mean_log_step_ms, prediction.std
     best = int(np.argmin(means))
@@ -107,14 +108,14 @@ def _best(prediction: Prediction, measured: Sequence[Config], adopted_before: Co
 
 
 def _fits(state: RunState, first: Config, steps: int) -> bool:
-    """Return whether the budget has room for a pair; a first window whose config is in force needs no settling."""
+    """Return whether the budget allows one more pair; a first window of the config in force needs no settling."""
     settle = state.policy.settle_steps
     needed = adoption_steps(1, steps, settle) - settle * (state.meter.in_force == first)
     return state.steps_left >= needed
 
 
 def _measured_pair(state: RunState, order: Sequence[Config], steps: int) -> Pair | None:
-    """Measure both configs, one after the other; None where a window is void, and then the other one is spared."""
+    """Measure one window of each config; return None at the first void window, without measuring the other."""
     typical_ms: dict[Config, float] = {}
     for config in order:
         sample = state.meter.measure(Order(config, state.book.id_of(config), Phase.ADOPTION, steps), repeats=0)
@@ -128,7 +129,7 @@ def _measured_pair(state: RunState, order: Sequence[Config], steps: int) -> Pair
 
 
 def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
-    """Adopt a challenger that is shown to be faster; otherwise the verdict names no gain."""
+    """Adopt a challenger that the test shows to be faster; otherwise keep the baseline and claim no gain."""
     interval, pairs = test.interval, tuple(test.pairs)
     bounds = f"{readable_percent(interval.low)} to {readable_percent(interval.high)}, {len(pairs)} pairs"
     if test.is_shown:
@@ -151,7 +152,7 @@ def _why_too_few(state: RunState, pairs: int) -> str:
 
 
 def _with_what_was_spent(state: RunState, reason: str) -> str:
-    """Return the reason why nothing is tested; after a limit that came too early, with what was needed."""
+    """Return the reason for not testing; if a limit ended the search too early, add the estimated need."""
     if state.spent is None or len(state.book.measured()) >= least_configs(state):
         return reason
     if len(state.book.measured()) == 1:
@@ -160,10 +161,10 @@ def _with_what_was_spent(state: RunState, reason: str) -> str:
 
 
 def _why_none(state: RunState, prediction: Prediction, measured: Sequence[Config]) -> str:
-    """Return the reason why nothing is tested: no gain is expected, or noise hides what there may be.
+    """Return the reason for not testing: no gain is expected, or the noise is too large to show one.
 
-    Noise hides a gain where all pairs of the test could not show it, beside windows that differ as the baseline's do,
-    and the posterior leaves room for it.
+    The noise is too large if all pairs of the test could not show the least gain, given how much the baseline's
+    windows differ, and the posterior does not rule that gain out.
     """
     times = [sample.typical_ms for sample in state.book.valid_samples(state.baseline)]
     pairs, sought = state.settings.adoption_pairs, f"{100 * state.policy.least_gain:g} %"
@@ -173,14 +174,14 @@ def _why_none(state: RunState, prediction: Prediction, measured: Sequence[Config
         if least > state.policy.least_gain:
             differ = f"differ, {min(times):.4g} to {max(times):.4g} ms a step"
             return (
-                f"too noisy to tell: the baseline's own windows {differ}, so that {pairs} pairs show no gain below "
-                f"{100 * least:.0f} %, and {sought} is sought"
+                f"too noisy to tell: the baseline's own windows {differ}, so that {pairs} pairs cannot show a gain "
+                f"below {100 * least:.0f} %, and {sought} is sought"
             )
     return f"no configuration is expected to gain more than {sought}"
 
 
 def _could_any_gain(state: RunState, prediction: Prediction, measured: Sequence[Config]) -> bool:
-    """Return whether any config may be better than the baseline by the least gain."""
+    """Return whether the posterior allows any config to beat the baseline by the least gain."""
     base = measured.index(state.baseline)
     gains = prediction.mean_log_step_ms[base] - prediction.mean_log_step_ms
     highest = gains + _BOUND_STDS * np.hypot(prediction.std, prediction.std[base])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The budget: steps and seconds that are left, what the adoption test keeps of them, and what exploration may cost."""
+"""Budget: steps and seconds left, the share reserved for the adoption test, and the limit on exploration's cost."""
 
 import math
 from dataclasses import dataclass
@@ -13,21 +13,21 @@ from .pace import Pace
 from .settings import RunSettings
 
 MOST_PAIRS = 100
-"""Largest number of pairs that an estimate names."""
+"""Upper bound of an estimated number of pairs."""
 
 
 def steps_left_by_limit(settings: RunSettings, pace: Pace, elapsed_s: float, baseline_s: float) -> dict[str, float]:
-    """Return the steps left by each limit, infinite without it.
+    """Return the number of steps that each limit still allows; infinite without the limit.
 
-    Steps and seconds that the job spends between windows are taken off at the pace of the newest windows. Before the
-    first window no pace is known, and seconds set no limit. Half of the test's windows are the baseline's, so that its
-    pace counts where the configs of the search are faster.
+    Steps and seconds that the job spends between windows are subtracted at the pace of the newest windows. Before the
+    first window no pace is known, and the seconds set no limit. Half of the test's windows measure the baseline;
+    therefore seconds are converted at the slower of pace and baseline.
 
     Args:
-        settings: With the limits.
-        pace: Of the run so far.
-        elapsed_s: Since the run began, seconds.
-        baseline_s: A step of the baseline, seconds; 0 where it was not measured.
+        settings: Settings with the limits.
+        pace: Pace of the run so far.
+        elapsed_s: Time since the run began, seconds.
+        baseline_s: Duration of a step of the baseline, seconds; 0 if not yet measured.
     """
     left, planned = {"steps": math.inf, "seconds": math.inf}, settings.policy.planned_share
     if settings.max_steps is not None:
@@ -41,17 +41,17 @@ def steps_left_by_limit(settings: RunSettings, pace: Pace, elapsed_s: float, bas
 
 
 def adoption_steps(pairs: int, window_steps: int, settle_steps: int) -> int:
-    """Return the steps of so many pairs; neighbouring pairs share a config, and do not switch."""
+    """Return the steps that a number of pairs takes; no switch is needed between neighbouring pairs."""
     return pairs * (2 * window_steps + settle_steps) + settle_steps
 
 
 def reserved_steps(total: float, least_window: int, policy: Policy) -> float:
-    """Return the steps that the search leaves for the adoption test: its share, and the fewest pairs at least.
+    """Return the steps reserved for the adoption test: its share of the budget, or the fewest pairs if that is more.
 
     Args:
-        total: The budget in steps; infinite without one, and then nothing is kept.
+        total: Budget in steps; infinite without one, and then nothing is reserved.
         least_window: Steps of the test's shortest window.
-        policy: The numbers.
+        policy: Constants of the policy.
     """
     if math.isinf(total):
         return 0.0
@@ -59,24 +59,24 @@ def reserved_steps(total: float, least_window: int, policy: Policy) -> float:
 
 
 def pair_window_steps(left: float, usual: int, policy: Policy) -> int:
-    """Return the steps of each of a pair's windows: the usual, or fewer where too few pairs would fit.
+    """Return the steps of each window of a pair: the usual number, or fewer so that enough pairs fit.
 
     Args:
         left: Steps that the test may take; infinite without a budget.
         usual: Steps of a usual window.
-        policy: The numbers.
+        policy: Constants of the policy.
     """
     fitting = (left / policy.test_pairs - policy.settle_steps) / 2
     return int(max(min(fitting, usual), min(policy.least_window_steps, usual)))
 
 
 def pairs_needed(gain: float, noise: WindowNoise, window_steps: int) -> int:
-    """Return the number of pairs that is expected to put the lower end of a gain's interval at zero.
+    """Return the number of pairs that is expected to show a gain, with the lower end of its interval at zero or above.
 
     Args:
-        gain: As ln(baseline / challenger), above zero.
-        noise: Of windows.
-        window_steps: Of each of a pair's windows.
+        gain: Expected gain, ln(baseline / challenger), above zero.
+        noise: Noise of windows.
+        window_steps: Steps of each window of a pair.
     """
     variance = noise.pair_variance(window_steps)
     for pairs in range(LEAST_PAIRS, MOST_PAIRS):
@@ -88,11 +88,11 @@ def pairs_needed(gain: float, noise: WindowNoise, window_steps: int) -> int:
 
 @dataclass
 class ExplorationAccount:
-    """Cost of everything that the searches of a job have tried, against the time of the job.
+    """Exploration budget: cost of all configs that the searches of a job have tried, against the time of the job.
 
     Attributes:
-        began_s: When the first search began, on the run's clock, seconds.
-        spent_s: Cost of the searches that are over, seconds; what one has gained pays for no other.
+        began_s: Start of the first search on the run's clock, seconds.
+        spent_s: Cost of the finished searches, seconds; a search that gained time counts as 0.
     """
 
     began_s: float
@@ -101,14 +101,14 @@ class ExplorationAccount:
     def is_overdrawn(
         self, policy: Policy, now_s: float, cost_s: float, risk_s: float = 0.0, planned_s: float = 0.0
     ) -> bool:
-        """Return whether the next trial might cost too much.
+        """Return whether the next trial might exceed the exploration budget.
 
         Args:
-            policy: The numbers.
-            now_s: On the run's clock, seconds.
-            cost_s: Of the search that goes on, seconds; below zero where it has gained on the whole.
+            policy: Constants of the policy.
+            now_s: Time on the run's clock, seconds.
+            cost_s: Cost of the current search, seconds; below zero if it has gained time on the whole.
             risk_s: Largest likely cost of the next trial, seconds.
-            planned_s: Length of the run by its budget, seconds; 0 where it has none.
+            planned_s: Planned length of the run, seconds; 0 without a budget of seconds.
         """
         elapsed_s = now_s - self.began_s
         if elapsed_s <= policy.exploration_grace_s:
@@ -116,5 +116,5 @@ class ExplorationAccount:
         return self.spent_s + cost_s + risk_s > policy.exploration_share * max(elapsed_s, planned_s)
 
     def close_search(self, cost_s: float) -> None:
-        """Add the cost of a search that is over, seconds."""
+        """Add the cost of a finished search, seconds."""
         self.spent_s += max(cost_s, 0.0)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning for as long as a job runs: a search, then the watch, and where something has changed a check and a new search.
+"""Continuous tuning: a search, then a watch over the decision, and after a change a check and perhaps a new search.
 
-A drift need not be the fault of the config in force, for the default may have drifted as well. So both are compared
-first, by the adoption test: what is not shown to be faster any more is given up at once. Where it is faster by as much
-as before, the machine as a whole has changed, and nothing is searched. Otherwise a search begins, which takes what is
-in force for its baseline, and the earlier search for its prior.
+A drift need not be caused by the config in force: the default may have drifted as well. The adoption test therefore
+compares the two first. A config that is no longer shown to be faster is given up at once. If it is faster by as much as
+before, the whole machine has changed, and there is no search. Otherwise a search begins with the config in force as
+its baseline and the earlier search as its prior.
 
-Each check and each search is a run of its own in the log. They become rarer while they change nothing, and together
-cost no more of the job's time than a single search may. One that fails has answered nothing: it is tried again, as
-rarely as one that changed nothing, until several in a row have failed.
+Each check and each search is a run of its own in the log. The delay between them doubles while they change nothing, and
+together they cost no more of the job's time than a single search may. A failed one is retried, with the same
+back-off, until several in a row have failed.
 
-A world that was resized is no change here: an engine lives in one world. The next world's first search begins with
-what this one has left in the store of studies.
+A resize of the world is not handled here: an engine lives in one world. The next world's first search starts from the
+studies that this one left in the store.
 """
 
 import time
@@ -36,17 +36,17 @@ from .settings import RunSettings
 from .watch import Change, Event
 
 BACK_OFF_S = 600.0
-"""After a check or a search, the next may begin so much later; twice as much with each that changed nothing."""
+"""Delay in seconds after a check or search before the next; doubled after each one that changed nothing."""
 MAX_DOUBLINGS = 8
 MOST_FAILURES = 3
-"""After so many failed responses in a row the watch ends: there is no reason to hope for the next."""
+"""Consecutive failed responses after which the watch ends; the next one would most likely fail, too."""
 LATER_SHARE = 2
-"""A later search has one part of so many of the first one's limits."""
+"""Divisor of the first search's limits that gives the limits of a later one."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What to search for: where, by whom, with which budget."""
+    """Search problem: target, designer and settings."""
 
     target: Target
     designer: Designer
@@ -54,20 +54,20 @@ class Question:
 
 
 QuestionFactory = Callable[[Sequence[Trial]], Question]
-"""Asks anew, for the job as it is now; takes the trials of the job's search before, which may serve as a prior."""
+"""Factory of the search problem for the job as it is now; takes the trials of the job's last search, as a prior."""
 
 
 def study_of(space: SearchSpace, trials: Sequence[Trial], seed: int) -> tuple[EarlierStudy, ...]:
-    """Return the prior that earlier trials of the job are, or none where too few of their configs are legal."""
+    """Return the prior made of earlier trials of the job; none if too few of their configs are legal."""
     legal = [trial for trial in trials if trial.is_conclusive and space.contains(trial.config)]
     return (EarlierStudy(space, legal, seed),) if len(legal) >= MIN_CONFIGS else ()
 
 
 class ContinuousTuning:
-    """Tunes one job; `run` returns when the job is over, or when there is nothing to watch.
+    """Continuous tuning of one job; `run` returns when the job is over, or when there is nothing to watch.
 
     Attributes:
-        is_watching: Whether a decision is in force and nothing is tried; also once `run` has returned.
+        is_watching: Whether a decision is in force and no config is being tried; also True once `run` has returned.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class ContinuousTuning:
         """Prepare; nothing is measured before `run`.
 
         Args:
-            ask: Says what to search for, before each search.
-            log: Takes the records; the caller closes it.
-            observer: Shows all runs to people.
-            rest: Waits so many seconds, less when the job ends.
-            on_decision: Takes each decision, in force by then, before the watch over it begins.
-            is_over: As of `TuningRun`.
-            clock: Seconds, monotonic.
+            ask: Factory of the search problem, called before each search.
+            log: Log of the records; the caller closes it.
+            observer: Display of all runs.
+            rest: Waits the given number of seconds, or until the job ends.
+            on_decision: Called with each decision once it is in force, before the watch over it begins.
+            is_over: Whether the job is over; see `TuningRun`.
+            clock: Monotonic clock, seconds.
         """
         self._ask = ask
         self._log = log
@@ -101,7 +101,7 @@ class ContinuousTuning:
         self._clock = clock
         self._account = ExplorationAccount(clock())
         self._trials: tuple[Trial, ...] = ()
-        self._gains: dict[Config, Result] = {}  # over the default, of what was adopted
+        self._gains: dict[Config, Result] = {}  # gains of adopted configs over the default
         self._next_s = self._account.began_s
         self._fruitless = 0
         self.is_watching = False
@@ -115,7 +115,7 @@ class ContinuousTuning:
                 self.is_watching = True
                 change = run.watch(self._rest, self._may_act, unanswered)
                 self.is_watching = False
-                Reporter(self._log, self._observer).warned(f"{change}: what was decided is called into question")
+                Reporter(self._log, self._observer).warned(f"{change}: the decision is called into question")
                 run, decided = self._respond(result, change)
                 self._back_off(has_changed=decided.config != result.config)
                 result = decided
@@ -126,7 +126,7 @@ class ContinuousTuning:
             self.is_watching = True
 
     def _respond(self, before: Result, change: Change) -> tuple[TuningRun, Result]:
-        """Check what is in force, if it is not the default, and search where that may pay."""
+        """Check the config in force unless it is the default, and search if that may pay off."""
         question = self._ask(self._trials)
         fresh: tuple[Trial, ...] = ()
         baseline = question.target.baseline()
@@ -146,7 +146,7 @@ class ContinuousTuning:
         )
         run, result = self._search(replace(question, settings=settings))
         if run.has_failed and gain is not None:
-            self._gains[before.config] = gain  # the next check shall find the same change as this one
+            self._gains[before.config] = gain  # so that the next check finds the same change as this one
         return run, result
 
     def _search(self, question: Question) -> tuple[TuningRun, Result]:
@@ -185,17 +185,17 @@ class ContinuousTuning:
 
 
 def _renamed(settings: RunSettings) -> RunSettings:
-    """Return the settings of another run of the same job."""
+    """Return the settings with a new run id, for another run of the same job."""
     return replace(settings, run_id=uuid.uuid4().hex)
 
 
 def _others(trials: Sequence[Trial], baseline: Config) -> tuple[Trial, ...]:
-    """Return the conclusive trials of other configs than the baseline."""
+    """Return the conclusive trials of all configs but the baseline."""
     return tuple(trial for trial in trials if trial.config != baseline and trial.is_conclusive)
 
 
 def _is_same_gain(before: Result, now: Result) -> bool:
-    """Tell whether an adopted config is still faster, by as much as before as far as the intervals tell."""
+    """Return whether an adopted config is still faster by about as much: the two intervals overlap."""
     if None in (before.ci_low, before.ci_high, now.ci_low, now.ci_high) or not now.adopted:
         return False
     low, high, low_now, high_now = (bound or 0.0 for bound in (before.ci_low, before.ci_high, now.ci_low, now.ci_high))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a designer at arm's length: it may raise, return nonsense or never return, and training does not notice."""
+"""Designer watchdog: protects training from a designer that raises, returns nonsense or never returns."""
 
 import threading
 import time
@@ -23,27 +23,27 @@ from .value import Posterior
 T = TypeVar("T")
 
 PATIENCE = 10.0
-"""A designer that does not use its time, for it waits for something or for a processor, has so many times as long."""
+"""Wall-clock limit, as a multiple of the CPU limit, for a designer thread that is blocked or starved."""
 POLL_S = 0.25
-"""How late a designer is noticed that has used up its time."""
+"""Interval between two checks of the deadline, seconds; a designer may exceed it by as much."""
 LONGEST_LOOK_S = 1.0
-"""What counts of the time between two looks: in the rest of it the process was stopped."""
+"""Maximum time counted between two checks, seconds; any longer gap means that the process was suspended."""
 
 
 class DesignerFailed(Exception):  # noqa: N818 - reads as the event it is
-    """The designer cannot be used any more in this run; the message says why."""
+    """The designer can no longer be used in this run; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What a designer says once it has seen all trials.
+    """Designer's answer after an update with all trials.
 
     Attributes:
         suggestion: The config to try next.
         incumbent: The measured config with the best posterior mean.
-        expected_gain: By how much its steps are expected to be shorter than the baseline's, as ln; 0 for the baseline.
-        ask_ms: How long the designer thought, milliseconds.
-        posterior: Of the measured configs and the suggestion; None from a designer without standard deviations.
+        expected_gain: Expected gain of the incumbent, ln(baseline / incumbent); 0 if it is the baseline.
+        ask_ms: Duration of the designer's answer, milliseconds.
+        posterior: Posterior of the measured configs and the suggestion; None if the designer gives no standard deviation.
     """
 
     suggestion: Suggestion
@@ -54,7 +54,7 @@ class Advice:
 
 
 class GuardedDesigner:
-    """Calls a designer in a daemon thread with a deadline, and checks what it returns."""
+    """Guarded designer: calls a designer in a daemon thread with a deadline, and validates its answers."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class GuardedDesigner:
         deadline_s: float,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Guard `designer`; each call may take `deadline_s` seconds of a processor.
+        """Guard `designer`; each call may take `deadline_s` seconds of CPU time.
 
-        Once `is_over` says that the job is over, no answer is waited for.
+        Once `is_over` returns True, a call no longer waits for the answer.
         """
         self._designer = DesignerWrapper(designer)
         self._space = space
@@ -74,12 +74,12 @@ class GuardedDesigner:
 
     @property
     def name(self) -> str:
-        """The designer's name, as text whatever it is."""
+        """The designer's name, always as text."""
         designer = self._designer.designer
         return str(getattr(designer, "name", type(designer).__name__))
 
     def advise(self, trials: Sequence[Trial], measured: Sequence[Config]) -> Advice:
-        """Tell the designer all trials and ask for the next config.
+        """Update the designer with all trials and ask for the next config.
 
         Args:
             trials: All trials so far.
@@ -104,7 +104,7 @@ class GuardedDesigner:
         return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior)
 
     def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
-        """Tell the designer all trials and return what an earlier run has adopted; None where it does not say.
+        """Update the designer with all trials and return the config that an earlier run adopted; None if there is none.
 
         Raises:
             DesignerFailed: If it raises, returns nonsense or does not return in time.
@@ -118,7 +118,7 @@ class GuardedDesigner:
         return self._call(think)
 
     def predict(self, trials: Sequence[Trial], configs: Sequence[Config]) -> Prediction:
-        """Tell the designer all trials and return its finite prediction for `configs`.
+        """Update the designer with all trials and return its finite prediction for `configs`.
 
         Raises:
             DesignerFailed: If it raises, returns nonsense or does not return in time.
@@ -131,7 +131,7 @@ class GuardedDesigner:
         return self._checked_prediction(self._call(think), len(configs))
 
     def _beliefs(self, configs: Sequence[Config]) -> tuple[Prediction, NDArray[np.float64]]:
-        """Return the designer's prediction, and the covariances."""
+        """Return the designer's prediction and covariance matrix."""
         prediction = self._checked_prediction(self._designer.predict(configs), len(configs))
         return prediction, self._checked_covariance(self._designer.covariance(configs), len(configs))
 
@@ -186,7 +186,7 @@ class GuardedDesigner:
 
 
 class _CpuDeadline:
-    """Processor time limit of the designer's thread: on a crowded machine the wall clock measures other processes."""
+    """CPU time limit of the designer's thread: on a crowded machine the wall clock measures other processes."""
 
     def __init__(self, limit_s: float, is_job_over: Callable[[], bool]) -> None:
         self.poll_s = min(POLL_S, limit_s)
@@ -197,11 +197,11 @@ class _CpuDeadline:
         self._clock: int | None = None
 
     def start(self) -> None:
-        """Start the clock, in the thread that thinks."""
+        """Start the clock; call this in the designer's thread."""
         self._clock = time.pthread_getcpuclockid(threading.get_ident())
 
     def is_exceeded(self) -> bool:
-        """Return whether the thread has used up its time, does not use it, or is of no use: the job is over."""
+        """Return whether to give up: the CPU limit or the wall-clock limit is reached, or the job is over."""
         now_s = time.monotonic()
         self._patience_s -= min(now_s - self._looked_s, LONGEST_LOOK_S)
         self._looked_s = now_s
@@ -209,7 +209,7 @@ class _CpuDeadline:
             return True
         try:
             return self._clock is not None and time.clock_gettime(self._clock) >= self._limit_s
-        except OSError:  # the thread has just ended, and its answer is there
+        except OSError:  # the thread has just ended, and its answer is ready
             return False
 
 

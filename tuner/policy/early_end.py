@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of a run that ends before it could tell: the best so far, how sure that is, and what a verdict needed.
+"""Report of a run that ends before a verdict: the best config so far, its interval, and the estimated further need.
 
-The best so far is told by an interval alone, never by a gain: no paired test has shown one. What was needed is an
-estimate: the configs that a search measures at least, and the pairs that should show the gain that is expected of the
-best, at the pace of the run so far.
+The best config is reported with an interval and without a gain, because no paired test has shown one. The estimate
+counts the configs that a search measures at least and the pairs that should show the expected gain, at the pace of the
+run so far.
 """
 
 import math
@@ -22,29 +22,29 @@ from .budget import MOST_PAIRS, adoption_steps, pairs_needed
 from .state import RunState
 
 USUAL_GAIN = 0.05
-"""Asked of the test where nothing better than the baseline was found yet."""
+"""Gain assumed for the estimate if nothing better than the baseline was found yet."""
 ROUGH_STEPS = 200
-"""Within which most of what is to be gained is found where steps scatter little; told before anything was measured."""
+"""Steps that usually suffice for a verdict with little noise; the estimate before anything was measured."""
 
 
 @dataclass(frozen=True)
 class SoFar:
-    """Where a run stood when it ended.
+    """State of a run when it ended.
 
     Attributes:
-        trials: All that was measured, the baseline first.
+        trials: All trials, the baseline first.
         baseline: The config without tuning.
-        phase: The phase that it ended in.
-        best: The config that is believed to be the best; the baseline where no other is.
-        interval: Of its speed-up, of the level CI_LEVEL; None where it is the baseline or nothing tells.
-        pairs: Of the adoption test, done.
-        most_pairs: The test takes no more.
-        steps: Of the job, since tuning began.
-        measured_steps: Those among them that were measured or skipped.
-        seconds: Since tuning began.
-        sample_steps: Of a window of the search.
-        pair_steps: Of each of a pair's windows.
-        least_configs: That a search measures before it can tell.
+        phase: Phase in which the run ended.
+        best: Config with the best expected step time; the baseline if there is no better one.
+        interval: Interval of its speed-up at level CI_LEVEL; None for the baseline, or if the data give none.
+        pairs: Measured pairs of the adoption test.
+        most_pairs: Maximum number of pairs of the test.
+        steps: Steps of the job since tuning began.
+        measured_steps: Steps among them that were measured or skipped.
+        seconds: Time since tuning began, seconds.
+        sample_steps: Steps of a window of the search.
+        pair_steps: Steps of each window of a pair.
+        least_configs: Configs that a search measures before it may end.
     """
 
     trials: Sequence[Trial]
@@ -63,25 +63,25 @@ class SoFar:
 
     @property
     def measured(self) -> int:
-        """Configs with a valid window, the baseline included."""
+        """Number of configs with a valid window, the baseline included."""
         return sum(trial.is_conclusive for trial in self.trials)
 
     @property
     def is_baseline_measured(self) -> bool:
-        """Whether a valid window tells of the baseline."""
+        """True if the baseline has a valid window."""
         return any(trial.is_conclusive for trial in self.trials if trial.config == self.baseline)
 
 
 @dataclass(frozen=True)
 class Needed:
-    """An estimate of what a verdict takes beyond what was done.
+    """Estimate of the further measurements that a verdict needs.
 
     Attributes:
         samples: Further configs.
         pairs: Further pairs.
-        steps: Of the job, in all.
-        seconds: In all.
-        can_be_shown: Whether the test has enough pairs for the gain.
+        steps: Total steps of the job since tuning began.
+        seconds: Total time since tuning began, seconds.
+        can_be_shown: Whether the test's maximum number of pairs can show the gain.
     """
 
     samples: int
@@ -92,7 +92,7 @@ class Needed:
 
 
 def so_far_of(state: RunState) -> SoFar:
-    """Return where a run stands: by the adoption test's pairs, else by the designer, else by the windows."""
+    """Return the state of a run; the interval comes from the adoption test, else the designer, else the windows."""
     trials, meter = state.book.trials(), state.meter
     best, interval, pairs = state.incumbent, None, 0
     if state.test is not None and state.challenger is not None:
@@ -121,12 +121,12 @@ def so_far_of(state: RunState) -> SoFar:
 
 
 def least_configs(state: RunState) -> int:
-    """Return how many configs a search measures before it can tell: all of them where there are few."""
+    """Return the number of configs that a search measures before it may end; all configs if there are fewer."""
     return int(min(state.policy.least_configs, state.config_count))
 
 
 def ended_job_text(state: RunState) -> str:
-    """Return the last words of a run whose job ended first, or that was ended between two launches."""
+    """Return the verdict of a run whose job ended first, or that was ended between two launches."""
     so_far, name = so_far_of(state), state.settings.limit_name
     ended, means = ("the job ended", " to less than the job takes")
     if state.settings.fixed_windows:
@@ -139,11 +139,11 @@ def ended_job_text(state: RunState) -> str:
 
 
 def spent_budget_text(state: RunState, unit: str) -> str:
-    """Return what is added to the reason of a run whose budget was spent before the test could tell.
+    """Return the addition to a verdict if the budget was spent before the test could decide.
 
     Args:
-        state: Of the run.
-        unit: Of the limit that was reached: `samples`, `steps` or `seconds`.
+        state: State of the run.
+        unit: Unit of the limit that was reached: `samples`, `steps` or `seconds`.
     """
     so_far, settings = so_far_of(state), state.settings
     limit = {"samples": settings.max_samples, "steps": settings.max_steps, "seconds": settings.max_seconds}[unit]
@@ -151,7 +151,7 @@ def spent_budget_text(state: RunState, unit: str) -> str:
 
 
 def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) -> Interval | None:
-    """Return the interval of a config's speed-up by its own windows and the baseline's; None where either has none."""
+    """Return the interval of a config's speed-up from its own and the baseline's windows; None if either has none."""
     by_config = {trial.config: trial for trial in trials if trial.is_conclusive}
     if config == baseline or not {config, baseline} <= set(by_config):
         return None
@@ -165,13 +165,13 @@ def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) 
 
 
 def normal_interval(gain: float, std: float) -> Interval:
-    """Return the interval of a speed-up that is known as ln(baseline / config), normal."""
+    """Return the interval of a speed-up from a normal distribution of ln(baseline / config)."""
     margin = normal_quantile(0.5 + CI_LEVEL / 2) * std
     return Interval(math.expm1(gain), math.expm1(gain - margin), math.expm1(gain + margin))
 
 
 def needed(so_far: SoFar) -> Needed | None:
-    """Return what a verdict takes beyond what was done; None where the baseline was not measured."""
+    """Return the estimated further measurements for a verdict; None if the baseline was not measured."""
     if not so_far.is_baseline_measured or so_far.measured_steps <= 0:
         return None
     has_searched = so_far.phase is Phase.ADOPTION
@@ -188,21 +188,21 @@ def needed(so_far: SoFar) -> Needed | None:
 
 
 def rounded_up(number: float) -> int:
-    """Return the next whole number with two digits that count, one at least: 0.2 gives 1, and 234 gives 240."""
+    """Round up to two significant digits, at least 1: 0.2 gives 1, and 234 gives 240."""
     whole = max(math.ceil(number), 1)
     unit = int(10 ** max(len(str(whole)) - 2, 0))
     return math.ceil(whole / unit) * unit
 
 
 def best_text(so_far: SoFar) -> str:
-    """Say what is the best so far, and how sure that is."""
+    """Return a sentence on the best config so far, with the interval of its speed-up."""
     if not so_far.is_baseline_measured:
         return "Nothing was measured yet."
     others = so_far.measured - 1
     if others <= 0:
         return "Nothing but the default was measured yet."
     if so_far.best == so_far.baseline or so_far.interval is None:
-        return f"The best so far is the default: none of {_counted(others, 'other config')} is believed to be faster."
+        return f"The best so far is the default: none of {_counted(others, 'other config')} is expected to be faster."
     interval = so_far.interval
     windows = sum(s.valid for trial in so_far.trials if trial.config == so_far.best for s in trial.samples)
     rests_on = _counted(so_far.pairs, "pair") if so_far.pairs > 1 else f"{_counted(windows, 'window')}, no paired test"
@@ -213,7 +213,7 @@ def best_text(so_far: SoFar) -> str:
 
 
 def needed_text(so_far: SoFar) -> str:
-    """Say what a verdict would have needed."""
+    """Return a sentence on the measurements that a verdict would have needed."""
     estimate = needed(so_far)
     if estimate is None:
         return f"A verdict takes some {ROUGH_STEPS} steps, more where step times scatter."

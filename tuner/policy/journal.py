@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal of a run: turns what happens into records of the log and progress for people."""
+"""Run journal: writes the events of a run to the log and reports its progress to people."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -27,10 +27,10 @@ Clock = Callable[[], float]
 
 
 class Journal:
-    """Keeps time, counts, and tells the reporter."""
+    """Run journal: measures time, counts samples, and passes records and progress to the reporter."""
 
     def __init__(self, reporter: Reporter, settings: RunSettings, clock: Clock) -> None:
-        """Begin now: `t_s` of every record counts from here."""
+        """Start the run's clock: `t_s` of every record counts from here."""
         self._reporter = reporter
         self._settings = settings
         self._clock = clock
@@ -46,12 +46,12 @@ class Journal:
 
     @property
     def phase(self) -> Phase:
-        """The phase the run is in."""
+        """Current phase of the run."""
         return self._phase
 
     @property
     def now_s(self) -> float:
-        """The time on the run's clock, seconds."""
+        """Time on the run's clock, seconds."""
         return self._clock()
 
     @property
@@ -93,14 +93,14 @@ class Journal:
         )
 
     def enter(self, phase: Phase, total: int | None = None, *, config: Config, done: int = 0) -> None:
-        """Begin a phase of `total` items, `done` of them already; `config` is the one in force."""
+        """Begin a phase of `total` items, `done` of which are complete; `config` is in force."""
         self._phase, self._total, self._done = phase, total, done
-        if phase is Phase.WATCH:  # what was expected and not measured was not needed
+        if phase is Phase.WATCH:  # expected measurements that were not taken are not needed
             self._timed_total = self._timed
         self._tell(config)
 
     def expect(self, items: int) -> None:
-        """Begin to estimate the time left: so many measurements are to come."""
+        """Begin to estimate the time left; `items` is the expected number of measurements."""
         self._timed_since_s, self._timed, self._timed_total = self._clock(), 0, items
 
     def sample(self, sample: Sample) -> None:
@@ -111,11 +111,11 @@ class Journal:
         self._reporter.write(record)
 
     def measured(self) -> None:
-        """Count one of the expected measurements, for the estimate of the time left."""
+        """Count one of the expected measurements for the estimate of the time left."""
         self._timed += 1
 
     def advance(self) -> None:
-        """Count one item of the phase and show it."""
+        """Count one item of the phase and report progress."""
         self._done += 1
         if self._newest is not None:
             self._tell(self._newest.config)
@@ -136,7 +136,7 @@ class Journal:
         )
 
     def result(self, result: Result, pairs: Sequence[Pair]) -> None:
-        """Write the records of the decision and the result; of an unfinished run its last words, for it can go on."""
+        """Write the records of decision and result; for an unfinished run, which can be resumed, only an end record."""
         if result.is_complete:
             run_id = self._settings.run_id
             named = [{"baseline_step_ms": pair.baseline_ms, "challenger_step_ms": pair.challenger_ms} for pair in pairs]
@@ -173,7 +173,7 @@ class Journal:
         self._reporter.progress(progress)
 
     def _seconds_left(self) -> float | None:
-        """Estimate by the measurements that are expected; beside a budget of seconds no more than it has left."""
+        """Estimate the time left from the expected measurements, at most the rest of a budget of seconds."""
         limit_s = self._settings.max_seconds
         left_s = None if limit_s is None else max(limit_s - self.elapsed_s, 0.0)
         if self._timed == 0 or self._timed_total == 0:

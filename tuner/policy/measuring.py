@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring one config: switch, settle, take a window, judge it, measure a void one again, and keep the account."""
+"""Measurement of one config: switch, settle, take a window, validate it, repeat a void one, account for the cost."""
 
 import math
 import time
@@ -17,19 +17,19 @@ from .pace import Pace
 
 
 class TensorSetChanged(Exception):  # noqa: N818 - reads as the event it is
-    """The job reduces other tensors than at the run's begin, so that its samples cannot be compared any more."""
+    """The job reduces other tensors than at the start of the run; its samples are no longer comparable."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What to measure.
+    """Measurement request.
 
     Attributes:
         config: The config to measure.
-        trial_id: The trial it belongs to.
-        phase: The phase of the run.
+        trial_id: Number of the config's trial.
+        phase: Phase of the run.
         steps: Steps per window.
-        limit_ms: Steps over this cut the window, milliseconds; 0 never.
+        limit_ms: Step time above which the window is cut, milliseconds; 0 never cuts.
     """
 
     config: Config
@@ -40,12 +40,12 @@ class Order:
 
 
 def steps_for(times: Sequence[StepTimes], fixed: int | None, policy: Policy = POLICY) -> int:
-    """Return the steps of a usual window.
+    """Return the number of steps of a usual window.
 
     Args:
-        times: Step times seen so far, usable ones.
-        fixed: The user's choice, which holds; None chooses from the noise.
-        policy: The numbers.
+        times: Usable step times so far.
+        fixed: The user's choice, which takes precedence; None derives the number from the noise.
+        policy: Constants of the policy.
     """
     if fixed is not None:
         return fixed
@@ -57,11 +57,11 @@ def steps_for(times: Sequence[StepTimes], fixed: int | None, policy: Policy = PO
 
 
 def steps_within(error: float, times: Sequence[StepTimes]) -> int:
-    """Return the fewest steps whose typical step has a given standard error.
+    """Return the smallest number of steps whose typical step has a given standard error.
 
     Args:
-        error: Standard error of the typical step, as a fraction of it, above zero.
-        times: Step times seen so far, usable ones, at least one.
+        error: Relative standard error of the typical step, above zero.
+        times: Usable step times so far, at least one.
     """
     noise = median(MAD_TO_STD * x.mad / x.median for x in times)
     return math.ceil(TYPICAL_VARIANCE * (noise / error) ** 2)
@@ -69,24 +69,24 @@ def steps_within(error: float, times: Sequence[StepTimes]) -> int:
 
 @dataclass
 class _Spent:
-    """What the windows of a config took, settling steps included."""
+    """Time and steps of a config's windows, settling steps included."""
 
     windows: int = 0
     steps: int = 0
     spent_ms: float = 0.0
 
     def cost_s(self, reference_ms: float) -> float:
-        """Return the seconds lost against so many steps of the reference's."""
+        """Return the seconds lost against the same number of steps of the reference."""
         return (self.spent_ms - self.steps * reference_ms) * 1e-3
 
 
 class Meter:
-    """Switches a target and measures it.
+    """Meter: switches a target between configs and measures them.
 
     Attributes:
         steps: Steps measured or skipped so far.
         tensor_set: Hash of the tensors of the first valid window after warmup; None before.
-        pace: What a step costs of a budget.
+        pace: Seconds and job steps per measured step.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         policy: Policy = POLICY,
     ) -> None:
-        """Measure `target`; `on_sample` takes every sample, void ones included; `clock` is in seconds, monotonic."""
+        """Measure `target`; `on_sample` receives every sample, void ones included; `clock` is monotonic, in seconds."""
         self._policy = policy
         self._target = target
         self._on_sample = on_sample
@@ -111,11 +111,11 @@ class Meter:
 
     @property
     def in_force(self) -> Config | None:
-        """The config asked for last, or None before the first."""
+        """The config that was requested last; None before the first."""
         return self._in_force
 
     def switch(self, config: Config) -> None:
-        """Bring `config` in force, if it is not; raises TargetClosed when the job is over."""
+        """Bring `config` in force if it is not; raises TargetClosed if the job is over."""
         if config != self._in_force:
             self._epoch = self._target.apply(config)
             self._in_force = config
@@ -124,13 +124,11 @@ class Meter:
     def measure(self, order: Order, repeats: int | None = None) -> Sample:
         """Measure until a window is valid, at most 1 + `repeats` times; return the last sample, valid or not.
 
-        None repeats as often as the policy says.
-
-        A launch that failed is not repeated here: its target knows when that helps.
+        None for `repeats` uses the policy's `void_repeats`. A failed launch is not repeated: that is up to the target.
 
         Raises:
             TargetClosed: If the job is over.
-            TensorSetChanged: If the job has lastingly gone over to other tensors.
+            TensorSetChanged: If several windows in a row had other tensors.
         """
         self.switch(order.config)
         settle_steps = self._policy.settle_steps if self._has_switched else 0
@@ -153,24 +151,24 @@ class Meter:
         return sample
 
     def cost_s(self, reference: Config, reference_ms: float) -> float:
-        """Return the seconds lost to configs that were tried, against the median step of what would run otherwise.
+        """Return the seconds lost to the tried configs, compared with the reference's median step.
 
         Args:
-            reference: Its own steps cost nothing.
-            reference_ms: Its median step time, milliseconds.
+            reference: Config that would run without tuning; its own steps cost nothing.
+            reference_ms: Median step time of the reference, milliseconds.
 
         Returns:
-            Below zero when what was tried was faster on the whole. Settling steps are taken to be as long as the
-            mean step of their window; pauses, and the steps while the designer thinks, are left out.
+            Cost in seconds, below zero if the tried configs were faster on the whole. Settling steps count as long as
+            the mean step of their window. Pauses, and steps while the designer works, are left out.
         """
         return sum(spent.cost_s(reference_ms) for config, spent in self._explored.items() if config != reference)
 
     def dearest_s(self, reference: Config, reference_ms: float) -> float:
-        """Return what a window of the config cost that cost most by window, seconds; 0 where none cost anything.
+        """Return the highest mean cost of a window over all tried configs, seconds; at least 0.
 
         Args:
-            reference: As of `cost_s`.
-            reference_ms: As of `cost_s`.
+            reference: Config that would run without tuning; see `cost_s`.
+            reference_ms: Median step time of the reference, milliseconds.
         """
         costs = (
             spent.cost_s(reference_ms) / spent.windows
@@ -180,17 +178,17 @@ class Meter:
         return max(costs, default=0.0)
 
     def credit(self, sample: Sample, reference_ms: float) -> None:
-        """Count a window in which nothing was tried, if its steps were shorter than the reference's.
+        """Credit the time that a window without a candidate has gained, if its steps were shorter than the reference's.
 
         Args:
-            sample: As `measure` returned it.
-            reference_ms: As of `cost_s`.
+            sample: Sample returned by `measure`.
+            reference_ms: Median step time of the reference, milliseconds.
         """
         if sample.step_times.is_usable and sample.step_times.mean < reference_ms:
             self._add(sample.config, sample.steps, sample.step_times.mean)
 
     def _compared(self, window: Window, phase: Phase) -> Window:
-        """Return the window, void if its tensors are not those of the run's first valid window after warmup."""
+        """Return the window, made void if its tensors differ from the run's first valid window after warmup."""
         if window.void_reason is not None or phase is Phase.WARMUP:
             return window
         if self.tensor_set is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a run spends the job's steps and seconds, thinking, switching and pauses between windows included."""
+"""Pace: steps and seconds of the job per measured step, including the time between windows."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from ringtune.tuner.policy_numbers import POLICY, Policy
 
 @dataclass(frozen=True)
 class _Stretch:
-    """From the end of one window to the end of the next.
+    """Period from the end of one window to the end of the next.
 
     Attributes:
-        seconds: Its duration.
-        job_steps: Steps that the job took in it.
-        steps: Those of them that the run measured or skipped to settle.
+        seconds: Duration, seconds.
+        job_steps: Steps that the job took.
+        steps: Steps among them that the run measured or skipped to settle.
     """
 
     seconds: float
@@ -25,14 +25,14 @@ class _Stretch:
 
 
 class Pace:
-    """Seconds, and steps of the job, for each step that a run measures or skips to settle.
+    """Pace: seconds and steps of the job per step that a run measures or skips to settle.
 
-    A job trains on between two windows. Where the target tells the number of the job's step that closed a window, all
-    steps count; otherwise those of the windows.
+    A job trains on between two windows. If the target reports the number of the job's step that closed a window, all
+    steps count; otherwise only those of the windows.
     """
 
     def __init__(self, clock: Callable[[], float], policy: Policy = POLICY) -> None:
-        """Begin now, on a monotonic clock of seconds."""
+        """Start the clock, which is monotonic and in seconds."""
         self._clock = clock
         self._stretches: deque[_Stretch] = deque(maxlen=policy.pace_windows)
         self._noted_s = clock()
@@ -40,15 +40,15 @@ class Pace:
         self._last_step: int | None = None
 
     def note(self, steps: int, last_step: int | None) -> None:
-        """Take in a window that has just ended.
+        """Record a window that has just ended.
 
         Args:
-            steps: Measured in it, and skipped before it.
-            last_step: As of `Window`.
+            steps: Steps measured in the window or skipped before it.
+            last_step: Number of the job's step that closed the window; None if the target reports none.
         """
         job_steps = self._job_steps_of(steps, last_step)
         if job_steps <= 0:
-            return  # a launch that failed: the next stretch has its seconds
+            return  # a failed launch: its seconds count in the next stretch
         now_s = self._clock()
         if steps > 0:
             self._stretches.append(_Stretch(now_s - self._noted_s, job_steps, steps))
@@ -58,23 +58,23 @@ class Pace:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether the target tells the numbers of the job's steps."""
+        """True if the target reports the numbers of the job's steps."""
         return self._last_step is not None
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Seconds for each step measured or skipped; None before the first window."""
+        """Seconds per step measured or skipped; None before the first window."""
         rates = [stretch.seconds / stretch.steps for stretch in self._stretches]
         return (median(rates) or None) if rates else None
 
     @property
     def job_steps_per_step(self) -> float:
-        """Steps of the job for each step measured or skipped; 1 where only those count, and before the first window."""
+        """Steps of the job per step measured or skipped; 1 if no others are counted, and before the first window."""
         return median(stretch.job_steps / stretch.steps for stretch in self._stretches) if self._stretches else 1.0
 
     @property
     def job_steps(self) -> float:
-        """Steps of the job so far; since the last window as many as its time makes likely."""
+        """Steps of the job so far; those since the last window are estimated from the elapsed time."""
         if self._last_step is None or not self._stretches:
             return self._noted_steps
         each_s = median(stretch.seconds / stretch.job_steps for stretch in self._stretches)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuning run tells people: progress, warnings and the result; and the wrapper that keeps listeners harmless."""
+"""Reports of a tuning run to people: progress, warnings, result, and the wrapper that contains failing listeners."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,16 +14,16 @@ from ringtune.tuner.statistics.paired_test import CI_LEVEL
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands.
+    """Progress of a run.
 
     Attributes:
-        phase: The phase.
+        phase: The current phase.
         sample: Samples of this phase so far, pairs in the adoption phase.
-        samples_total: How many the phase takes; None where that is not known (warmup).
+        samples_total: Number of samples of the phase; None if unknown (warmup).
         score_bytes_per_s: The newest score, or None.
         steps_per_s: Steps per second in the newest valid window, or None.
-        seconds_left: Estimate for the whole run, or None while there is none.
-        config: The config of the newest sample.
+        seconds_left: Estimated time left for the whole run, seconds; None while there is no estimate.
+        config: Config of the newest sample.
     """
 
     phase: Phase
@@ -37,22 +37,22 @@ class Progress:
 
 @dataclass(frozen=True)
 class Result:
-    """How a run ended.
+    """Result of a run.
 
     Attributes:
         config: The config in force from now on.
-        baseline: The config the job would have run without tuning.
+        baseline: Config that the job would have run without tuning.
         adopted: Whether `config` was shown to beat the baseline.
         verdict: The decision and its reason in one line for people.
-        speedup: Fraction by which the challenger was faster in the adoption test; None without one. A gain only if
-            `adopted`.
+        speedup: Fraction by which the challenger was faster in the adoption test; None without a test. It is a gain
+            only if `adopted`.
         ci_low: Lower end of its two-sided interval, or None; above zero if `adopted`.
-        ci_high: Upper end, or None.
-        cost_s: Seconds lost against the baseline while tuning; below zero when trying was a gain.
-        payback_steps: Steps after which the cost is won back; None when nothing was adopted.
+        ci_high: Upper end of the interval, or None.
+        cost_s: Seconds lost against the baseline while tuning; below zero if the tried configs were faster overall.
+        payback_steps: Steps after which the gain has repaid the cost; None if nothing was adopted.
         steps: Steps the run measured or skipped to settle.
         seconds: Duration of the run.
-        is_complete: False when the job ended before the run did.
+        is_complete: False if the job ended before the run did.
         ci_level: Level of the interval, a fraction.
     """
 
@@ -72,20 +72,20 @@ class Result:
 
 
 class Observer(Protocol):
-    """Shows a run to people. Calls come from the tuning thread; whatever they raise is caught."""
+    """Display of a run. Calls come from the tuning thread; any exception that they raise is caught."""
 
     def progress(self, progress: Progress) -> None:
-        """Show where the run stands."""
+        """Show the progress of the run."""
 
     def finished(self, result: Result) -> None:
-        """Show the result; the last call, unless the config in force is called into question and another run begins."""
+        """Show the result. This is the last call, unless a change calls the decision into question and a run begins."""
 
     def warned(self, text: str) -> None:
         """Show a warning."""
 
 
 class SilentObserver:
-    """Shows nothing."""
+    """Observer that shows nothing."""
 
     def progress(self, progress: Progress) -> None:
         """Ignore the progress."""
@@ -98,10 +98,10 @@ class SilentObserver:
 
 
 class Reporter:
-    """Passes everything on to the log and the observer; a failure of either costs one warning and nothing else."""
+    """Forwards records and reports to log and observer; a failure of either causes one warning and nothing else."""
 
     def __init__(self, log: TuningLog, observer: Observer) -> None:
-        """Wrap both."""
+        """Wrap a log and an observer."""
         self._log = log
         self._observer = observer
         self._has_log_failed = False
@@ -117,21 +117,21 @@ class Reporter:
                 self.warned(f"the tuning log misses records: {error}; tuning goes on, check the disk")
 
     def progress(self, progress: Progress) -> None:
-        """Tell the observer where the run stands."""
+        """Pass progress to the observer."""
         self._tell(lambda: self._observer.progress(progress))
 
     def finished(self, result: Result) -> None:
-        """Tell the observer the result."""
+        """Pass the result to the observer."""
         self._tell(lambda: self._observer.finished(result))
 
     def warned(self, text: str) -> None:
-        """Tell the observer a warning."""
+        """Pass a warning to the observer."""
         self._tell(lambda: self._observer.warned(text))
 
     def _tell(self, call: Callable[[], None]) -> None:
         try:
             call()
-        except Exception as error:  # noqa: BLE001 - whoever watches must not stop tuning
+        except Exception as error:  # noqa: BLE001 - a failing display must not stop tuning
             if not self._has_observer_failed:
                 self._has_observer_failed = True
                 self.warned(f"the display of the tuning run failed: {error!r}; tuning goes on")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuning run: warmup, baseline, search, adoption; or the shorter check of what an earlier run adopted.
+"""Tuning run: warmup, baseline, search and adoption test; or the shorter check of an adopted config.
 
-It ends with a config that was shown to beat the baseline, or with the baseline and the words "keeping default". It
-never raises: tuning never fails training. Afterwards the config in force can be watched.
+A run ends with a config that was shown to beat the baseline, or with the baseline and the verdict "keeping default". It
+never raises, so that tuning never fails training. Afterwards the config in force can be watched.
 """
 
 import math
@@ -33,11 +33,11 @@ from .watch import Change, Watch
 
 
 class TuningRun:
-    """One passage through warmup, baseline, search and adoption. Used once: `run` or `recheck`, then perhaps `watch`.
+    """Tuning run, for single use: call `run` or `recheck`, then optionally `watch`.
 
     Attributes:
-        can_be_watched: Whether the run came to a decision that later windows can call into question.
-        has_failed: Whether it came to none for another reason than the job's end; a config is in force all the same.
+        can_be_watched: Whether the run reached a decision that later windows can call into question.
+        has_failed: Whether it reached none for another reason than the job's end; a config is in force all the same.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class TuningRun:
         """Prepare a run; nothing is measured before `run`.
 
         Args:
-            target: What to tune.
-            designer: What suggests configs; called in a thread of its own.
+            target: The system to tune.
+            designer: Source of the configs to try; called in a thread of its own.
             settings: Budget, seed and identity.
-            log: Takes the records; the caller closes it.
-            observer: Shows the run to people.
-            clock: Seconds, monotonic.
-            account: What earlier searches of the job have cost; None for the first.
-            is_over: Whether the job is over, asked while the designer thinks; the target tells at all other times.
+            log: Log of the records; the caller closes it.
+            observer: Display of the run.
+            clock: Monotonic clock, seconds.
+            account: Exploration cost of earlier searches of the job; None for the first.
+            is_over: Whether the job is over, polled while the designer works; at all other times the target raises.
         """
         self._target = target
         self._baseline = target.baseline() if settings.baseline is None else settings.baseline
@@ -78,15 +78,15 @@ class TuningRun:
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """All that was measured so far, the baseline first."""
+        """All trials so far, the baseline first."""
         return () if self._state is None else self._state.book.trials()
 
     def run(self) -> Result:
-        """Tune the target to the end, in the calling thread, and leave the winner in force."""
+        """Run all phases in the calling thread, and leave the chosen config in force."""
         return self._conduct(self._search, self._baseline)
 
     def recheck(self, adopted: Config) -> Result:
-        """Test whether what an earlier run adopted, and is in force, still beats the baseline; if not, go back."""
+        """Test whether an adopted config that is in force still beats the baseline; if not, go back to the baseline."""
 
         def test(state: RunState) -> Decision:
             self._begin(state)
@@ -103,12 +103,12 @@ class TuningRun:
     def watch(
         self, rest: Callable[[float], object], may_act: Callable[[], bool], pending: Change | None = None
     ) -> Change:
-        """Look at the config in force now and then; return once it is to be called into question.
+        """Measure the config in force at intervals; return the change that calls the decision into question.
 
         Args:
-            rest: Waits so many seconds, less when the job ends.
-            may_act: Whether a check or a search would be welcome now; until then a change is only noted.
-            pending: A change that was not answered yet, and is to be as soon as may be; None where there is none.
+            rest: Waits the given number of seconds, or until the job ends.
+            may_act: Whether a check or a search is allowed now; until then a change is only remembered.
+            pending: An earlier change without a response, to be returned as soon as `may_act` allows; None without one.
 
         Raises:
             TargetClosed: If the job is over.
@@ -119,7 +119,7 @@ class TuningRun:
         return watch.wait(rest, may_act, pending)
 
     def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
-        """Come to a decision, whatever goes wrong, bring it in force and report it."""
+        """Reach a decision despite any failure, bring it in force and report it."""
         settings = self._settings
         journal = Journal(self._reporter, settings, self._clock)
         self._state = state = RunState(
@@ -174,7 +174,7 @@ class TuningRun:
         return decide(state, guard)
 
     def _fall_back(self, state: RunState, error: Exception) -> Decision:
-        """Return to the baseline, as far as the target still lets us."""
+        """Return to the baseline if the target still allows it."""
         try:
             state.meter.switch(state.baseline)
         except Exception as second:  # noqa: BLE001 - nothing is left to try
@@ -211,7 +211,7 @@ def _unfinished(state: RunState) -> Decision:
 
 
 def _payback_steps(decision: Decision, cost_s: float, baseline_ms: float) -> int | None:
-    """Return after how many steps the cost is won back; None when nothing was adopted."""
+    """Return the number of steps after which the gain has repaid the cost; None if nothing was adopted."""
     if not decision.adopted or decision.interval is None:
         return None
     gain_s = baseline_ms * 1e-3 * (1.0 - 1.0 / (1.0 + decision.interval.speedup))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Baseline and search: measure what the designer suggests while that is worth its steps and the budget has room."""
+"""Baseline and search: measure the designer's suggestions while a sample is worth its steps and fits the budget."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .state import Inconclusive, RunState
 
 
 def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
-    """Measure the baseline; choose the steps per window by its noise.
+    """Measure the baseline; choose the steps per window from its noise.
 
     Raises:
         DesignerFailed: If the designer cannot be used.
@@ -31,7 +31,7 @@ def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
 
 
 def measure_in_force(state: RunState, config: Config) -> None:
-    """Measure the config that is in force already, which costs nothing; choose the steps per window by it.
+    """Measure the config that is already in force, which costs nothing; choose the steps per window from its noise.
 
     Raises:
         Inconclusive: If no window was valid.
@@ -41,12 +41,12 @@ def measure_in_force(state: RunState, config: Config) -> None:
 
 
 def search(state: RunState, guard: GuardedDesigner) -> None:
-    """Measure what the designer suggests, until the budget is spent but for the adoption test's part.
+    """Measure the designer's suggestions until only the adoption test's share of the budget is left.
 
-    It ends earlier where one more sample is expected to improve the pick by too little.
+    The search ends earlier once the value of information of one more sample stays below the policy's threshold.
 
     Raises:
-        DesignerFailed: If the designer cannot be used any more.
+        DesignerFailed: If the designer can no longer be used.
         TargetClosed: If the job is over.
     """
     numbers = _sample_numbers(state.settings)
@@ -70,7 +70,7 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
 
 
 def _measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
-    """Measure a config a few times, each window as long as the noise so far and the budget ask for."""
+    """Measure a config a few times; the noise so far and the budget set the length of each window."""
     for index in range(state.policy.baseline_windows):
         if index and not state.has_room(state.steps):
             break
@@ -83,18 +83,18 @@ def _measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
 
 
 def _sample_numbers(settings: RunSettings) -> range:
-    """Return the numbers of the samples to take, after those of an unfinished run."""
+    """Return the numbers of the samples to take; those of a resumed run are already taken."""
     limit = sys.maxsize if settings.max_samples is None else settings.max_samples
     return range(min(_searched_samples(settings.prior_trials), limit), limit)
 
 
 def _searched_samples(trials: Sequence[Trial]) -> int:
-    """Return the number of search samples; a trial that only a check has measured counts as one."""
+    """Return the number of search samples; a trial that only a check measured counts as one."""
     return sum(max(sum(sample.phase is Phase.SEARCH for sample in trial.samples), 1) for trial in trials)
 
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
-    """Return whether a sample of the suggestion is expected to improve the pick by enough."""
+    """Return whether the value of information of a sample of the suggestion reaches the policy's threshold."""
     if advice.posterior is None or len(state.book.measured()) < state.policy.least_configs:
         return True
     noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
@@ -102,7 +102,7 @@ def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
 
 
 def _think(state: RunState, guard: GuardedDesigner) -> Advice:
-    """Ask the designer, while the job trains under the best config so far."""
+    """Ask the designer for advice while the job trains under the best config so far."""
     state.meter.switch(state.interim)
     advice = guard.advise(state.book.trials(), state.book.measured())
     state.incumbent, state.expected_gain = advice.incumbent, advice.expected_gain
@@ -111,7 +111,7 @@ def _think(state: RunState, guard: GuardedDesigner) -> Advice:
 
 
 def _try(state: RunState, advice: Advice, designer: str) -> None:
-    """Measure the suggestion."""
+    """Measure the suggested config."""
     config = advice.suggestion.config
     state.journal.suggestion(advice.suggestion, state.book.id_of(config), designer=designer, ask_ms=advice.ask_ms)
     steps = state.search_steps(0.0 if advice.posterior is None else advice.posterior.suggestion_std)
@@ -121,10 +121,10 @@ def _try(state: RunState, advice: Advice, designer: str) -> None:
 
 
 def _wait_for_exploration_budget(state: RunState) -> None:
-    """Let the job train under the best config so far while exploration has cost too much.
+    """Let the job train under the best config so far while the exploration budget is overdrawn.
 
-    Nothing is tried meanwhile, so that waiting may earn but never costs. Its windows are those of a watch, in the log
-    alone.
+    No candidate is measured meanwhile, so that waiting can gain time but never costs any. The windows are written to the
+    log alone, in the watch phase.
     """
     while state.is_exploration_overdrawn and state.has_room(state.steps):
         trial_id = state.book.id_of(state.interim)

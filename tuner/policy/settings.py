@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tuning run is told: its budget and identity, and the constants of the policy with their reasons."""
+"""Settings of a tuning run: its budget, its identity and the constants of the policy."""
 
 import uuid
 from collections.abc import Mapping
@@ -11,32 +11,34 @@ from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
 
 DEFAULT_MAX_SAMPLES = 20
-"""Configs that a search may try where nothing limits it otherwise: of launches, and of runs without a job."""
+"""Maximum number of configs to try if no other limit is set: for launches, and for runs without a job."""
 DEFAULT_MAX_SECONDS = 120.0
-"""Within which the tuner decides in a job for which nothing else is set."""
+"""Budget in seconds of a job for which no limit is set."""
 DEFAULT_LEAST_STEPS = 200
-"""But that job has so many steps for it, however long they take. Once the first minute is over, a search that has cost
-nothing yet waits until one bad window would cost less than its share, which is after 120 steps.
+"""Minimum number of steps that such a job may take for tuning, however long they last.
+
+Once the first minute is over, a search without any cost so far waits until one bad window would cost less than the
+exploration budget, which takes 120 steps.
 """
 
 MAX_STEPS = 1_000_000_000
-"""The largest budget of steps that can be set."""
+"""Largest budget of steps that can be set."""
 MAX_SECONDS = 604_800.0
-"""The largest budget of seconds that can be set: a week."""
+"""Largest budget of seconds that can be set: a week."""
 
 
 def share_of(limit: float, divisor: int) -> float:
-    """Return one part of so many of a limit: of whole samples or steps one at least, of seconds a fraction."""
+    """Return a limit divided by `divisor`; samples and steps are rounded down, to at least 1."""
     return max(limit // divisor, 1) if isinstance(limit, int) else limit / divisor
 
 
 def sample_limit(max_samples: int | None, max_steps: int | None, max_seconds: float | None) -> int | None:
-    """Return how many configs a search may try; None for no limit of its own, beside a budget of steps or seconds.
+    """Return the maximum number of configs to try; None if only a budget of steps or seconds limits the search.
 
     Args:
         max_samples: The user's choice, or None.
-        max_steps: As of `RunSettings`.
-        max_seconds: As of `RunSettings`.
+        max_steps: Budget of steps, or None.
+        max_seconds: Budget of seconds, or None.
     """
     if max_samples is not None or max_steps is not None or max_seconds is not None:
         return max_samples
@@ -44,7 +46,7 @@ def sample_limit(max_samples: int | None, max_steps: int | None, max_seconds: fl
 
 
 class Limits(NamedTuple):
-    """The budget of a run, as of `RunSettings`."""
+    """Budget of a run; `RunSettings` describes the fields."""
 
     max_samples: int | None = None
     max_steps: int | None = None
@@ -53,7 +55,7 @@ class Limits(NamedTuple):
 
 
 def job_limits(max_samples: int | None, max_steps: int | None, max_seconds: float | None) -> Limits:
-    """Return the budget of a job that trains meanwhile: what its user has set, or the default where nothing is."""
+    """Return the budget of a tuned training job: the limits that its user has set, or the default if there are none."""
     if max_samples is None and max_steps is None and max_seconds is None:
         return Limits(max_seconds=DEFAULT_MAX_SECONDS, least_steps=DEFAULT_LEAST_STEPS)
     return Limits(max_samples, max_steps, max_seconds)
@@ -61,14 +63,15 @@ def job_limits(max_samples: int | None, max_steps: int | None, max_seconds: floa
 
 @dataclass(frozen=True)
 class JobLabels:
-    """Labels of a job, its code and its machines. Nothing is decided by it.
+    """Labels of a job, its code and its machines. They influence no decision.
 
     Attributes:
-        job_name: A name; None leaves it unnamed.
-        tags: Words to find it by.
-        commit: Of the job's code; None where it is not known.
-        hardware_name: What people call the machines; None leaves them to their facts.
-        machines: The facts behind the hardware's fingerprint, JSON-able; hosts that are alike are one, `hosts` of them.
+        job_name: Name of the job; None if it has none.
+        tags: Words by which people find the job.
+        commit: Commit of the job's code; None if unknown.
+        hardware_name: Name that people give to the machines; None if they have none.
+        machines: Facts behind the hardware's fingerprint, JSON-able; one entry per kind of host, with their number in
+            `hosts`.
     """
 
     job_name: str | None = None
@@ -83,27 +86,27 @@ class RunSettings:
     """Budget, reproducibility and identity of a tuning run.
 
     Attributes:
-        max_samples: Configs the designer may suggest; None sets no limit.
-        max_steps: Steps of the job that the run may take, the adoption test included; None sets no limit. From a
-            target that does not number the job's steps, those that are measured or skipped.
-        max_seconds: Seconds that the run may take, the adoption test included; None sets no limit.
-        least_steps: Steps of the job that the run may take although its seconds are over.
+        max_samples: Maximum number of configs that the designer may suggest; None sets no limit.
+        max_steps: Maximum number of the job's steps, the adoption test included; None sets no limit. If the target does
+            not number the job's steps, only measured and skipped steps count.
+        max_seconds: Maximum duration in seconds, the adoption test included; None sets no limit.
+        least_steps: Steps of the job that the run may take even after `max_seconds`.
         warmup_steps: Steps before the baseline is measured; None waits until step times are stable.
-        steps_per_sample: Steps per window, at most where there is a budget; None chooses them from the noise seen.
-        fixed_windows: Whether the target alone decides how many steps a window has, as launches do.
-        seed: Decides every random choice.
+        steps_per_sample: Steps per window, an upper bound if there is a budget; None derives them from the noise.
+        fixed_windows: Whether the target alone decides the number of steps of a window, as launches do.
+        seed: Seed of every random choice.
         key: The study's key (hardware, model, layout, target, surface_version), JSON-able.
-        model_name: What people call the model; None leaves it unnamed. Not part of the key.
-        labels: What people call the job and its machines. Not part of the key.
+        model_name: Name that people give to the model; None if it has none. Not part of the key.
+        labels: Labels of the job and its machines. Not part of the key.
         layout: Ranks per host, JSON-able.
         versions: Versions of the software, JSON-able.
-        run_id: Names the run in the log.
-        nothing_to_tune: The verdict where no parameter is free.
+        run_id: Identifier of the run in the log.
+        nothing_to_tune: Reason in the verdict if no parameter is free.
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
-        deadline_s: Processor's time that a designer may use for an answer, seconds.
-        adoption_pairs: Interleaved pairs of the adoption test, at most.
-        baseline: The config the job would run without this search; None is the target's own baseline.
-        policy: The numbers of the policy.
+        deadline_s: CPU time that a designer may use for an answer, seconds.
+        adoption_pairs: Maximum number of interleaved pairs in the adoption test.
+        baseline: Config that the job would run without this search; None is the target's own baseline.
+        policy: Constants of the policy.
     """
 
     max_samples: int | None = DEFAULT_MAX_SAMPLES
@@ -129,24 +132,24 @@ class RunSettings:
 
     @property
     def has_budget(self) -> bool:
-        """Whether steps or seconds are limited."""
+        """True if steps or seconds are limited."""
         return self.max_steps is not None or self.max_seconds is not None
 
     def share(self, divisor: int) -> "RunSettings":
-        """Return the settings with one part of so many of each limit."""
+        """Return the settings with each limit divided by `divisor`."""
         limits = {"max_samples": self.max_samples, "max_steps": self.max_steps, "max_seconds": self.max_seconds}
         parts = {name: None if limit is None else share_of(limit, divisor) for name, limit in limits.items()}
         return replace(self, **parts, least_steps=self.least_steps // divisor)  # type: ignore[arg-type]
 
     def limit_name(self, unit: str) -> str:
-        """Return what people set a limit by: a variable of the job's environment, or an option where it is launched.
+        """Return the name under which people set a limit: an environment variable of the job, or a launcher's option.
 
         Args:
-            unit: `samples`, `steps` or `seconds`.
+            unit: Unit of the limit: `samples`, `steps` or `seconds`.
         """
         return f"--max-{unit}" if self.fixed_windows else f"AUTOTUNE_MAX_{unit.upper()}"
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is called in a verdict."""
+        """Name of the baseline in a verdict."""
         return "default" if self.baseline is None else "what is in force"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the phases of a run share, and the lengths of its windows."""
+"""Shared state of a run's phases, and the lengths of its windows."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from .value import Gain
 
 
 class Inconclusive(Exception):  # noqa: N818 - reads as the outcome it is
-    """The run cannot go on for want of valid windows; the message says which and why."""
+    """The run cannot continue without a valid window; the message names the config and the reason."""
 
 
 @dataclass
@@ -29,18 +29,18 @@ class RunState:
 
     Attributes:
         settings: Budget and identity.
-        baseline: The config the job would run without this search.
-        incumbent: The measured config with the lowest posterior mean; the baseline before there is a model.
-        reference: The config in force when the run begins: the cost of others is counted against it.
+        baseline: Config that the job would run without this search.
+        incumbent: Measured config with the lowest posterior mean; the baseline before there is a model.
+        reference: Config in force at the start of the run, against which the cost of other configs is counted.
         meter: Measures the target.
         book: The trials.
         journal: Writes the log and shows progress.
         account: Cost of all searches of the job.
-        steps: Steps of a usual window, by the noise seen so far.
-        expected_gain: Expected gain of the incumbent over the baseline, as ln.
-        adopted_before: Config that an earlier run of the same question has adopted after a test; None without one.
+        steps: Steps of a usual window, derived from the noise so far.
+        expected_gain: Expected gain of the incumbent, ln(baseline / incumbent).
+        adopted_before: Config that an earlier run of the same problem adopted after a test; None without one.
         gain: Posterior of the incumbent's gain; None from a designer without a joint posterior.
-        spent: The limit that ended the search, `samples`, `steps` or `seconds`; None where it ended by itself.
+        spent: Limit that ended the search: `samples`, `steps` or `seconds`; None if no limit did.
         test: The adoption test, once it has begun.
         challenger: The config under test.
         config_count: Number of legal configs.
@@ -65,56 +65,56 @@ class RunState:
 
     @property
     def policy(self) -> Policy:
-        """The numbers."""
+        """Constants of the policy."""
         return self.settings.policy
 
     @property
     def noise(self) -> WindowNoise:
-        """Noise of windows so far; needs a valid sample."""
+        """Noise of the windows so far; needs a valid sample."""
         return WindowNoise.of(self.book.trials(), self.policy)
 
     @property
     def steps_left(self) -> float:
-        """Steps that the budget still allows to measure or skip; infinite without one."""
+        """Steps that the budget still allows to measure or skip; infinite without a budget."""
         return min(self._left.values())
 
     @property
     def nearest_limit(self) -> str:
-        """The limit that is reached first, `steps` or `seconds`."""
+        """Limit that will be reached first: `steps` or `seconds`."""
         return min(self._left, key=self._left.__getitem__)
 
     @property
     def total_steps(self) -> float:
-        """Steps of the whole budget, those done included; infinite without one."""
+        """Steps of the whole budget, those taken included; infinite without a budget."""
         return self.meter.steps + self.steps_left
 
     @property
     def reserved_steps(self) -> float:
-        """Steps that the search leaves for the adoption test."""
+        """Steps reserved for the adoption test."""
         return reserved_steps(self.total_steps, self.least_window_steps, self.policy)
 
     @property
     def least_window_steps(self) -> int:
-        """Shortest window: that of a launch cannot be chosen."""
+        """Steps of the shortest window; the target sets the length if windows are fixed."""
         return self.steps if self.settings.fixed_windows else self.policy.least_window_steps
 
     @property
     def pair_window_steps(self) -> int:
-        """Steps of each of a pair's windows, if the test began now."""
+        """Steps of each window of a pair if the test began now."""
         if self.settings.fixed_windows:
             return self.steps
         return pair_window_steps(self.steps_left, self.steps, self.policy)
 
     @property
     def baseline_ms(self) -> float:
-        """Median of the baseline's median step times, milliseconds; 0 before it was measured."""
+        """Median of the baseline's median step times, milliseconds; 0 before the first measurement."""
         return self._median_ms(self.baseline)
 
     @property
     def interim(self) -> Config:
-        """The config in force while nothing is tried: the incumbent, unless its own windows were slower.
+        """Config in force while no candidate is measured: the incumbent, unless its own windows were slower.
 
-        A model may expect much of a config against its samples, and time between trials is on no account.
+        A model may expect a gain that a config's samples contradict, and the time between trials is not accounted for.
         """
         times = self.book.times_of(self.incumbent)
         is_faster = bool(times) and median(x.median for x in times) < self.baseline_ms
@@ -122,24 +122,24 @@ class RunState:
 
     @property
     def cost_s(self) -> float:
-        """Seconds lost so far to configs that were tried; 0 before the reference was measured."""
+        """Seconds lost so far to tried configs; 0 before the reference was measured."""
         reference_ms = self._median_ms(self.reference)
         return self.meter.cost_s(self.reference, reference_ms) if reference_ms else 0.0
 
     @property
     def is_exploration_overdrawn(self) -> bool:
-        """Whether one more trial might make exploration too expensive."""
+        """True if one more trial might exceed the exploration budget."""
         planned_s = self.policy.planned_share * (self.settings.max_seconds or 0.0)
         return self.account.is_overdrawn(self.policy, self.journal.now_s, self.cost_s, self._risk_s, planned_s)
 
     def has_room(self, steps: float) -> bool:
-        """Return whether a window of so many steps fits beside the adoption test."""
+        """Return whether a window of `steps` steps fits into the budget beside the adoption test."""
         return steps + self.policy.settle_steps + self.reserved_steps <= self.steps_left
 
     def usual_steps(self, config: Config) -> int:
-        """Return the steps of a usual window by the noise of a config: fewer where the budget is small.
+        """Return the steps of a usual window, derived from the noise of a config and limited by the budget.
 
-        A target that decides alone how many steps a launch has gives the number of its last one.
+        If the target alone sets the length of a window, return the length of the config's last one.
         """
         settings, policy = self.settings, self.policy
         samples = self.book.valid_samples(config)
@@ -150,7 +150,7 @@ class RunState:
 
     @property
     def most_window_steps(self) -> int:
-        """Longest window that the budget has room for; without a budget, a length that the user has chosen holds."""
+        """Steps of the longest window in the budget; without a budget, the user's choice or the policy's maximum."""
         if math.isinf(self.total_steps):
             return self.settings.steps_per_sample or self.policy.most_window_steps
         return max(int(self.policy.window_share * self.total_steps), self.policy.least_window_steps)
@@ -159,8 +159,8 @@ class RunState:
         """Return the steps of a window of the search.
 
         Args:
-            std: Posterior standard deviation of the suggestion, ln(step time): where much is unknown, few steps
-                will do. A length that the user has chosen holds.
+            std: Posterior standard deviation of the suggestion, ln(step time). The larger it is, the fewer steps are
+                needed. A length that the user has chosen takes precedence.
         """
         if self.settings.fixed_windows or self.settings.steps_per_sample is not None or std <= 0.0:
             return self.steps
@@ -169,7 +169,7 @@ class RunState:
         return min(max(wanted, self.policy.least_window_steps), self.steps)
 
     def measure(self, config: Config, phase: Phase, steps: int, limit_ms: float = 0.0) -> Sample:
-        """Take a window of a config, add it to its trial, and count it; arguments as of `Order`."""
+        """Measure a window of a config, add it to its trial, and count it; `Order` describes the arguments."""
         sample = self.meter.measure(Order(config, self.book.id_of(config), phase, steps, limit_ms))
         self.book.add(sample)
         self.journal.measured()
@@ -181,7 +181,7 @@ class RunState:
 
     @property
     def _risk_s(self) -> float:
-        """Seconds that the next trial may cost: the dearest so far, or a window that is just not cut."""
+        """Seconds that the next trial may cost: the highest cost so far, or a window just short of being cut."""
         reference_ms = self._median_ms(self.reference)
         if not reference_ms:
             return 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The book of a run's trials: one per config, the baseline being trial 0."""
+"""Registry of a run's trials: one per config; the baseline is trial 0."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ BASELINE_ID = 0
 
 
 class TrialBook:
-    """Assigns trial numbers to configs and collects their samples."""
+    """Trial registry: assigns trial numbers to configs and collects their samples."""
 
     def __init__(self, baseline: Config, prior: Sequence[Trial] = ()) -> None:
-        """Begin with the baseline and, from 1 on, trials of an earlier unfinished run (but not of the baseline)."""
+        """Begin with the baseline and, from number 1, the other trials of an unfinished run."""
         self._ids: dict[Config, int] = {baseline: BASELINE_ID}
         self._samples: dict[Config, list[Sample]] = {baseline: []}
         for trial in prior:
@@ -22,7 +22,7 @@ class TrialBook:
                 self._samples[trial.config] += trial.samples
 
     def id_of(self, config: Config) -> int:
-        """Return the config's trial number, a new one for a new config."""
+        """Return the config's trial number; assign one to a new config."""
         if config not in self._ids:
             self._ids[config] = len(self._ids)
             self._samples[config] = []
@@ -34,7 +34,7 @@ class TrialBook:
         self._samples[sample.config].append(sample)
 
     def trials(self) -> tuple[Trial, ...]:
-        """Return all trials in the order of their numbers, those without samples left out."""
+        """Return all trials with samples, in the order of their numbers."""
         pairs = ((self._ids[config], config, tuple(samples)) for config, samples in self._samples.items())
         return tuple(Trial(*pair) for pair in pairs if pair[2])
 
@@ -47,5 +47,5 @@ class TrialBook:
         return tuple(sample.step_times for sample in self.valid_samples(config))
 
     def valid_samples(self, config: Config) -> tuple[Sample, ...]:
-        """Return a config's valid samples in the order in which they were taken."""
+        """Return a config's valid samples in the order of measurement."""
         return tuple(sample for sample in self._samples.get(config, ()) if sample.valid)

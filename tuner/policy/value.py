@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value of information: by how much one more sample is expected to improve what is picked.
+"""Value of information: the expected improvement of the picked config through one more sample.
 
-A sample of one config moves the expectation of every config that shares something unknown with it, and the pick is made
-by what is expected then (the knowledge gradient: Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for
-correlated normal beliefs"). Another sample of a config that would be picked anyway is worth little, and so is one of
-its neighbour, however little is known of both.
+A sample of one config moves the posterior mean of every correlated config, and the config with the lowest new mean is
+picked (knowledge gradient: Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for correlated normal
+beliefs"). One more sample of a config that would be picked anyway is worth little. So is a sample of its neighbour,
+however uncertain both are.
 """
 
 import math
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 OUTCOMES = 32
-"""Equally probable results of a sample, over which an expectation is taken."""
+"""Number of equally probable outcomes of a sample over which the expectation is computed."""
 _NORMALS = np.array([NormalDist().inv_cdf((index + 0.5) / OUTCOMES) for index in range(OUTCOMES)])
 
 
 class Gain(NamedTuple):
-    """Gain of the config that would be picked over the baseline, as ln(baseline / config).
+    """Posterior gain of the picked config over the baseline, ln(baseline / config).
 
     Attributes:
-        mean: Expected; 0 where the baseline would be picked.
+        mean: Posterior mean; 0 if the baseline is picked.
         std: Posterior standard deviation.
     """
 
@@ -36,11 +36,11 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class Posterior:
-    """Posterior of ln(typical step time) of n measured configs, the baseline first, and of a suggestion.
+    """Joint posterior of ln(typical step time) of n measured configs, the baseline first, and of a suggestion.
 
     Attributes:
-        means: The suggestion's last, shape (n + 1,).
-        covariance: Of noise-free values, shape (n + 1, n + 1).
+        means: Posterior means, the suggestion's last, shape (n + 1,).
+        covariance: Covariance of the noise-free values, shape (n + 1, n + 1).
     """
 
     means: Array
@@ -57,16 +57,16 @@ class Posterior:
         return math.sqrt(max(float(self.covariance[-1, -1]), 0.0))
 
     def gain(self) -> Gain:
-        """Return the gain of the measured config with the lowest mean."""
+        """Return the posterior gain of the measured config with the lowest mean."""
         best, covariance = self.best, self.covariance
         variance = covariance[0, 0] + covariance[best, best] - 2.0 * covariance[0, best]
         return Gain(float(self.means[0] - self.means[best]), math.sqrt(max(float(variance), 0.0)))
 
     def value_of_sample(self, noise_variance: float) -> float:
-        """Return by how much the lowest mean is expected to fall once the suggestion was measured, ln(step time).
+        """Return the expected decrease of the lowest mean through one sample of the suggestion, ln(step time).
 
         Args:
-            noise_variance: Of the sample, above zero.
+            noise_variance: Noise variance of the sample, above zero.
         """
         shared = self.covariance[:, -1]
         moves = shared / math.sqrt(max(float(shared[-1]), 0.0) + noise_variance)

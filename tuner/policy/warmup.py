@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warmup: nothing is measured until step times are stable, or for as many steps as the user asked."""
+"""Warmup: run the baseline until step times are stable, or for the number of steps that the user has set."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .trials import BASELINE_ID
 
 
 def warm_up(state: RunState) -> None:
-    """Run the baseline until its step times are stable, or for as many steps as the user asked.
+    """Run the baseline until its step times are stable, or for the number of steps that the user has set.
 
     Raises:
         Inconclusive: If no window was valid.
@@ -33,11 +33,11 @@ def warm_up(state: RunState) -> None:
 
 
 def is_stable(medians: Sequence[float], policy: Policy = POLICY) -> bool:
-    """Return whether the last windows' medians have no significant, or only a negligible, slope.
+    """Return whether the slope of the last windows' medians is insignificant or negligible.
 
     Args:
         medians: Median step times of the windows so far, above zero.
-        policy: The numbers.
+        policy: Constants of the policy.
     """
     windows = policy.stable_windows
     if len(medians) < windows:
@@ -55,7 +55,7 @@ def is_stable(medians: Sequence[float], policy: Policy = POLICY) -> bool:
 
 
 def _settle(state: RunState) -> list[Sample]:
-    """Take windows until their step times are stable, or there were enough."""
+    """Take windows until their step times are stable, or until the limit of the warmup."""
     samples: list[Sample] = []
     policy = state.policy
     while len(samples) < policy.most_warmup_windows and state.meter.steps <= policy.warmup_share * state.total_steps:
@@ -67,7 +67,7 @@ def _settle(state: RunState) -> list[Sample]:
 
 
 def _affordable(state: RunState, wanted: int) -> int:
-    """Return the steps of a window, fewer where the budget has no room; few before a pace tells what seconds allow."""
+    """Return the steps of a window within the warmup's budget; the minimum while the pace is unknown."""
     if not state.settings.has_budget:
         return wanted
     total = state.total_steps
@@ -76,7 +76,7 @@ def _affordable(state: RunState, wanted: int) -> int:
 
 
 def _run_in(state: RunState, wanted: int) -> list[Sample]:
-    """Take windows of so many steps in all."""
+    """Take windows with a total of `wanted` steps."""
     whole, rest = divmod(wanted, state.policy.warmup_window_steps)
     sizes = [state.policy.warmup_window_steps] * whole
     return [_warmup_window(state, steps) for steps in (*sizes, rest) if steps]

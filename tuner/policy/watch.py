@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The watch over what was decided: a window now and then of the config in force, until something has changed.
+"""Watch over a decision: measure a window of the config in force at intervals, until a change is detected.
 
-It switches nothing, and between its looks it reads nothing: the job trains as if there were no tuner.
+The watch switches no config and reads nothing between its windows: the job trains as if there were no tuner.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from .measuring import Meter, Order, TensorSetChanged
 from .trials import TrialBook
 
 LOOK_EVERY_S = 30.0
-"""Between two looks: about a megabyte of the log a day, and a drift is noticed after three minutes."""
+"""Interval between two windows, seconds: about a megabyte of log a day, and drift is detected after three minutes."""
 
 
 class Event(Enum):
-    """What calls a decision into question."""
+    """Kind of change that calls a decision into question."""
 
     DRIFT = "step times have moved"
     TENSOR_SET = "the job reduces other tensors"
@@ -29,30 +29,30 @@ class Event(Enum):
 
 @dataclass(frozen=True)
 class Change:
-    """What has changed.
+    """Detected change.
 
     Attributes:
-        event: What.
-        ratio: Step time now over what it was when the watch began.
+        event: Kind of the change.
+        ratio: Current step time divided by that at the start of the watch.
     """
 
     event: Event
     ratio: float = 1.0
 
     def __str__(self) -> str:
-        """Say it in a few words."""
+        """Return a description in a few words."""
         if self.event is Event.DRIFT:
             return f"step times have changed by {100 * (self.ratio - 1):+.1f} % since the decision"
         return f"{self.event.value} than before the decision"
 
 
 class Watch:
-    """Looks until there is something to see."""
+    """Watch over the config in force, which ends at the first change."""
 
     def __init__(self, meter: Meter, book: TrialBook, steps: int, fallback: Config) -> None:
-        """Watch what is in force, in windows of `steps` steps; `fallback`, where the run could bring nothing in force.
+        """Watch the config in force in windows of `steps` steps, or `fallback` if the run could bring none in force.
 
-        The target may have refused that too, and is then asked again at every look.
+        The target may have refused the fallback as well; the watch then requests it again before every window.
         """
         self._meter = meter
         self._book = book
@@ -62,7 +62,7 @@ class Watch:
     def wait(
         self, rest: Callable[[float], object], may_act: Callable[[], bool], pending: Change | None = None
     ) -> Change:
-        """Return what has changed, once it may be acted upon; see `TuningRun.watch`.
+        """Return the change once a response to it is allowed; see `TuningRun.watch`.
 
         Raises:
             TargetClosed: If the job is over.
@@ -75,7 +75,7 @@ class Watch:
                 return change
 
     def _look(self, detector: DriftDetector) -> Change | None:
-        """Take one window; void ones, for pauses and the like, say nothing."""
+        """Measure one window and return the change that it reveals; a void window reveals none."""
         config = self._config_in_force()
         if config is None:
             return None
@@ -89,12 +89,12 @@ class Watch:
         return Change(Event.DRIFT, detector.ratio) if detector.has_moved else None
 
     def _config_in_force(self) -> Config | None:
-        """Return the config to look at, None while the target takes none; raise TargetClosed when the job is over."""
+        """Return the config to measure, None while the target accepts none; raise TargetClosed if the job is over."""
         if self._meter.in_force is None:
             try:
                 self._meter.switch(self._fallback)
             except TargetClosed:
                 raise
-            except Exception:  # noqa: BLE001 - whatever a target raises: the run has said so, the next is to try again
+            except Exception:  # noqa: BLE001 - the run has reported the target's failure; retry at the next window
                 return None
         return self._meter.in_force

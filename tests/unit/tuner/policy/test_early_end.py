@@ -205,7 +205,7 @@ def test_nothing_is_said_to_be_better_before_it_is() -> None:
 
     assert "Nothing was measured yet." == best_text(stood(trials=(), interval=None))
     assert "Nothing but the default was measured yet." == best_text(stood(trials=(baseline,), interval=None))
-    assert "The best so far is the default: none of 1 other config is believed to be faster." == best_text(
+    assert "The best so far is the default: none of 1 other config is expected to be faster." == best_text(
         stood(best=BASELINE, interval=None)
     )
     assert needed(stood(trials=(other,))) is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of tuning logs: opened so that reading ends, and that nothing is appended to a file that is something else."""
+"""Files of tuning logs, opened safely: reading always ends, and nothing is appended to a file with other content."""
 
 import errno
 import os
@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 MAX_BYTES = 4 << 30
-"""A file with more is no tuning log: a run writes a few hundred kilobytes."""
+"""Maximum size of a tuning log; a run writes a few hundred kilobytes."""
 PIPE_IDLE_S = 30.0
-"""How long a pipe may give nothing before it counts as one that nobody writes to."""
+"""Time without data after which a pipe counts as one without a writer, seconds."""
 BUFFER_BYTES = 1 << 20
 HEAD_BYTES = 64 << 10
-"""Bytes from the beginning of a file in which a line of a tuning log must begin."""
+"""Number of bytes at the beginning of a file within which a line of a tuning log must begin."""
 RECORD_STARTS = (b'{"type":', b'{"type" :')
 CSV_START = b"hierarchical_allreduce,"
-"""The beginning of Horovod's header, of every version."""
+"""Beginning of Horovod's CSV header, the same in every version."""
 
 
 class _Bounded(RawIOBase):
-    """The bytes of a descriptor, up to a number and as long as they come; closes it."""
+    """Stream over a descriptor with a limit on size and idle time; closing it closes the descriptor."""
 
     def __init__(self, descriptor: int, max_bytes: int, idle_s: float) -> None:
         super().__init__()
@@ -33,11 +33,11 @@ class _Bounded(RawIOBase):
         self._idle_s = idle_s
 
     def readable(self) -> bool:
-        """Return that this stream can be read."""
+        """Return True: the stream can be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read what is there; OSError where nothing comes, or too much."""
+        """Read the available bytes; raises OSError if none come in time, or too many."""
         view = memoryview(buffer).cast("B")
         if not select.select([self._descriptor], [], [], self._idle_s)[0]:
             raise OSError(errno.ETIMEDOUT, f"nothing came for {self._idle_s:g} s")
@@ -57,10 +57,10 @@ class _Bounded(RawIOBase):
 
 @contextmanager
 def reading(path: str | os.PathLike[str], *, takes_pipes: bool = False) -> Iterator[BinaryIO]:
-    """Open a file whose reading ends: neither a device nor, without `takes_pipes`, a pipe, and of a log's size.
+    """Open a log for reading; refuse a device, a file beyond MAX_BYTES and, without `takes_pipes`, a pipe.
 
     Raises:
-        OSError: If it cannot be opened or read, within the block too; it always names the file.
+        OSError: If the file cannot be opened or read, also within the block; the error names the file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -85,16 +85,17 @@ def _check_kind(status: os.stat_result, *, takes_pipes: bool) -> None:
 
 
 def open_for_appending(path: Path, mode: int) -> int:
-    """Return a descriptor of a file that is made if there is none; in a shared folder no link is followed.
+    """Open a file for appending, create it if it is missing, and return its descriptor.
 
-    A folder where everybody may make files, such as `/tmp`, may have somebody else's link to a file of this user's.
+    In a folder where everybody may create files, such as `/tmp`, no symbolic link is followed: another user may have
+    linked to a file of this user.
 
     Args:
         path: The file.
-        mode: Permissions of a new one, less the umask.
+        mode: Permissions of a new file, less the umask.
 
     Raises:
-        OSError: If it cannot be opened.
+        OSError: If the file cannot be opened.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
     is_shared = _is_shared(path.parent)
@@ -108,14 +109,14 @@ def open_for_appending(path: Path, mode: int) -> int:
 
 
 def refuse_other_content(descriptor: int, *, is_csv: bool = False) -> None:
-    """Refuse to append to a file that has something and no line of a tuning log.
+    """Refuse to append to a file that has content but no line of a tuning log.
 
     Args:
-        descriptor: Open for reading; a device or a pipe has no content that could be spoiled.
+        descriptor: Descriptor open for reading; a device or a pipe has no content to damage.
         is_csv: Whether the log has Horovod's columns.
 
     Raises:
-        OSError: If it is something else.
+        OSError: If the file has other content.
     """
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
@@ -125,7 +126,7 @@ def refuse_other_content(descriptor: int, *, is_csv: bool = False) -> None:
     if any(line.startswith(starts) for line in lines):
         return
     if len(lines) == 1 and any(start.startswith(lines[0]) for start in starts):
-        return  # its first line was torn by a kill
+        return  # a kill truncated its first line
     raise OSError(errno.EINVAL, "the file has something else than a tuning log in it, and nothing was written to it")
 
 
@@ -133,4 +134,4 @@ def _is_shared(folder: Path) -> bool:
     try:
         return bool(folder.stat().st_mode & stat.S_ISVTX)
     except OSError:
-        return False  # opening the file says what is wrong
+        return False  # opening the file reports the fault

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing the tuning log: one record, one line, one write, so that the file is readable after `kill -9` at any byte."""
+"""Writers of the tuning log: one write of one line per record, so that the log stays readable after any `kill -9`."""
 
 import json
 import os
@@ -16,26 +16,26 @@ from .file import open_for_appending, refuse_other_content
 from .records import Record, ResultRecord, SampleRecord, record_to_json
 
 MODE = 0o644
-"""Permissions of a new log, less the umask: it is made to be shown to others, and has no secrets."""
+"""Permissions of a new log, less the umask: a log is meant to be shared, and has no secrets."""
 CSV_HEADER = (
     "hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
     "cycle_time_ms,tensor_fusion_threshold,score"
 )
-"""Horovod 0.28's columns; the threshold is in MiB, the score in bytes per microsecond."""
+"""Columns of Horovod 0.28; the threshold is in MiB, the score in bytes per microsecond."""
 
 
 class TuningLog(Protocol):
-    """Takes a run's records; may raise, which costs one warning (see `reporting`)."""
+    """Sink of a run's records. It may raise: tuning then goes on with one warning (see `reporting`)."""
 
     def write(self, record: Record) -> None:
         """Append a record."""
 
     def close(self) -> None:
-        """Let go of the file; idempotent."""
+        """Release the file; idempotent."""
 
 
 class NullLog:
-    """Keeps nothing."""
+    """Log that discards all records."""
 
     def write(self, record: Record) -> None:
         """Drop the record."""
@@ -45,17 +45,17 @@ class NullLog:
 
 
 class AppendFile:
-    """An append-only text file that is whole lines, whatever happened to its earlier writers."""
+    """Append-only text file of complete lines, even if an earlier writer was killed within a line."""
 
     def __init__(self, path: Path, *, is_csv: bool = False) -> None:
-        """Open or create the file and close its torn tail with a newline.
+        """Open or create the file; end a truncated last line with a newline.
 
         Args:
             path: The file.
             is_csv: Whether it has Horovod's columns.
 
         Raises:
-            OSError: If it cannot be opened or written, or has something else than a tuning log in it.
+            OSError: If the file cannot be opened or written, or has other content than a tuning log.
         """
         self._descriptor = open_for_appending(path, MODE)
         try:
@@ -71,10 +71,10 @@ class AppendFile:
         self._is_torn = False
 
     def append(self, line: str) -> None:
-        """Write one line with one call.
+        """Write a line with a single system call.
 
         Raises:
-            OSError: If it was not, or only partly, written; the next line starts anew.
+            OSError: If the line was not written, or only a part; the next call starts a new line.
         """
         prefix = "\n" if self._is_torn else ""
         self._is_torn = True
@@ -95,7 +95,7 @@ class AppendFile:
 
 
 class JsonLinesLog:
-    """The tuning log proper."""
+    """Tuning log in JSON Lines, the native format."""
 
     def __init__(self, path: Path) -> None:
         """Open the file for appending; raises OSError."""
@@ -111,9 +111,10 @@ class JsonLinesLog:
 
 
 class HorovodCsvLog:
-    """Horovod 0.28's columns and units: a row per valid sample of baseline and search, then the final config.
+    """Tuning log in Horovod 0.28's columns and units: a row per valid sample of the search, then the final config.
 
-    Lossy (no times, no reasons, no adoption test, the last row unmarked, as in Horovod) and not resumable.
+    The baseline's samples are included. The format is lossy: no times, no reasons, no adoption test, and an unmarked
+    last row, as in Horovod. A run cannot be resumed from it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -124,7 +125,7 @@ class HorovodCsvLog:
         self._scores: dict[str, float] = {}
 
     def write(self, record: Record) -> None:
-        """Append a row where the record has one to give; raises OSError."""
+        """Append a row if the record has one; raises OSError."""
         if isinstance(record, SampleRecord):
             if record.valid and record.score_bytes_per_s is not None and record.phase in (Phase.BASELINE, Phase.SEARCH):
                 settings = _horovod_settings(record.config)
@@ -140,7 +141,7 @@ class HorovodCsvLog:
 
 
 def open_log(path: str | os.PathLike[str] | None) -> TuningLog:
-    """Open the log that a path asks for: JSON Lines, Horovod's columns for `.csv`, or none.
+    """Open the log for a path: JSON Lines, Horovod's columns for `.csv`, or no log for None.
 
     Raises:
         OSError: If the file cannot be opened or written.
@@ -152,7 +153,7 @@ def open_log(path: str | os.PathLike[str] | None) -> TuningLog:
 
 
 def _horovod_settings(config: Mapping[str, Value]) -> str:
-    """Return Horovod's six setting columns; there is no torus allreduce here."""
+    """Return Horovod's six setting columns; the torus allreduce, which does not exist here, is always 0."""
     switches = (config.get("hierarchical_allreduce", False), config.get("hierarchical_allgather", False), False)
     flags = [str(int(bool(flag))) for flag in (*switches, config.get("response_cache", False))]
     threshold_mib = float(config.get("fusion_bytes", 0)) / MIB

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the tuning log: torn and foreign lines are reported by number, the rest is read."""
+"""Reader of the tuning log: truncated and foreign lines are reported by number, all others are read."""
 
 import json
 import os
@@ -26,16 +26,16 @@ from .records import (
 )
 
 MAX_LINE_BYTES = 1 << 20
-"""Longer lines are reported and skipped, so that a foreign file cannot take all memory; ours are below 10 kB."""
+"""Maximum length of a line; a longer one is reported and skipped, to bound memory. Records are below 10 kB."""
 MOST_SAMPLES = 20
-"""Of one config, that a later search begins with, the newest: more would take a designer's time and tell it nothing."""
+"""Maximum samples per config, the newest, that a later search starts with: more add time, not accuracy."""
 MAX_BAD_LINES = 1000
-"""Bad lines kept by number; beyond this they are only counted."""
+"""Maximum number of bad lines that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that is no record, by its number (from 1), and why."""
+    """Line that is not a record: its number (from 1), and the reason."""
 
     number: int
     reason: str
@@ -43,7 +43,7 @@ class BadLine:
 
 @dataclass
 class RunLog:
-    """The records of one run; `run` is None where its first line was lost."""
+    """Records of one run; `run` is None if the run's first line is missing."""
 
     run_id: str
     run: RunRecord | None = None
@@ -54,7 +54,7 @@ class RunLog:
     end: EndRecord | None = None
 
     def add(self, record: Record) -> None:
-        """Put a record in its place; of the single ones the last holds."""
+        """Add a record; of a kind that occurs once in a run, the last one is kept."""
         if isinstance(record, SampleRecord):
             self.samples.append(record)
         elif isinstance(record, SuggestionRecord):
@@ -71,7 +71,7 @@ class RunLog:
 
 @dataclass(frozen=True)
 class LogContents:
-    """All runs of a file, in order, its first bad lines, and how many bad lines there are in all."""
+    """Contents of a file: all runs in order, the first bad lines, and the total number of bad lines."""
 
     runs: tuple[RunLog, ...]
     bad_lines: tuple[BadLine, ...]
@@ -82,7 +82,7 @@ def read_log(path: str | os.PathLike[str]) -> LogContents:
     """Read a tuning log.
 
     Raises:
-        OSError: If the file cannot be read; its contents never raise.
+        OSError: If the file cannot be read; its contents never cause an error.
     """
     runs: dict[str, RunLog] = {}
     bad_lines: list[BadLine] = []
@@ -104,18 +104,18 @@ def read_log(path: str | os.PathLike[str]) -> LogContents:
 def find_unfinished(
     path: str | os.PathLike[str] | None, key: Mapping[str, object], space: Json, seed: int
 ) -> tuple[Trial, ...]:
-    """Return the search trials of the last run, when it did not finish and asked the same question.
+    """Return the search trials of the last run if it is unfinished and had the same key, space and seed.
 
-    Unfinished runs of the same question directly before it are included, for it may have resumed them itself.
+    Directly preceding unfinished runs of the same problem are included, because the last run may have resumed them.
 
     Args:
-        path: The log; None, a file that does not exist, and a device, which has no end, have no run.
+        path: The log; None, a missing file, or a device, which never ends, gives no trials.
         key: The study's key, as in `RunSettings`.
         space: `SearchSpace.to_json()`.
         seed: The seed of the run.
 
     Returns:
-        One trial per config with valid samples, numbered from 1 in order of appearance.
+        One trial per config with valid samples, numbered from 1 in the order of appearance.
     """
     samples: list[SampleRecord] = []
     question = (json.loads(json.dumps(dict(key))), json.loads(json.dumps(space)), seed)
@@ -129,7 +129,7 @@ def find_unfinished(
 
 
 def _runs_of_file(path: str | os.PathLike[str] | None) -> tuple[RunLog, ...]:
-    """Return the runs of a log, none where there is no file that can be read."""
+    """Return the runs of a log; none if the file cannot be read."""
     if path is None or not pathlib.Path(path).is_file():
         return ()
     try:
@@ -139,7 +139,7 @@ def _runs_of_file(path: str | os.PathLike[str] | None) -> tuple[RunLog, ...]:
 
 
 def sample_from_record(record: SampleRecord, trial_id: int | None = None) -> Sample:
-    """Return the sample behind a record, under another trial's number if given."""
+    """Return the sample of a record, with another trial number if given."""
     times = {name: float("nan") if value is None else float(value) for name, value in record.step_ms.items()}
     return Sample(
         trial_id=record.trial_id if trial_id is None else trial_id,
@@ -166,7 +166,7 @@ def _trials(records: list[SampleRecord]) -> tuple[Trial, ...]:
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes | None]:
-    """Yield the lines without their ends; None for one that is too long."""
+    """Yield the lines without line ends; None for a line that is too long."""
     while line := stream.readline(MAX_LINE_BYTES):
         is_too_long = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
         if not is_too_long:
@@ -178,7 +178,7 @@ def bounded_lines(stream: BinaryIO) -> Iterator[bytes | None]:
 
 
 def parse_line(line: bytes | None) -> Record | None:
-    """Return the line's record, None for an empty line; raises RecordError."""
+    """Return the record of a line, or None if it is empty; raises RecordError."""
     if line is None:
         raise RecordError(f"longer than {MAX_LINE_BYTES} bytes")
     if not line:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of the tuning log, schema 1: the dataclasses are the schema, one field per key of the JSON object."""
+"""Records of the tuning log, schema 1: the dataclasses are the schema, one field per key of the JSON object."""
 
 import math
 import types
@@ -13,25 +13,25 @@ from ringtune.tuner.space.config import Value
 
 SCHEMA = 1
 MAX_INTEGER = 2**64
-"""No count or size is larger; Python's integers could be too large for a float."""
+"""Upper bound of an integer: no count or size is larger, and a larger one may not fit into a float."""
 
 Json: TypeAlias = dict[str, Any]
 ConfigJson: TypeAlias = dict[str, Value]
 OLD_CI_LEVEL = 0.95
-"""Level of the intervals in logs that do not name it: it was always this one."""
+"""Level of the intervals in older logs, which do not record it."""
 MAX_STEP_MS = 1e12
-"""Thirty years; the square of a larger number, from a file that was damaged, may be none."""
+"""Upper bound of a step time, thirty years: a larger number is from a damaged file, and its square may overflow."""
 
 
 class RecordError(ValueError):
-    """An object is no record of the tuning log; the message says why."""
+    """An object is not a record of the tuning log; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Begins a run: everything needed to resume or judge it, and what people call it.
+    """First record of a run: everything needed to resume or judge it, and its labels.
 
-    The fields that have a default are left out where they are null, and missing in older logs.
+    Fields with a default are omitted if they are null, and missing in older logs.
     """
 
     t_s: float
@@ -56,7 +56,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class SampleRecord:
-    """A window and what it yields; `score_bytes_per_s` and the step times are null where they do not exist."""
+    """Record of a window and its sample; `score_bytes_per_s` and the step times are null if they do not exist."""
 
     t_s: float
     run_id: str
@@ -74,7 +74,7 @@ class SampleRecord:
 
 @dataclass(frozen=True)
 class SuggestionRecord:
-    """What a designer suggested and expects; `ask_ms` is how long it thought."""
+    """Record of a designer's suggestion and its expected score; `ask_ms` is the duration of the designer's answer."""
 
     t_s: float
     run_id: str
@@ -88,9 +88,9 @@ class SuggestionRecord:
 
 @dataclass(frozen=True)
 class AdoptionRecord:
-    """The decision: a list of pairs of typical step times (empty when no test was needed), and the verdict.
+    """Record of the decision: the verdict, and pairs of typical step times (an empty list without a test).
 
-    `speedup` is the challenger's, and `ci_low` to `ci_high` its two-sided interval of the level `ci_level`.
+    `speedup` is the challenger's; `ci_low` to `ci_high` is its two-sided interval at level `ci_level`.
     """
 
     t_s: float
@@ -105,7 +105,7 @@ class AdoptionRecord:
 
 @dataclass(frozen=True)
 class ResultRecord:
-    """Ends a run: the config in force from now on; `speedup` is its gain over the baseline, null where it has none."""
+    """Last record of a run: the config in force from now on; `speedup` is its gain over the baseline, or null."""
 
     t_s: float
     run_id: str
@@ -118,9 +118,9 @@ class ResultRecord:
 
 @dataclass(frozen=True)
 class EndRecord:
-    """Ends a run whose job was over before there was a decision; `verdict` says how far it was.
+    """Last record of a run whose job ended before a decision; `verdict` describes the progress until then.
 
-    Such a run has no result, and a later run goes on where it was.
+    Such a run has no result, and a later run can resume it.
     """
 
     t_s: float
@@ -147,12 +147,12 @@ ENUMS: Mapping[str, frozenset[str]] = types.MappingProxyType(
 
 
 def finite(number: float | None) -> float | None:
-    """Return the number, or None where JSON cannot write it."""
+    """Return the number, or None if JSON cannot represent it."""
     return number if number is not None and math.isfinite(number) else None
 
 
 def sample_record(sample: Sample, *, t_s: float, run_id: str, window: int) -> SampleRecord:
-    """Return the record of a sample; `window` numbers the windows of the run."""
+    """Return the record of a sample; `window` is the number of the window in the run."""
     times = sample.step_times
     return SampleRecord(
         t_s=t_s,
@@ -171,7 +171,7 @@ def sample_record(sample: Sample, *, t_s: float, run_id: str, window: int) -> Sa
 
 
 def record_to_json(record: Record) -> Json:
-    """Return the object to write, `type` first."""
+    """Return the JSON object of a record, with `type` first."""
     name = next(name for name, kind in RECORD_TYPES.items() if isinstance(record, kind))
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     required = required_fields(name)
@@ -182,7 +182,7 @@ def record_from_json(data: object) -> Record:
     """Check an object against the schema and return its record; keys beyond the schema are ignored.
 
     Raises:
-        RecordError: If it is no record.
+        RecordError: If the object is not a record.
     """
     if not isinstance(data, dict):
         raise RecordError("not a JSON object")
@@ -196,7 +196,7 @@ def record_from_json(data: object) -> Record:
 
 
 def _fault_of(data: Json) -> str | None:
-    """Return what is wrong with an object of a known type, None where it is a record."""
+    """Return the fault of an object of a known type, or None if it is a record."""
     for name, hint in _fields_of(data["type"]).items():
         if name not in data:
             if name in required_fields(data["type"]):
@@ -208,18 +208,18 @@ def _fault_of(data: Json) -> str | None:
 
 @cache
 def required_fields(type_name: str) -> tuple[str, ...]:
-    """Return the fields that every record of a type has, old ones included."""
+    """Return the fields that every record of a type has, also in older logs."""
     return tuple(field.name for field in fields(RECORD_TYPES[type_name]) if field.default is MISSING)
 
 
 @cache
 def _fields_of(type_name: str) -> dict[str, Any]:
-    """Return a record type's fields with their types; resolving them takes longer than checking a line."""
+    """Return the fields of a record type with their types; cached, because resolving them is slower than a check."""
     return get_type_hints(RECORD_TYPES[type_name])
 
 
 def _is_value_of(name: str, hint: Any, value: object) -> bool:
-    """Tell whether a value has its field's type, and is one of the words where there is a list of them."""
+    """Return whether a value has its field's type and, for an enumeration, is one of its words."""
     if not _matches(value, hint):
         return False
     if name == "step_ms":
@@ -236,7 +236,7 @@ def _is_step_ms(value: object) -> bool:
 
 
 def _matches(value: object, hint: Any) -> bool:
-    """Tell whether a JSON value has the type of a record's field."""
+    """Return whether a JSON value has the type of a record's field."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return any(_matches(value, choice) for choice in arguments)
@@ -248,7 +248,7 @@ def _matches(value: object, hint: Any) -> bool:
 
 
 def _is_scalar(value: object, kind: type) -> bool:
-    """Tell whether a value has a plain type; an int serves as a float, a bool as neither, a huge int as nothing."""
+    """Return whether a value has a plain type; an int is a valid float, a bool is no number, a huge int is invalid."""
     if isinstance(value, bool):
         return kind is bool
     if isinstance(value, int) and abs(value) > MAX_INTEGER:

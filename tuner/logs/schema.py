@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tuning log's JSON Schema, derived from the records so that there is one description."""
+"""JSON Schema of the tuning log, derived from the records so that there is a single definition."""
 
 import types
 from typing import Any, Union, get_args, get_origin, get_type_hints

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What this machine learned: finished runs, kept in one file that is a tuning log like any other.
+"""Local study store: the finished runs of this machine, kept in one tuning log.
 
-Several jobs may write at the same time: each appends its whole run under a lock, and who makes the file too large
-replaces it by its newest runs.
+Several jobs may write at the same time. Each appends its whole run under a lock. The job that would make the file too
+large replaces it with the newest runs.
 """
 
 import errno
@@ -23,52 +23,52 @@ from .reader import LogContents, RunLog, read_log
 from .records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleRecord, record_to_json
 
 MAX_FILE_BYTES = 8 << 20
-"""Some hundred runs; a file beyond this is cut to its newest half."""
+"""Maximum size of the file, some hundred runs; a larger one is cut to its newest half."""
 
 
 class KeepingLog:
-    """Log sink in memory: the records of the newest run that are worth keeping in a `StudyStore`."""
+    """Log in memory: the records of the newest run that belong into a `StudyStore`."""
 
     def __init__(self) -> None:
         """Begin without a run."""
         self._kept: list[Record] = []
 
     def write(self, record: Record) -> None:
-        """Keep a record, unless later runs have no use for it; a new run replaces the one before."""
+        """Keep a record if later runs can use it; a new run replaces the previous one."""
         if isinstance(record, RunRecord):
             self._kept.clear()
         if _is_worth_keeping(record):
             self._kept.append(record)
 
     def close(self) -> None:
-        """Do nothing: the records stay."""
+        """Do nothing; the records remain available."""
 
     def finished_run(self) -> Sequence[Record]:
-        """Return the newest run's records, none if it was not finished, or measured nothing."""
+        """Return the newest run's records; none if it is unfinished or has no sample."""
         kinds = {type(record) for record in self._kept}
         return tuple(self._kept) if {ResultRecord, SampleRecord} <= kinds else ()
 
 
 class StudyStore:
-    """The file of finished runs."""
+    """Study store: the file of finished runs."""
 
     def __init__(self, path: Path) -> None:
-        """Keep runs there; the folder is made when the first is written."""
+        """Use the file at `path`; the first write creates the folder."""
         self.path = path
 
     def runs(self) -> tuple[RunLog, ...]:
-        """Return the finished runs, the oldest first; none where there is no file. What is no run is left out.
+        """Return the finished runs, the oldest first; none if there is no file. Other content is ignored.
 
         Raises:
-            OSError: If the file is there and cannot be read.
+            OSError: If the file exists and cannot be read.
         """
         return self.contents().runs
 
     def contents(self) -> LogContents:
-        """Return the same, with the lines that are no records.
+        """Return the finished runs together with the bad lines.
 
         Raises:
-            OSError: If the file is there and cannot be read.
+            OSError: If the file exists and cannot be read.
         """
         try:
             contents = read_log(self.path)
@@ -81,14 +81,14 @@ class StudyStore:
         """Append a run's records.
 
         Raises:
-            OSError: If they cannot be written; the runs that were there are as they were.
+            OSError: If they cannot be written; the earlier runs are unchanged.
         """
         data = _lines(records)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked() as descriptor:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                data = b"\n" + data  # an earlier writer was killed in the middle of a line
+                data = b"\n" + data  # an earlier writer was killed within a line
             if size + len(data) > MAX_FILE_BYTES:
                 self._replace(self._newest_half() + data)
             elif os.write(descriptor, data) != len(data):
@@ -97,7 +97,7 @@ class StudyStore:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Open the file for appending, alone; not one that was replaced meanwhile."""
+        """Open the file for appending under an exclusive lock; open it again if another job replaced it meanwhile."""
         while True:
             descriptor = open_for_appending(self.path, 0o600)
             try:
@@ -109,11 +109,11 @@ class StudyStore:
                     return
             finally:
                 with suppress(OSError):
-                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # children that were forked meanwhile share the lock
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)  # children forked meanwhile share the lock
                 os.close(descriptor)
 
     def _newest_half(self) -> bytes:
-        """Return the newest runs, of half of the size that is allowed at most."""
+        """Return the newest runs, up to half of the maximum size."""
         kept: list[bytes] = []
         size = 0
         for run in reversed(self.runs()):
@@ -129,7 +129,7 @@ class StudyStore:
         with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=self.path.stem, delete=False) as scratch:
             try:
                 scratch.write(data)
-                scratch.close()  # a full disk may say so only now
+                scratch.close()  # a full disk may only be reported here
                 Path(scratch.name).replace(self.path)
             except OSError:
                 Path(scratch.name).unlink(missing_ok=True)
@@ -148,7 +148,7 @@ def _lines(records: Sequence[Record]) -> bytes:
 
 
 def _check_regular(status: os.stat_result) -> None:
-    """Raise where the file is a named pipe or a device: reading it may never end."""
+    """Refuse a named pipe or a device: reading it may never end."""
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "no regular file")
 

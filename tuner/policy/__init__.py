@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policy: what to try, how long to measure it, when to stop, and whether to adopt."""
+"""Policy: chooses the configs to try, the length of their windows, the end of the search, and the adoption."""

@@ -174,8 +174,8 @@ def _why_none(state: RunState, prediction: Prediction, measured: Sequence[Config
         if least > state.policy.least_gain:
             differ = f"differ, {min(times):.4g} to {max(times):.4g} ms a step"
             return (
-                f"too noisy to tell: the baseline's own windows {differ}, so that {pairs} pairs cannot show a gain "
-                f"below {100 * least:.0f} %, and {sought} is sought"
+                f"too noisy to tell: the baseline's own windows {differ}, so that {pairs} pairs show no gain below "
+                f"{100 * least:.0f} %, and {sought} is sought"
             )
     return f"no configuration is expected to gain more than {sought}"
 

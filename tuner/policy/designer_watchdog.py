@@ -43,7 +43,7 @@ class Advice:
         incumbent: The measured config with the best posterior mean.
         expected_gain: Expected gain of the incumbent, ln(baseline / incumbent); 0 if it is the baseline.
         ask_ms: Duration of the designer's answer, milliseconds.
-        posterior: Posterior of the measured configs and the suggestion; None if the designer gives no standard deviation.
+        posterior: Posterior of the measured configs and the suggestion; None without standard deviations.
     """
 
     suggestion: Suggestion

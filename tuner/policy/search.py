@@ -123,8 +123,8 @@ def _try(state: RunState, advice: Advice, designer: str) -> None:
 def _wait_for_exploration_budget(state: RunState) -> None:
     """Let the job train under the best config so far while the exploration budget is overdrawn.
 
-    No candidate is measured meanwhile, so that waiting can gain time but never costs any. The windows are written to the
-    log alone, in the watch phase.
+    No candidate is measured meanwhile, so that waiting can gain time but never costs any. The windows are written to
+    the log alone, in the watch phase.
     """
     while state.is_exploration_overdrawn and state.has_room(state.steps):
         trial_id = state.book.id_of(state.interim)

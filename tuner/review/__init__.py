@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Offline review of tuning logs, ours, Horovod's and Bagua's: did it help, what did it cost, which knob mattered."""
+"""Offline review of tuning logs of ringtune, Horovod and Bagua: gain, cost and sensitivity to parameters."""
 
 from .advice import advice
 from .analysis import Analysis, analyse

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to do next, in sentences that name the setting: each rule looks at one thing, and most say nothing.
+"""Advice: sentences on the next step that name the setting to change. Each rule checks one condition.
 
-No sentence goes against the decision, which rests on paired tests: what was chosen is neither called useless nor to be
-set otherwise, and a run that is to go on, or not to be repeated, gets no advice for another search.
+No advice contradicts the decision, which rests on paired tests. A chosen value is never called useless, nor is another
+value advised. A run that should be resumed, or should not be repeated, gets no advice for another search.
 """
 
 import math
@@ -21,26 +21,26 @@ from .settings_text import knob_variable, setting_value
 from .summary import BAGUA, HOROVOD, RINGTUNE, RunReview
 
 LEAST_GAP = 0.005
-"""A smaller gap is none."""
+"""Smallest speed-up that counts as a gap between two configs, a fraction."""
 MANY_VOID = 0.2
-"""So large a share of void windows costs a good part of the budget."""
+"""Share of void windows above which they waste a large part of the budget."""
 LEAST_DRIFT = 0.02
 LATE = 0.8
-"""A best config found after this share of the search hints at better ones."""
+"""Share of the search after which a new best config suggests that better ones remain."""
 MIN_TRIALS = 8
-"""Of a search from which a late find says anything."""
+"""Minimum number of search samples for the rule on late improvements."""
 CAUSES = {
     VoidReason.PAUSE: "the job pauses inside windows: evaluate and save less often while it tunes",
     VoidReason.TENSOR_SET_CHANGED: "the set of gradients changes from step to step: fix unused layers, or group them",
     VoidReason.MIXED_EPOCHS: "ranks were between two configs: a rank lags behind",
     VoidReason.NO_GRADIENTS: "steps without gradients were counted: call step() only after backward()",
     VoidReason.INVALID_SCORE: "step times were zero or not finite: the clock or the log is damaged",
-    VoidReason.LAUNCH_FAILED: "launches failed: look at the command's own words in the run's output",
+    VoidReason.LAUNCH_FAILED: "launches failed: look for the command's error message in the run's output",
 }
 
 
 def advice(run: RunReview, analysis: Analysis) -> list[str]:
-    """Return what to do next, the most useful first; nothing where there is nothing to improve."""
+    """Return sentences of advice, the most useful first; none if there is nothing to improve."""
     rules = (_ending, _noise, _luck, _never_helped, _void, _drift, _late, _flat, _foreign)
     return [sentence for rule in rules for sentence in rule(run, analysis)]
 
@@ -48,15 +48,15 @@ def advice(run: RunReview, analysis: Analysis) -> list[str]:
 def _ending(run: RunReview, analysis: Analysis) -> Iterator[str]:
     del analysis
     if run.source == RINGTUNE and not run.is_complete:
-        yield "the run did not finish: start the job again with the same AUTOTUNE_LOG, and it goes on where it was"
+        yield "the run did not finish: start the job again with the same AUTOTUNE_LOG to resume it"
 
 
 def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    """Noise above the gap: longer windows, unless what differs is the windows and not their steps."""
+    """Advise longer windows if the noise exceeds the gap, unless most of the noise lies between windows."""
     noise, gap = analysis.noise, _gain(analysis)
     if run.source != RINGTUNE or run.adopted or noise is None or not LEAST_GAP < gap < noise.window:
         return
-    figures = f"noise is {_percent(noise.window)}, more than what tells the configs apart"
+    figures = f"noise is {_percent(noise.window)}, more than the difference between the configs"
     if noise.window**2 < 2 * noise.between**2:
         yield (
             f"{figures}, and most of the noise lies between windows, so that longer ones help little: "
@@ -70,7 +70,7 @@ def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 
 def _luck(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    """Warn where a foreign tuner chose its highest single score and the fit of all rows expects less."""
+    """Warn of the winner's curse: a foreign tuner chose its highest single score, and the model expects less."""
     surrogate = analysis.surrogate
     if run.source == RINGTUNE or surrogate is None or run.chosen not in surrogate.configs or run.chosen is None:
         return
@@ -81,13 +81,13 @@ def _luck(run: RunReview, analysis: Analysis) -> Iterator[str]:
     if max(scores) > (1 + LEAST_DRIFT) * expected:
         yield (
             f"the chosen row scored {max(scores) / 1e6:,.0f} MB/s, all rows together expect {expected / 1e6:,.0f} MB/s "
-            "there: part of it was luck"
+            "there: part of it was luck (winner's curse)"
         )
 
 
 def _never_helped(run: RunReview, analysis: Analysis) -> Iterator[str]:
-    """Name the switches that were part of no improvement and the parameters without effect."""
-    is_to_go_on = run.source == RINGTUNE and not run.is_complete  # with the same space alone
+    """Advise fixing switches that were part of no improvement, and parameters without effect."""
+    is_to_go_on = run.source == RINGTUNE and not run.is_complete  # resuming needs the same space
     if analysis.surrogate is None or is_to_go_on or _is_flat(run, analysis):
         return
     kinds = {parameter.name: parameter for parameter in analysis.surrogate.varied}
@@ -109,12 +109,12 @@ def _useless_switch(run: RunReview, analysis: Analysis, item: Sensitivity) -> It
 
 
 def _is_in_force(run: RunReview, name: str, value: Value) -> bool:
-    """Tell whether a value is the baseline's or was chosen."""
+    """Return whether a value belongs to the baseline or the chosen config."""
     return any(config is not None and config.get(name) == value for config in (run.baseline, run.chosen))
 
 
 def _fix(run: RunReview, item: Sensitivity) -> str:
-    """Return how to fix a parameter: as it was chosen, or at the best of its values where nothing was."""
+    """Return advice to fix a parameter at its chosen value, or at its best value if no config was chosen."""
     value = setting_value(item.name, item.best if run.chosen is None else run.chosen.get(item.name, item.best))
     return f"fix it at {value}" if run.target != RINGTUNE else f"fix it ({knob_variable(item.name)}={value})"
 
@@ -147,7 +147,7 @@ def _late(run: RunReview, analysis: Analysis) -> Iterator[str]:
 
 
 def _limits(run: RunReview, searched: int) -> str:
-    """Name the variables that limited a search, with their values."""
+    """Return the variables that limited a search, with their values."""
     names = ("max_samples", "max_steps", "max_seconds")
     limits = {name: run.budget[name] for name in names if run.budget.get(name) is not None} or {"max_samples": searched}
     return " and ".join(f"AUTOTUNE_{name.upper()} (it was {value})" for name, value in limits.items())
@@ -155,30 +155,30 @@ def _limits(run: RunReview, searched: int) -> str:
 
 def _flat(run: RunReview, analysis: Analysis) -> Iterator[str]:
     if _is_flat(run, analysis):
-        yield "nothing that was tried is expected to beat the default: leave AUTOTUNE out of this job"
+        yield "no tried config is expected to beat the default: leave AUTOTUNE out of this job"
 
 
 def _foreign(run: RunReview, analysis: Analysis) -> Iterator[str]:
     del analysis
     if run.source == HOROVOD:
         yield (
-            "measure the default too: its search box does not contain it, and its log never tells whether tuning "
+            "measure the default too: Horovod's search box does not contain it, and its log never shows whether tuning "
             "helped; time some hundred steps without HOROVOD_AUTOTUNE and with the settings above, in turn"
         )
         if not run.is_complete:
-            yield "let it end, or lower HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES: only its closing row is a choice"
+            yield "let the search end, or lower HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES: only a closing row is a choice"
     if run.source == BAGUA:
         yield "is_hierarchical_reduce reaches no worker in Bagua: differences between its values are noise"
 
 
 def _is_flat(run: RunReview, analysis: Analysis) -> bool:
-    """Tell whether a finished run kept the default, and nothing in it promises more."""
+    """Return whether a finished run kept the default, and the model expects no gain from any tried config."""
     kept = run.is_complete and not run.adopted and run.chosen in {None, run.baseline}
     return run.source == RINGTUNE and kept and analysis.surrogate is not None and _gain(analysis) <= LEAST_GAP
 
 
 def _gain(analysis: Analysis) -> float:
-    """Return the speed-up that the best config should have over the baseline; 0 where it is not known."""
+    """Return the expected speed-up of the best config over the baseline; 0 if unknown."""
     return 0.0 if analysis.gap is None else analysis.gap.fraction
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run teaches beyond its decision: how noisy it was, whether the machine drifted, which knob mattered."""
+"""Analysis of a run beyond its decision: noise, drift of the machine, and sensitivity to each parameter."""
 
 import math
 from collections import Counter
@@ -17,22 +17,22 @@ from .summary import RunReview, TriedSample
 from .surrogate import Change, Surrogate, fit_surrogate, window_variance
 
 MIN_DRIFT_WINDOWS = 4
-"""Of the baseline, so that a slope has an error."""
+"""Minimum number of the baseline's windows for a slope with a standard error."""
 
 
 @dataclass(frozen=True)
 class TrialReview:
-    """One config and what came of it.
+    """One config and its results.
 
     Attributes:
-        trial_id: Its number.
-        config: Its values.
-        windows: Windows that are evidence.
-        void: How many windows were voided, by reason.
+        trial_id: Number of the trial.
+        config: The config.
+        windows: Number of windows that count as evidence.
+        void: Number of void windows, by reason.
         log_time: Median of ln(step time), or of ln(seconds per byte); None without a window that counts.
-        expected_score: What the designer expected before, bytes per second, or None.
+        expected_score: Score that the designer expected before the trial, bytes per second, or None.
         change: Speed-up over the reference, by the model over all windows; None without a model.
-        line: The line of a foreign log, else 0.
+        line: Line number in a foreign log, else 0.
     """
 
     trial_id: int
@@ -47,11 +47,11 @@ class TrialReview:
 
 @dataclass(frozen=True)
 class Noise:
-    """How much windows of one config differ, as fractions (standard deviations).
+    """Noise between windows of one config: relative standard deviations.
 
     Attributes:
-        window: In all.
-        between: Beyond what the scatter of their steps explains: longer windows do not help against it.
+        window: Total noise of a window.
+        between: Noise that the scatter of the steps does not explain, which longer windows do not reduce.
     """
 
     window: float
@@ -60,12 +60,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class Drift:
-    """How the baseline's speed changed from the first to the last of its windows.
+    """Drift of the baseline's speed from its first to its last window.
 
     Attributes:
-        change: Of the speed; below zero the machine became slower.
-        seconds: Between those two windows.
-        windows: Of the baseline.
+        change: Change of the speed, below zero if the machine became slower.
+        seconds: Time between the two windows.
+        windows: Number of the baseline's windows.
     """
 
     change: Change
@@ -74,24 +74,24 @@ class Drift:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """True if the interval excludes zero."""
         return self.change.low > 0 or self.change.high < 0
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was inferred from a run.
+    """Inference from a run.
 
     Attributes:
-        reference: What changes are measured against: the baseline; where it is not known, the chosen config.
-        best: The tried config with the shortest expected steps, or None.
-        gap: Speed-up of the best config over the baseline, or None where either is not known.
-        trials: The configs in the order they were tried.
-        improvements: Trials that were the best so far when they were measured: (windows so far, the trial).
-        noise: How noisy windows are, or None.
-        drift: How the baseline moved, or None where it has too few windows.
-        sensitivities: Of the parameters that varied, the largest effect first.
-        surrogate: The model behind it all, or None where there are too few windows.
+        reference: Config that changes are measured against: the baseline, or the chosen config if it is unknown.
+        best: Tried config with the shortest expected step, or None.
+        gap: Speed-up of the best config over the baseline; None if either is unknown.
+        trials: Trials in the order of measurement.
+        improvements: Trials that were the best so far when measured: (number of windows so far, trial).
+        noise: Noise of the windows, or None.
+        drift: Drift of the baseline; None if it has too few windows.
+        sensitivities: Effects of the parameters that varied, the largest first.
+        surrogate: Model behind the inference; None if there are too few windows.
     """
 
     reference: Config | None
@@ -106,7 +106,7 @@ class Analysis:
 
 
 def analyse(run: RunReview) -> Analysis:
-    """Fit the model to a run and draw the conclusions; takes a second for a run of a hundred windows."""
+    """Fit the model to a run and analyse it; a run of a hundred windows takes about a second."""
     surrogate = fit_surrogate(run)
     reference = run.baseline or run.chosen
     best = None if surrogate is None else surrogate.best
@@ -131,7 +131,7 @@ def _gap(run: RunReview, surrogate: Surrogate | None) -> Change | None:
 
 
 def _sensitivities(run: RunReview, surrogate: Surrogate | None) -> tuple[Sensitivity, ...]:
-    """Return the effects about the chosen config, or about the best where none was chosen."""
+    """Return the effects around the chosen config, or around the best one if none was chosen."""
     if surrogate is None:
         return ()
     is_known = run.chosen is not None and run.chosen in surrogate.configs
@@ -163,7 +163,7 @@ def _trial(config: Config, group: list[TriedSample], change: Change | None) -> T
 
 
 def _improvements(run: RunReview, trials: tuple[TrialReview, ...]) -> tuple[tuple[int, TrialReview], ...]:
-    """Return the trials whose median beat all before, with the windows of baseline and search until then."""
+    """Return the trials whose median beat all earlier ones, with the number of baseline and search windows by then."""
     by_config = {trial.config: trial for trial in trials}
     found: list[tuple[int, TrialReview]] = []
     best, count = math.inf, 0
@@ -188,7 +188,7 @@ def _noise(run: RunReview, surrogate: Surrogate | None) -> Noise | None:
 def _drift(windows: list[TriedSample]) -> Drift | None:
     """Return the slope of ln(step time) over time as a change of speed, by least squares.
 
-    Times are counted in shares of the whole span, so that no time of a damaged log is too large to be squared.
+    Times are scaled to the whole span, so that the square of a damaged log's time cannot overflow.
     """
     if len(windows) < MIN_DRIFT_WINDOWS:
         return None
@@ -213,5 +213,5 @@ def _slope(t: list[float], y: list[float]) -> tuple[float, float]:
 
 
 def _expm1(x: float) -> float:
-    """Return exp(x) - 1 of what may be too large for a float."""
+    """Return exp(x) - 1, with x limited so that the result fits into a float."""
     return math.expm1(min(x, 700.0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs side by side: one row per question, one column per run."""
+"""Comparison of runs: a table with one row per question and one column per run."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,13 +13,13 @@ from .sensitivity import MATTERS, MAY_MATTER
 from .summary import RunReview
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
-"""A question and the answer of each run."""
+"""Row of the table: a question and the answer for each run."""
 Named: TypeAlias = tuple[str, RunReview, Analysis]
 NO_ANSWER = "-"
 
 
 def comparison(runs: Sequence[Named]) -> list[Row]:
-    """Return the rows of a table of runs; those without an answer of any run are left out."""
+    """Return the rows of a table of runs; a row without any answer is left out."""
     rows: list[Row] = [(question, tuple(answer(named) for named in runs)) for question, answer in QUESTIONS]
     names = dict.fromkeys(name for _, run, _ in runs for name in run.chosen or ())
     rows += [(name, tuple(_chosen(run, name) for _, run, _ in runs)) for name in names]
@@ -89,7 +89,7 @@ def _baseline(named: Named) -> str:
 
 
 def _most(named: Named) -> str:
-    """Return the parameter with the largest effect of those that are known to matter."""
+    """Return the parameter with the largest effect among those that certainly matter."""
     items = named[2].sensitivities
     if not items:
         return NO_ANSWER

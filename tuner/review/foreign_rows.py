@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of Horovod's and Bagua's CSV logs, in our names and units.
+"""Rows of Horovod's and Bagua's CSV logs, converted to ringtune's names and units.
 
-Horovod writes a stray space, and its columns vary by version; so columns are found by name, and unknown ones are kept
-as numbers. Bagua begins with a score of minus infinity.
+Horovod writes a stray space, and its columns vary by version. Columns are therefore found by name, and unknown ones are
+kept as numbers. Bagua begins with a score of minus infinity.
 """
 
 import math
@@ -19,12 +19,12 @@ from .summary import BAGUA, HOROVOD
 
 MAX_COLUMNS = 32
 MAX_ROWS = 20_000
-"""Kept of a log; further ones are counted, and the last is kept in any case."""
+"""Maximum number of rows kept of a log; further ones are counted, and the last one is always kept."""
 MAX_CYCLE_MS = 1e6
 MAX_MIB = 2**40
 MAX_POWER = 62
 SCORE_UNIT: Mapping[str, float] = types.MappingProxyType({HOROVOD: 1e6, BAGUA: 1e9})
-"""Horovod's score is bytes per microsecond, Bagua's gigabytes of buckets per second."""
+"""Factor from a foreign score to bytes per second: Horovod's is bytes per microsecond, Bagua's gigabytes per second."""
 TRUE_WORDS, FALSE_WORDS = frozenset({"1", "true"}), frozenset({"0", "false"})
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ Reader: TypeAlias = Callable[[str], Value]
 
 @dataclass(frozen=True)
 class Row:
-    """A row: its line, what was set, and the score in bytes per second, which may be no finite number."""
+    """Row of a foreign log: its line, its config, and its score in bytes per second, which may not be finite."""
 
     line: int
     config: Config
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass
 class Table:
-    """The rows below one header; `first` are those kept, `last` is the last of all."""
+    """Rows below one header: `first` holds the rows kept, `last` the very last row."""
 
     source: str
     columns: tuple[str, ...]
@@ -52,7 +52,7 @@ class Table:
     row_count: int = 0
 
     def add(self, row: Row) -> None:
-        """Take in a row."""
+        """Add a row."""
         self.row_count += 1
         self.last = row
         if len(self.first) < MAX_ROWS:
@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Header:
-    """A CSV header by line: who wrote the log, and its columns."""
+    """CSV header of a foreign log: its line, the tuner that wrote it, and its columns."""
 
     line: int
     source: str
@@ -69,7 +69,7 @@ class Header:
 
 
 def find_header(lines: Iterable[Line]) -> Header | None:
-    """Return the first line that is a header of a foreign log, or None where the log is not foreign."""
+    """Return the first header of a foreign log among the lines; None if the log is not foreign."""
     for number, line in lines:
         header = _header(number, line)
         if header is not None:
@@ -78,12 +78,12 @@ def find_header(lines: Iterable[Line]) -> Header | None:
 
 
 def read_rows(lines: Iterable[Line], header: Header, bad: BadLines) -> list[Table]:
-    """Read all rows; each header begins a table. What is no row goes to `bad`, comments and empty lines to nobody.
+    """Read all rows; each header begins a table. Other lines go to `bad`, except comments and empty lines.
 
     Args:
-        lines: With their numbers from 1; None for one that is too long.
-        header: The first.
-        bad: Takes the lines that cannot be read.
+        lines: Lines with their numbers from 1; None for a line that is too long.
+        header: The first header.
+        bad: Collects the lines that cannot be read.
     """
     tables: list[Table] = []
     for number, line in lines:
@@ -121,7 +121,7 @@ def _cells(line: bytes | None) -> list[str]:
 
 
 def _row(table: Table, number: int, line: bytes | None) -> Row:
-    """Return a line's row; raises ValueError where it is none."""
+    """Return the row of a line; raises ValueError if it is not a row."""
     cells = _cells(line)
     if len(cells) != len(table.columns):
         raise ValueError(f"{len(cells)} values, the header has {len(table.columns)}; perhaps torn by a kill")

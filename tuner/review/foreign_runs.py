@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A foreign log as a tuning run: which row was chosen, which neither Horovod nor Bagua says, and what it is worth."""
+"""Foreign log as a tuning run: infers the chosen row, which neither Horovod nor Bagua marks, and judges its score."""
 
 import math
 
@@ -10,7 +10,7 @@ NO_BASELINE = "its log has no measurement without tuning, so nobody knows whethe
 
 
 def foreign_run(table: Table, number: int) -> RunReview:
-    """Return a table of at least one row as a run; `number` names it in its log."""
+    """Return a table of at least one row as a run; `number` identifies it within its log."""
     rows = _rows(table)
     is_closed = table.source == HOROVOD and _is_closed(rows)
     tried = tuple(_tried(index, row) for index, row in enumerate(rows[:-1] if is_closed else rows, start=1))
@@ -39,13 +39,13 @@ def foreign_run(table: Table, number: int) -> RunReview:
 
 
 def _rows(table: Table) -> list[Row]:
-    """Return the rows kept, the last one included."""
+    """Return the rows kept, including the last one."""
     is_last_kept = table.last is None or table.first[-1] is table.last
     return table.first if is_last_kept or table.last is None else [*table.first, table.last]
 
 
 def _is_closed(rows: list[Row]) -> bool:
-    """Tell whether the last row is Horovod's choice: an earlier row again, the one with the highest score."""
+    """Return whether the last row is Horovod's choice: it repeats an earlier row and has the highest score."""
     if len(rows) < 2:
         return False
     best, last = _best(rows[:-1]), rows[-1]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a tuning log of any size in bounded memory: the newest runs are kept, of a huge run its first windows.
+"""Reader of a tuning log of any size in bounded memory: keeps the newest runs, and the first windows of a huge run.
 
-What is not kept is counted. A run's first line, its adoption test and its result are always kept.
+The rest is counted. A run's first record, its adoption test and its result are always kept.
 """
 
 from collections import Counter
@@ -12,18 +12,18 @@ from ringtune.tuner.logs.reader import MAX_BAD_LINES, BadLine, RunLog, parse_lin
 from ringtune.tuner.logs.records import Record, RecordError, SampleRecord, SuggestionRecord
 
 MAX_KEPT_BYTES = 8 << 20
-"""Of the lines behind what is kept: some twenty thousand windows. In memory they take about eight times as much."""
+"""Maximum size of the lines that are kept, some twenty thousand windows; in memory they take about eight times that."""
 
 
 @dataclass
 class BadLines:
-    """The first lines that could not be read, by number, and how many there are in all."""
+    """Lines that could not be read: the first ones by number, and the total count."""
 
     first: list[BadLine] = field(default_factory=list)
     count: int = 0
 
     def add(self, number: int, reason: str) -> None:
-        """Remember a line, or count it where there are too many."""
+        """Record a line; only count it if there are too many."""
         self.count += 1
         if len(self.first) < MAX_BAD_LINES:
             self.first.append(BadLine(number, reason))
@@ -31,12 +31,12 @@ class BadLines:
 
 @dataclass
 class KeptRuns:
-    """The runs of a log, in order of appearance.
+    """Runs of a log, in order of appearance.
 
     Attributes:
-        runs: Those kept, by run id.
-        windows_left_out: Windows of kept runs that were counted only, by run id.
-        runs_left_out: Older runs that were dropped.
+        runs: Runs that are kept, by run id.
+        windows_left_out: Number of windows of kept runs that were only counted, by run id.
+        runs_left_out: Number of older runs that were dropped.
     """
 
     runs: dict[str, RunLog] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class KeptRuns:
     _total: int = 0
 
     def add(self, record: Record, size: int) -> None:
-        """Take in a record that came as a line of so many bytes."""
+        """Add a record whose line has `size` bytes."""
         run = self.runs.setdefault(record.run_id, RunLog(record.run_id))
         is_window = isinstance(record, SampleRecord | SuggestionRecord)
         self._make_room(record.run_id, size)
@@ -58,7 +58,7 @@ class KeptRuns:
         run.add(record)
 
     def _make_room(self, run_id: str, size: int) -> None:
-        """Drop other runs, the oldest first, until there is room."""
+        """Drop other runs, the oldest first, until the record fits."""
         while self._total + size > MAX_KEPT_BYTES:
             oldest = next((other for other in self.runs if other != run_id), None)
             if oldest is None:
@@ -69,11 +69,11 @@ class KeptRuns:
 
 
 def keep_runs(lines: Iterable[tuple[int, bytes | None]], bad: BadLines) -> KeptRuns:
-    """Read the lines of a tuning log of ours; what is no record goes to `bad`.
+    """Read the lines of ringtune's own log; lines that are not records go to `bad`.
 
     Args:
-        lines: With their numbers from 1; None for one that is too long.
-        bad: Takes the lines that cannot be read.
+        lines: Lines with their numbers from 1; None for a line that is too long.
+        bad: Collects the lines that cannot be read.
     """
     kept = KeptRuns()
     for number, line in lines:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The review as plain data for programs: what `ringtune review --json` prints."""
+"""Review as plain data for programs, the output of `ringtune review --json`."""
 
 import math
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from .settings_text import settings_to_paste
 from .summary import Review, RunReview
 
 MAX_ANALYSED = 20
-"""The newest runs of a log that are analysed; of older ones only the facts are told."""
+"""Maximum number of runs that are analysed, the newest; older runs are output without an analysis."""
 
 
 def to_json(review: Review) -> dict[str, Any]:
-    """Return the review as plain data, ready for `json.dumps`; a number that JSON does not have is None."""
+    """Return the review as plain data for `json.dumps`; a number that JSON cannot represent becomes None."""
     newest = len(review.runs) - MAX_ANALYSED
     data: dict[str, Any] = _finite(
         {
@@ -34,7 +34,7 @@ def to_json(review: Review) -> dict[str, Any]:
 
 
 def _finite(value: Any) -> Any:
-    """Return plain data without infinities and NaN: a damaged header may have them anywhere, and is told as it is."""
+    """Return plain data with None for infinities and NaN, which a damaged record may contain anywhere."""
     if isinstance(value, Mapping):
         return {name: _finite(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading a log, whoever wrote it: our JSON Lines, Horovod's CSV, Bagua's CSV."""
+"""Reader of tuning logs of any origin: ringtune's JSON Lines, Horovod's CSV and Bagua's CSV."""
 
 import itertools
 import os
@@ -14,16 +14,16 @@ from .kept_runs import BadLines, keep_runs
 from .summary import Review, review_run
 
 HEADER_LINES = 20
-"""A CSV's header is looked for among so many first lines."""
+"""Number of first lines that are searched for a CSV header."""
 
 Line = tuple[int, bytes | None]
 
 
 def review_log(path: str | os.PathLike[str]) -> Review:
-    """Read a tuning log and sum it up, in bounded memory.
+    """Read and summarise a tuning log in bounded memory.
 
     Raises:
-        OSError: If the file cannot be read, or has no end; its contents never raise.
+        OSError: If the file cannot be read, or has no end; its contents never cause an error.
     """
     bad = BadLines()
     with reading(path, takes_pipes=True) as stream:

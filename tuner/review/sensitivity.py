@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which parameter mattered, and how sure that is.
+"""Sensitivity: the effect of each parameter, with its uncertainty.
 
-The effect of a parameter is the speed-up of its best value over its worst, of the values that were tried, with all
-other parameters as in one config: f(worst) - f(best) of the model's slice, with that difference's standard deviation.
-So a parameter about which the windows say little has a wide interval, and not a small effect.
+The effect of a parameter is the speed-up of its best tried value over its worst one, with all other parameters as in
+one config: f(worst) - f(best) of the model's slice, with the standard deviation of that difference. A parameter with
+little evidence therefore has a wide interval, not a small effect.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from ringtune.tuner.space.parameter_types import Parameter
 from .surrogate import Change, Surrogate
 
 SMALL_EFFECT = 0.02
-"""An effect that is surely below this is not worth a search."""
+"""Effect below which a parameter is not worth a search, a fraction."""
 MATTERS, MAY_MATTER, DOES_NOT_MATTER = "matters", "not known", "does not matter"
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A parameter alone: for each value the speed-up over the config that the slice goes through."""
+    """Slice through the model along one parameter: for each value, the speed-up over the slice's central config."""
 
     name: str
     values: tuple[Value, ...]
@@ -31,15 +31,15 @@ class Slice:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The effect of a parameter.
+    """Effect of a parameter.
 
     Attributes:
-        name: The parameter.
-        best: The best of its values, by the model.
-        worst: The worst.
-        effect: Speed-up of the best over the worst.
+        name: Name of the parameter.
+        best: Best of its values, by the model.
+        worst: Worst of its values, by the model.
+        effect: Speed-up of the best value over the worst.
         tried: Number of values tried.
-        slice: All values.
+        slice: Speed-ups of all values.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Sensitivity:
 
     @property
     def finding(self) -> str:
-        """Whether it matters, in words."""
+        """Verdict in words: matters, does not matter, or not known."""
         if self.effect.low > 0:
             return MATTERS
         return DOES_NOT_MATTER if self.effect.high < SMALL_EFFECT else MAY_MATTER
 
 
 def sensitivities(surrogate: Surrogate, centre: Config) -> tuple[Sensitivity, ...]:
-    """Return the effect of every parameter that varied, others as in `centre`, the largest first."""
+    """Return the effect of every parameter that varied, the largest first; the others are as in `centre`."""
     found = [_sensitivity(surrogate, parameter, centre) for parameter in surrogate.varied]
     return tuple(sorted(found, key=lambda item: -item.effect.fraction))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings to paste: what a person would set by hand to have the chosen config without tuning."""
+"""Settings to paste: the variables that give a job the chosen config without tuning."""
 
 import shlex
 from collections.abc import Mapping
@@ -10,14 +10,14 @@ from ringtune.tuner.space.parameters import ENGINE_PARAMETERS, KIB, MIB
 from .summary import HOROVOD, RINGTUNE, RunReview
 
 CACHE_CAPACITY = 1024
-"""Horovod's, when its cache is on."""
+"""Horovod's default capacity of an enabled response cache, in entries."""
 SWITCHES_OF_HOROVOD = ("hierarchical_allreduce", "hierarchical_allgather", "torus_allreduce")
 
 
 def settings_to_paste(run: RunReview) -> list[str]:
-    """Return lines for a shell or a file of settings; none where there is nothing to set.
+    """Return lines for a shell or a file of settings; none if there is nothing to set.
 
-    Of a run of ours they set what differs from the baseline, so that a run that keeps the default gives none.
+    For ringtune's own run they set only the differences from the baseline: a run that keeps the default gives none.
     """
     if run.chosen is None:
         return []
@@ -27,7 +27,7 @@ def settings_to_paste(run: RunReview) -> list[str]:
 
 
 def _changes(run: RunReview, chosen: Config) -> list[str]:
-    """Return what differs from the baseline, under the names of whatever was tuned."""
+    """Return the differences from the baseline, under the names of the tuned system."""
     baseline: Mapping[str, Value] = run.baseline or {}
     changed = {name: value for name, value in chosen.items() if baseline.get(name) != value}
     if run.target != RINGTUNE:
@@ -42,7 +42,7 @@ def knob_variable(name: str) -> str:
 
 
 def setting_value(name: str, value: Value) -> str:
-    """Return a value as a setting has it: sizes with a unit where they are whole, switches as 1 and 0."""
+    """Return a value in the syntax of a setting: whole sizes with a unit, switches as 1 and 0."""
     if isinstance(value, bool):
         return str(int(value))
     if name.endswith("_bytes") and isinstance(value, int) and value:
@@ -61,7 +61,7 @@ def _bagua(config: Config) -> list[str]:
 
 
 def _horovod(run: RunReview, chosen: Config) -> list[str]:
-    """Return Horovod's variables; of switches only those its search has come to, for it takes one after another."""
+    """Return Horovod's variables; its search tunes switches one after another, and only those that varied are set."""
     values: Mapping[str, Value] = chosen
     lines = []
     if "fusion_bytes" in values:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a run was whose log just ends, as after a kill: the words that the run itself could not write any more."""
+"""Progress of a run whose log just ends, as after a kill: the summary that the run itself could no longer write."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -16,7 +16,7 @@ from .surrogate import Change
 
 
 def so_far(run: RunReview, analysis: Analysis) -> list[str]:
-    """Return the best so far, how sure that is, and what a verdict would have needed; nothing of a run that said it."""
+    """Return the best config so far and the estimated need of a verdict; nothing if the run has written it itself."""
     if run.source != RINGTUNE or run.verdict != UNFINISHED or run.baseline is None:
         return []
     best = analysis.best or run.baseline
@@ -48,7 +48,7 @@ def _usual_steps(run: RunReview, phase: Phase) -> int:
 
 
 def _trials(run: RunReview) -> Sequence[Trial]:
-    """Return the windows that are evidence, by config, the baseline's first."""
+    """Return the windows that count as evidence, grouped by config, the baseline's first."""
     configs = dict.fromkeys([run.baseline, *(sample.config for sample in run.tried)])
     windows = {config: run.windows_of(config) for config in configs if config is not None}
     return [
@@ -59,7 +59,7 @@ def _trials(run: RunReview) -> Sequence[Trial]:
 
 
 def _sample(window: TriedSample) -> Sample:
-    """Return the sample behind a window that is evidence; of a log without step times nothing is asked."""
+    """Return the sample of a window that counts as evidence; without step times a placeholder of 1 ms stands in."""
     step_ms = window.step_ms or 1.0
     return Sample(
         trial_id=window.trial_id,

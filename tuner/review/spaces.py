@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The space that a run searched: from its log where it stands there and fits, else from the values that were tried."""
+"""Search space of a run: taken from its log if it is recorded and fits, else derived from the tried values."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from ringtune.tuner.space.search_space import SearchSpace
 from .summary import RunReview
 
 LOGARITHMIC_RATIO = 8.0
-"""Numbers above zero that span more than this are compared on a logarithmic scale."""
+"""Ratio of largest to smallest positive value above which a parameter has a logarithmic scale."""
 
 
 def space_of(run: RunReview, configs: Sequence[Config]) -> SearchSpace:
-    """Return a space in which all `configs` are legal; those of a run that have the same parameters, at least one."""
+    """Return a space in which all `configs` of a run are legal; at least one, all with the same parameters."""
     space = _logged_space(run)
     if space is not None and all(space.contains(config) for config in configs):
         return space
@@ -22,7 +22,7 @@ def space_of(run: RunReview, configs: Sequence[Config]) -> SearchSpace:
 
 
 def observed_space(configs: Sequence[Config]) -> SearchSpace:
-    """Return the space of the values that were tried; what never varied is fixed."""
+    """Return the space of the tried values; a parameter that never varied is fixed."""
     names = list(dict.fromkeys(name for config in configs for name in config))
     values = {name: list(dict.fromkeys(config[name] for config in configs)) for name in names}
     parameters = [_parameter(name, values[name]) for name in names]
@@ -40,7 +40,7 @@ def _logged_space(run: RunReview) -> SearchSpace | None:
 
 
 def _parameter(name: str, values: Sequence[Value]) -> Parameter:
-    """Return the parameter that takes exactly these kinds of values."""
+    """Return a parameter that accepts exactly these kinds of values."""
     words = [value for value in values if isinstance(value, str)]
     switches = [value for value in values if isinstance(value, bool)]
     numbers = sorted(float(value) for value in values if not isinstance(value, bool | str))
@@ -52,7 +52,7 @@ def _parameter(name: str, values: Sequence[Value]) -> Parameter:
 
 
 def _number(name: str, numbers: Sequence[float], words: Sequence[str], *, is_whole: bool) -> NumberParameter:
-    """Return the range of the numbers; zero, and words, stand beside it."""
+    """Return the range of the numbers; zero and words become special values outside it."""
     special: tuple[Value, ...] = tuple(words)
     if numbers[0] == 0 and len(numbers) > 1:
         special, numbers = (0, *special), numbers[1:]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a log says of a tuning run, as plain data: the decision, what was tried, in what order, and what it cost.
+"""Summary of a tuning run, as plain data from its log: the decision, the windows in order, and the cost.
 
-Nothing here is inferred; `analysis` does that.
+This module infers nothing; `analysis` does that.
 """
 
 import math
@@ -23,21 +23,21 @@ RINGTUNE, HOROVOD, BAGUA = "ringtune", "horovod", "bagua"
 
 @dataclass(frozen=True)
 class TriedSample:
-    """One window of the run, void ones included; of a foreign log, a row.
+    """One window of the run, possibly void; in a foreign log, a row.
 
     Attributes:
-        trial_id: The trial it belongs to; of a foreign log, the row's number.
-        phase: The phase of the run.
-        config: The config it was measured under.
+        trial_id: Number of the trial; in a foreign log, of the row.
+        phase: Phase of the run.
+        config: Config that was measured.
         score_bytes_per_s: Bytes reduced per second, or None.
-        step_ms: Median step time, or None where the log has none.
-        steps: Steps measured; 0 where the log does not say.
+        step_ms: Median step time, milliseconds; None if the log has none.
+        steps: Number of steps measured; 0 if the log has no number.
         valid: Whether the window counts.
-        reason: Why it does not.
-        expected_score: What the designer expected, bytes per second, or None.
-        t_s: When it was written, seconds since the run began; 0 where the log does not say.
-        mad_ms: Median absolute deviation of its step times, or None.
-        line: The line of a foreign log, else 0.
+        reason: Reason why the window is void, or None.
+        expected_score: Score that the designer expected, bytes per second, or None.
+        t_s: Time of the record, seconds since the run began; 0 if the log has no times.
+        mad_ms: Median absolute deviation of the step times, milliseconds, or None.
+        line: Line number in a foreign log, else 0.
     """
 
     trial_id: int
@@ -55,7 +55,7 @@ class TriedSample:
 
     @property
     def log_time(self) -> float | None:
-        """ln(step time in ms), or where there is none ln(seconds per byte); None where the window does not count."""
+        """ln(step time in ms), or ln(seconds per byte) without step times; None if the window does not count."""
         if not self.valid:
             return None
         if self.step_ms is not None:
@@ -65,13 +65,13 @@ class TriedSample:
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the window says how fast its config is beside others: not while warming up, nor long after."""
+        """True if the window is evidence of its config's speed: valid, and part of neither warmup nor watch."""
         return self.log_time is not None and self.phase not in {Phase.WARMUP, Phase.WATCH}
 
 
 @dataclass(frozen=True)
 class Thought:
-    """The designer at work: it answered at `t_s` after `ask_ms`."""
+    """Answer of the designer, given at `t_s` after `ask_ms` of work."""
 
     trial_id: int
     designer: str
@@ -84,31 +84,31 @@ class RunReview:
     """One tuning run.
 
     Attributes:
-        run_id: The run's name.
+        run_id: Identifier of the run.
         verdict: The decision and its reason.
-        is_complete: Whether the run came to its end.
+        is_complete: Whether the run reached its end.
         adopted: Whether the chosen config was shown to beat the baseline.
-        baseline: The config without tuning, None where the log does not have it.
+        baseline: The config without tuning; None if the log does not record it.
         chosen: The config in force at the end, or None.
         speedup: Measured speed-up of the challenger as a fraction, or None without a test.
-        ci_low: Lower end of its interval.
-        ci_high: Upper end.
+        ci_low: Lower end of the interval of the speed-up, or None.
+        ci_high: Upper end of the interval, or None.
         pairs: Number of adoption pairs.
         cost_s: Seconds lost while tuning, or None.
-        payback_steps: Steps that win the cost back, or None.
-        unix_time_s: When the run began, or None.
-        seconds: From the run's begin to its result, or to its last record; 0 where the log has no times.
-        tried: The windows in the order they were measured.
-        source: Who wrote the log: ringtune, horovod or bagua.
-        target: What was tuned.
-        model_name: What people call the model, or None.
-        ranks_per_host: The layout, where the log has it.
-        budget: The limits that the run was given.
-        search_space: Its description, or None.
-        pair_step_ms: Typical step times of baseline and challenger of each adoption pair.
-        thoughts: When the designer worked, and for how long.
-        windows_left_out: Windows that were counted only, because the log is huge.
-        ci_level: Level of the interval, a fraction; older logs have another one than newer.
+        payback_steps: Steps after which the gain has repaid the cost, or None.
+        unix_time_s: Start of the run, Unix time in seconds, or None.
+        seconds: Time from the start to the result, or to the last record; 0 if the log has no times.
+        tried: The windows in the order of measurement.
+        source: Tuner that wrote the log: ringtune, horovod or bagua.
+        target: Name of the tuned system.
+        model_name: Name that people give to the model, or None.
+        ranks_per_host: The layout; empty if the log does not record it.
+        budget: Limits of the run.
+        search_space: Description of the search space, or None.
+        pair_step_ms: Typical step times of baseline and challenger in each adoption pair.
+        thoughts: Answers of the designer, with their times.
+        windows_left_out: Number of windows that were only counted, because the log is huge.
+        ci_level: Level of the interval, a fraction; it differs between older and newer logs.
     """
 
     run_id: str
@@ -139,15 +139,15 @@ class RunReview:
 
     @property
     def has_measured(self) -> bool:
-        """Whether the run says anything: it came to a decision, or has a window that is evidence."""
+        """True if the run reached a decision, or has a window that counts as evidence."""
         return self.is_complete or any(sample.is_evidence for sample in self.tried)
 
     @property
     def steps_per_s(self) -> tuple[float | None, float | None]:
-        """Steps per second under the baseline, and under what was adopted in its place; None where not known.
+        """Steps per second under the baseline and under the adopted config; None if unknown.
 
-        The first is the geometric mean over the adoption test's pairs, or over the baseline's windows without a test;
-        the second is what the speed-up makes of it, for pairs count by how little their steps scatter.
+        The first is the geometric mean over the adoption test's pairs or, without a test, over the baseline's windows.
+        The second is the first times the measured speed-up, in which pairs are weighed by the scatter of their steps.
         """
         times = [baseline for baseline, _ in self.pair_step_ms]
         if not times:
@@ -165,17 +165,17 @@ class RunReview:
 
     @property
     def has_step_times(self) -> bool:
-        """Whether the log has step times; else speeds are scores."""
+        """True if the log has step times; otherwise speeds are scores."""
         return any(sample.step_ms is not None for sample in self.tried)
 
     def windows_of(self, config: Config | None) -> list[TriedSample]:
-        """Return the windows of a config that are evidence."""
+        """Return the windows of a config that count as evidence."""
         return [sample for sample in self.tried if sample.config == config and sample.is_evidence]
 
 
 @dataclass(frozen=True)
 class Review:
-    """A log: its runs in order, and the lines that could not be read; `runs_left_out` are older ones of a huge log."""
+    """Review of a log: its runs in order, and its unreadable lines; `runs_left_out` counts older runs of a huge log."""
 
     path: str
     runs: tuple[RunReview, ...]
@@ -185,12 +185,12 @@ class Review:
 
     @property
     def telling_runs(self) -> tuple[RunReview, ...]:
-        """The runs that measured something; where none has, the newest alone."""
+        """Runs that measured something; the newest run if none has."""
         return tuple(run for run in self.runs if run.has_measured) or self.runs[-1:]
 
 
 def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
-    """Sum up the records of a run."""
+    """Summarise the records of a run."""
     expected = {suggestion.trial_id: suggestion.expected_score for suggestion in log.suggestions}
     adoption = log.adoption or NO_ADOPTION
     return RunReview(
@@ -212,7 +212,7 @@ def review_run(log: RunLog, windows_left_out: int = 0) -> RunReview:
 
 
 def _beginning(run: RunRecord | None) -> dict[str, Any]:
-    """Return what a run's first line says, as far as it is there."""
+    """Return the fields from a run's first record, if the log has it."""
     if run is None:
         return {"baseline": None, "unix_time_s": None}
     return {
@@ -227,7 +227,7 @@ def _beginning(run: RunRecord | None) -> dict[str, Any]:
 
 
 def _ending(result: ResultRecord | None) -> dict[str, Any]:
-    """Return what a run's last line says; an unfinished one has none."""
+    """Return the fields from a run's result; an unfinished run has none."""
     if result is None:
         return {"is_complete": False, "adopted": False, "chosen": None, "cost_s": None, "payback_steps": None}
     return {
@@ -240,7 +240,7 @@ def _ending(result: ResultRecord | None) -> dict[str, Any]:
 
 
 def _seconds(log: RunLog) -> float:
-    """Return when the run ended; it may have watched what it adopted for hours afterwards."""
+    """Return the time of the run's end, without the watch that may follow for hours."""
     if log.result is not None:
         return log.result.t_s
     last = (*log.samples[-1:], *log.suggestions[-1:], log.adoption, log.end)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all windows of a run say together: the tuner's Gaussian process, fitted once more to the finished log.
+"""Surrogate model of a run: the tuner's Gaussian process, fitted again to all windows of the finished log.
 
-It has no prior besides its own: a cost model or an earlier study may have guided the search, but a review shows what
-this log's windows say. All answers are differences between two configs, with the standard deviation of the difference.
+A cost model or an earlier study may have guided the search, but the review uses no such prior: it rests on this log's
+windows alone. All results are differences between two configs, with the standard deviation of the difference.
 
 | symbol | meaning |
 |---|---|
-| f | ln(step time) without noise; of a log without step times, ln(seconds per byte) |
-| f(a) - f(b) | what is gained by b over a; 0.02 is a speed-up of 2 % |
+| f | noise-free ln(step time); ln(seconds per byte) if the log has no step times |
+| f(a) - f(b) | gain of b over a; 0.02 is a speed-up of 2 % |
 """
 
 import math
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_WINDOWS = 120
-"""Fitted at most: the fit takes time cubic in them. Of more, each config's first ones count."""
+"""Maximum number of fitted windows, because the fit takes cubic time; beyond it only each config's first are used."""
 MIN_WINDOWS = 4
 MAX_VARIANCE = 1.0
 MEDIAN_VARIANCE = math.pi / 2
-"""Variance of a median, which logs of any origin have, over that of a mean, of many normal numbers."""
+"""Variance of the median of many normal numbers over that of their mean; logs of any origin have medians."""
 SLICE_POINTS = 17
 CONFIDENCE_STDS = NormalDist().inv_cdf(0.5 + CI_LEVEL / 2)
-"""Half of an interval of CI_LEVEL, in standard deviations."""
+"""Half width of an interval at CI_LEVEL, in standard deviations."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A speed-up as a fraction, with a two-sided 90 % interval: above zero steps are shorter, below zero longer."""
+    """Speed-up as a fraction, with a two-sided 90 % interval; above zero steps are shorter, below zero longer."""
 
     fraction: float
     low: float
@@ -55,19 +55,19 @@ class Change:
 
     @classmethod
     def of(cls, mean: float, std: float) -> "Change":
-        """Return the speed-up that a difference means: ln(step time before) - ln(step time after)."""
+        """Return the speed-up for a difference ln(step time before) - ln(step time after)."""
         margin = CONFIDENCE_STDS * std
         values = np.expm1([mean, mean - margin, mean + margin])
         return cls(float(values[0]), float(values[1]), float(values[2]))
 
 
 class Surrogate:
-    """The process of one run.
+    """Surrogate model of one run.
 
     Attributes:
-        space: The space that the configs lie in.
-        configs: The configs with windows that count, in the order they were tried.
-        window_count: Windows that were fitted.
+        space: Search space of the configs.
+        configs: Configs with windows that count, in the order of measurement.
+        window_count: Number of fitted windows.
     """
 
     def __init__(self, space: SearchSpace, process: "GaussianProcess", configs: Sequence[Config], windows: int) -> None:
@@ -79,12 +79,12 @@ class Surrogate:
 
     @property
     def noise(self) -> float:
-        """By how much windows of one config differ beyond what their steps explain, a standard deviation of ln."""
+        """Standard deviation of ln(step time) between windows of one config that their steps do not explain."""
         return self._process.parameters.noise
 
     @property
     def best(self) -> Config:
-        """The tried config with the shortest expected steps."""
+        """Tried config with the shortest expected step."""
         mean, _ = self._process.predict(self._points(self.configs))
         return self.configs[int(np.argmin(mean))]
 
@@ -102,11 +102,11 @@ class Surrogate:
 
     @property
     def varied(self) -> tuple[Parameter, ...]:
-        """The parameters of which several values were tried."""
+        """Parameters of which several values were tried."""
         return tuple(p for p in self.space.free if len({config[p.name] for config in self.configs}) > 1)
 
     def slice_values(self, parameter: Parameter) -> list[Value]:
-        """Return values over the range that was tried, those outside of the numbers first."""
+        """Return values over the tried range, special values first."""
         tried = list(dict.fromkeys(config[parameter.name] for config in self.configs))
         if not isinstance(parameter, NumberParameter):
             return sorted(tried, key=str)
@@ -124,7 +124,7 @@ class Surrogate:
 
 
 def fit_surrogate(run: RunReview) -> Surrogate | None:
-    """Return the process of a run's windows that are evidence; None where they are too few, or of one config.
+    """Fit the model to a run's windows that count as evidence; return None for too few windows, or a single config.
 
     Args:
         run: The run.
@@ -135,7 +135,7 @@ def fit_surrogate(run: RunReview) -> Surrogate | None:
     configs = _configs_of(samples)
     if len(samples) < MIN_WINDOWS or len(configs) < 2 or not space.dimension:
         return None
-    # scipy takes half a second to import: only where there is something to fit.
+    # Imported here because scipy takes half a second to import.
     from ringtune.tuner.gp.process import fitted_process  # noqa: PLC0415
 
     x = np.stack([space.encode(sample.config) for sample in samples])
@@ -150,14 +150,14 @@ def _configs_of(samples: Sequence[TriedSample]) -> list[Config]:
 
 
 def _counted(run: RunReview) -> list[TriedSample]:
-    """Return the windows that are evidence, without those whose config has other parameters than the last."""
+    """Return the windows that count as evidence and whose config has the same parameters as the last one."""
     counted = [sample for sample in run.tried if sample.is_evidence]
     names = set(counted[-1].config) if counted else set()
     return [sample for sample in counted if set(sample.config) == names]
 
 
 def window_variance(sample: TriedSample) -> float:
-    """Return the variance of ln(median step time) that the scatter of the steps explains; 0 where it is not known."""
+    """Return the variance of ln(median step time) that the scatter of the steps explains; 0 if unknown."""
     if sample.mad_ms is None or not sample.step_ms or sample.steps < 1:
         return 0.0
     relative = min(MAD_TO_STD * abs(sample.mad_ms) / sample.step_ms, MAX_VARIANCE)
@@ -165,7 +165,7 @@ def window_variance(sample: TriedSample) -> float:
 
 
 def _thinned(samples: list[TriedSample]) -> list[TriedSample]:
-    """Return so many windows of each config, the first ones, that all together are not too many."""
+    """Return the first windows of each config, as many as the limit on all windows allows."""
     if len(samples) <= MAX_WINDOWS:
         return samples
     each = len(samples)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The review in a terminal, the verdict first. Everything from the log is shown as text, never as markup."""
+"""Review in a terminal, the verdict first. Everything from the log is shown as text, never as markup."""
 
 import sys
 import unicodedata
@@ -25,20 +25,20 @@ from .summary import Review, RunReview
 SHOWN_BAD_LINES = 10
 SHOWN_TRIALS = 60
 SHOWN_RUNS = 6
-"""Of one log, side by side; the newest is then shown in full."""
+"""Maximum number of runs of one log in the side-by-side table; the newest is then shown in full."""
 BOUNDLESS = 10_000
-"""Columns of what is no terminal: no text is cut there, and no line is broken."""
+"""Width in columns of an output that is not a terminal, so large that no text is cut or wrapped."""
 UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs"})
-"""Control and formatting characters, and halves of characters, which no terminal can be sent."""
+"""Unicode categories of control characters, formatting characters and lone surrogates, unsafe in a terminal."""
 
 
 def output_console() -> Console:
-    """Return the console of standard output, as wide as the terminal; of a pipe or a file, as wide as the text."""
+    """Return a console on standard output, as wide as the terminal; a pipe or a file has no width limit."""
     return Console(width=None if sys.stdout.isatty() else BOUNDLESS)
 
 
 def render_review(review: Review, console: Console) -> None:
-    """Print the newest run in full, after earlier ones of the same log side by side, and what could not be read."""
+    """Print the runs of a log side by side, then the newest run in full, then the unreadable lines."""
     if not review.runs:
         _say(console, f"{review.path}: no record of a tuning run")
     runs = review.telling_runs
@@ -57,7 +57,7 @@ def render_review(review: Review, console: Console) -> None:
 
 
 def render_comparison(reviews: Sequence[Review], console: Console) -> None:
-    """Print the newest run of each log side by side, and what could not be read of each."""
+    """Print the newest run of each log side by side, and the unreadable lines of each."""
     newest = [(review.path, review.telling_runs[-1]) for review in reviews if review.runs]
     _render_rows(comparison([(path, run, analyse(run)) for path, run in newest]), console)
     for review in reviews:
@@ -90,7 +90,7 @@ def _render_inference(run: RunReview, analysis: Analysis, console: Console) -> N
     console.print(_fitting_trial_table(run, analysis, console))
     left_out = max(len(analysis.trials) - SHOWN_TRIALS, 0)
     if left_out or run.windows_left_out:
-        _say(console, f"and {left_out} more trials; {run.windows_left_out} windows of this huge log were counted only")
+        _say(console, f"and {left_out} more trials; {run.windows_left_out} windows of this huge log were only counted")
     console.print()
     if analysis.sensitivities:
         console.print(_sensitivity_table(analysis.sensitivities))
@@ -124,7 +124,7 @@ def _config_table(baseline: Config, chosen: Config) -> Table:
 
 
 def _fitting_trial_table(run: RunReview, analysis: Analysis, console: Console) -> Table:
-    """Return the table of trials; where the terminal is too narrow without what the designer expected."""
+    """Return the table of trials; without the designer's expected scores if the terminal is too narrow."""
     table = _trial_table(run, analysis, has_expected=True)
     is_too_wide = Measurement.get(console, console.options.update(max_width=BOUNDLESS), table).maximum > console.width
     return _trial_table(run, analysis, has_expected=False) if is_too_wide else table
@@ -136,7 +136,7 @@ def _trial_table(run: RunReview, analysis: Analysis, *, has_expected: bool) -> T
     table = Table(box=None, pad_edge=False)
     measured = "median_ms" if run.has_step_times else "score_MB/s"
     for column in ("trial", *varied, measured, *(["expected_MB/s"] if has_expected else []), over, "windows"):
-        table.add_column(Text(_text(column).plain.replace("_", "\n")))  # narrow, as most terminals are
+        table.add_column(Text(_text(column).plain.replace("_", "\n")))  # two short lines keep the column narrow
     for trial in analysis.trials[:SHOWN_TRIALS]:
         table.add_row(
             _text(words.name_of(trial).removeprefix("trial ")),
@@ -161,7 +161,7 @@ def _expected(trial: TrialReview) -> str:
 
 
 def varied_names(trials: Sequence[TrialReview]) -> list[str]:
-    """Return the parameters that took more than one value: the others would only widen a table."""
+    """Return the parameters that took more than one value; others would only widen the table."""
     names = dict.fromkeys(name for trial in trials for name in trial.config)
     return [name for name in names if len({trial.config.get(name) for trial in trials}) > 1]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures and sentences of the review as people read them, in the terminal and on the page alike."""
+"""Wording of the review: figures and sentences for people, shared by the terminal and the page."""
 
 import math
 import time
@@ -11,14 +11,14 @@ from .summary import Review, RunReview
 from .surrogate import Change
 
 HOW = (
-    "Model: the tuner's Gaussian process, fitted to all windows of baseline, search and test. Effect: what a "
-    "parameter's best value gains over its worst one, of those tried, with the others as chosen; 90 % intervals."
+    "Model: the tuner's Gaussian process, fitted to all windows of baseline, search and test. Effect: speed-up of a "
+    "parameter's best tried value over its worst, with the other parameters as chosen; 90 % intervals."
 )
 
 SHORT_ID = 8
-"""Characters of a long run id that are shown."""
+"""Number of characters shown of a long run id."""
 MAX_UNIX_TIME_S = 1e11
-"""A later begin, from a damaged log, is no date."""
+"""Upper bound of a plausible start time; a later one comes from a damaged log."""
 
 
 def percent(fraction: float) -> str:
@@ -43,12 +43,12 @@ def level(run: RunReview) -> str:
 
 
 def rate(steps_per_s: float) -> str:
-    """Return steps per second with three digits, such as "85.2 steps/s"."""
+    """Return steps per second with three significant digits, such as "85.2 steps/s"."""
     return f"{steps_per_s:,.0f} steps/s" if steps_per_s >= 100 else f"{steps_per_s:.3g} steps/s"
 
 
 def rates(run: RunReview) -> list[str]:
-    """Return the speed before tuning, and after it where something was adopted; nothing where it is not known."""
+    """Return the speed before tuning, and after an adoption the new speed; nothing if unknown."""
     before, after = run.steps_per_s
     if before is None:
         return []
@@ -59,7 +59,7 @@ def rates(run: RunReview) -> list[str]:
 
 
 def run_name(run: RunReview) -> str:
-    """Return a run's name for people: when it began, and the beginning of its id."""
+    """Return a run's name for people: its start time and the first characters of its id."""
     short = run.run_id if len(run.run_id) <= SHORT_ID + 4 else run.run_id[:SHORT_ID]
     if run.unix_time_s is None or not 0 < run.unix_time_s < MAX_UNIX_TIME_S:
         return short
@@ -67,14 +67,14 @@ def run_name(run: RunReview) -> str:
 
 
 def left_out(review: Review) -> list[str]:
-    """Return how many runs of a log are not shown because they measured nothing."""
+    """Return a sentence with the number of runs that are not shown because they measured nothing."""
     count = len(review.runs) - len(review.telling_runs)
     counted = "1 run of this log measured nothing and is" if count == 1 else f"{count} runs measured nothing and are"
     return [f"{counted} left out"] if count else []
 
 
 def speed(run: RunReview, log_time: float | None) -> str:
-    """Return a median as the log has it: a step time, or a score where it has no step times."""
+    """Return a median as a step time, or as a score if the log has no step times."""
     if log_time is None:
         return "-"
     if run.has_step_times:
@@ -83,7 +83,7 @@ def speed(run: RunReview, log_time: float | None) -> str:
 
 
 def title(run: RunReview) -> str:
-    """Return what the run was: its id, model and layout."""
+    """Return the title of a run: its id, model and layout."""
     model = f", model {run.model_name}" if run.model_name else ""
     hosts = len(run.ranks_per_host)
     layout = f", {sum(run.ranks_per_host)} ranks on {hosts} host{'s' * (hosts != 1)}" if hosts else ""
@@ -91,7 +91,7 @@ def title(run: RunReview) -> str:
 
 
 def cost(run: RunReview) -> list[str]:
-    """Return what the run spent, and when it pays back."""
+    """Return sentences on the cost of the run and its payback."""
     sentences = []
     if run.seconds:
         sentences.append(f"Measured {run.steps:,} steps in {run.seconds:.0f} s")
@@ -102,9 +102,9 @@ def cost(run: RunReview) -> list[str]:
 
 
 def convergence(run: RunReview, analysis: Analysis) -> str:
-    """Return the best so far, in the order in which it was found."""
+    """Return a sentence with the successive best trials, in the order of measurement."""
     if not analysis.improvements:
-        return "Convergence: no window counts"
+        return "Convergence: not known; no window counts"
     found = [f"{name_of(trial)} {speed(run, trial.log_time)}" for _, trial in analysis.improvements]
     shown = found if len(found) <= 6 else [*found[:2], "...", *found[-3:]]
     last = analysis.improvements[-1][0]
@@ -112,7 +112,7 @@ def convergence(run: RunReview, analysis: Analysis) -> str:
 
 
 def noise(run: RunReview, analysis: Analysis) -> str:
-    """Return how noisy windows are, and what the model makes of the configs; a gain only of what was adopted."""
+    """Return a sentence on the noise and on the model's best config; only an adopted config has a stated gain."""
     if analysis.noise is None:
         return "Noise: not known; too few windows count"
     window, between = (f"{100 * value:.1f} %" for value in (analysis.noise.window, analysis.noise.between))
@@ -120,16 +120,16 @@ def noise(run: RunReview, analysis: Analysis) -> str:
     if analysis.gap is None:
         return text
     if analysis.best == analysis.reference:
-        return f"{text}; the baseline is itself the best by the model"
+        return f"{text}; the model expects no config to be faster than the baseline"
     if analysis.gap.low <= 0:
-        return f"{text}; the model tells no config from the baseline"
+        return f"{text}; the model cannot distinguish the best config from the baseline"
     if not run.adopted:
-        return f"{text}; the model holds a config for faster than the baseline, and no paired test showed it"
+        return f"{text}; the model expects a config to be faster than the baseline, but no paired test showed it"
     return f"{text}; the best config's speed-up over the baseline, by the model: {interval(analysis.gap)}"
 
 
 def drift(analysis: Analysis) -> str:
-    """Return how the baseline moved."""
+    """Return a sentence on the drift of the baseline's speed."""
     if analysis.drift is None:
         return "Drift: not known; the baseline was measured too rarely"
     moved = "" if analysis.drift.is_certain else ", which may be chance"
@@ -144,6 +144,6 @@ def name_of(trial: TrialReview) -> str:
 
 
 def windows(trial: TrialReview) -> str:
-    """Return how many windows of a trial count, and how many were void, and why: "3, void: 2 pause"."""
+    """Return the number of a trial's valid windows, and of its void ones by reason, such as "3, void: 2 pause"."""
     void = ", ".join(f"{count} {reason}" for reason, count in trial.void.items())
     return f"{trial.windows}, void: {void}" if void else str(trial.windows)

@@ -43,6 +43,17 @@ PROBLEMS = (
 WORSE = 0.01
 """A decision is unsafe that leaves the job slower than its baseline by more than this fraction."""
 NEVER = 1_000_000
+HEADINGS = (
+    "rule off",
+    "regret, %",
+    "difference, points",
+    "other picks",
+    "unsafe",
+    "steps",
+    "s",
+    "slow-down, %",
+    "CPU, s",
+)
 
 
 class WithoutInitialDesign(GaussianProcessDesigner):
@@ -121,7 +132,7 @@ class Run:
     Attributes:
         variant: Its name.
         problem: Its name.
-        seed: Of the run.
+        seed: Seed of the run.
         regret: Fraction by which steps of the pick are longer than the shortest.
         loss: Fraction by which they are longer than the baseline's.
         slow_down: Fraction by which steps were longer than the baseline's while tuning.
@@ -184,33 +195,32 @@ def table_of(runs: Sequence[Run]) -> Table:
         by_variant.setdefault(each.variant, {})[each.problem, each.seed] = each
     base = by_variant[AS_IT_IS]
     table = Table(title=f"Policy with one rule off, default mode, {len(base)} runs each", title_justify="left")
-    for heading in (
-        "rule off",
-        "regret, %",
-        "difference, points",
-        "other picks",
-        "unsafe",
-        "steps",
-        "s",
-        "slow-down, %",
-    ):
-        table.add_column(heading, justify="left" if heading == "rule off" else "right")
-    table.add_column("CPU, s", justify="right")
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="right" if number else "left")
     for variant in VARIANTS:
         found = by_variant[variant]
         points = [100 * (found[key].regret - base[key].regret) for key in base]
-        error = stdev(points) / math.sqrt(len(points)) if len(points) > 1 else math.nan
-        mean = fmean(points)
-        mark = "" if abs(mean) > 2 * error else " (within 2 SE)"
-        table.add_row(
-            variant,
-            f"{100 * fmean(each.regret for each in found.values()):.2f}",
-            "" if variant == AS_IT_IS else f"{mean:+.2f} ± {error:.2f}{mark}",
-            str(sum(point != 0 for point in points)),
-            str(sum(each.loss > WORSE for each in found.values())),
-            f"{fmean(each.steps for each in found.values()):.0f}",
-            f"{fmean(each.seconds for each in found.values()):.0f}",
-            f"{100 * fmean(each.slow_down for each in found.values()):+.1f}",
-            f"{fmean(each.cpu_s for each in found.values()):.2f}",
-        )
+        table.add_row(variant, *_cells(list(found.values()), points if variant != AS_IT_IS else []))
     return table
+
+
+def _cells(runs: Sequence[Run], points: Sequence[float]) -> tuple[str, ...]:
+    """Return the cells of a row; `points` are differences of regret to the policy as it is."""
+    return (
+        f"{100 * fmean(each.regret for each in runs):.2f}",
+        _difference(points),
+        str(sum(point != 0 for point in points)),
+        str(sum(each.loss > WORSE for each in runs)),
+        f"{fmean(each.steps for each in runs):.0f}",
+        f"{fmean(each.seconds for each in runs):.0f}",
+        f"{100 * fmean(each.slow_down for each in runs):+.1f}",
+        f"{fmean(each.cpu_s for each in runs):.2f}",
+    )
+
+
+def _difference(points: Sequence[float]) -> str:
+    """Return the mean difference with its standard error, marked where it is no more than two of them."""
+    if len(points) < 2:
+        return ""
+    mean, error = fmean(points), stdev(points) / math.sqrt(len(points))
+    return f"{mean:+.2f} ± {error:.2f}" + ("" if abs(mean) > 2 * error else " (within 2 SE)")

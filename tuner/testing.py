@@ -16,9 +16,9 @@ from .designers import (
     DEFAULT_DESIGNER,
     Designer,
     DesignerWrapper,
-    ExperiencedDesigner,
     JointDesigner,
     Suggestion,
+    WarmStartedDesigner,
     make_designer,
 )
 from .sample import Phase, Sample, StepTimes, Trial, VoidReason, Window
@@ -358,7 +358,7 @@ class WrapperConformance(DesignerConformance):
         wrapped = self.wrap(_ExperiencedDesigner(adopted))
         wrapped.update([measured_trial(0, default_config(), [20.0])])
 
-        assert isinstance(wrapped, ExperiencedDesigner)
+        assert isinstance(wrapped, WarmStartedDesigner)
         assert adopted == wrapped.adopted_before
 
 

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Designers: what to try next. `make_designer` builds one by name; a new one is one file and one registry entry."""
+"""Designers: they suggest the next config to measure.
 
-from .base import Designer, DesignerFactory, ExperiencedDesigner, JointDesigner, Prediction, Suggestion
+`make_designer` builds a designer by name; a new designer is one file and one registry entry.
+"""
+
+from .base import Designer, DesignerFactory, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
 from .registry import DEFAULT_DESIGNER, designer_names, load_designer, make_designer
 from .wrapper import DesignerWrapper
 
@@ -10,10 +13,10 @@ __all__ = [
     "Designer",
     "DesignerFactory",
     "DesignerWrapper",
-    "ExperiencedDesigner",
     "JointDesigner",
     "Prediction",
     "Suggestion",
+    "WarmStartedDesigner",
     "designer_names",
     "load_designer",
     "make_designer",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The designer protocol: what to try next, and what to expect of it.
+"""The designer protocol: suggest the next config and predict step times.
 
-Every designer models y = ln(typical step time in milliseconds), to be minimised, from all trials so far.
+Every designer minimises y = ln(typical step time in milliseconds), given all trials so far.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ class Suggestion:
     """The config to try next.
 
     Attributes:
-        config: A config that the search space accepts.
-        expected_score: Predicted score, bytes per second, or None when the designer has no model yet.
-        expected_std: Standard deviation of that prediction, same unit, or None.
+        config: Legal config of the search space.
+        expected_score: Predicted score, bytes per second; None while the designer has no model.
+        expected_std: Standard deviation of the predicted score, same unit; None while the designer has no model.
     """
 
     config: Config
@@ -46,20 +46,23 @@ class Prediction:
 
 
 class Designer(Protocol):
-    """Suggests configs. The calls come from one thread, in the order update, then suggest and predict."""
+    """Suggests configs and predicts step times.
+
+    All calls come from one thread: first `update`, then `suggest` and `predict`.
+    """
 
     @property
     def name(self) -> str:
         """The name in the registry."""
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Take in all trials so far, the baseline (trial 0) first; this replaces what was known before."""
+        """Replace the data by all trials so far, the baseline (trial 0) first."""
 
     def suggest(self) -> Suggestion:
         """Return the config to try next."""
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return what the trials say about `configs`, measured ones or not.
+        """Return the posterior for `configs`, measured or not.
 
         Raises:
             ValueError: If no valid sample was seen yet.
@@ -68,10 +71,10 @@ class Designer(Protocol):
 
 @runtime_checkable
 class JointDesigner(Designer, Protocol):
-    """A designer that knows how much of what it does not know of several configs is the same."""
+    """A designer with a joint posterior: it knows the covariances between configs."""
 
     def covariance(self, configs: Sequence[Config]) -> NDArray[np.float64]:
-        """Return the posterior covariances of the noise-free values, shape (m, m); its diagonal is `std` squared.
+        """Return the posterior covariances of the noise-free values, shape (m, m); the diagonal is `std` squared.
 
         Raises:
             ValueError: If no valid sample was seen yet.
@@ -79,20 +82,20 @@ class JointDesigner(Designer, Protocol):
 
 
 @runtime_checkable
-class ExperiencedDesigner(Designer, Protocol):
-    """A designer that knows what an earlier run of the same question has adopted."""
+class WarmStartedDesigner(Designer, Protocol):
+    """A designer with a warm start: it knows the config that an earlier run of the same question adopted."""
 
     @property
     def adopted_before(self) -> Config | None:
-        """What was adopted after a test against the same baseline; None where nothing was."""
+        """The config that a test against the same baseline adopted; None if it kept the baseline, or had another."""
 
 
 DesignerFactory: TypeAlias = Callable[[SearchSpace, int, Sequence[Prior]], Designer]
-"""Builds a designer for a search space; the seed decides every random choice, the priors what is known beforehand."""
+"""Factory of a designer from a search space, a seed for every random choice, and priors, the most trusted first."""
 
 
 def bytes_per_step(trials: Sequence[Trial]) -> float | None:
-    """Return the gradient bytes per step behind the newest valid sample, or None when there is none."""
+    """Return the gradient bytes per step behind the newest valid sample, or None without one."""
     for trial in reversed(trials):
         for sample in reversed(trial.samples):
             if sample.valid:
@@ -101,7 +104,7 @@ def bytes_per_step(trials: Sequence[Trial]) -> float | None:
 
 
 def expected_suggestion(config: Config, trials: Sequence[Trial], prediction: Prediction) -> Suggestion:
-    """Return a suggestion whose prediction (of one config) is turned from ln(ms) into bytes per second."""
+    """Return a suggestion with the prediction for its one config, converted from ln(ms) to bytes per second."""
     size = bytes_per_step(trials)
     if size is None:
         return Suggestion(config)

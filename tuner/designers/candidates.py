@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configs to begin with, and configs near another one: what designers share."""
+"""Candidate configs for all designers: space-filling first configs, neighbours, and configs with redrawn parameters."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,27 +10,26 @@ from ringtune.tuner.space.search_space import NumberParameter, SearchSpace
 Array = NDArray[np.float64]
 
 NEIGHBOUR_STD = 0.12
-"""Step of a neighbour in encoded units: an eighth of a range, about an octave of `fusion_bytes`."""
+"""Standard deviation of a neighbour's step, encoded units: an eighth of a range, or 1.4 octaves of `fusion_bytes`."""
 MARGIN = 0.1
-"""Of a range, at either end, that first configs leave out."""
+"""Fraction of a range, at either end, that first configs avoid."""
 FLIP_SHARE = 0.15
-"""Chance that a neighbour differs in a switch, a category or in being special."""
-
+"""Probability that a neighbour redraws a given parameter, which may flip a switch or set a special value."""
 SECOND_SHARE = 0.3
-"""Chance that two parameters are drawn anew, not one."""
+"""Probability that two parameters are redrawn instead of one."""
 
 
 def first_points(space: SearchSpace, count: int, seed: int) -> list[Config]:
-    """Return the built-in defaults, then `count` configs that spread over the space."""
+    """Return the built-in defaults, then `count` space-filling configs."""
     points = latin_hypercube(count, len(space.free), seed)
     return [space.default(), *(space.at_quantiles(point) for point in points)]
 
 
 def first_numbers(space: SearchSpace, count: int, seed: int) -> list[Config]:
-    """Return the built-in defaults, then `count` configs that differ from them in their numbers alone.
+    """Return the built-in defaults, then `count` configs that differ from them only in numbers.
 
-    The numbers spread over the middle of their ranges; switches, categories and special values have a default for a
-    reason, and of a few configs none is left for them.
+    The numbers fill the middle of their ranges. Switches, categories and special values keep their defaults: a few
+    configs are too few to vary these as well.
     """
     numbers = [p for p in space.free if isinstance(p, NumberParameter) and p.default not in p.special]
     points = MARGIN + (1.0 - 2.0 * MARGIN) * latin_hypercube(count, len(numbers), seed)
@@ -47,9 +46,9 @@ def neighbour(space: SearchSpace, config: Config, rng: np.random.Generator, step
 
     Args:
         space: The legal configs.
-        config: One of them.
-        rng: Decides.
-        step: Standard deviation of the numbers' steps, in encoded units.
+        config: Legal config at the centre.
+        rng: Source of every random choice.
+        step: Standard deviation of the numbers' steps, encoded units.
     """
     return neighbours(space, config, rng, 1, step)[0]
 
@@ -57,7 +56,7 @@ def neighbour(space: SearchSpace, config: Config, rng: np.random.Generator, step
 def neighbours(
     space: SearchSpace, config: Config, rng: np.random.Generator, count: int, step: float = NEIGHBOUR_STD
 ) -> list[Config]:
-    """Return several of the same; see `neighbour`."""
+    """Return `count` neighbours; see `neighbour`."""
     vectors = (space.encode(config) + rng.normal(0.0, step, (count, space.dimension))).tolist()
     chances, quantiles = (rng.random((count, len(space.free))).tolist() for _ in range(2))
     drawn = []
@@ -70,7 +69,7 @@ def neighbours(
 
 
 def redrawn(space: SearchSpace, config: Config, rng: np.random.Generator) -> Config:
-    """Return `config` with one of its parameters, rarely two, drawn anew from all that is allowed."""
+    """Return `config` with one parameter, sometimes two, redrawn from all allowed values."""
     count = min(1 + int(rng.random() < SECOND_SHARE), len(space.free))
     ranks = rng.random(len(space.free)).tolist()
     picked = sorted(zip(ranks, space.free, strict=True), key=lambda pair: pair[0])[:count]
@@ -79,15 +78,15 @@ def redrawn(space: SearchSpace, config: Config, rng: np.random.Generator) -> Con
 
 
 def latin_hypercube(count: int, dimension: int, seed: int) -> Array:
-    """Return points of which each axis has one in every `count`-th part.
+    """Return a Latin hypercube sample: each of the `count` equal parts of an axis holds one point.
 
     Args:
         count: Number of points.
-        dimension: Coordinates of each.
-        seed: Decides the points.
+        dimension: Number of coordinates.
+        seed: Seed of every random choice.
 
     Returns:
-        Shape (count, dimension), in [0, 1).
+        Points, shape (count, dimension), in [0, 1).
     """
     rng = np.random.default_rng(seed)
     parts = np.array([rng.permutation(count) for _ in range(dimension)]).reshape(dimension, count).T

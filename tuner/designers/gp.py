@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Gaussian-process designer: the tuner's own process, noisy expected improvement, and a search over legal configs.
 
-The acquisition is taken over configs that the space accepts, never over the box around their encoding, where a special
-value would be half chosen: first over configs near the best, or with a parameter drawn anew, then over ever closer
-neighbours of those that promise most. Where one more sample of a measured config would do more for the final pick, that
-comes instead: of ten configs that noise blurs, the luckiest is rarely the best. What comes before is the opening
-(`opening`), and before that, where an earlier study is among the priors, what it has adopted, else the best of what it
-measured: nothing else is as likely to be good, and nothing tells sooner whether the study still holds. While it does,
-no move of the opening is made that the study has made.
+The acquisition function is evaluated at legal configs only: in the box around their encoding a special value could be
+"half chosen". The first candidates are neighbours of the best configs, the best configs with a parameter redrawn and,
+with a prior in use, random configs. Each later round draws closer neighbours of the candidates with the largest
+expected improvement.
 
-Each prior is the trend of a process of its own, a flat trend is one more, and at every update the samples choose.
+The designer repeats a measured config if its next sample has the larger knowledge gradient: among many noisy configs,
+the one with the best sample is rarely the best (winner's curse).
+
+Two phases come before the model chooses. With an earlier study among the priors, the first suggestion is the warm
+start: the config that the study adopted, or else its best one. It is the most promising config, and it shows at once
+whether the study still holds. The initial design (`initial_design`) follows. It skips changes that the study has
+measured while the warm start is better than the baseline.
+
+A process is fitted with each prior as its prior mean, and one with a flat prior mean. At every update the evidence
+selects one of them.
 """
 
 import math
@@ -21,14 +27,14 @@ from numpy.typing import NDArray
 
 from ringtune.tuner.gp import Observations, Points
 from ringtune.tuner.policy_numbers import POLICY, Policy
-from ringtune.tuner.priors.base import Experience, Prior, UncertainPrior
+from ringtune.tuner.priors.base import Prior, PriorStudy, UncertainPrior
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.search_space import SearchSpace
 
 from .base import Prediction, Suggestion, expected_suggestion
 from .candidates import first_numbers, neighbours, redrawn
-from .initial_design import opening_move
+from .initial_design import next_initial_config
 
 if TYPE_CHECKING:
     from ringtune.tuner.gp.process import GaussianProcess
@@ -36,17 +42,21 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FIRST = 4
-"""Configs tried while no window was valid."""
+"""Number of space-filling configs besides the defaults, tried while no window was valid."""
 RANDOM_CANDIDATES = 400
-"""Where a prior says what to expect of them; without one they are rarely better than changes to what is known."""
+"""Number of random candidates with a prior in use; without one they rarely beat changes to measured configs."""
 REDRAWN_PER_BEST = 100
+"""Number of candidates with a redrawn parameter, for each of the best measured configs."""
 NEIGHBOURS_PER_BEST = 30
+"""Number of neighbours around each of the best measured configs, or best candidates."""
 BEST_COUNT = 3
+"""Number of best measured configs around which the first candidates are drawn."""
 STEPS = (0.06, 0.02)
-"""Of the rounds of ever closer neighbours, in encoded units."""
+"""Standard deviation of a neighbour's steps in each round of refinement, encoded units."""
 CLIMBERS = 3
+"""Number of best candidates that a round refines."""
 DRAWS = 64
-"""Of the measured configs' noise-free values."""
+"""Number of draws of the measured configs' noise-free values, over which expected improvement is averaged."""
 
 
 class GaussianProcessDesigner:
@@ -59,9 +69,9 @@ class GaussianProcessDesigner:
 
         Args:
             space: The legal configs.
-            seed: Decides every random choice.
-            priors: Expectations from before the first sample, the most trusted first.
-            policy: The numbers.
+            seed: Seed of every random choice.
+            priors: Expected step times before the first sample, the most trusted prior first.
+            policy: The policy's numbers.
         """
         self._policy = policy
         self._space = space
@@ -73,24 +83,24 @@ class GaussianProcessDesigner:
 
     @property
     def prior(self) -> Prior | None:
-        """The prior in use, or None where the samples speak against all."""
+        """The prior in use, or None if the flat prior mean has the greatest evidence."""
         return self._prior
 
     @property
     def adopted_before(self) -> Config | None:
-        """What the earlier study among the priors has adopted, if it was tested against the baseline of now."""
-        experience = self._experience
-        if experience is None or not self._trials or experience.configs[0] != self._trials[0].config:
+        """The config that the earlier study among the priors adopted, if its baseline was the current one."""
+        study = self._study
+        if study is None or not self._trials or study.configs[0] != self._trials[0].config:
             return None
-        return experience.adopted
+        return study.adopted
 
     @property
-    def _experience(self) -> Experience | None:
-        return next((prior for prior in self._priors if isinstance(prior, Experience)), None)
+    def _study(self) -> PriorStudy | None:
+        return next((prior for prior in self._priors if isinstance(prior, PriorStudy)), None)
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Fit the process to all valid samples of all trials."""
-        # scipy takes half a second to import: only when a designer works, in its own thread.
+        # Importing scipy takes half a second; this defers it to the designer's own thread.
         from ringtune.tuner.gp.process import most_probable_process  # noqa: PLC0415
 
         if self._process is not None and tuple(trials) == self._trials:
@@ -108,16 +118,16 @@ class GaussianProcessDesigner:
         return (*self._priors, None)
 
     def suggest(self) -> Suggestion:
-        """Return the next move of the opening, then the config of which a sample promises most."""
+        """Return the next config of the initial design, then the config whose next sample is worth the most."""
         tried = {trial.config for trial in self._trials}
         if self._process is None:
             first = (config for config in first_numbers(self._space, FIRST, self._seed) if config not in tried)
             return Suggestion(next(first, self._space.default()))
-        config = self._opening(tried)
-        return self._with_expectation(self._most_telling(self._process) if config is None else config)
+        config = self._initial_config(tried)
+        return self._with_expectation(self._most_valuable(self._process) if config is None else config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return the posterior of the noise-free ln(step time), of configs not measured without their roughness.
+        """Return the posterior of the noise-free ln(step time), without the nugget of unmeasured configs.
 
         Raises:
             ValueError: If no valid sample was seen yet.
@@ -138,17 +148,17 @@ class GaussianProcessDesigner:
             raise ValueError("no valid sample to predict from")
         return self._process
 
-    def _opening(self, tried: set[Config]) -> Config | None:
-        """Return what comes before the model may choose; None where that is over."""
-        experience = self._experience
+    def _initial_config(self, tried: set[Config]) -> Config | None:
+        """Return the warm start, then the next config of the initial design; None after its end."""
+        study = self._study
         known: set[Config] = set()
-        if experience is not None:
-            remembered = experience.best_config()
+        if study is not None:
+            remembered = study.best_config()
             if remembered not in tried:
                 return remembered
             if self._is_better_than_baseline(remembered):
-                known.update(experience.configs)
-        return opening_move(self._space, self._best(), tried | known, is_informed=self._prior is not None)
+                known.update(study.configs)
+        return next_initial_config(self._space, self._best(), tried | known, is_informed=self._prior is not None)
 
     def _is_better_than_baseline(self, config: Config) -> bool:
         baseline, mean = self.predict([self._trials[0].config, config]).mean_log_step_ms
@@ -171,8 +181,8 @@ class GaussianProcessDesigner:
             self._policy.nugget_std,
         )
 
-    def _most_telling(self, process: "GaussianProcess") -> Config:
-        """Return the untried config that promises most, or a measured one of which a sample helps the pick more."""
+    def _most_valuable(self, process: "GaussianProcess") -> Config:
+        """Return the most promising untried config, or a measured one whose repeat has a larger knowledge gradient."""
         promising = self._most_promising(process)
         measured = self._measured()
         points = self._points(measured, self._prior)
@@ -181,6 +191,7 @@ class GaussianProcessDesigner:
         return measured[best] if again[best] < first else promising
 
     def _most_promising(self, process: "GaussianProcess") -> Config:
+        """Return the untried config with the largest noisy expected improvement."""
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
         measured = self._measured()
         points = self._points(measured, self._prior)
@@ -204,7 +215,7 @@ class GaussianProcessDesigner:
     def _candidates(
         self, process: "GaussianProcess", measured: Sequence[Config], rng: np.random.Generator
     ) -> list[Config]:
-        """Return untried configs; all those drawn where there are none (small spaces)."""
+        """Return untried configs, or all drawn configs if every one was tried (small spaces)."""
         drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES if self._prior else 0)]
         order = np.argsort(process.predict(self._points(measured, self._prior))[0])
         for index in order[:BEST_COUNT]:
@@ -217,16 +228,16 @@ class GaussianProcessDesigner:
         return [config for config in dict.fromkeys(configs) if config not in tried]
 
     def _points(self, configs: Sequence[Config], prior: Prior | None) -> Points:
-        """Return the configs encoded, with the prior's trend about that of the best measured config."""
+        """Return the encoded configs, with the prior mean relative to the lowest one of a measured config."""
         x = self._space.encode_all(configs)
         if prior is None:
-            return Points.without_trend(x)
+            return Points.without_prior(x)
         measured = self._measured()
         expected = prior.log_step_ms([*measured, *configs], self._trials)
-        trend = expected[len(measured) :] - expected[: len(measured)].min()
+        prior_mean = expected[len(measured) :] - expected[: len(measured)].min()
         if not isinstance(prior, UncertainPrior):
-            return Points.with_trend(x, trend)
-        return Points(x, trend, prior.directions(configs, self._trials))
+            return Points.with_prior(x, prior_mean)
+        return Points(x, prior_mean, prior.jacobian(configs, self._trials))
 
     def _with_expectation(self, config: Config) -> Suggestion:
         return expected_suggestion(config, self._trials, self.predict([config]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The random designer: uniform configs, per-config means shrunk to the pooled mean. The control for all others."""
+"""The random designer: the control for all others. Draws uniform configs and shrinks their means to the pooled mean."""
 
 from collections.abc import Sequence
 
@@ -13,26 +13,26 @@ from .base import Prediction, Suggestion
 from .shrinkage import shrunk_means
 
 DRAWS = 100
-"""Draws for a config not tried yet, before a repetition is accepted (small spaces run out)."""
+"""Largest number of draws for an untried config; then a repetition is accepted (small spaces run out)."""
 
 
 class RandomDesigner:
-    """Draws configs uniformly over the space's quantiles; learns nothing but each config's own mean."""
+    """Draws configs uniformly over the quantiles of the space; learns only each config's mean."""
 
     name = "random"
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        """Start without trials; `seed` decides every draw."""
+        """Start without trials; `seed` determines every draw."""
         self._space = space
         self._seed = seed
         self._trials: tuple[Trial, ...] = ()
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Take in all trials so far."""
+        """Replace the data by all trials so far."""
         self._trials = tuple(trials)
 
     def suggest(self) -> Suggestion:
-        """Return a random config, a new one where the space has one."""
+        """Return a random config, an untried one if possible."""
         tried = {trial.config for trial in self._trials}
         rng = np.random.default_rng([self._seed, len(self._trials), sum(len(t.samples) for t in self._trials)])
         config = self._space.random(rng)
@@ -43,7 +43,7 @@ class RandomDesigner:
         return Suggestion(config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return shrunk means.
+        """Return the shrunk means of the configs.
 
         Raises:
             ValueError: If no valid sample was seen yet.

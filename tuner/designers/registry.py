@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of designers: a name and a factory each."""
+"""Registry of designers: a name and a factory for each."""
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,7 @@ from .skopt import SkoptDesigner
 
 
 def _without_priors(factory: Callable[[SearchSpace, int], Designer]) -> DesignerFactory:
-    """Return a factory of designers that have no use for what is known beforehand."""
+    """Return a factory that ignores the priors, for designers that cannot use them."""
     return lambda space, seed, _: factory(space, seed)
 
 
@@ -33,7 +33,7 @@ LATE_MODULES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "skopt": ("skopt.acquisition", "skopt.learning"),
     }
 )
-"""What designers import when they first work."""
+"""Modules that a designer imports at its first suggestion, by the name of the designer."""
 
 
 def designer_names() -> tuple[str, ...]:
@@ -42,10 +42,10 @@ def designer_names() -> tuple[str, ...]:
 
 
 def load_designer(name: str) -> None:
-    """Import now what a designer would import on its first suggestion, which takes long enough to disturb training.
+    """Import the late modules of a designer in advance: at its first suggestion the import would disturb training.
 
     Raises:
-        ImportError: If it is not installed.
+        ImportError: If a module is not installed.
     """
     for module in LATE_MODULES.get(name, ()):
         importlib.import_module(module)
@@ -55,13 +55,13 @@ def make_designer(name: str, space: SearchSpace, seed: int, priors: Sequence[Pri
     """Return a new designer.
 
     Args:
-        name: As in `designer_names`.
+        name: One of `designer_names`.
         space: The legal configs.
-        seed: Decides every random choice.
-        priors: What is known before the first sample, the most trusted first; not every designer has a use for it.
+        seed: Seed of every random choice.
+        priors: Expected step times before the first sample, the most trusted prior first; some designers ignore them.
 
     Raises:
-        ValueError: If there is none of this name; the message lists those there are.
+        ValueError: If no designer has this name; the message lists the names.
     """
     if name not in DESIGNERS:
         raise ValueError(f"there is no designer {name!r}; there are {', '.join(DESIGNERS)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What samples say without a model of the space: each config's mean, drawn to that of all."""
+"""Shrinkage: a prediction without a model of the space, each config's mean shrunk to the pooled mean."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -12,11 +12,11 @@ from ringtune.tuner.space.config import Config
 from .base import Prediction
 
 NOISE_FLOOR = 1e-4
-"""Smallest variance of ln(step time) between samples of one config: 1 %, for bases of one or equal samples."""
+"""Smallest variance of ln(step time) between samples of one config: (1 %)^2, for single or identical samples."""
 
 
 def shrunk_means(configs: Sequence[Config], trials: Sequence[Trial]) -> Prediction:
-    """Return a measured config's own mean drawn to that of all, more so the noisier samples are.
+    """Return the configs' means shrunk to the pooled mean, more strongly the noisier the samples are.
 
     Raises:
         ValueError: If no valid sample was seen yet.
@@ -38,7 +38,7 @@ def shrunk_means(configs: Sequence[Config], trials: Sequence[Trial]) -> Predicti
 
 
 def _noise_variance(groups: Sequence[Sequence[float]]) -> float:
-    """Return the variance between samples of one config, pooled over those with several."""
+    """Return the variance between samples of one config, pooled over the configs with several."""
     repeated = [group for group in groups if len(group) > 1]
     squares = sum(sum((x - fmean(group)) ** 2 for x in group) for group in repeated)
     freedom = sum(len(group) - 1 for group in repeated)

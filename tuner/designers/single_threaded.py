@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How scikit-optimize is called beside a job: on one core, and without warnings that nobody there can heed."""
+"""Execution context of scikit-optimize beside a training job: one BLAS thread, no warnings."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,13 +7,14 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def quiet_and_modest() -> Iterator[None]:
-    """Compute on one core, and do not warn.
+def single_threaded() -> Iterator[None]:
+    """Limit BLAS to one thread and suppress warnings inside the `with` block.
 
-    The matrices are tiny: a second BLAS thread only spins, five times slower on two busy cores and at the expense of
-    the job that trains beside us. A hyper-parameter at its bound is no failure, and a variance of -1e-12 is set to 0.
+    The matrices are tiny: a second BLAS thread only spins, is five times slower on two busy cores, and takes processor
+    time from the training job. The suppressed warnings need no action: a hyper-parameter at its bound is no failure,
+    and scikit-optimize sets a variance of -1e-12 to 0.
     """
-    from ringtune.tuner.gp.blas import ONE_BLAS_THREAD  # noqa: PLC0415  (imports scipy, of which few have need)
+    from ringtune.tuner.gp.blas import ONE_BLAS_THREAD  # noqa: PLC0415  (imports scipy, which few callers need)
 
     with ONE_BLAS_THREAD.held(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

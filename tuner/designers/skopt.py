@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gaussian-process designer on scikit-optimize: its process, its expected improvement, our candidates.
+"""Gaussian-process designer on scikit-optimize: its process and expected improvement, this package's candidates.
 
-`skopt.Optimizer` itself would optimise over the box around the encoded space, where a special value is "half chosen",
-so the acquisition is taken over legal configs instead: random ones, and neighbours of the best.
+`skopt.Optimizer` would optimise over the box around the encoded space, where a special value can be "half chosen". This
+designer evaluates the acquisition function at legal configs instead: random ones, and neighbours of the best.
 
 | symbol | meaning | shape |
 |---|---|---|
@@ -29,21 +29,24 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 INITIAL_TRIALS = 6
-"""Configs tried before the model is trusted, the baseline included: about one per coordinate of the engine's space."""
+"""Number of configs before the model chooses, the baseline included: about one per coordinate of the engine's space."""
 RANDOM_CANDIDATES = 300
+"""Number of random candidates of a suggestion."""
 NEIGHBOURS_PER_BEST = 50
+"""Number of neighbours around each of the best measured configs."""
 BEST_COUNT = 3
+"""Number of best measured configs around which candidates are drawn."""
 WORST_OVER_BEST = 1.5
-"""y is capped this far above its minimum: how bad a bad config is must not set the scale of the model."""
+"""Cap of y above its minimum, ln(step time): very slow configs must not set the scale of the model."""
 
 
 class SkoptDesigner:
-    """A Gaussian process (Matern 5/2, a length scale per coordinate, fitted noise) with expected improvement."""
+    """Gaussian process (Matern 5/2, one length scale per coordinate, fitted noise) with expected improvement."""
 
     name = "skopt"
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
-        """Start without trials; `seed` decides every random choice."""
+        """Start without trials; `seed` determines every random choice."""
         self._space = space
         self._seed = seed
         self._trials: tuple[Trial, ...] = ()
@@ -51,7 +54,7 @@ class SkoptDesigner:
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Fit the process to all valid samples of all trials."""
-        # scikit-learn takes seconds to import: only when a designer works, in its own thread.
+        # Importing scikit-learn takes seconds; this defers it to the designer's own thread.
         from .skopt_model import fitted_model  # noqa: PLC0415
 
         self._trials = tuple(trials)
@@ -64,7 +67,7 @@ class SkoptDesigner:
         self._model = fitted_model(x, np.minimum(y, y.min() + WORST_OVER_BEST), self._seed)
 
     def suggest(self) -> Suggestion:
-        """Return a space-filling config first, then the candidate with the largest expected improvement."""
+        """Return space-filling configs first, then the candidate with the largest expected improvement."""
         if self._model is None or len(self._trials) < INITIAL_TRIALS:
             config = self._initial()
             return Suggestion(config) if self._model is None else self._with_expectation(config)
@@ -85,13 +88,13 @@ class SkoptDesigner:
         return Prediction(*self._model.predict(self._encode(configs)))
 
     def _initial(self) -> Config:
-        """Return the built-in defaults if they were not tried, else the next untried of a few spread points."""
+        """Return the first untried config of the built-in defaults and a few space-filling ones."""
         configs = first_points(self._space, INITIAL_TRIALS, self._seed)
         tried = {trial.config for trial in self._trials}
         return next((config for config in configs if config not in tried), configs[0])
 
     def _candidates(self) -> list[Config]:
-        """Return untried configs; all those drawn where there are none (small spaces)."""
+        """Return untried configs, or all drawn configs if every one was tried (small spaces)."""
         rng = np.random.default_rng([self._seed, sum(len(trial.samples) for trial in self._trials)])
         drawn = [self._space.random(rng) for _ in range(RANDOM_CANDIDATES)]
         for config in self._best_configs():
@@ -107,7 +110,7 @@ class SkoptDesigner:
 
     def _encode(self, configs: Sequence[Config]) -> Array:
         if self._space.dimension == 0:
-            return np.zeros((len(configs), 1))  # scikit-learn wants a coordinate, also where nothing is free
+            return np.zeros((len(configs), 1))  # scikit-learn needs a coordinate even if no parameter is free
         return np.stack([self._space.encode(config) for config in configs])
 
     def _with_expectation(self, config: Config) -> Suggestion:

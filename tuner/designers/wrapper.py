@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base of a designer that stands before another one: it can do all that the other can.
+"""Base of a designer that wraps another one and keeps all its capabilities.
 
-A wrapper overrides what it changes. Capabilities that not every designer has are asked for here and nowhere else; a
-designer that lacks one gets the answer that says least.
+A wrapper overrides only the methods that it changes. This is the only place that checks for optional capabilities; a
+missing one is replaced by its neutral value: no correlation, no config adopted before.
 """
 
 from collections.abc import Sequence
@@ -13,27 +13,27 @@ from numpy.typing import NDArray
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
 
-from .base import Designer, ExperiencedDesigner, JointDesigner, Prediction, Suggestion
+from .base import Designer, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
 
 
 class DesignerWrapper:
-    """Forwards the whole protocol of `Designer`, `JointDesigner` and `ExperiencedDesigner`.
+    """Wrapper of a designer: forwards the protocols `Designer`, `JointDesigner` and `WarmStartedDesigner`.
 
     Attributes:
-        designer: The designer behind this one.
+        designer: The wrapped designer.
     """
 
     def __init__(self, designer: Designer) -> None:
-        """Stand before `designer`."""
+        """Wrap `designer`."""
         self.designer = designer
 
     @property
     def name(self) -> str:
-        """The designer's name."""
+        """The name of the wrapped designer."""
         return self.designer.name
 
     def update(self, trials: Sequence[Trial]) -> None:
-        """Take in all trials so far."""
+        """Replace the data by all trials so far."""
         self.designer.update(trials)
 
     def suggest(self) -> Suggestion:
@@ -41,11 +41,11 @@ class DesignerWrapper:
         return self.designer.suggest()
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return what the trials say about `configs`; raises ValueError without a valid sample."""
+        """Return the posterior for `configs`; raises ValueError without a valid sample."""
         return self.designer.predict(configs)
 
     def covariance(self, configs: Sequence[Config]) -> NDArray[np.float64]:
-        """Return the posterior covariances; of a designer that knows none, the configs are independent.
+        """Return the posterior covariances; configs are independent if the wrapped designer has no joint posterior.
 
         Raises:
             ValueError: If no valid sample was seen yet.
@@ -56,5 +56,5 @@ class DesignerWrapper:
 
     @property
     def adopted_before(self) -> Config | None:
-        """What an earlier run has adopted; None where nothing was, or the designer does not know."""
-        return self.designer.adopted_before if isinstance(self.designer, ExperiencedDesigner) else None
+        """The config that an earlier run adopted; None if there is none, or the designer has no warm start."""
+        return self.designer.adopted_before if isinstance(self.designer, WarmStartedDesigner) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gaussian process of the tuner: its kernel, its fit, and what it expects to gain. `process` imports scipy."""
+"""The tuner's Gaussian process: kernel, fit and acquisition functions. Importing the package does not import scipy."""
 
 from .values import JointPosterior, Observations, Points
 

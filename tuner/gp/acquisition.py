@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sample is expected to bring where the best measured value is itself uncertain.
+"""Acquisition functions under noise: noisy expected improvement and the knowledge gradient.
 
-With noise nobody knows which config is the best so far, nor how good it is. So the improvement is averaged over what
-the noise-free values of all measured configs may be (noisy expected improvement: Letham, Karrer, Ottoni & Bakshy 2019,
+Noise hides which measured config is the best, and how good it is. Noisy expected improvement therefore averages the
+improvement over the posterior of the noise-free values of all measured configs (Letham, Karrer, Ottoni & Bakshy 2019,
 "Constrained Bayesian optimization with noisy experiments", eq. 3).
 
-A noise-free value improves on nothing once its config was measured, so that this never asks for a second sample. What
-one more sample of any config would do to the pick, noise included, the knowledge gradient says (Frazier, Powell &
-Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs").
+Noisy expected improvement never suggests a measured config: no noise-free value improves on itself. The knowledge
+gradient covers repeats: it is the expected change of the lowest posterior mean after one more noisy sample of any
+config (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs").
 """
 
 from statistics import NormalDist
@@ -23,26 +23,27 @@ Array = NDArray[np.float64]
 
 _SQRT_2_PI = np.sqrt(2.0 * np.pi)
 JITTER = 1e-8
-"""Added to the measured configs' variances, which may be nothing."""
+"""Variance added to the diagonal before the Cholesky factorisation: posterior variances may be zero."""
 LEAST_STD = 1e-9
+"""Lower bound of a standard deviation that divides, ln(step time)."""
 OUTCOMES = 32
-"""Equally probable ones of a sample, that an expectation is taken over."""
+"""Number of equally probable outcomes of a sample, over which an expectation is averaged."""
 _NORMALS = np.array([NormalDist().inv_cdf((index + 0.5) / OUTCOMES) for index in range(OUTCOMES)])
 
 
 def noisy_expected_improvement(posterior: JointPosterior, normals: Array) -> Array:
-    """Return by how much each candidate should fall below the best of the measured configs, in ln(step time).
+    """Return the noisy expected improvement of each candidate over the best measured config, in ln(step time).
 
     Args:
-        posterior: Of m measured configs and c candidates.
-        normals: Standard normal numbers, a row per draw of the measured configs' values, shape (s, m).
+        posterior: Joint posterior of m measured configs and c candidates.
+        normals: Standard normal numbers, one row per draw of the measured configs' values, shape (s, m).
 
     Returns:
         Shape (c,), non-negative.
     """
     factor = cholesky(posterior.within + np.diag(np.full(len(posterior.measured), JITTER)), lower=True)
     drawn = posterior.measured + normals @ factor.T
-    # A candidate's value given a draw: its mean moves with the draw, its variance does not depend on it.
+    # Conditional on a draw, a candidate's mean depends on the draw and its variance does not.
     reduced = solve_triangular(factor, posterior.between, lower=True)
     means = posterior.candidates + normals @ reduced
     std = np.sqrt(np.maximum(posterior.variances - np.sum(reduced**2, axis=0), LEAST_STD**2))
@@ -54,13 +55,13 @@ def noisy_expected_improvement(posterior: JointPosterior, normals: Array) -> Arr
 
 
 def expected_lowest_mean(means: Array, covariances: Array, variances: Array, noise_variance: float) -> Array:
-    """Return how low the lowest posterior mean should be once a config has one sample more.
+    """Return the expected lowest posterior mean after one more sample, for each config that may be sampled.
 
     Args:
-        means: Of the n configs that may be picked then, shape (n,).
-        covariances: Of each of k configs that may be sampled with those that may be picked, shape (k, n).
-        variances: Of the configs that may be sampled, shape (k,).
-        noise_variance: Of a sample, above zero.
+        means: Posterior means of the n configs that may be picked, shape (n,).
+        covariances: Posterior covariances of the k configs that may be sampled with those n, shape (k, n).
+        variances: Posterior variances of the k configs that may be sampled, shape (k,).
+        noise_variance: Variance of the noise of one sample, above zero.
 
     Returns:
         Shape (k,), ln(step time).

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One thread for the tuner's algebra: its matrices are tiny, and a second thread only spins, at the expense of the job.
+"""Limit of the tuner's linear algebra to one BLAS thread.
 
-The limit is the process's. Where two designers compute at the same time, the first sets it and the last takes it back.
-The libraries are looked for once: to find them takes longer than much of what is computed under the limit. From 3.8 on
-threadpoolctl lets one thread alone set limits and ignores all others without a word, although the limit is everybody's:
-so each that sets it takes control first.
+The matrices are tiny: a second thread only spins and takes processor time from the training job.
+
+The limit applies to the whole process. If several designers compute at the same time, the first sets the limit and the
+last restores the original one. The BLAS libraries are searched for only once, because the search often takes longer
+than the computation under the limit. threadpoolctl 3.8 and later accepts limits from one controlling thread only and
+silently ignores the others, so each thread takes control before it sets the limit.
 """
 
 import threading
@@ -12,15 +14,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import scipy.linalg  # noqa: F401  (its library must be loaded before libraries are looked for)
+import scipy.linalg  # noqa: F401  (loads the BLAS library, which the controller must find)
 import threadpoolctl
 
 
 class SharedLimit:
-    """A limit to one thread that several threads may want at once."""
+    """Reference-counted limit to one BLAS thread, shared by concurrent users."""
 
     def __init__(self) -> None:
-        """Begin without users; the libraries that are loaded now are the ones that will be limited."""
+        """Start without users; the limit covers the libraries that are loaded now."""
         self._libraries = threadpoolctl.ThreadpoolController()
         self._lock = threading.Lock()
         self._users = 0
@@ -28,7 +30,7 @@ class SharedLimit:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep to one thread while the block lasts."""
+        """Limit BLAS to one thread inside the `with` block."""
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -45,7 +47,7 @@ class SharedLimit:
 
 
 def _take_control() -> None:
-    """Let this thread set limits, also where another has set some before."""
+    """Make this thread the controlling one, even if another thread set limits before."""
     give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if give_up is not None:
         give_up(force=True)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Matern 5/2 kernel with a length scale per coordinate, and its derivatives (Rasmussen & Williams 2006, eq. 4.17).
+"""The Matern 5/2 kernel with one length scale per coordinate, and its derivatives.
+
+Source: Rasmussen & Williams 2006, eq. 4.17.
 
 | symbol | meaning | shape |
 |---|---|---|
 | X, Z | encoded configs, one per row | (n, d), (m, d) |
 | l | length scales | (d,) |
-| r | distance, each coordinate in units of its length scale | (n, m) |
+| r | distance, with each coordinate divided by its length scale | (n, m) |
 """
 
 import numpy as np
@@ -17,7 +19,7 @@ _SQRT_5 = np.sqrt(5.0)
 
 
 def squared_differences(x: Array, z: Array) -> Array:
-    """Return (x - z)^2 by coordinate, shape (d, n, m)."""
+    """Return (x - z)^2 per coordinate, shape (d, n, m)."""
     differences: Array = (x.T[:, :, None] - z.T[:, None, :]) ** 2
     return differences
 
@@ -26,7 +28,7 @@ def same_configs(squares: Array) -> Array:
     """Return 1 where two rows are the same config, else 0, shape (n, m).
 
     Args:
-        squares: Of the coordinates' differences, shape (d, n, m).
+        squares: Squared differences per coordinate, shape (d, n, m).
     """
     same: Array = np.where(squares.any(axis=0), 0.0, 1.0)
     return same
@@ -36,23 +38,24 @@ def correlations(squares: Array, lengths: Array) -> Array:
     """Return (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r), shape (n, m).
 
     Args:
-        squares: Of the coordinates' differences, shape (d, n, m).
+        squares: Squared differences per coordinate, shape (d, n, m).
         lengths: Length scales, shape (d,).
     """
     return correlations_and_slopes(squares, lengths)[0]
 
 
 def correlations_and_slopes(squares: Array, lengths: Array) -> tuple[Array, Array]:
-    """Return the correlations, and what makes their derivatives by the logarithm of each length scale.
+    """Return the correlations, and the slopes that give their derivatives with respect to ln(length scale).
 
-    The derivative of entry (i, j) by ln l_k is the slope (i, j) times the square of coordinate k over l_k^2.
+    The derivative of entry (i, j) with respect to ln l_k is slope (i, j) times the squared difference of coordinate k,
+    divided by l_k^2.
 
     Args:
-        squares: Of the coordinates' differences, shape (d, n, m).
+        squares: Squared differences per coordinate, shape (d, n, m).
         lengths: Length scales, shape (d,).
 
     Returns:
-        Both of shape (n, m).
+        Correlations and slopes, shape (n, m) each.
     """
     scaled = _SQRT_5 * _distances(squares, lengths)
     decay = np.exp(-scaled)

@@ -4,25 +4,28 @@
 | symbol | meaning | shape |
 |---|---|---|
 | X | encoded configs of the samples, one per row | (n, d) |
-| t | trend: what was expected of each before it was measured, up to a constant | (n,) |
-| y | ln(step time) of each, less t and a constant | (n,) |
-| v | variance of each that its own steps explain | (n,) |
-| s | what windows of one config differ by beyond that, a standard deviation | |
-| a | amplitude: by how much configs differ, a standard deviation | |
-| h | nugget: standard deviation of a config about what its neighbours predict (`Policy.nugget_std`) | |
+| t | prior mean of ln(step time), up to a constant | (n,) |
+| y | ln(step time) of each sample, minus t and a constant | (n,) |
+| v | variance of each y that the scatter of its own steps explains | (n,) |
+| s | noise: standard deviation between windows of one config, beyond v | |
+| a | amplitude: standard deviation between configs | |
+| l | length scales of M, the Matern 5/2 kernel (`kernel`) | (d,) |
+| h | nugget: standard deviation of a config about the prediction from its neighbours (`Policy.nugget_std`) | |
 | E | 1 where two samples are of the same config, else 0 | (n, n) |
-| J | by how much t would be higher if one of k unknowns of the trend were a standard deviation larger | (n, k) |
-| S | a^2 M(X, X) + h^2 E + c^2 11' + b^2 tt' + JJ' + diag(v + s^2), the covariance of y; c^2: of a constant | (n, n) |
+| J | change of t per standard deviation of each of the k unknowns of the prior | (n, k) |
+| c | standard deviation of the unknown constant (`CONSTANT_STD`) | |
+| b | standard deviation of the factor g of the prior mean (`PRIOR_FACTOR_STD`) | |
+| S | a^2 M(X, X) + h^2 E + c^2 11' + b^2 tt' + JJ' + diag(v + s^2), the covariance of y | (n, n) |
 
-The trend may be a cost model or an earlier study, right up to a factor at best: y = g t + J u + ..., where g has mean 1
-and variance b^2, and u, of mean 0 and variance 1, is what the constants of a model are beside those it took. Both are
-integrated out like the constant (Rasmussen & Williams 2006, section 2.7): without u a model would be as sure of configs
-that depend on what nothing has told yet, as of those that do not. Whether a trend is used at all is for its evidence to
-say (`GaussianProcess.log_evidence`).
+The prior mean comes from a cost model or an earlier study, and its scale may be wrong: ln(step time) = g t + J u + ...
+The factor g has mean 1 and variance b^2. The unknowns u, with mean 0 and variance 1, are the deviations of the prior's
+constants from their assumed values. Both are integrated out like the constant (Rasmussen & Williams 2006, section 2.7).
+Without u, the process would be equally certain of configs whose cost depends on a constant that no sample has measured.
+Priors are compared by their evidence (`GaussianProcess.log_evidence`).
 
-The hyper-parameters l, a and s have log-normal priors: ten samples alone could not tell an irrelevant parameter from a
-long length scale, nor noise from a short one. The mode is found by L-BFGS with analytic gradients (Rasmussen
-& Williams 2006, eq. 5.9).
+The hyper-parameters l, a and s have log-normal priors: ten samples cannot distinguish an irrelevant parameter from a
+long length scale, nor noise from a short one. L-BFGS with analytic gradients finds the mode (Rasmussen & Williams 2006,
+eq. 5.9).
 """
 
 from collections.abc import Sequence
@@ -43,16 +46,17 @@ from .values import JointPosterior, Observations, Points
 Array = NDArray[np.float64]
 
 CONSTANT_STD = 1.0
-"""Of the unknown level of ln(step time) about the samples' median."""
-TREND_STD = 0.5
-"""Of the factor by which a trend is too small or too large."""
+"""Standard deviation of the unknown constant about the median of the samples, ln(step time)."""
+PRIOR_FACTOR_STD = 0.5
+"""Standard deviation of the factor that scales a prior mean."""
 JITTER = 1e-8
+"""Variance added to the diagonal, so that the Cholesky factorisation succeeds."""
 TOLERANCE = 1e-7
-"""Of what the fit minimises, relative: what is gained below it no evidence tells."""
+"""Relative tolerance of the fit: smaller improvements of the evidence do not matter."""
 
 
 class LogNormal(NamedTuple):
-    """A prior of a positive hyper-parameter, and the bounds within which it is looked for."""
+    """Log-normal prior of a positive hyper-parameter, with the bounds of its search."""
 
     median: float
     log_std: float
@@ -61,14 +65,16 @@ class LogNormal(NamedTuple):
 
 
 LENGTH = LogNormal(0.5, 0.8, 0.05, 20.0)
-"""In encoded units: the range of a number, or a switch, is 1."""
+"""Length scales in encoded units, in which the range of a number, or of a switch, is 1."""
 AMPLITUDE = LogNormal(0.15, 1.0, 0.005, 3.0)
+"""Standard deviation between configs, ln(step time)."""
 NOISE = LogNormal(0.015, 1.0, 0.0005, 0.5)
+"""Standard deviation between windows of one config, ln(step time)."""
 
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """Of the kernel and the noise; see the table above."""
+    """Hyper-parameters l, a and s of the kernel and the noise; see the table above."""
 
     lengths: Array
     amplitude: float
@@ -76,18 +82,18 @@ class Hyperparameters:
 
     @classmethod
     def from_logs(cls, theta: Array) -> "Hyperparameters":
-        """Return them from their logarithms: lengths, amplitude, noise; shape (d + 2,)."""
+        """Return the hyper-parameters for the logarithms of lengths, amplitude and noise, shape (d + 2,)."""
         values = np.exp(theta)
         return cls(values[:-2], float(values[-2]), float(values[-1]))
 
     def to_logs(self) -> Array:
-        """Return their logarithms, as `from_logs` takes them."""
+        """Return the logarithms in the order of `from_logs`, shape (d + 2,)."""
         logs: Array = np.log(np.array([*self.lengths, self.amplitude, self.noise]))
         return logs
 
 
 class GaussianProcess:
-    """The process given its observations and hyper-parameters."""
+    """Gaussian process conditioned on observations, with given hyper-parameters."""
 
     def __init__(self, observed: Observations, parameters: Hyperparameters) -> None:
         """Factorise the covariance; O(n^3)."""
@@ -102,14 +108,14 @@ class GaussianProcess:
         self._weights: Array = cho_solve((self._factor, True), self._residual)
 
     @property
-    def trend_factor(self) -> float:
-        """The posterior mean of the factor g of the trend; 1 where the trend is flat."""
-        return 1.0 + TREND_STD**2 * float(self._points.trend @ self._weights)
+    def prior_factor(self) -> float:
+        """The posterior mean of the factor g of the prior mean; 1 where the prior mean is flat."""
+        return 1.0 + PRIOR_FACTOR_STD**2 * float(self._points.prior_mean @ self._weights)
 
     def log_evidence(self) -> float:
-        """Return ln p(y, hyper-parameters), up to a constant that does not depend on the trend.
+        """Return ln p(y, hyper-parameters), up to a constant that is the same for every prior mean.
 
-        It is what the fit maximises (the negative of `NegativeLogPosterior`), so that trends can be compared by it.
+        This is the maximum of the fit (the negative of `NegativeLogPosterior`); it makes priors comparable.
         """
         value = 0.5 * float(self._residual @ self._weights) + float(np.sum(np.log(np.diag(self._factor))))
         medians, stds = _log_priors(len(self.parameters.lengths) + 2)
@@ -119,8 +125,8 @@ class GaussianProcess:
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Return mean and standard deviation of the noise-free value at m points, shape (m,) each.
 
-        The nugget of an unmeasured config is left out: a search cannot aim at it, and it would keep the expected
-        improvement above zero for ever.
+        The standard deviation leaves out the nugget of an unmeasured config: the nugget cannot be searched for, and it
+        would keep the expected improvement positive for ever.
         """
         with ONE_BLAS_THREAD.held():
             mean, reduced = self._mean_and_reduction(points)
@@ -128,13 +134,13 @@ class GaussianProcess:
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def covariance(self, points: Points) -> Array:
-        """Return the covariances of the noise-free values at m points, shape (m, m); the nugget as of `predict`."""
+        """Return the covariances of the noise-free values at m points, shape (m, m); the nugget as in `predict`."""
         with ONE_BLAS_THREAD.held():
             _, reduced = self._mean_and_reduction(points)
             return self._posterior_covariance(points, reduced) - np.diag(self._unmeasured_nugget(points))
 
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
-        """Return the joint posterior of measured configs and of candidates, nuggets included."""
+        """Return the joint posterior of measured configs and candidates, nuggets included."""
         with ONE_BLAS_THREAD.held():
             mean_measured, reduced = self._mean_and_reduction(measured)
             mean, reduced_candidates = self._mean_and_reduction(candidates)
@@ -152,14 +158,15 @@ class GaussianProcess:
             return noisy_expected_improvement(self.joint(measured, candidates), normals)
 
     def lowest_means_after(self, measured: Points, fresh: Points) -> tuple[Array, float]:
-        """Return how low the lowest posterior mean should be once one config has a sample more.
+        """Return the expected lowest posterior mean after one more sample of a config (knowledge gradient).
 
         Args:
-            measured: Configs that may be picked, n of them.
-            fresh: One that was not measured.
+            measured: The n measured configs, which may be picked.
+            fresh: One unmeasured config.
 
         Returns:
-            After one more sample of each measured config, shape (n,), and after the first of the fresh one.
+            Expected lowest means after one more sample of each measured config, shape (n,), and after the first sample
+            of the fresh config.
         """
         posterior = self.joint(measured, fresh)
         variances = np.maximum(np.diag(posterior.within), 0.0)
@@ -171,7 +178,7 @@ class GaussianProcess:
 
     def _mean_and_reduction(self, points: Points) -> tuple[Array, Array]:
         cross = self._covariance(self._points, points)
-        mean: Array = self._level + points.trend + cross.T @ self._weights
+        mean: Array = self._level + points.prior_mean + cross.T @ self._weights
         reduced: Array = solve_triangular(self._factor, cross, lower=True)
         return mean, reduced
 
@@ -186,20 +193,20 @@ class GaussianProcess:
         return covariance
 
     def _prior_variance(self, points: Points) -> Array:
-        unknown = (TREND_STD * points.trend) ** 2 + np.sum(points.directions**2, axis=1)
+        unknown = (PRIOR_FACTOR_STD * points.prior_mean) ** 2 + np.sum(points.prior_jacobian**2, axis=1)
         variance: Array = self.parameters.amplitude**2 + self._nugget_variance + CONSTANT_STD**2 + unknown
         return variance
 
     def _unmeasured_nugget(self, points: Points) -> Array:
-        """Return the nugget's variance where a config was not measured, else 0, shape (m,)."""
+        """Return the nugget variance of unmeasured configs, and 0 for measured ones, shape (m,)."""
         is_measured = same_configs(squared_differences(points.x, self._points.x)).any(axis=1)
         return np.where(is_measured, 0.0, self._nugget_variance)
 
 
 def fitted_process(observed: Observations) -> GaussianProcess:
-    """Return the process with the most probable hyper-parameters, from one observation on.
+    """Return the process with the most probable hyper-parameters, given at least one observation.
 
-    The fit starts at the medians of the priors; random restarts find the same mode.
+    The fit starts at the medians of the hyper-parameters' priors; random restarts find the same mode.
     """
     with ONE_BLAS_THREAD.held():
         medians, _ = _log_priors(observed.points.x.shape[1] + 2)
@@ -211,13 +218,13 @@ def fitted_process(observed: Observations) -> GaussianProcess:
 
 
 def most_probable_process(alternatives: Sequence[Observations]) -> tuple[int, GaussianProcess]:
-    """Return the trend with the greatest evidence, and the process with it; the first of equal ones.
+    """Return the alternative with the greatest evidence, the first of equals, and its fitted process.
 
     Args:
-        alternatives: The same observations, at least one, under different trends.
+        alternatives: The same observations, at least one, under different prior means.
 
     Returns:
-        The index of the alternative, and its process.
+        Index of the alternative, and its process.
     """
     processes = [fitted_process(observed) for observed in alternatives]
     best = int(np.argmax([process.log_evidence() for process in processes]))
@@ -225,10 +232,10 @@ def most_probable_process(alternatives: Sequence[Observations]) -> tuple[int, Ga
 
 
 class NegativeLogPosterior:
-    """What the fit minimises, up to a constant: of theta, the logarithms of lengths, amplitude and noise."""
+    """Objective of the fit: negative log posterior of theta = ln(lengths, amplitude, noise), up to a constant."""
 
     def __init__(self, observed: Observations) -> None:
-        """Prepare what does not depend on the hyper-parameters."""
+        """Compute the terms that do not depend on the hyper-parameters."""
         points = observed.points
         self._squares = squared_differences(points.x, points.x)
         self._rows = self._squares.reshape(len(self._squares), len(points.x) ** 2)
@@ -241,7 +248,7 @@ class NegativeLogPosterior:
         """Return the value, and the gradient, shape (d + 2,).
 
         Raises:
-            LinAlgError: If the covariance is no such, to the computer's precision.
+            LinAlgError: If the covariance is not positive definite in floating point.
         """
         parameters = Hyperparameters.from_logs(theta)
         shape, slopes = correlations_and_slopes(self._squares, parameters.lengths)
@@ -261,26 +268,31 @@ class NegativeLogPosterior:
 
 
 def _log_diagonal_and_inverse(covariance: Array) -> tuple[float, Array]:
-    """Return the sum of the logarithms of the Cholesky factor's diagonal, and the inverse; LAPACK's own, unchecked."""
+    """Return the sum of the logarithms of the Cholesky factor's diagonal, and the inverse.
+
+    Calls LAPACK directly, without scipy's checks of the arguments.
+    """
     factor, info = dpotrf(covariance, lower=True)
     if info:
-        raise LinAlgError(f"the covariance is not positive definite, LAPACK's dpotrf returned {info}")
+        raise LinAlgError(f"the covariance is not positive definite: LAPACK's dpotrf returned {info}")
     lower, _ = dpotri(factor, lower=True)
     inverse: Array = lower + np.tril(lower, -1).T
     return float(np.log(factor.diagonal()).sum()), inverse
 
 
 def _level_and_residual(observed: Observations) -> tuple[float, Array]:
-    """Return the constant that is taken from y, and what is left of y without it and without the trend."""
-    untrended = observed.y - observed.points.trend
-    level = float(np.median(untrended))
-    return level, untrended - level
+    """Return the median of y minus the prior mean, and the residual of y after both are subtracted."""
+    deviation = observed.y - observed.points.prior_mean
+    level = float(np.median(deviation))
+    return level, deviation - level
 
 
 def _linear_covariance(points: Points, others: Points) -> Array:
-    """Return the covariance that comes from the unknown constant and the unknown factor of the trend."""
+    """Return the covariance due to the unknown constant, and to the factor and the unknowns of the prior mean."""
     covariance: Array = (
-        CONSTANT_STD**2 + TREND_STD**2 * np.outer(points.trend, others.trend) + points.directions @ others.directions.T
+        CONSTANT_STD**2
+        + PRIOR_FACTOR_STD**2 * np.outer(points.prior_mean, others.prior_mean)
+        + points.prior_jacobian @ others.prior_jacobian.T
     )
     return covariance
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into the process and what comes out of it: arrays alone, known without scipy."""
+"""Inputs and outputs of the Gaussian process: plain arrays, importable without scipy."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,40 +14,38 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Points:
-    """Where the process is observed or asked.
+    """Encoded configs with the prior mean at each.
 
     Attributes:
         x: Encoded configs, shape (n, d); one config may have several rows.
-        trend: What ln(step time) is expected to be there before anything was measured, up to a constant, shape (n,);
-            zeros where nothing is expected.
-        directions: By how much the trend would be higher if one of the k unknowns that it depends on were a standard
-            deviation larger, shape (n, k).
+        prior_mean: ln(step time) expected before any sample, up to a constant, shape (n,); zeros without a prior.
+        prior_jacobian: Change of the prior mean per standard deviation of each of its k unknowns, shape (n, k).
     """
 
     x: Array
-    trend: Array
-    directions: Array
+    prior_mean: Array
+    prior_jacobian: Array
 
     @classmethod
-    def without_trend(cls, x: Array) -> "Points":
-        """Return encoded configs, shape (n, d), of which nothing is expected."""
-        return cls.with_trend(x, np.zeros(len(x)))
+    def without_prior(cls, x: Array) -> "Points":
+        """Return encoded configs, shape (n, d), with a flat prior mean."""
+        return cls.with_prior(x, np.zeros(len(x)))
 
     @classmethod
-    def with_trend(cls, x: Array, trend: Array) -> "Points":
-        """Return encoded configs, shape (n, d), with a trend, shape (n,), that depends on nothing unknown."""
-        return cls(x, trend, np.zeros((len(x), 0)))
+    def with_prior(cls, x: Array, prior_mean: Array) -> "Points":
+        """Return encoded configs, shape (n, d), with a prior mean, shape (n,), that has no unknowns."""
+        return cls(x, prior_mean, np.zeros((len(x), 0)))
 
 
 @dataclass(frozen=True)
 class Observations:
-    """What was measured.
+    """Noisy samples of ln(step time).
 
     Attributes:
-        points: The configs, n of them.
+        points: Configs of the samples, n rows.
         y: ln(step time), shape (n,), finite.
-        variance: Variance of each that its own steps explain, shape (n,).
-        nugget_std: Standard deviation of a config's value about what its neighbours predict.
+        variance: Variance of each y that the scatter of its own steps explains, shape (n,).
+        nugget_std: Standard deviation of a config's value about the prediction from its neighbours (nugget).
     """
 
     points: Points
@@ -57,14 +55,14 @@ class Observations:
 
 
 class JointPosterior(NamedTuple):
-    """What is known of the noise-free values of m measured configs and c candidates together.
+    """Joint posterior of the noise-free values of m measured configs and c candidates.
 
     Attributes:
-        measured: Means of the measured ones, shape (m,).
+        measured: Means of the measured configs, shape (m,).
         candidates: Means of the candidates, shape (c,).
-        within: Covariance of the measured ones, shape (m, m).
-        between: Covariance of measured ones and candidates, shape (m, c).
-        variances: Of the candidates, shape (c,).
+        within: Covariance of the measured configs, shape (m, m).
+        between: Covariance of measured configs with candidates, shape (m, c).
+        variances: Variances of the candidates, shape (c,).
     """
 
     measured: Array

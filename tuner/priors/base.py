@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The prior protocol: what is known of a job's step times before the first sample.
+"""The prior protocol: expected step times of a job before the first sample.
 
-A cost model is one, an earlier study another. A designer that models the step time takes each as the trend of its
-model, scales it, and drops it where the samples speak against it; so a wrong one costs a few samples.
+A prior is a cost model or an earlier study. A designer with a model of the step time uses it as the prior mean, scales
+it, and drops it if its evidence is too small. A wrong prior therefore costs only a few samples.
 """
 
 from collections.abc import Sequence
@@ -18,51 +18,52 @@ Array = NDArray[np.float64]
 
 
 class Prior(Protocol):
-    """Expects step times."""
+    """Source of expected step times."""
 
     @property
     def name(self) -> str:
-        """A short name for the log."""
+        """The short name in the log."""
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
         """Return the expected ln(step time in ms) of configs, up to a constant.
 
         Args:
-            configs: Legal ones, m of them.
-            trials: All trials so far, the baseline (trial 0) first, with which a prior may calibrate itself.
+            configs: m legal configs.
+            trials: All trials so far, the baseline (trial 0) first; a prior may calibrate itself to them.
 
         Returns:
-            Shape (m,), finite.
+            Expected values, shape (m,), finite.
         """
 
 
 @runtime_checkable
 class UncertainPrior(Prior, Protocol):
-    """A prior with unknowns of its own, which knows what it would expect if they were others."""
+    """A prior with unknown constants, and the sensitivity of its expectation to each."""
 
-    def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
-        """Return by how much the expectation would be higher with one of k unknowns a standard deviation larger.
+    def jacobian(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
+        """Return the change of the expectation per standard deviation of each of the k unknowns.
 
         Args:
-            configs: Legal ones, m of them.
+            configs: m legal configs.
             trials: All trials so far, the baseline (trial 0) first.
 
         Returns:
-            Shape (m, k), finite. The unknowns are independent, and as uncertain as before the first sample.
+            Sensitivities, shape (m, k), finite. The unknowns are independent; their standard deviations are those
+            before the first sample.
         """
 
 
 @runtime_checkable
-class Experience(Prior, Protocol):
-    """A prior that comes from measurements: it knows which configs they were, and the best of them."""
+class PriorStudy(Prior, Protocol):
+    """A prior from the measurements of an earlier study: it knows the measured configs and the best of them."""
 
     @property
     def configs(self) -> tuple[Config, ...]:
-        """What was measured, the baseline first if it is legal; legal configs all of them."""
+        """The measured configs that are legal now, the baseline first if it is among them."""
 
     @property
     def adopted(self) -> Config | None:
-        """What was adopted after a test against the baseline, where the same was asked; None where nothing was."""
+        """The config that the study adopted after its test; None if it kept its baseline, or had another key."""
 
     def best_config(self) -> Config:
-        """Return the measured config that is expected to be the fastest."""
+        """Return the adopted config, or else the measured config with the shortest expected step."""

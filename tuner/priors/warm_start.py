@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Earlier studies as priors: the same question first, then the same model elsewhere, then another model here."""
+"""Warm start: earlier studies as priors, ranked by model, then hardware, then layout."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,20 +18,21 @@ from .base import Prior
 Array = NDArray[np.float64]
 
 MIN_CONFIGS = 4
-"""An earlier study with fewer configs that are legal now says nothing about the others."""
+"""Least number of currently legal configs in a usable study: fewer do not predict the others."""
 MOST_STUDIES = 2
-"""Each is a fit more at every update."""
+"""Largest number of studies used as priors: each costs one more fit at every update."""
 ENGINE = ("target", "surface_version")
+"""Fields of a key that define the meaning of a config."""
 JOB = ("model", "hardware", "layout")
-"""Of a key, what the same configs mean the same for; and what decides how fast they are."""
+"""Fields of a key that determine the speed of a config."""
 SAME_MODEL, SAME_HARDWARE, SAME_LAYOUT = 4, 2, 1
-"""What makes a study relevant: what it ran counts more than where."""
+"""Weights in a study's relevance: the same model counts more than the same machine."""
 
 
 class EarlierStudy:
-    """A prior: what a Gaussian process makes of an earlier study's samples.
+    """A prior: the posterior mean of a Gaussian process fitted to an earlier study's samples.
 
-    Far from them it expects what was known beforehand: nothing, or what a model of the same job does.
+    Far from these samples it falls back to the study's own prior: none, or the cost model of the same job.
     """
 
     name = "earlier_study"
@@ -44,14 +45,14 @@ class EarlierStudy:
         models: Sequence[Prior] = (),
         adopted: Config | None = None,
     ) -> None:
-        """Take the trials of the study, whose configs are legal in `space`; they are fitted at the first question.
+        """Store the trials; the fit happens at the first prediction.
 
         Args:
-            space: What is legal now.
-            trials: Of the study, the baseline first.
-            seed: Decides the fit.
-            models: What was known of the study's job beforehand; used, as in any search, while its samples agree.
-            adopted: Which of their configs the study has adopted, if it asked the same question.
+            space: The currently legal configs.
+            trials: Trials of the study with legal configs, the baseline first.
+            seed: Seed of the fit.
+            models: Priors of the study's own job; the evidence of its samples selects one, or none.
+            adopted: Config that the study adopted, if its key was the same.
         """
         self._designer = GaussianProcessDesigner(space, seed, models)
         self._trials = tuple(trials)
@@ -60,11 +61,11 @@ class EarlierStudy:
 
     @property
     def configs(self) -> tuple[Config, ...]:
-        """What the study has measured."""
+        """The configs that the study measured."""
         return tuple(trial.config for trial in self._trials)
 
     def log_step_ms(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
-        """Return the expected ln(step time in ms) of configs, shape (m,), as the earlier study had it."""
+        """Return the earlier study's posterior means of ln(step time in ms), shape (m,)."""
         del trials
         if not self._is_fitted:
             self._designer.update(self._trials)
@@ -72,7 +73,7 @@ class EarlierStudy:
         return self._designer.predict(configs).mean_log_step_ms
 
     def best_config(self) -> Config:
-        """Return what the study has adopted after its test, else the measured config with the best posterior mean."""
+        """Return the config that the study adopted, or else the measured config with the lowest posterior mean."""
         if self.adopted is not None:
             return self.adopted
         return self.configs[int(np.argmin(self.log_step_ms(self.configs, ())))]
@@ -85,10 +86,10 @@ def earlier_studies(
 
     Args:
         runs: Finished runs, the oldest first.
-        key: The study's key, as in `RunSettings`.
-        space: What is legal now.
-        seed: Decides the fits.
-        models: What is known of this job beforehand, and so of earlier ones of the same model and layout.
+        key: Key of the new study, as in `RunSettings`.
+        space: The currently legal configs.
+        seed: Seed of the fits.
+        models: Priors of this job, which also hold for earlier jobs of the same model and layout.
     """
     numbered = ((_relevance(run, key), number, run) for number, run in enumerate(runs))
     ranked = sorted(numbered, key=lambda item: item[:2], reverse=True)
@@ -101,12 +102,12 @@ def earlier_studies(
 
 
 def _is_same_job(run: RunLog, key: Mapping[str, Any]) -> bool:
-    """Tell whether a run reduced the same gradients among as many ranks on as many hosts."""
+    """Return whether a run reduced the same gradients in the same layout of ranks and hosts."""
     return run.run is not None and all(run.run.key.get(name) == key.get(name) for name in ("model", "layout"))
 
 
 def _adopted(run: RunLog, key: Mapping[str, Any], trials: Sequence[Trial]) -> Config | None:
-    """Return which config of a run's trials it has adopted; None where it kept its baseline, or asked another key."""
+    """Return the config that a run adopted; None if it kept its baseline, or its key differs."""
     if run.run is None or run.result is None or not run.result.adopted:
         return None
     adopted = Config(run.result.config)
@@ -115,7 +116,7 @@ def _adopted(run: RunLog, key: Mapping[str, Any], trials: Sequence[Trial]) -> Co
 
 
 def _relevance(run: RunLog, key: Mapping[str, Any]) -> int:
-    """Return how much a run says about a key; 0 where it says nothing."""
+    """Return the relevance of a run for a key; 0 if it is unusable."""
     if run.run is None:
         return 0
     earlier = run.run.key
@@ -128,7 +129,7 @@ def _relevance(run: RunLog, key: Mapping[str, Any]) -> int:
 
 
 def _trials(run: RunLog, space: SearchSpace) -> list[Trial]:
-    """Return the run's usable samples by config, those of configs that are not legal now left out."""
+    """Return the run's usable samples as one trial per config, without configs that are no longer legal."""
     by_config: dict[Config, list[Sample]] = {}
     for record in run.samples:
         sample = sample_from_record(record)

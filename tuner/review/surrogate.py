@@ -120,7 +120,7 @@ class Surrogate:
         return list(dict.fromkeys([*special, *(parameter.decode([*indicators, share]) for share in shares)]))
 
     def _points(self, configs: Sequence[Config]) -> Points:
-        return Points.without_trend(np.stack([self.space.encode(config) for config in configs]))
+        return Points.without_prior(np.stack([self.space.encode(config) for config in configs]))
 
 
 def fit_surrogate(run: RunReview) -> Surrogate | None:
@@ -141,7 +141,7 @@ def fit_surrogate(run: RunReview) -> Surrogate | None:
     x = np.stack([space.encode(sample.config) for sample in samples])
     y = np.array([sample.log_time for sample in samples], dtype=float)
     variance = np.array([window_variance(sample) for sample in samples])
-    observed = Observations(Points.without_trend(x), y, variance)
+    observed = Observations(Points.without_prior(x), y, variance)
     return Surrogate(space, fitted_process(observed), configs, len(samples))
 
 

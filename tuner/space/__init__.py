@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search space: the parameters, the legal configs, and their encoding for a model."""
+"""Search space: the parameters, the legal configs, and their encoding as vectors for a model."""
 
 from .config import Config, Value
 from .parameter_types import BooleanParameter, CategoryParameter, NumberParameter, Parameter

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A config: one chosen value for every parameter. Knows nothing of ranges (see `space`)."""
+"""A config: one chosen value for every parameter. `search_space` knows the allowed ranges."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 Value: TypeAlias = bool | int | float | str
+"""Value of a parameter."""
 
 
 class Config(Mapping[str, Value]):
@@ -13,11 +14,11 @@ class Config(Mapping[str, Value]):
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Value]) -> None:
-        """Copy `values`; later changes to them do not show here."""
+        """Copy `values`; later changes to the mapping have no effect on the config."""
         self._values: dict[str, Value] = dict(values)
 
     def __getitem__(self, name: str) -> Value:
-        """Return the value of the parameter `name`; KeyError when it has none."""
+        """Return the value of the parameter `name`; KeyError if there is none."""
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -33,15 +34,15 @@ class Config(Mapping[str, Value]):
         return hash(frozenset(self._values.items()))
 
     def __repr__(self) -> str:
-        """Return the values as keyword arguments would read."""
+        """Return `Config(name=value, ...)`."""
         return f"Config({self})"
 
     def __str__(self) -> str:
-        """Return `name=value` pairs, comma separated."""
+        """Return comma-separated `name=value` pairs."""
         return ", ".join(f"{name}={value}" for name, value in self._values.items())
 
     def replace(self, values: Mapping[str, Value]) -> "Config":
-        """Return a copy in which `values` replace, or add to, those here."""
+        """Return a copy with `values` replaced or added."""
         return Config({**self._values, **values})
 
     def to_json(self) -> dict[str, Value]:

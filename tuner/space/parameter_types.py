@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of parameters: numbers, booleans, categories. Each checks, encodes and decodes its own values.
+"""Types of parameters: numbers, booleans, categories. Each validates, encodes and decodes its own values.
 
-Every kind offers the same six things: `check` (normalise or refuse), `allowed` (the range in words), `coordinates`
-(how many numbers encode a value), `encode`, `decode` and `at_quantile` (a value for a number in [0, 1], so that
-uniform numbers give a sensible spread over the values).
+All types share one interface: `check` (normalise or reject), `allowed` (the range as text), `count` (number of values),
+`coordinates` (length of the encoding), `encode`, `decode`, `to_json`, and `at_quantile` (the value at a quantile in
+[0, 1], so that uniform numbers spread over the values).
 """
 
 import math
@@ -15,37 +15,38 @@ from typing import Any, Literal, TypeAlias
 from .config import Value
 
 Scale: TypeAlias = Literal["linear", "log", "log2"]
+"""Scale on which equal steps of a number matter equally."""
 
 SPECIAL_SHARE = 0.15
-"""Share of the quantiles that each special value takes: enough for about three of twenty random configs."""
+"""Share of the quantiles for each special value: about three of twenty random configs."""
 NEUTRAL = 0.5
-"""The numeric coordinate of a special value that is no number: the middle, as far from both ends as can be."""
+"""Numeric coordinate of a special value that is no number: the middle of the range, far from both ends."""
 SIGNIFICANT_DIGITS = 4
-"""Fractional numbers are rounded to this, finer than any effect, so that configs read well and compare equal."""
+"""Precision of fractional numbers: finer than any effect, and coarse enough for readable and equal configs."""
 
 
 class SpaceError(ValueError):
-    """A value or config lies outside what is allowed; the message says what, and what is allowed."""
+    """A value or config is not allowed; the message has the value and the allowed ones."""
 
 
 def _is_same(value: object, special: Value) -> bool:
-    """Tell equality apart from coincidence: True equals 1, but a switch is not a number."""
+    """Return whether two values are equal and both booleans or neither: True equals 1, but a switch is no number."""
     return value == special and isinstance(value, bool) == isinstance(special, bool)
 
 
 @dataclass(frozen=True)
 class NumberParameter:
-    """A number between `low` and `high` (both included), or one of the `special` values such as "auto".
+    """A number from `low` to `high` (both inclusive), or one of the `special` values such as "auto".
 
     Attributes:
-        name: The parameter's name, with its unit.
+        name: Name with its unit.
         low: Smallest number, in the unit of the name; above zero on a logarithmic scale.
-        high: Largest number.
-        default: Built-in value: a number in range or a special value.
-        scale: On what scale equal steps matter equally.
-        step: Resolution of the search: decoded values are its multiples, and any whole number of the range is allowed.
-            0 for a fractional number.
-        special: Values outside the range with a meaning of their own; each has an indicator coordinate.
+        high: Largest number, same unit.
+        default: Built-in value: a number in the range or a special value.
+        scale: Scale on which equal steps matter equally.
+        step: Resolution of the search for a whole number: decoded values are multiples of it, but every whole number
+            of the range is allowed. 0 for a fractional number.
+        special: Values outside the range with their own meaning; each has an indicator coordinate.
     """
 
     name: str
@@ -57,29 +58,29 @@ class NumberParameter:
     special: tuple[Value, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse an empty range, a logarithmic one that touches zero, and a default that is not allowed."""
+        """Reject an empty range, a logarithmic one that touches zero, and a default that is not allowed."""
         if not self.low < self.high or (self.scale != "linear" and self.low <= 0):
             raise SpaceError(f"{self.name}: a {self.scale} range from {self.low} to {self.high} is not possible")
         self.check(self.default)
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, for messages."""
+        """The allowed values as text for messages."""
         special = "".join(f"{value} or " for value in self.special)
         return f"{special}{self._plain(self.low)} to {self._plain(self.high)}"
 
     @property
     def count(self) -> float:
-        """How many values there are: infinitely many, for a range is always worth searching."""
+        """The number of values: infinite, because a range is always worth a search."""
         return math.inf
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates encode a value: an indicator per special value, and the number."""
+        """The number of coordinates of a value: one indicator per special value, and the number."""
         return len(self.special) + 1
 
     def check(self, value: object) -> Value:
-        """Return `value` as this kind writes it (int or float); raise SpaceError when it is not allowed."""
+        """Return `value` as an int, a float or a special value; raise SpaceError if it is not allowed."""
         for special in self.special:
             if _is_same(value, special):
                 return special
@@ -96,7 +97,7 @@ class NumberParameter:
         return [*indicators, self._share(value)]
 
     def decode(self, coordinates: Sequence[float]) -> Value:
-        """Return the allowed value nearest to `coordinates`, of any finite size."""
+        """Return the allowed value nearest to `coordinates`, which may be any finite numbers."""
         indicators = list(coordinates[:-1])
         if indicators and max(indicators) > NEUTRAL:
             return self.special[indicators.index(max(indicators))]
@@ -123,7 +124,7 @@ class NumberParameter:
         }
 
     def nearest(self, number: float) -> Value:
-        """Return the number in the range that is nearest to a finite one, and as this kind writes it."""
+        """Return the nearest number of the range, rounded to the resolution; `number` must be finite."""
         if self.step:
             return int(min(max(round(number / self.step) * self.step, self.low), self.high))
         return float(min(max(float(f"{number:.{SIGNIFICANT_DIGITS}g}"), self.low), self.high))
@@ -133,7 +134,7 @@ class NumberParameter:
         return self._scaled(self.low), self._scaled(self.high)
 
     def _share(self, value: Value) -> float:
-        """Return the place in the range: its end where a special number lies beyond, as 0 for *off* does."""
+        """Return the position in the range, 0 to 1; a special number beyond it, such as 0 for off, is at an end."""
         if isinstance(value, str):
             return NEUTRAL
         if not self.low < value < self.high:
@@ -164,21 +165,21 @@ class BooleanParameter:
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, for messages."""
+        """The allowed values as text for messages."""
         return "true or false"
 
     @property
     def count(self) -> float:
-        """How many values there are."""
+        """The number of values."""
         return 2
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates encode a value: one, 0 or 1."""
+        """The number of coordinates of a value: one, 0 or 1."""
         return 1
 
     def check(self, value: object) -> Value:
-        """Return `value`; raise SpaceError when it is not a bool (0 and 1 are not)."""
+        """Return `value`; raise SpaceError if it is not a bool (0 and 1 are numbers)."""
         if not isinstance(value, bool):
             raise SpaceError(f"{self.name}={value!r} is not allowed; allowed: {self.allowed}")
         return value
@@ -202,33 +203,33 @@ class BooleanParameter:
 
 @dataclass(frozen=True)
 class CategoryParameter:
-    """One of several names without an order."""
+    """A choice of several unordered names."""
 
     name: str
     choices: tuple[str, ...]
     default: str
 
     def __post_init__(self) -> None:
-        """Refuse a default that is not among the choices."""
+        """Reject a default that is not among the choices."""
         self.check(self.default)
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, for messages."""
+        """The allowed values as text for messages."""
         return ", ".join(self.choices)
 
     @property
     def count(self) -> float:
-        """How many values there are."""
+        """The number of values."""
         return len(self.choices)
 
     @property
     def coordinates(self) -> int:
-        """How many coordinates encode a value: one indicator per choice."""
+        """The number of coordinates of a value: one indicator per choice."""
         return len(self.choices)
 
     def check(self, value: object) -> Value:
-        """Return `value`; raise SpaceError when it is not among the choices."""
+        """Return `value`; raise SpaceError if it is not among the choices."""
         if not isinstance(value, str) or value not in self.choices:
             raise SpaceError(f"{self.name}={value!r} is not allowed; allowed: {self.allowed}")
         return value
@@ -238,11 +239,11 @@ class CategoryParameter:
         return [float(value == choice) for choice in self.choices]
 
     def decode(self, coordinates: Sequence[float]) -> Value:
-        """Return the choice with the largest indicator, the first of equals."""
+        """Return the choice with the largest indicator, the first of equal ones."""
         return self.choices[max(range(len(self.choices)), key=lambda index: coordinates[index])]
 
     def at_quantile(self, quantile: float) -> Value:
-        """Return the choice whose equal share of [0, 1] holds `quantile`."""
+        """Return the choice at `quantile`; all choices have equal shares of [0, 1]."""
         return self.choices[min(int(quantile * len(self.choices)), len(self.choices) - 1)]
 
     def to_json(self) -> dict[str, Any]:
@@ -257,7 +258,7 @@ def parameter_from_json(data: Mapping[str, Any]) -> Parameter:
     """Rebuild a parameter from `to_json`.
 
     Raises:
-        SpaceError: If the description is of no known kind, or incomplete.
+        SpaceError: If the description is incomplete or its kind is unknown.
     """
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "kind"}
     kinds: dict[str, Callable[..., Parameter]]

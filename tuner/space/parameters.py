@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine's parameters: the one table of names, ranges and defaults, for the settings and the tuner alike."""
+"""The engine's parameters: the single table of names, ranges and defaults for settings and tuner."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,17 +11,17 @@ KIB = 1024
 MIB = 1024 * KIB
 
 AUTO = "auto"
-"""The value that leaves the choice to the engine's own table by size."""
+"""Value that leaves the choice to the engine: its algorithm table by size, or its chunk for the layout."""
 
 TUNED_ON_ONE_HOST = ("fusion_bytes", "cycle_ms", "response_cache", "chunk_bytes")
-"""What can act when all ranks share a host: the hierarchical switches need several hosts."""
+"""Parameters with an effect if all ranks share a host: the hierarchical switches need several hosts."""
 
 HIERARCHICAL = ("hierarchical_allreduce", "hierarchical_allgather")
-"""What can act where there are several hosts and one of them has several ranks."""
+"""Parameters with an effect on several hosts only, if one of them has several ranks."""
 
 
 def engine_parameters(algorithms: Collection[str] = ()) -> tuple[Parameter, ...]:
-    """Return the engine's parameters in their order.
+    """Return the engine's parameters in a fixed order.
 
     Args:
         algorithms: Names in the engine's allreduce registry, without `auto`.
@@ -41,7 +41,7 @@ ENGINE_PARAMETERS: tuple[Parameter, ...] = engine_parameters()
 
 
 def default_config() -> Config:
-    """Return the config of a job that sets nothing."""
+    """Return the config of a job without settings."""
     return Config({parameter.name: parameter.default for parameter in ENGINE_PARAMETERS})
 
 
@@ -50,7 +50,7 @@ def _has_hierarchy(ranks_per_host: Sequence[int]) -> bool:
 
 
 def pinned_by_layout(ranks_per_host: Sequence[int]) -> dict[str, Value]:
-    """Return the knobs that cannot act in a layout, with the value that they have there.
+    """Return the parameters without effect in a layout, with their values.
 
     Args:
         ranks_per_host: Number of ranks on each host.
@@ -59,12 +59,12 @@ def pinned_by_layout(ranks_per_host: Sequence[int]) -> dict[str, Value]:
     if not _has_hierarchy(ranks_per_host):
         pinned.update(dict.fromkeys(HIERARCHICAL, False))
     if len(ranks_per_host) > 1:
-        pinned["allreduce_algorithm"] = AUTO  # the registry's rows are for the ranks of one host
+        pinned["allreduce_algorithm"] = AUTO  # the algorithms of the registry are for the ranks of one host
     return pinned
 
 
 def tunable_names(ranks_per_host: Sequence[int], *, has_allgathers: bool) -> tuple[str, ...]:
-    """Return the names of the parameters that may be worth tuning in a layout.
+    """Return the names of the parameters that are worth tuning in a layout.
 
     Args:
         ranks_per_host: Number of ranks on each host.
@@ -85,8 +85,8 @@ def search_space(
     """Return the space the tuner may search.
 
     Args:
-        fixed: Values set by the user, which the tuner leaves alone.
-        baseline: The config the job would run without tuning; it has the fixed values.
+        fixed: Values set by the user, which the tuner does not change.
+        baseline: Config of the job without tuning; has the fixed values.
         tuned: Names that may vary; every other parameter is pinned to its value in the baseline.
         algorithms: Names in the engine's allreduce registry, without `auto`.
 

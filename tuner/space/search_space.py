@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search space: which configs are legal, which parameters are free, and how a config becomes a vector.
+"""The search space: legal configs, free parameters, and the encoding of a config as a vector.
 
 The vector has the coordinates of the *free* parameters only, in the order of the parameters, each in [0, 1].
 """
@@ -39,17 +39,17 @@ Vector = NDArray[np.float64]
 
 
 class SearchSpace:
-    """The legal configs: a value for every parameter, where fixed parameters have one legal value."""
+    """The set of legal configs: a value for every parameter; a fixed parameter has one legal value."""
 
     def __init__(self, parameters: Sequence[Parameter], fixed: Mapping[str, Value]) -> None:
         """Build the space.
 
         Args:
             parameters: All parameters, with distinct names.
-            fixed: Values that the tuner leaves alone, by parameter name.
+            fixed: Values that the tuner does not change, by parameter name.
 
         Raises:
-            SpaceError: If a fixed name is no parameter, or its value is not allowed.
+            SpaceError: If a fixed name is unknown, or its value is not allowed.
         """
         self.parameters: tuple[Parameter, ...] = tuple(parameters)
         self._by_name = {parameter.name: parameter for parameter in self.parameters}
@@ -61,7 +61,7 @@ class SearchSpace:
 
     @cached_property
     def config_count(self) -> float:
-        """How many legal configs there are; infinite where a number is free."""
+        """The number of legal configs; infinite if a number is free."""
         return math.prod(parameter.count for parameter in self.free)
 
     @cached_property
@@ -70,7 +70,7 @@ class SearchSpace:
         return sum(parameter.coordinates for parameter in self.free)
 
     def validate(self, config: Mapping[str, Value]) -> Config:
-        """Return `config` in the parameters' order, with each value as its kind writes it.
+        """Return `config` in the order of the parameters, with normalised values.
 
         Raises:
             SpaceError: If a parameter is missing, unknown, out of range, or differs from its fixed value.
@@ -86,7 +86,7 @@ class SearchSpace:
         return checked
 
     def contains(self, config: Mapping[str, Value]) -> bool:
-        """Tell whether `validate` would accept `config`."""
+        """Return whether `validate` accepts `config`."""
         try:
             self.validate(config)
         except SpaceError:
@@ -98,7 +98,7 @@ class SearchSpace:
         return np.array(self._coordinates(config), dtype=float)
 
     def encode_all(self, configs: Sequence[Mapping[str, Value]]) -> Vector:
-        """Return the coordinates of legal configs, a row each, shape (n, dimension)."""
+        """Return the coordinates of legal configs, one row each, shape (n, dimension)."""
         rows = [self._coordinates(config) for config in configs]
         return np.array(rows, dtype=float).reshape(len(rows), self.dimension)
 
@@ -106,11 +106,11 @@ class SearchSpace:
         """Return the legal config nearest to `vector`, shape (dimension,); coordinates outside [0, 1] are clipped.
 
         Raises:
-            SpaceError: If the vector has another length or a coordinate that is not finite.
+            SpaceError: If the vector has the wrong length or a coordinate that is not finite.
         """
         coordinates = [float(x) for x in vector]
         if len(coordinates) != self.dimension or not all(map(math.isfinite, coordinates)):
-            raise SpaceError(f"a vector of {self.dimension} finite coordinates is needed, not {list(vector)!r}")
+            raise SpaceError(f"{self.dimension} finite coordinates are needed; got {list(vector)!r}")
         values: dict[str, Value] = {}
         start = 0
         for parameter in self.free:
@@ -120,16 +120,16 @@ class SearchSpace:
         return self._complete(values)
 
     def at_quantiles(self, quantiles: Sequence[float] | Vector) -> Config:
-        """Return the config at one quantile in [0, 1] per free parameter, so that uniform numbers cover the space."""
+        """Return the config at one quantile in [0, 1] per free parameter; uniform quantiles cover the space."""
         pairs = zip(self.free, quantiles, strict=True)
         return self._complete({parameter.name: parameter.at_quantile(float(quantile)) for parameter, quantile in pairs})
 
     def random(self, rng: np.random.Generator) -> Config:
-        """Return a random config."""
+        """Return a random config, uniform over the quantiles."""
         return self.at_quantiles(rng.random(len(self.free)).tolist())
 
     def default(self) -> Config:
-        """Return the built-in defaults of the free parameters, with the fixed values."""
+        """Return the config of built-in defaults and fixed values."""
         return self._complete({parameter.name: parameter.default for parameter in self.free})
 
     def to_json(self) -> dict[str, Any]:

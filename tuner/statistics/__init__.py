@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of step times: noise of windows and pairs, the paired test, drift."""
+"""Statistics of step times: the noise model, the paired sequential test, drift detection."""

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether step times have moved lastingly: a two-sided cumulative sum (CUSUM) over windows, against a reference.
+"""Drift detection: a two-sided cumulative sum (CUSUM) of windows against a reference.
 
 | symbol | meaning |
 |---|---|
 | y | ln(median step time) of a window |
 | m, s | median and standard deviation of y over the reference, the first windows |
-| k | allowance: a move smaller than this is never noticed |
-| h | limit: the sum of what y - m exceeds k by, at which the move is said to last |
+| k | allowance: a shift smaller than this is never detected |
+| h | decision limit of the sum of y - m - k |
 
-What counts of one window is bounded, so that LASTING_WINDOWS are needed at least: an outlier is no drift. Where y is
-normal, h follows from the stated rate of false alarms (Siegmund 1985, "Sequential Analysis", eq. 2.57: the mean time
-to a false alarm of a one-sided sum).
+One outlier is not a drift: the contribution of a window to the sum is bounded, so that an alarm needs at least
+LASTING_WINDOWS windows. For normal y, the rate of false alarms determines h (Siegmund 1985, "Sequential Analysis",
+eq. 2.57: the mean time to a false alarm of a one-sided sum).
 """
 
 import math
@@ -20,24 +20,26 @@ from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.sample import MAD_TO_STD
 
 REFERENCE_WINDOWS = 20
+"""Number of first windows that form the reference."""
 ALLOWANCE = 0.03
-"""As ln(step time): half of a drift that is worth a search."""
+"""Smallest allowance k, ln(step time): half of a drift that is worth a search."""
 LEAST_ALLOWANCE_STDS = 0.75
-"""The allowance is so many s at least, so that noise, and the error of m, do not add up."""
+"""Smallest allowance as a multiple of s: the sum then accumulates neither noise nor the error of m."""
 STD_MARGIN = 1.3
-"""s is taken to be so many times what the reference shows: of twenty windows it may be too small."""
+"""Factor on the standard deviation of the reference: an estimate from twenty windows may be too small."""
 FALSE_ALARM_WINDOWS = 10_000
-"""One false alarm in so many windows at most."""
+"""Mean number of windows between two false alarms, at least."""
 LASTING_WINDOWS = 5
-BEYOND_NORMAL = 1.166
-"""By so many s the sum overshoots its limit: Siegmund's correction."""
+"""Least number of shifted windows before an alarm; also the number of newest windows behind `ratio`."""
+OVERSHOOT_STDS = 1.166
+"""Mean overshoot of the sum over its limit, as a multiple of s: Siegmund's correction."""
 
 
 class DriftDetector:
-    """Takes windows one by one; the first REFERENCE_WINDOWS say what is usual."""
+    """Two-sided CUSUM detector: compares each window with the first REFERENCE_WINDOWS windows."""
 
     def __init__(self) -> None:
-        """Begin without a reference."""
+        """Start without a reference."""
         self._reference: list[float] = []
         self._middle = 0.0
         self._allowance = 0.0
@@ -47,16 +49,16 @@ class DriftDetector:
 
     @property
     def has_moved(self) -> bool:
-        """Whether step times have moved and have not come back."""
+        """True if step times have shifted and have not returned to the reference."""
         return max(self._slower, self._faster) >= self._limit
 
     @property
     def ratio(self) -> float:
-        """The newest windows' median step time over the reference's; 1 while there is no reference."""
+        """The median step time of the newest windows over that of the reference; 1 without windows after it."""
         return math.exp(median(self._newest) - self._middle) if self._newest else 1.0
 
     def add(self, median_ms: float) -> None:
-        """Take in a window's median step time, milliseconds, above zero."""
+        """Add a window's median step time, milliseconds, above zero."""
         y = math.log(median_ms)
         if len(self._reference) < REFERENCE_WINDOWS:
             self._reference.append(y)
@@ -77,21 +79,21 @@ class DriftDetector:
         self._limit = cusum_limit(self._allowance / std, 2 * FALSE_ALARM_WINDOWS) * std
 
     def _summed(self, total: float, moved: float) -> float:
-        """Return the sum with a window more; never so large that it could not come back in as many windows."""
+        """Return the sum after one more window, at most twice the limit, so that it can fall as fast as it rose."""
         return min(max(total + moved - self._allowance, 0.0), 2 * self._limit)
 
 
 def cusum_limit(allowance: float, windows: float) -> float:
-    """Return the limit at which a one-sided sum of normal numbers gives a false alarm in so many windows on average.
+    """Return the limit of a one-sided sum of standard normal numbers for a given mean time to a false alarm.
 
     Args:
-        allowance: In standard deviations, above zero.
-        windows: Mean time to a false alarm.
+        allowance: Allowance in standard deviations, above zero.
+        windows: Mean time to a false alarm, windows.
 
     Returns:
-        In standard deviations; 0 where the allowance alone does it.
+        Limit in standard deviations; 0 if the allowance alone makes false alarms rare enough.
     """
     at = 0.0
-    for _ in range(50):  # a contraction: the logarithm's slope is below 1 where the sum is above zero
+    for _ in range(50):  # fixed-point iteration; a contraction, because the slope is below 1 for positive values
         at = math.log(2 * allowance**2 * windows + 1 + 2 * allowance * at) / (2 * allowance)
-    return max(at - BEYOND_NORMAL, 0.0)
+    return max(at - OVERSHOOT_STDS, 0.0)

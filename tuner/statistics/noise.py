@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The noise model: by how much windows of one config differ, from everything a run has measured.
+"""The noise model: variance between windows of one config, estimated from all samples of a run.
 
 | symbol | meaning |
 |---|---|
-| v | variance that one step adds to ln(typical step time), mean over all valid windows |
+| v | variance of ln(typical step time) due to one step, mean over all valid windows |
 | w | prior standard deviation of windows of one config beyond the scatter of their steps (`Policy.window_std`) |
 | nu | weight of that prior, degrees of freedom (`Policy.noise_weight`) |
-| e_i | v / steps_i + w^2, the variance that window i should have |
-| r | repeated windows: valid ones beside the first of each config |
-| phi | true variance of windows over e, posterior mean (nu + S) / (nu + r), never below 1 |
+| e_i | v / steps_i + w^2, the expected variance of window i |
+| r | number of repeated windows: valid windows other than the first of each config |
+| phi | inflation: actual variance divided by e, posterior mean (nu + S) / (nu + r), never below 1 |
 
-S is the sum of (y - mean of the config)^2 / e over repeated windows, y = ln(typical step time): the conjugate update of
-a scaled inverse chi-squared prior (Gelman et al. 2013, "Bayesian Data Analysis", section 2.6). A drift of the machine
-is in phi, too, so that a search on an unsteady machine asks more of its test.
+S is the sum of (y - mean of the config)^2 / e over repeated windows, with y = ln(typical step time). The estimate of
+phi is the conjugate update of a scaled inverse chi-squared prior (Gelman et al. 2013, "Bayesian Data Analysis",
+section 2.6). Drift of the machine increases phi, too, so that the adoption test on an unsteady machine is stricter.
 """
 
 import math
@@ -26,13 +26,13 @@ from ringtune.tuner.sample import Sample, Trial
 
 @dataclass(frozen=True)
 class WindowNoise:
-    """Variance of a window's ln(typical step time), its config's mean known.
+    """Noise of a window: variance of its ln(typical step time) about the mean of its config.
 
     Attributes:
-        step_variance: v.
-        between_variance: w squared.
-        inflation: phi.
-        weight: Degrees of freedom behind phi at the start of a test: nu.
+        step_variance: v, the variance due to one step.
+        between_variance: w^2, the prior variance between windows.
+        inflation: phi, the actual variance divided by the expected one.
+        weight: nu, the degrees of freedom of the noise prior at the start of a test.
     """
 
     step_variance: float
@@ -42,11 +42,11 @@ class WindowNoise:
 
     @classmethod
     def of(cls, trials: Sequence[Trial], policy: Policy = POLICY) -> "WindowNoise":
-        """Return the noise of a run so far.
+        """Return the noise estimated from a run so far.
 
         Args:
-            trials: All of it; at least one sample is valid.
-            policy: The numbers.
+            trials: All trials of the run, with at least one valid sample.
+            policy: The policy's numbers.
         """
         step_variance = fmean(sample.step_variance for trial in trials for sample in trial.samples if sample.valid)
         prior = cls(step_variance, policy.window_std**2, weight=policy.noise_weight)
@@ -60,16 +60,16 @@ class WindowNoise:
         return cls(step_variance, policy.window_std**2, inflation, policy.noise_weight)
 
     def squares_of(self, samples: Sequence[Sample]) -> float:
-        """Return the sum of squares of windows of one config about their mean, each over its variance."""
+        """Return the sum of squared deviations of one config's windows from their mean, each over its variance."""
         precisions = [1.0 / self.window_variance(sample.steps) for sample in samples]
         y = [math.log(sample.typical_ms) for sample in samples]
         mean = sum(p * each for p, each in zip(precisions, y, strict=True)) / sum(precisions)
         return sum(p * (each - mean) ** 2 for p, each in zip(precisions, y, strict=True))
 
     def window_variance(self, steps: int) -> float:
-        """Return the variance of a window of so many steps."""
+        """Return the variance of a window of `steps` steps."""
         return self.inflation * (self.step_variance / max(steps, 1) + self.between_variance)
 
     def pair_variance(self, steps: int) -> float:
-        """Return the variance of ln(baseline / challenger) of a pair of windows of so many steps each."""
+        """Return the variance of ln(baseline / challenger) for a pair of windows of `steps` steps each."""
         return 2.0 * self.window_variance(steps)

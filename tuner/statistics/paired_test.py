@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paired sequential test: whether a challenger's steps are shorter than the baseline's, from interleaved pairs.
+"""The paired sequential test: compares a challenger with the baseline in interleaved pairs of windows.
 
 | symbol | meaning |
 |---|---|
-| d | ln(typical baseline step / typical challenger step) of one pair; above zero where the challenger is faster |
+| d | ln(typical baseline step / typical challenger step) of one pair; positive if the challenger is faster |
 | n | number of pairs |
-| s0^2 | variance of d that the noise model expects, with nu degrees of freedom (`statistics.noise`) |
-| s^2 | (nu s0^2 + sum of (d - mean d)^2) / (nu + n - 1) |
+| s0^2 | prior variance of d from the noise model, with nu degrees of freedom (`statistics.noise`) |
+| s^2 | posterior variance of d: (nu s0^2 + sum of (d - mean d)^2) / (nu + n - 1) |
 
-The mean of d is tested by Student's t with nu + n - 1 degrees of freedom. The interval that is reported decides: the
-challenger is adopted where its lower end, the bound of a one-sided test at 5 %, lies above zero.
+The test statistic is Student's t with nu + n - 1 degrees of freedom. The reported interval decides: the challenger is
+adopted if the lower end, which is the bound of a one-sided test at 5 %, lies above zero.
 
-The test looks after every pair and ends early where the answer is plain: for the challenger only by a bound so far out
-that many looks do not add up (Haybittle 1971, "Repeated assessment of results in clinical trials of cancer treatment"),
-so that the last look has the error rate of a single one.
+An interim analysis follows every pair, and the test ends early if more pairs would not change the answer. Early
+adoption needs a bound so extreme that repeated looks barely increase the error rate (Haybittle 1971, "Repeated
+assessment of results in clinical trials of cancer treatment"). The last look then has the error rate of a single test.
 """
 
 import math
@@ -27,19 +27,19 @@ from ringtune.tuner.policy_numbers import POLICY, Policy
 from .student_t import student_t_quantile
 
 LEAST_PAIRS = 2
-"""Pairs that a decision rests on at least: one has no variance."""
+"""Least number of pairs for a decision: one pair has no variance."""
 ERROR = 0.05
-"""Share of challengers that gain nothing which the test adopts, one-sided.
+"""Type I error of the one-sided test: probability that it adopts a challenger as fast as the baseline.
 
-A challenger that gains nothing costs nothing where it is adopted, one that gains costs its gain where it is not, and of
-those that lose far fewer pass: a stricter level would cost more than it saves.
+Adopting an equally fast challenger costs nothing, rejecting a faster one costs its gain, and a slower one passes far
+less often: a stricter level would cost more than it saves.
 """
 CI_LEVEL = 1.0 - 2.0 * ERROR
-"""Level of the two-sided interval that is reported; its lower end is the test's bound."""
+"""Confidence level of the reported two-sided interval; its lower end is the bound of the test."""
 
 
 class Pair(NamedTuple):
-    """Typical step times of two neighbouring windows, milliseconds."""
+    """Typical step times of two adjacent windows, milliseconds."""
 
     baseline_ms: float
     challenger_ms: float
@@ -51,7 +51,7 @@ class Pair(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """Variance of d that is expected before the first pair, and the degrees of freedom that it counts as."""
+    """Prior of the variance of d: the value from the noise model, and its weight in degrees of freedom."""
 
     variance: float
     weight: float
@@ -59,7 +59,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class Interval:
-    """A speed-up as a fraction, with a two-sided interval."""
+    """Speed-up as a fraction, with a two-sided confidence interval."""
 
     speedup: float
     low: float
@@ -67,18 +67,18 @@ class Interval:
 
     @property
     def is_gain(self) -> bool:
-        """Whether all of it lies above zero."""
+        """True if the whole interval lies above zero."""
         return self.low > 0
 
 
 @dataclass
 class PairedTest:
-    """Pairs in the order of their measurement, and the answer that they give.
+    """The adoption test: collects pairs in the order of their measurement, and decides.
 
     Attributes:
-        expected: Noise expected of them.
-        policy: The numbers.
-        pairs: Those measured.
+        expected: Prior of the variance of a pair.
+        policy: The policy's numbers.
+        pairs: Pairs measured so far.
     """
 
     expected: Expected
@@ -87,22 +87,22 @@ class PairedTest:
 
     @property
     def is_decidable(self) -> bool:
-        """Whether there are enough pairs for a decision."""
+        """True if there are enough pairs for a decision."""
         return len(self.pairs) >= LEAST_PAIRS
 
     @property
     def interval(self) -> Interval:
-        """The speed-up with its interval of CI_LEVEL; needs one pair."""
+        """The speed-up with its interval at CI_LEVEL; needs at least one pair."""
         return speedup_interval(self.pairs, self.expected)
 
     @property
     def is_shown(self) -> bool:
-        """Whether the challenger is faster: whether the interval lies above zero."""
+        """True if the challenger is shown to be faster: the whole interval lies above zero."""
         return self.is_decidable and self.interval.is_gain
 
     @property
     def is_plain(self) -> bool:
-        """Whether more pairs would not change the answer."""
+        """True if the test may end early: by futility, or by the early bound for the challenger."""
         if not self.is_decidable:
             return False
         is_hopeless = len(self.pairs) >= self.policy.futility_pairs and self.interval.high < 0
@@ -110,12 +110,12 @@ class PairedTest:
 
 
 def speedup_interval(pairs: Sequence[Pair], expected: Expected | None = None, confidence: float = CI_LEVEL) -> Interval:
-    """Return exp(mean d) - 1 with a two-sided interval of Student's t over the pairs.
+    """Return exp(mean d) - 1 with a two-sided Student's t interval.
 
     Args:
-        pairs: At least two, or one beside an expected variance; step times above zero.
-        expected: Noise expected of them; None: the pairs alone count.
-        confidence: Level of the interval.
+        pairs: At least two pairs, or one with a prior; step times above zero.
+        expected: Prior of the variance of a pair; None: the variance comes from the pairs alone.
+        confidence: Confidence level of the interval.
     """
     d = [pair.log_ratio for pair in pairs]
     mean = fmean(d)

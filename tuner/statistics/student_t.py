@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles of Student's t, whose scipy takes long to import and only rank 0 needs, and of the normal distribution."""
+"""Quantiles of Student's t and of the normal distribution.
+
+scipy is imported at the first use: its import is slow, and only rank 0 needs it.
+"""
 
 from statistics import NormalDist
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost model: what a step should take under a config, in closed form, from a handful of constants.
+"""The cost model: closed-form step time of a config, from the job's tensors and layout and a few cost constants.
 
-It knows the tensors of a step, the layout, and what an allreduce costs here; it is the prior of a first study.
+It is the prior of a first study.
 """
 
 from .costs import EngineCosts, LinkCosts, fitted_costs

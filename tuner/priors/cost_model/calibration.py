@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants that explain the steps measured so far, and are near what the job's start told of them.
+"""Calibration of the cost model: the most probable constants given the measured steps and the job's micro-benchmark.
 
-A micro-benchmark sees one algorithm on an idle machine. What a step computes, what all ranks of a host get out of their
-link together, and what threads take from each other only steps can tell. So constants are scaled in a few groups, each
-with a log-normal prior, and the most probable scales and computing are taken.
+The micro-benchmark at the start of a job measures one algorithm on an idle machine. Only training steps reveal the
+compute time of a step, the bandwidth of a link shared by all ranks of a host, and the contention between threads. The
+fit therefore scales groups of constants. Each scale, and the compute time, has a log-normal prior.
 """
 
 from collections.abc import Sequence
@@ -22,45 +22,50 @@ from .step import Traffic
 Array = NDArray[np.float64]
 
 SCALE_STDS = (0.5, 0.7, 0.3, 0.3)
-"""Of the logarithms of the first that `scaled` takes: what was measured at the start is surer than the rest."""
-MOST_TOGETHER_STD = 1.3
-"""Of the fifth: where the links are so fast that a flat ring's time says little of theirs."""
-IN_TURN_STD = 1.0
-"""Of the last: systems carry part of a transfer on while ranks work, and the start has measured nothing of it."""
+"""Prior standard deviations of ln(scale) for (inside, control, latency, link bytes), the first scales of `scaled`.
+
+They are smaller for the groups that the micro-benchmark measured.
+"""
+MOST_CONTENTION_STD = 1.3
+"""Largest prior standard deviation of ln(scale) of the contention: on a fast link, a flat ring hardly measures it."""
+UNOVERLAPPED_STD = 1.0
+"""Prior standard deviation of ln(scale) of the unoverlapped share, which the micro-benchmark does not measure."""
 USUAL_COMPUTE_SHARE = 0.7
+"""Prior median of the compute time, as a share of the baseline's step."""
 COMPUTE_STD = 2.0
-"""Of a step, how much is computing, and how far that may be off, as ln: nearly nothing is known of it."""
+"""Prior standard deviation of ln(compute time): nearly nothing is known before the first step."""
 LITTLE_COMPUTE_SHARE = 0.15
-"""A second start of the fit: where communication takes longer than backward, other constants explain the same steps."""
+"""Compute share of a second start of the fit: with communication longer than backward there is another optimum."""
 LEAST_COMPUTE_SHARE = 0.001
+"""Lower bound of the compute time in the fit, as a share of the baseline's step."""
 MODEL_STD = 0.04
-"""By how much the best constants are off at a config, and measurements with them, as ln(step time)."""
+"""Standard deviation of the model error and measurement error at a config, ln(step time)."""
 MOST_STDS = 6.0
-"""So far from what is known beforehand constants are looked for."""
+"""Bound of the fit: largest deviation of a logarithm from its prior, in standard deviations."""
 TOLERANCE = 1e-4
-"""Of the sum of squares, relative: what is gained below it is far below the noise."""
+"""Relative tolerance of the sum of squares: smaller improvements are far below the noise."""
 DIFFERENCE = 1e-6
-"""Of the logarithm of a factor, for derivatives."""
+"""Step of the finite differences, ln(scale)."""
 MOST_EVALUATIONS = 40
+"""Largest number of evaluations of one fit."""
 
 
 def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
-    """Return the constants times factors.
+    """Return the constants multiplied by scale factors.
 
     Args:
         costs: The constants.
-        scales: Of work inside a host, of work per tensor and batch, of the links' latency, of their seconds per
-            byte, of those where all ranks of a host send at once, and of what chunks cost for going on in turn;
-            shape (6,), or of k sets at once (6, k, 1).
+        scales: Factors of: work inside a host, work per tensor and batch, latency of the links, seconds per byte of
+            the links, contention on the links, unoverlapped share; shape (6,), or (6, k, 1) for k sets at once.
     """
-    inside, control, latency, alone, together, in_turn = scales
+    inside, control, latency, link_byte, contention, unoverlapped = scales
     link = replace(
         costs.link,
         latency_s=latency * costs.link.latency_s,
         message_s=latency * costs.link.message_s,
         copied_byte_s=latency * costs.link.copied_byte_s,
-        byte_s=alone * costs.link.byte_s,
-        together=together * costs.link.together,
+        byte_s=link_byte * costs.link.byte_s,
+        contention=contention * costs.link.contention,
     )
     return replace(
         costs,
@@ -73,29 +78,29 @@ def scaled(costs: EngineCosts, scales: Array) -> EngineCosts:
         uncached_tensor_s=control * costs.uncached_tensor_s,
         wake_s=control * costs.wake_s,
         crowded_wait_s=control * costs.crowded_wait_s,
-        in_turn=in_turn * costs.in_turn,
+        unoverlapped_share=unoverlapped * costs.unoverlapped_share,
         link=link,
     )
 
 
 def _scale_stds(costs: EngineCosts) -> Array:
-    """Return those of the logarithms of what `scaled` takes, shape (6,)."""
+    """Return the prior standard deviations of the logarithms of the scales of `scaled`, shape (6,)."""
     *usual, link_byte_std = SCALE_STDS
-    together_std = MOST_TOGETHER_STD * min(RING_WORK_BYTE_S / float(costs.link.byte_s), 1.0)
-    return np.array([*usual, float(np.hypot(link_byte_std, costs.link.byte_std)), together_std, IN_TURN_STD])
+    contention_std = MOST_CONTENTION_STD * min(RING_WORK_BYTE_S / float(costs.link.byte_s), 1.0)
+    return np.array([*usual, float(np.hypot(link_byte_std, costs.link.byte_std)), contention_std, UNOVERLAPPED_STD])
 
 
 def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: Sequence[Config]) -> Array:
-    """Return how ln(step time) depends on the constants' scales and on the computing.
+    """Return the sensitivity of ln(step time) to the scales of the constants and to the compute time.
 
     Args:
-        job: What is reduced, and where.
-        costs: The constants, calibrated.
-        compute_s: What a step computes, seconds.
+        job: Shape of the job.
+        costs: Calibrated constants.
+        compute_s: Compute time of a step, seconds.
         configs: m configs.
 
     Returns:
-        By how much it is higher per standard deviation of what was known beforehand, shape (m, 7): the secant over one.
+        Change of ln(step time) per prior standard deviation of each unknown, shape (m, 7): the secant over one.
     """
     traffic = Traffic.of(job, configs)
     half = np.diag([*_scale_stds(costs), COMPUTE_STD]) / 2
@@ -112,18 +117,18 @@ def sensitivities(job: JobShape, costs: EngineCosts, compute_s: float, configs: 
 def calibrated(
     job: JobShape, costs: EngineCosts, configs: Sequence[Config], step_s: Sequence[float]
 ) -> tuple[EngineCosts, float]:
-    """Return the most probable constants and computing, given measured steps.
+    """Return the most probable constants and compute time, given measured steps.
 
     Args:
-        job: What is reduced, and where.
-        costs: What is known of the constants beforehand.
-        configs: Those measured, the baseline first.
-        step_s: What steps under each took, seconds.
+        job: Shape of the job.
+        costs: Prior medians of the constants.
+        configs: Measured configs, the baseline first.
+        step_s: Step time of each config, seconds.
 
     Returns:
-        The constants, and the seconds that a step computes.
+        The constants, and the compute time of a step, seconds.
     """
-    # scipy takes half a second to import: only where something is fitted.
+    # Importing scipy takes half a second; only a fit needs it.
     from scipy.optimize import least_squares  # noqa: PLC0415
 
     traffic = Traffic.of(job, configs)
@@ -132,7 +137,7 @@ def calibrated(
     stds = np.array([*_scale_stds(costs), COMPUTE_STD])
 
     def residuals_of(thetas: Array) -> Array:
-        """Return the residuals of k vectors, shape (k, m + 7)."""
+        """Return the residuals of k vectors of logarithms, shape (k, m + 7)."""
         *scales, compute = np.exp(thetas.T)[:, :, None]
         expected = traffic.step_s(scaled(costs, np.array(scales)), np.exp(usual) * compute)
         of_each: Array = np.hstack([(np.log(expected) - measured) / MODEL_STD, thetas / stds])
@@ -143,7 +148,7 @@ def calibrated(
         return np.asarray(of_one)
 
     def jacobian(theta: Array) -> Array:
-        """Return the derivatives by differences, all at once, away from the bounds."""
+        """Return the derivatives by finite differences towards the prior, inside the bounds."""
         forth = np.where(theta < 0.0, DIFFERENCE, -DIFFERENCE)
         values = residuals_of(np.vstack([theta, theta + np.diag(forth)]))
         derivatives: Array = ((values[1:] - values[0]) / forth[:, None]).T

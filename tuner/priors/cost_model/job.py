@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the cost model is asked about: a job, and configs of the engine for it."""
+"""Inputs of the cost model: the shape of a job, and the knobs of the engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class JobShape:
-    """What a step reduces, and where.
+    """Shape of a job: the gradients of a step, and the layout of the ranks.
 
     Attributes:
-        gradient_bytes: Of each tensor of a step, at least one.
+        gradient_bytes: Size of each gradient tensor of a step; at least one.
         ranks_per_host: Number of ranks on each host.
-        is_crowded: Whether every core computes, so that backward waits for what communication computes inside a host.
+        is_crowded: Whether every core computes, so that the work of communication delays backward.
     """
 
     gradient_bytes: tuple[int, ...]
@@ -36,7 +36,7 @@ class JobShape:
 
     @cached_property
     def fusable(self) -> tuple[tuple[int, ...], ...]:
-        """The sizes of the tensors that travel together: those in registered memory, and the others."""
+        """The sizes of tensors that may be fused with each other: those in registered memory, and the others."""
         least = ENGINE_FACTS.registered_min_bytes
         kinds = [tuple(s for s in self.gradient_bytes if (s >= least) == large) for large in (False, True)]
         return tuple(sizes for sizes in kinds if sizes)
@@ -44,7 +44,7 @@ class JobShape:
 
 @dataclass(frozen=True)
 class Knobs:
-    """Configs' values by knob, shape (m,) each; `fusion_bytes` 0 is off."""
+    """Values of m configs by knob, shape (m,) each; `fusion_bytes` 0 means off."""
 
     fusion_bytes: Array
     cycle_s: Array
@@ -54,7 +54,7 @@ class Knobs:
 
     @classmethod
     def of(cls, configs: Sequence[Config], job: JobShape) -> "Knobs":
-        """Read m configs of the engine, with what `auto` means for the job."""
+        """Return the knobs of m configs; `auto` is resolved for the job."""
         auto_bytes = ENGINE_FACTS.chunk_for(len(job.ranks_per_host))
         chunks = [auto_bytes if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]
         return cls(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a message costs: inside a host, and between hosts around a ring or between counterparts.
+"""Cost of a message: inside a host, around a flat ring of all ranks, or hierarchically between hosts.
 
-Between hosts it goes twice around a ring of all ranks, a chunk per rank at once (Patarasu & Yuan 2009, "Bandwidth
-optimal all-reduce algorithms"); or it is reduced inside each host first, and what each rank has reduced is exchanged
-with its counterparts on all other hosts at once, there and back, chunk by chunk, of which some are on their way while
-others are worked on.
+In a flat ring the message makes two rounds of all ranks, with one chunk per rank in flight (Patarasu & Yuan 2009,
+"Bandwidth optimal all-reduce algorithms"). A hierarchical allreduce reduces inside each host first. Each rank then
+exchanges its block with its counterparts on all other hosts, chunk by chunk; transfers overlap with the work on other
+chunks.
 """
 
 from dataclasses import dataclass
@@ -21,30 +21,33 @@ from .job import JobShape, Knobs
 Array = NDArray[np.float64]
 
 CACHE_BYTES = 1024 * KIB
-"""Chunks beyond this leave the cache between being written and being read."""
+"""Largest chunk, bytes, that stays in the cache between its write and its read."""
 OUT_OF_CACHE = 1.3
-"""What a byte of such a chunk costs, in those of a smaller one."""
-SIDE_BY_SIDE_ORDER = 10
-"""Of the norm of what goes on side by side; without bound it would be the longest."""
+"""Cost of a byte in a larger chunk, as a multiple of that in a smaller one."""
+OVERLAP_NORM_ORDER = 10
+"""Order p of the p-norm that combines overlapping durations (work, wire, waiting).
+
+The limit p → ∞ is max(); at 10, three equal durations cost 1.12 times one.
+"""
 
 
 @dataclass(frozen=True)
 class Message:
-    """A message of a job under m configs, as far as no constant decides; every array is of shape (m,).
+    """A message of a job under m configs, before any cost constant applies; every array has shape (m,).
 
     Attributes:
-        job: Who reduces it.
-        bytes: Its size.
-        slowness: What a byte costs inside a host, in those of a chunk that stays in the cache.
-        chunks: So many synchronizations.
-        turns: So often it goes around a flat ring, a chunk of every rank at a time.
-        is_hierarchical: Whether it is reduced inside each host before it is exchanged.
-        is_overlapped: Whether chunks are staged and reduced while others are exchanged.
-        pieces: Chunks that counterparts exchange, one at least.
-        rounds: Of a chunk's exchange: shares of a block go there and back, or whole blocks there alone.
-        sent_bytes: By all ranks of a host, of an exchange between counterparts.
-        rank_messages: That a rank sends and receives in it.
-        rank_bytes: The same, bytes.
+        job: Shape of the job.
+        bytes: Size of the message.
+        slowness: Cost of a byte inside a host, as a multiple of that in a chunk that stays in the cache.
+        chunks: Number of chunks, each with one synchronization.
+        turns: Number of passes around a flat ring, each with one chunk per rank.
+        is_hierarchical: Whether the allreduce is hierarchical.
+        is_overlapped: Whether chunks are staged and reduced during the exchange of others.
+        pieces: Number of chunks exchanged between counterparts, at least one.
+        rounds: Communication rounds of a chunk's exchange: 2 for shares of a block there and back, 1 for whole blocks.
+        sent_bytes: Bytes that all ranks of a host send in an exchange between counterparts.
+        rank_messages: Messages that a rank sends and receives in this exchange.
+        rank_bytes: Bytes that a rank sends and receives in this exchange.
     """
 
     job: JobShape
@@ -62,7 +65,7 @@ class Message:
 
     @classmethod
     def of(cls, job: JobShape, message_bytes: Array, knobs: Knobs) -> "Message":
-        """Return the message of so many bytes, shape (m,)."""
+        """Return a message of `message_bytes`, shape (m,), under the knobs."""
         hosts, owners, chunk_bytes = len(job.ranks_per_host), min(job.ranks_per_host), knobs.chunk_bytes
         chunks = np.ceil(message_bytes / chunk_bytes)
         pieces = np.maximum(chunks, 1.0)
@@ -86,7 +89,7 @@ class Message:
         )
 
     def durations_s(self, costs: EngineCosts) -> tuple[Array, Array]:
-        """Return what it takes from begin to end, and what of that a rank computes, seconds."""
+        """Return the duration of the message, and the processor time of a rank in it, seconds."""
         if len(self.job.ranks_per_host) == 1:
             inside_s = self._through_stages_s(costs, costs.byte_s * self.slowness)
             return inside_s, inside_s
@@ -97,12 +100,12 @@ class Message:
         return taken_s, work_s
 
     def _through_stages_s(self, costs: EngineCosts, byte_s: Array) -> Array:
-        """Return copies and reductions inside a host."""
+        """Return the duration of copies and reductions inside a host, seconds."""
         staged_s: Array = costs.call_s + self.bytes * byte_s + self.chunks * costs.chunk_s
         return staged_s
 
     def _around_ring_s(self, costs: EngineCosts) -> tuple[Array, Array]:
-        """Return the durations in a flat ring of all ranks, each of which copies, and sends to the next."""
+        """Return duration and processor time in a flat ring, in which each rank copies and sends to the next."""
         ranks, link = self.job.world_size, costs.link
         copied_s, share_bytes = self.bytes * costs.byte_s, self.bytes / ranks
         on_links_s = 2.0 * (ranks - 1) * (self.turns * wait_s(self.job, costs) + share_bytes * link.byte_s)
@@ -110,33 +113,33 @@ class Message:
         return copied_s + on_links_s, copied_s + at_socket_s
 
     def _between_counterparts_s(self, costs: EngineCosts) -> tuple[Array, Array]:
-        """Return the durations where it is reduced inside the hosts, then exchanged between counterparts.
+        """Return duration and processor time of a hierarchical allreduce.
 
-        A block's exchange is begun before the one of the block before is waited for, and so in the second round, so
-        that of the latency of r rounds a chunk pays r / (r + 1). Work, wire and waiting go on side by side, and the
-        longest counts; all vary, so that where two are as long as each other their sum is a little longer. The first
-        chunk pays for each, and so do all that are too large to be overlapped, as far as `costs.in_turn` says.
+        The exchange of a block begins before the wait for the block before it, in both rounds. A chunk therefore pays
+        r / (r + 1) of the latency of r rounds. Work, wire and waiting overlap, and the longest dominates. All three
+        vary, so equal durations combine to a little more than one (p-norm). The first chunk pays the sum of all three.
+        Chunks that are too large to overlap pay `costs.unoverlapped_share` of the time that overlap would hide.
         """
         link = costs.link
         byte_s = np.maximum(costs.byte_s * self.slowness, min(self.job.ranks_per_host) * costs.memory_byte_s)
         at_socket_s = self.rank_messages * link.message_s + self.rank_bytes * link.copied_byte_s
         work_s = self._through_stages_s(costs, byte_s) + at_socket_s
-        wire_s = self.sent_bytes * link.together * link.byte_s
+        wire_s = self.sent_bytes * link.contention * link.byte_s
         waits_s = self.pieces * self.rounds * wait_s(self.job, costs)
-        side_by_side_s = _longest(work_s, wire_s, (wire_s + waits_s) / (self.rounds + 1.0))
-        hideable_s = work_s + wire_s + waits_s - side_by_side_s
-        paid_share = np.where(self.is_overlapped, 1.0 / self.pieces, costs.in_turn)
-        return side_by_side_s + paid_share * hideable_s, work_s
+        overlapped_s = _overlapped(work_s, wire_s, (wire_s + waits_s) / (self.rounds + 1.0))
+        hideable_s = work_s + wire_s + waits_s - overlapped_s
+        paid_share = np.where(self.is_overlapped, 1.0 / self.pieces, costs.unoverlapped_share)
+        return overlapped_s + paid_share * hideable_s, work_s
 
 
 def wait_s(job: JobShape, costs: EngineCosts) -> Constant:
-    """Return what a rank waits for a message of nothing from another host, seconds."""
+    """Return the wait of a rank for an empty message from another host, seconds."""
     return costs.link.latency_s + (costs.crowded_wait_s if job.is_crowded else 0.0)
 
 
-def _longest(*durations_s: Array) -> Array:
-    """Return the longest of things that go on side by side; up to an eighth more where others are as long."""
+def _overlapped(*durations_s: Array) -> Array:
+    """Return the p-norm of overlapping durations: the longest, or up to an eighth more if others are as long."""
     longest = np.maximum.reduce(durations_s)
-    shares = sum((of / longest) ** SIDE_BY_SIDE_ORDER for of in durations_s)
-    mixed: Array = longest * np.asarray(shares) ** (1.0 / SIDE_BY_SIDE_ORDER)
-    return mixed
+    shares = sum((duration_s / longest) ** OVERLAP_NORM_ORDER for duration_s in durations_s)
+    combined: Array = longest * np.asarray(shares) ** (1.0 / OVERLAP_NORM_ORDER)
+    return combined

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost model as a prior: calibrated to the trials, because what a step computes is known from nowhere else."""
+"""The cost model as a prior, calibrated to the trials: only measured steps reveal the compute time."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -18,19 +18,20 @@ from .step import expected_step_s
 Array = NDArray[np.float64]
 
 MS_TO_S = 1e-3
+"""Seconds per millisecond."""
 UNMEASURED_STEP_MS = 100.0
-"""A step of the baseline before it was measured."""
+"""Assumed step time of the baseline before its first sample, milliseconds."""
 MOST_FITS = 4
-"""Kept: of a search as it stands, and of earlier studies, which are asked about in turn."""
+"""Number of cached fits: those of the current search and of the earlier studies alternate."""
 
 
 class CostModelPrior:
-    """Expects the step times that `expected_step_s` says, with the constants that explain the trials."""
+    """Prior from `expected_step_s`, with constants calibrated to the trials."""
 
     name = "cost_model"
 
     def __init__(self, job: JobShape, costs: EngineCosts) -> None:
-        """Take what is known of the job, and of this machine."""
+        """Store the shape of the job and the prior constants of this machine."""
         self._job = job
         self._costs = costs
         self._fits: deque[tuple[tuple[Trial, ...], tuple[EngineCosts, float]]] = deque(maxlen=MOST_FITS)
@@ -46,8 +47,8 @@ class CostModelPrior:
         expected: Array = np.log(expected_step_s(self._job, costs, compute_s, configs) / MS_TO_S)
         return expected
 
-    def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
-        """Return by how much that is higher per standard deviation of each constant, shape (m, 7).
+    def jacobian(self, configs: Sequence[Config], trials: Sequence[Trial]) -> Array:
+        """Return the change of ln(step time) per prior standard deviation of each unknown, shape (m, 7).
 
         Args:
             configs: Configs of the engine.
@@ -56,7 +57,7 @@ class CostModelPrior:
         return sensitivities(self._job, *self._calibrated(trials), configs)
 
     def _calibrated(self, trials: Sequence[Trial]) -> tuple[EngineCosts, float]:
-        """Return the constants and the computing, seconds; fitted once for all questions about the same trials."""
+        """Return the calibrated constants and the compute time, seconds; cached per tuple of trials."""
         asked = tuple(trials)
         for fitted_to, fitted in self._fits:
             if fitted_to == asked:
@@ -65,7 +66,7 @@ class CostModelPrior:
         return self._fits[0][1]
 
     def _fit(self, trials: Sequence[Trial]) -> tuple[EngineCosts, float]:
-        """Return the constants and the computing, seconds."""
+        """Return the fitted constants and the compute time, seconds."""
         measured = [trial for trial in trials if trial.is_conclusive]
         if not measured:
             return calibrated(self._job, self._costs, [trials[0].config], [MS_TO_S * UNMEASURED_STEP_MS])

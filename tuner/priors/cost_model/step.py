@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The step in closed form: what a batch costs, how many there are, and how much of it backward hides.
+"""Closed-form step time: cost and number of batches, and the part that backward hides.
 
 | symbol | meaning |
 |---|---|
-| B | duration of backward, in which tensors become ready evenly |
-| S | bytes of a step |
+| B | duration of backward; tensors become ready at a constant rate |
+| S | gradient bytes of a step |
 | F | `fusion_bytes` |
 | T | time between two batches: `cycle_ms`, or the time in which F bytes become ready |
-| C(T) | what a batch costs that gathered for T: a + r T, a for any batch, r for what is in it |
+| C(T) | cost of a batch that gathered for T: a + r T, with a per batch and r per second of gathering |
 
-The communication thread takes batch after batch. While it is at one, the next one gathers, so that batches are no
-closer than T* = C(T*) = a / (1 - r). The last one ends C after backward; where communication takes longer than backward
-(r near or above 1), all batches together take r B, and a few times a, because they grow by a factor each. Tensors in
-registered memory and others do not travel together: each kind has messages of its own, in every batch. Where threads
-that compute share their cores, each batch also costs them what it takes to let the communication thread run. What a
-message costs says `message`.
+The communication thread processes one batch after the other, and the next batch gathers meanwhile. The shortest
+interval between batches is therefore T* = C(T*) = a / (1 - r). The last batch ends C after backward. If communication
+takes longer than backward (r near or above 1), all batches together take r B plus a few times a, because each batch is
+larger than the one before by a factor. Tensors in registered memory are not fused with others: every batch has one
+message or more of each kind. With crowded cores, each batch also costs the computing threads the time in which the
+communication thread runs. `message` has the cost of a message.
 """
 
 from collections.abc import Sequence
@@ -32,20 +32,21 @@ from .message import Message, wait_s
 Array = NDArray[np.float64]
 
 BACKWARD_SHARE = 2 / 3
-"""Of a step's computing: backward has about twice the work of forward."""
+"""Share of backward in the compute time: it has about twice the work of forward."""
 GROWING_BATCHES = 4
-"""Where communication takes longer than backward: so many batches, each longer than the one before."""
+"""Number of ever larger batches if communication takes longer than backward."""
 LEAST_IDLE = 1e-3
+"""Lower bound of 1 - r, which divides."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What m configs make of a job's gradients, read once and asked about with many constants.
+    """Messages of a job under m configs: computed once, then evaluated with many sets of constants.
 
     Attributes:
-        job: What is reduced, and where.
-        knobs: The configs.
-        kinds: Of messages that do not travel together.
+        job: Shape of the job.
+        knobs: Knobs of the m configs.
+        kinds: Kinds of messages that are not fused with each other.
     """
 
     job: JobShape
@@ -54,18 +55,18 @@ class Traffic:
 
     @classmethod
     def of(cls, job: JobShape, configs: Sequence[Config]) -> "Traffic":
-        """Read configs of the engine."""
+        """Return the messages of a job under configs of the engine."""
         knobs = Knobs.of(configs, job)
         return cls(job, knobs, tuple(Kind.of(job, knobs, sizes) for sizes in job.fusable))
 
     def step_s(self, costs: EngineCosts, compute_s: Constant) -> Array:
-        """Return what a step should take under each config, seconds, shape (m,).
+        """Return the expected step time of each config, seconds, shape (m,).
 
-        Of k sets of constants, each an array of shape (k, 1), it is of shape (k, m).
+        With k sets of constants, each an array of shape (k, 1), the shape is (k, m).
 
         Args:
-            costs: What everything costs.
-            compute_s: Forward, backward and the optimizer without communication, seconds, above zero.
+            costs: Cost constants.
+            compute_s: Compute time of a step: forward, backward and the optimizer, seconds, above zero.
         """
         job, knobs = self.job, self.knobs
         backward_s = BACKWARD_SHARE * compute_s
@@ -85,7 +86,7 @@ class Traffic:
         return step_s
 
     def _batch_costs(self, costs: EngineCosts) -> tuple[Array, Array, Array]:
-        """Return what any batch costs, what one with all tensors costs, and what of that a rank computes."""
+        """Return the cost of any batch, the cost of one with all tensors, and a rank's processor time in the latter."""
         job, knobs = self.job, self.knobs
         tensors, is_fusing = float(len(job.gradient_bytes)), knobs.fusion_bytes > 0
         tensor_s = costs.tensor_s + (1.0 - knobs.is_cached) * costs.uncached_tensor_s * job.world_size
@@ -101,12 +102,12 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages that may travel together, under m configs.
+    """A kind of tensors that may be fused, and its messages under m configs.
 
     Attributes:
-        messages: Of a step, shape (m,).
-        message: One of them, all alike.
-        empty: One without a byte, which every batch costs where tensors are fused.
+        messages: Number of messages of a step, shape (m,).
+        message: One of the messages, which are all alike.
+        empty: Message of zero bytes: the fixed cost in every batch if tensors are fused.
     """
 
     messages: Array
@@ -115,7 +116,7 @@ class Kind:
 
     @classmethod
     def of(cls, job: JobShape, knobs: Knobs, sizes: Sequence[int]) -> "Kind":
-        """Return the messages of tensors of so many bytes each."""
+        """Return the kind with tensors of the given sizes."""
         is_fusing = knobs.fusion_bytes > 0
         largest = np.where(is_fusing, sum(sizes) / np.maximum(knobs.fusion_bytes, 1.0), len(sizes))
         messages = np.clip(largest, 1.0, len(sizes))
@@ -125,18 +126,18 @@ class Kind:
 
 
 def expected_step_s(job: JobShape, costs: EngineCosts, compute_s: float, configs: Sequence[Config]) -> Array:
-    """Return what a step should take under each config, seconds, shape (m,).
+    """Return the expected step time of each config, seconds, shape (m,).
 
     Args:
-        job: What is reduced, and where.
-        costs: What that costs.
-        compute_s: Forward, backward and the optimizer without communication, seconds, above zero.
+        job: Shape of the job.
+        costs: Cost constants.
+        compute_s: Compute time of a step: forward, backward and the optimizer, seconds, above zero.
         configs: m configs of the engine.
     """
     return Traffic.of(job, configs).step_s(costs, compute_s)
 
 
 def _negotiation_s(job: JobShape, costs: EngineCosts) -> Constant:
-    """Return what one batch's request and response take."""
+    """Return the duration of the request and response of one batch, seconds."""
     is_one_host = len(job.ranks_per_host) == 1
     return costs.cycle_s + (0.0 if is_one_host else 2.0 * wait_s(job, costs))

@@ -8,7 +8,7 @@ and gets one sample after the other.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ringtune.tuner.designers.single_threaded import quiet_and_modest
+from ringtune.tuner.designers.single_threaded import single_threaded
 from ringtune.tuner.sample import Sample, Trial
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class SkoptOptimizer:
     def ask_after(self, trials: Sequence[Trial]) -> list[Any]:
         """Return the point that it wants next, once it knows the trials' valid samples."""
         valid = {trial.trial_id: tuple(sample for sample in trial.samples if sample.valid) for trial in trials}
-        with quiet_and_modest():
+        with single_threaded():
             if self._optimizer is None or not self._goes_on(valid):
                 self._optimizer, self._known = _new_optimizer(self._options()), {}
             for number, samples in valid.items():

@@ -181,7 +181,7 @@ def test_the_registry_hands_priors_on() -> None:
 class Doubtful(KnownSurface):
     """Knows a surface, but for one unknown that acts where the allreduce is hierarchical."""
 
-    def directions(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
+    def jacobian(self, configs: Sequence[Config], trials: Sequence[Trial]) -> NDArray[np.float64]:
         """Return one there, else nothing."""
         del trials
         return np.array([[float(bool(config["hierarchical_allreduce"]))] for config in configs])

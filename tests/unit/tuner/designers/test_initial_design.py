@@ -3,7 +3,7 @@
 
 from ringtune.tuner import Config, default_config, search_space
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
-from ringtune.tuner.designers.initial_design import opening_move
+from ringtune.tuner.designers.initial_design import next_initial_config
 from ringtune.tuner.space.parameter_types import BooleanParameter, CategoryParameter, NumberParameter
 from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.testing import measured_trial, poor_baseline
@@ -15,7 +15,7 @@ SWITCHED_ON = default_config().replace({"hierarchical_allreduce": True})
 def opening(space: SearchSpace, baseline: Config, *, is_informed: bool = False) -> list[Config]:
     """Return all moves, each from the first config that was tried."""
     tried = [baseline]
-    while (move := opening_move(space, baseline, tried, is_informed=is_informed)) is not None:
+    while (move := next_initial_config(space, baseline, tried, is_informed=is_informed)) is not None:
         assert move not in tried
         assert space.contains(move)
         tried.append(move)
@@ -59,7 +59,7 @@ def test_what_was_tried_already_is_no_move() -> None:
     """A number close to the increased one counts as tried, whoever tried it."""
     tried = [default_config(), SWITCHED_ON.replace({"cycle_ms": 15.0})]
 
-    move = opening_move(SPACE, tried[1], tried, is_informed=False)
+    move = next_initial_config(SPACE, tried[1], tried, is_informed=False)
 
     assert move is not None
     assert ["chunk_bytes"] == list(differences(move, tried[1]))

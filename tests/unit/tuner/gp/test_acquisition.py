@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 RNG = np.random.default_rng(0)
 X = RNG.random((9, 2))
-POINTS = Points.without_trend(X)
+POINTS = Points.without_prior(X)
 Y = 3.0 + 0.3 * (X[:, 0] - 0.4) ** 2 + 0.1 * X[:, 1]
 CANDIDATES = RNG.random((50, 2))
 
@@ -25,9 +25,9 @@ def test_without_noise_it_is_the_expected_improvement() -> None:
     process = GaussianProcess(Observations(POINTS, Y, np.zeros(9)), Hyperparameters(np.full(2, 0.4), 0.2, 1e-5))
     normals = RNG.standard_normal((400, 9))
 
-    gains = process.expected_improvement(POINTS, Points.without_trend(CANDIDATES), normals)
+    gains = process.expected_improvement(POINTS, Points.without_prior(CANDIDATES), normals)
 
-    posterior = process.joint(POINTS, Points.without_trend(CANDIDATES))
+    posterior = process.joint(POINTS, Points.without_prior(CANDIDATES))
     mean, std = posterior.candidates, np.sqrt(posterior.variances)
     ratio = (Y.min() - mean) / std
     assert np.allclose((Y.min() - mean) * norm.cdf(ratio) + std * norm.pdf(ratio), gains, atol=2e-4)
@@ -39,11 +39,11 @@ def test_with_noise_it_is_what_draws_of_everything_together_say() -> None:
     process = fitted_process(Observations(POINTS, Y + rng.normal(0.0, 0.03, 9), np.full(9, 0.03**2)))
     candidate = np.array([[0.5, 0.05]])
     everything = np.vstack([X, candidate])
-    mean, _, covariance, _, _ = process.joint(Points.without_trend(everything), Points.without_trend(candidate))
+    mean, _, covariance, _, _ = process.joint(Points.without_prior(everything), Points.without_prior(candidate))
     draws = rng.multivariate_normal(mean, covariance, 200_000, check_valid="ignore")
     expected = np.maximum(draws[:, :9].min(axis=1) - draws[:, 9], 0.0).mean()
 
-    (gain,) = process.expected_improvement(POINTS, Points.without_trend(candidate), rng.standard_normal((20_000, 9)))
+    (gain,) = process.expected_improvement(POINTS, Points.without_prior(candidate), rng.standard_normal((20_000, 9)))
 
     assert np.isclose(expected, gain, rtol=0.03)
 
@@ -54,7 +54,7 @@ def test_a_measured_config_promises_less_than_an_unknown_one_of_the_same_mean() 
     best = X[[int(np.argmin(Y))]]
 
     gains = process.expected_improvement(
-        POINTS, Points.without_trend(np.vstack([best, best + 0.15])), RNG.standard_normal((200, 9))
+        POINTS, Points.without_prior(np.vstack([best, best + 0.15])), RNG.standard_normal((200, 9))
     )
 
     assert gains[0] < 1e-4 < gains[1]
@@ -69,13 +69,13 @@ def noisy_process(noise: float) -> tuple[GaussianProcess, Observations]:
 
 def refitted_lowest_mean(process: GaussianProcess, observed: Observations, sampled: Array, pickable: Array) -> float:
     """Return the lowest posterior mean of some configs, on average over processes given one more sample of one."""
-    (mean,), (std,) = process.predict(Points.without_trend(sampled[None, :]))
-    x = Points.without_trend(np.vstack([observed.points.x, sampled]))
+    (mean,), (std,) = process.predict(Points.without_prior(sampled[None, :]))
+    x = Points.without_prior(np.vstack([observed.points.x, sampled]))
     lowest = []
     for normal in ndtri((np.arange(200) + 0.5) / 200):
         y = np.append(observed.y, mean + np.hypot(std, process.parameters.noise) * normal)
         refitted = GaussianProcess(Observations(x, y, np.zeros(len(y))), process.parameters)
-        lowest.append(refitted.predict(Points.without_trend(pickable))[0].min())
+        lowest.append(refitted.predict(Points.without_prior(pickable))[0].min())
     return float(np.mean(lowest))
 
 
@@ -100,7 +100,7 @@ def test_repeating_a_config_may_bring_more_than_a_fresh_one(noise: float, is_rep
     again = [refitted_lowest_mean(process, observed, config, X) for config in X]
     first = refitted_lowest_mean(process, observed, fresh, np.vstack([X, fresh]))
 
-    found_again, found_first = process.lowest_means_after(POINTS, Points.without_trend(fresh[None, :]))
+    found_again, found_first = process.lowest_means_after(POINTS, Points.without_prior(fresh[None, :]))
 
     assert np.allclose(again, found_again, atol=1e-4)
     assert np.isclose(first, found_first, atol=4e-4)  # its outcomes are far apart, and 32 of them stand for all

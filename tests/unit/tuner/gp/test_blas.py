@@ -15,7 +15,7 @@ from ringtune.tuner.gp import Observations, Points
 from ringtune.tuner.gp.blas import SharedLimit
 from ringtune.tuner.gp.process import GaussianProcess, fitted_process
 
-POINTS = Points.without_trend(np.random.default_rng(0).random((9, 2)))
+POINTS = Points.without_prior(np.random.default_rng(0).random((9, 2)))
 OBSERVED = Observations(POINTS, np.random.default_rng(1).random(9), np.zeros(9))
 
 
@@ -72,7 +72,7 @@ def test_it_holds_for_a_thread_although_another_has_set_limits() -> None:
         lambda fitted: fitted.covariance(POINTS),
         lambda fitted: fitted.joint(POINTS, POINTS),
         lambda fitted: fitted.expected_improvement(POINTS, POINTS, np.zeros((4, 9))),
-        lambda fitted: fitted.lowest_means_after(POINTS, Points.without_trend(np.ones((1, 2)))),
+        lambda fitted: fitted.lowest_means_after(POINTS, Points.without_prior(np.ones((1, 2)))),
     ],
 )
 def test_whatever_is_asked_of_a_process_is_computed_by_one_thread(

@@ -34,26 +34,26 @@ def slope_and_bump(x: Array) -> Array:
 
 
 def observed(
-    count: int, noise: float, seed: int = 0, variance: float = 0.0, trend: Callable[[Array], Array] | None = None
+    count: int, noise: float, seed: int = 0, variance: float = 0.0, prior_mean: Callable[[Array], Array] | None = None
 ) -> Observations:
-    """Return noisy values of `slope_and_bump` at random places of three coordinates, of which a trend is expected."""
+    """Return noisy values of `slope_and_bump` at random places of three coordinates, of which a prior mean is expected."""
     rng = np.random.default_rng(seed)
     x = rng.random((count, 3))
-    points = Points.without_trend(x) if trend is None else Points.with_trend(x, trend(x))
+    points = Points.without_prior(x) if prior_mean is None else Points.with_prior(x, prior_mean(x))
     return Observations(points, slope_and_bump(x) + rng.normal(0.0, noise, count), np.full(count, variance))
 
 
-def without_trend(count: int, seed: int) -> Points:
+def without_prior(count: int, seed: int) -> Points:
     """Return random places."""
-    return Points.without_trend(np.random.default_rng(seed).random((count, 3)))
+    return Points.without_prior(np.random.default_rng(seed).random((count, 3)))
 
 
 def open_ended(x: Array) -> Points:
-    """Return places with a trend that depends on two unknowns, each of which acts along one of the coordinates."""
+    """Return places with a prior mean that depends on two unknowns, each of which acts along one of the coordinates."""
     return Points(x, slope_and_bump(x), 0.3 * x[:, :2])
 
 
-@pytest.mark.parametrize("points_of", [Points.without_trend, open_ended])
+@pytest.mark.parametrize("points_of", [Points.without_prior, open_ended])
 @pytest.mark.parametrize(("seed", "nugget_std"), [(0, 0.01), (1, 0.0), (2, 0.1), (3, 0.01)])
 def test_the_gradient_is_that_of_the_value(seed: int, nugget_std: float, points_of: Callable[[Array], Points]) -> None:
     """Against finite differences, at random hyper-parameters."""
@@ -74,7 +74,7 @@ def test_the_gradient_is_that_of_the_value(seed: int, nugget_std: float, points_
 def test_what_the_fit_minimises_is_the_evidence_of_the_process(nugget_std: float) -> None:
     """The evidence has the process's covariance, for configs with several samples too."""
     data = observed(8, 0.05, variance=1e-4)
-    twice = Points.without_trend(np.vstack([data.points.x, data.points.x]))
+    twice = Points.without_prior(np.vstack([data.points.x, data.points.x]))
     data = Observations(twice, np.append(data.y, data.y + 0.01), np.tile(data.variance, 2), nugget_std)
     posterior = NegativeLogPosterior(data)
     parameters = Hyperparameters(np.full(3, 0.7), 0.2, 0.002)
@@ -102,19 +102,19 @@ def test_without_noise_it_goes_through_what_it_has_seen_and_returns_to_the_level
     process = GaussianProcess(data, Hyperparameters(np.full(3, 0.5), 0.3, 1e-4))
 
     mean, std = process.predict(data.points)
-    _, far_std = process.predict(Points.without_trend(np.full((1, 3), 50.0)))
+    _, far_std = process.predict(Points.without_prior(np.full((1, 3), 50.0)))
 
     assert np.allclose(data.y, mean, atol=1e-3)
     assert np.all(std < 0.01)
     assert far_std[0] > 0.3
 
 
-@pytest.mark.parametrize("points_of", [Points.without_trend, open_ended])
+@pytest.mark.parametrize("points_of", [Points.without_prior, open_ended])
 def test_the_joint_posterior_agrees_with_the_one_of_each_config(points_of: Callable[[Array], Points]) -> None:
     """Means, variances, and the covariance between two sets that are the same."""
     data = observed(20, 0.02)
     process = fitted_process(Observations(points_of(data.points.x), data.y, data.variance))
-    points = points_of(without_trend(7, seed=5).x)
+    points = points_of(without_prior(7, seed=5).x)
 
     mean, std = process.predict(points)
     mean_x, mean_z, within, between, variance = process.joint(points, points)
@@ -145,7 +145,7 @@ def jumping(nugget_std: float, windows: int = 1) -> Observations:
     x[:, 0] = np.linspace(0.0, 1.0, 20)
     y = 3.0 + 0.05 * np.where(np.arange(20) % 2, 1.0, -1.0)
     places, values = np.repeat(x, windows, axis=0), np.repeat(y, windows)
-    return Observations(Points.without_trend(places), values, np.full(len(y) * windows, 0.02**2), nugget_std)
+    return Observations(Points.without_prior(places), values, np.full(len(y) * windows, 0.02**2), nugget_std)
 
 
 def test_a_nugget_lets_a_config_differ_from_its_neighbours() -> None:
@@ -184,7 +184,7 @@ def test_a_candidate_has_the_nugget_of_its_observations_and_a_prediction_leaves_
     process = GaussianProcess(
         Observations(data.points, data.y, data.variance, nugget_std), Hyperparameters(np.full(3, 0.5), 0.2, 0.02)
     )
-    points = without_trend(7, seed=5)
+    points = without_prior(7, seed=5)
 
     _, std = process.predict(points)
 
@@ -200,10 +200,10 @@ def test_the_default_nugget_is_the_policys() -> None:
 def test_what_many_windows_tell_of_a_config_they_tell_less_of_its_neighbour() -> None:
     """Eight windows of one, and a single one of another that is almost the same to the kernel, 3 % slower by chance."""
     x = np.vstack([np.full((8, 3), 0.5), [[0.51, 0.5, 0.5]]])
-    data = Observations(Points.without_trend(x), np.append(np.full(8, 3.0), 3.03), np.zeros(9))
+    data = Observations(Points.without_prior(x), np.append(np.full(8, 3.0), 3.03), np.zeros(9))
     process = GaussianProcess(data, Hyperparameters(np.full(3, 0.5), 0.15, 0.015))
 
-    mean, std = process.predict(Points.without_trend(x[-2:]))
+    mean, std = process.predict(Points.without_prior(x[-2:]))
 
     assert std[1] > 1.5 * std[0]
     assert 0.003 < mean[1] - mean[0] < 0.015
@@ -212,7 +212,7 @@ def test_what_many_windows_tell_of_a_config_they_tell_less_of_its_neighbour() ->
 def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:
     """The process predicts unseen configs, finds the third coordinate irrelevant, and the noise about right."""
     process = fitted_process(observed(30, 0.02))
-    unseen = without_trend(200, seed=9)
+    unseen = without_prior(200, seed=9)
 
     mean, _ = process.predict(unseen)
 
@@ -232,24 +232,24 @@ def test_noise_that_the_steps_explain_is_not_counted_twice() -> None:
 
 def test_equal_values_are_no_error() -> None:
     """A flat surface: finite, and without a reason to expect a difference."""
-    data = Observations(without_trend(8, seed=0), np.full(8, 3.0), np.zeros(8))
+    data = Observations(without_prior(8, seed=0), np.full(8, 3.0), np.zeros(8))
 
-    mean, std = fitted_process(data).predict(without_trend(5, seed=1))
+    mean, std = fitted_process(data).predict(without_prior(5, seed=1))
 
     assert np.allclose(3.0, mean, atol=1e-6)
     assert np.all(std < 0.2)
 
 
-@pytest.mark.parametrize("trend", [None, slope_and_bump])
-def test_one_observation_is_enough(trend: Callable[[Array], Array] | None) -> None:
-    """At the beginning of a run the mean is that observation plus the trend, and doubt grows with distance."""
+@pytest.mark.parametrize("prior_mean", [None, slope_and_bump])
+def test_one_observation_is_enough(prior_mean: Callable[[Array], Array] | None) -> None:
+    """At the beginning of a run the mean is that observation plus the prior mean, and doubt grows with distance."""
     x = np.array([[0.0, 0.0, 0.0], [0.2, 0.1, 0.1], [1.0, 1.0, 1.0]])
-    expected = np.zeros(3) if trend is None else trend(x) - trend(x[:1])
-    data = Observations(Points.with_trend(x[:1], expected[:1]), np.array([2.0]), np.zeros(1))
+    expected = np.zeros(3) if prior_mean is None else prior_mean(x) - prior_mean(x[:1])
+    data = Observations(Points.with_prior(x[:1], expected[:1]), np.array([2.0]), np.zeros(1))
 
     process = fitted_process(data)
 
-    mean, std = process.predict(Points.with_trend(x, expected))
+    mean, std = process.predict(Points.with_prior(x, expected))
     assert np.allclose(2.0 + expected, mean, atol=0.01)
     assert std[0] < std[1] < std[2]
     medians = [LENGTH.median, AMPLITUDE.median]
@@ -275,7 +275,7 @@ def test_the_fit_finds_the_mode_that_random_restarts_find(count: int) -> None:
 
 def test_more_observations_make_a_process_surer() -> None:
     """The doubt and the error fall from five to forty observations, at places that were not measured."""
-    unseen = without_trend(200, seed=9)
+    unseen = without_prior(200, seed=9)
     errors, doubts = [], []
     for count in (5, 15, 40):
         mean, std = fitted_process(observed(count, 0.01)).predict(unseen)
@@ -296,35 +296,35 @@ def too_weak(x: Array) -> Array:
     return 7.0 + 0.5 * slope_and_bump(x)
 
 
-def test_a_true_trend_makes_five_samples_enough() -> None:
-    """Five samples are enough with the true trend; without it they say little."""
-    alternatives = [observed(5, 0.01, trend=too_weak), observed(5, 0.01)]
+def test_a_true_prior_makes_five_samples_enough() -> None:
+    """Five samples are enough with the true prior mean; without it they say little."""
+    alternatives = [observed(5, 0.01, prior_mean=too_weak), observed(5, 0.01)]
     unseen = np.random.default_rng(9).random((200, 3))
 
     index, process = most_probable_process(alternatives)
 
     assert index == 0
-    mean, _ = process.predict(Points.with_trend(unseen, too_weak(unseen)))
+    mean, _ = process.predict(Points.with_prior(unseen, too_weak(unseen)))
     assert np.corrcoef(mean, slope_and_bump(unseen))[0, 1] > 0.95
-    flat_mean, _ = fitted_process(alternatives[1]).predict(Points.without_trend(unseen))
+    flat_mean, _ = fitted_process(alternatives[1]).predict(Points.without_prior(unseen))
     assert np.corrcoef(flat_mean, slope_and_bump(unseen))[0, 1] < 0.9
 
 
-def test_the_samples_say_how_strong_the_trend_is() -> None:
-    """The trend's factor is found to be half of the truth, for a trend without a pattern in space."""
+def test_the_samples_say_how_strong_the_prior_is() -> None:
+    """The prior mean's factor is found to be half of the truth, for a prior mean without a pattern in space."""
     rng = np.random.default_rng(2)
-    x, trend = rng.random((25, 3)), rng.normal(0.0, 0.1, 25)
-    y = 3.0 + 2.0 * trend + rng.normal(0.0, 0.01, 25)
-    expected = (Points.without_trend(x), Points.with_trend(x, trend))
+    x, prior_mean = rng.random((25, 3)), rng.normal(0.0, 0.1, 25)
+    y = 3.0 + 2.0 * prior_mean + rng.normal(0.0, 0.01, 25)
+    expected = (Points.without_prior(x), Points.with_prior(x, prior_mean))
     alternatives = [Observations(points, y, np.zeros(25)) for points in expected]
 
     index, process = most_probable_process(alternatives)
 
     assert index == 1
-    assert 1.8 < process.trend_factor < 2.1
+    assert 1.8 < process.prior_factor < 2.1
 
 
-def test_where_nothing_told_of_an_unknown_the_trend_is_not_believed() -> None:
+def test_where_nothing_told_of_an_unknown_the_prior_is_not_believed() -> None:
     """A prediction where the unknown acts is as uncertain as the unknown; one sample makes it known everywhere."""
     x = np.zeros((12, 3))
     x[:, 2] = np.linspace(0.0, 1.0, 12)
@@ -347,18 +347,18 @@ def test_where_nothing_told_of_an_unknown_the_trend_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_false_trend_is_dropped(seed: int) -> None:
+def test_a_false_prior_is_dropped(seed: int) -> None:
     """Eight samples are enough to say so, whichever it is beside."""
-    alternatives = [observed(8, 0.01, seed, trend=trend) for trend in (upside_down, None)]
+    alternatives = [observed(8, 0.01, seed, prior_mean=prior_mean) for prior_mean in (upside_down, None)]
 
     assert most_probable_process(alternatives)[0] == 1
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_the_trend_with_the_greatest_evidence_is_chosen_in_any_order(order: tuple[int, int, int]) -> None:
-    """The true trend wins over the opposite and over none, and its process is the one that is returned."""
-    trends = (slope_and_bump, upside_down, None)
-    alternatives = [observed(12, 0.01, trend=trends[index]) for index in order]
+def test_the_prior_with_the_greatest_evidence_is_chosen_in_any_order(order: tuple[int, int, int]) -> None:
+    """The true prior mean wins over the opposite and over none, and its process is the one that is returned."""
+    prior_means = (slope_and_bump, upside_down, None)
+    alternatives = [observed(12, 0.01, prior_mean=prior_means[index]) for index in order]
 
     index, process = most_probable_process(alternatives)
 
@@ -367,9 +367,9 @@ def test_the_trend_with_the_greatest_evidence_is_chosen_in_any_order(order: tupl
     assert process.log_evidence() == max(evidence) > sorted(evidence)[1]
 
 
-def test_before_the_samples_differ_the_first_trend_holds() -> None:
-    """At a single sample all trends are zero and have equal evidence."""
+def test_before_the_samples_differ_the_first_prior_holds() -> None:
+    """At a single sample all prior means are zero and have equal evidence."""
     x = np.zeros((1, 3))
-    data = [Observations(Points.without_trend(x), np.array([2.0]), np.zeros(1)) for _ in range(3)]
+    data = [Observations(Points.without_prior(x), np.array([2.0]), np.zeros(1)) for _ in range(3)]
 
     assert most_probable_process(data)[0] == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringtune.tuner import Config, Phase, RunSettings, Trial, default_config, make_designer, search_space
-from ringtune.tuner.designers import ExperiencedDesigner
+from ringtune.tuner.designers import WarmStartedDesigner
 from ringtune.tuner.logs.reader import RunLog
 from ringtune.tuner.logs.records import AdoptionRecord
 from ringtune.tuner.logs.store import KeepingLog
@@ -66,7 +66,7 @@ def test_a_study_of_the_same_question_knows_what_it_has_adopted(run: RunLog) -> 
     designer = make_designer("gp", SPACE, 0, [study])
     designer.update([measured_trial(0, default_config(), [20.0, 20.1])])
 
-    assert isinstance(designer, ExperiencedDesigner)
+    assert isinstance(designer, WarmStartedDesigner)
     assert adopted_config(run) == study.adopted == study.best_config() == designer.adopted_before
     assert adopted_config(run) == designer.suggest().config
 
@@ -112,7 +112,7 @@ def experienced(trials: Sequence[Trial] = (), adopted: Config | None = GOOD) -> 
 def test_it_was_tested_against_the_baseline_of_now_or_not_at_all() -> None:
     """Better than another baseline is not better than this one."""
     designer = make_designer("gp", SPACE, 0, [experienced()])
-    assert isinstance(designer, ExperiencedDesigner)
+    assert isinstance(designer, WarmStartedDesigner)
 
     designer.update([measured_trial(0, cycle(2.0), [20.0, 20.1])])
 

@@ -22,7 +22,7 @@ from ringtune.tuner import (
     open_log,
     search_space,
 )
-from ringtune.tuner.designers import ExperiencedDesigner, JointDesigner
+from ringtune.tuner.designers import JointDesigner, WarmStartedDesigner
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
 from ringtune.tuner.testing import measured_trial
 
@@ -76,7 +76,7 @@ def test_a_run_can_ask_all_that_it_asks_the_designer_itself() -> None:
     recalling.update(SECOND)
 
     assert isinstance(recalling, JointDesigner)
-    assert isinstance(recalling, ExperiencedDesigner)
+    assert isinstance(recalling, WarmStartedDesigner)
     assert np.array_equal(designer.covariance(configs), recalling.covariance(configs))
 
 

@@ -95,8 +95,8 @@ def test_on_a_fast_link_a_ring_tells_less_of_what_all_ranks_get_together() -> No
         for byte_s in (80e-9, 0.5e-9)
     )
 
-    assert slow.together == pytest.approx(1.0, abs=0.02)
-    assert float(fast.together) < 0.5
+    assert slow.contention == pytest.approx(1.0, abs=0.02)
+    assert float(fast.contention) < 0.5
 
 
 def test_counterparts_that_were_timed_tell_what_all_ranks_get_together() -> None:
@@ -105,7 +105,7 @@ def test_counterparts_that_were_timed_tell_what_all_ranks_get_together() -> None
 
     assert link.latency_s == pytest.approx(50e-6, rel=1e-6)
     assert link.byte_s == pytest.approx(0.5e-9, rel=1e-6)
-    assert link.together == 1.0
+    assert link.contention == 1.0
 
 
 @pytest.mark.parametrize("is_hierarchical", [False, True])

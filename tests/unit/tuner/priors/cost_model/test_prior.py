@@ -43,7 +43,7 @@ def test_the_computing_is_what_explains_the_baseline() -> None:
 
 def test_constants_that_the_start_got_wrong_are_learned_from_the_trials() -> None:
     """A constant of a link that all ranks fill together, and one alone does not, is learned from one config."""
-    true_costs = EngineCosts(link=LinkCosts(together=0.3))
+    true_costs = EngineCosts(link=LinkCosts(contention=0.3))
     on = default_config().replace({"hierarchical_allreduce": True})
     configs = [default_config(), on, on.replace({"fusion_bytes": 4 << 20}), on.replace({"chunk_bytes": 2 << 20})]
     true_ms = 1e3 * expected_step_s(JOB, true_costs, MADE_UP_COMPUTE_S, configs)
@@ -89,7 +89,7 @@ def test_the_better_of_two_explanations_is_found() -> None:
     """Two configs of a job that computes little look much like one that computes much, where the fit usually begins."""
     seconds = [30 * (64e-6 + size / 16 * 0.95e-9) for size in CALL_BYTES]
     known = fitted_costs(CALL_BYTES, seconds, [4] * 4, is_hierarchical=False)
-    true = replace(known, link=replace(known.link, together=0.9))
+    true = replace(known, link=replace(known.link, contention=0.9))
     job = JobShape((180_000,) * 289, (4, 4, 4, 4), is_crowded=False)
     on = default_config().replace({"hierarchical_allreduce": True})
     chunks = [on.replace({"chunk_bytes": kib * 1024}) for kib in (256, 512, 2048, 4096)]
@@ -167,9 +167,9 @@ def test_on_a_slow_link_it_is_sure_what_all_ranks_get_out_of_it_together() -> No
     slow = CostModelPrior(JOB, EngineCosts(link=LinkCosts(byte_s=80e-9)))
     together = default_config().replace({"hierarchical_allreduce": True})
 
-    directions = slow.directions([together], [measured_trial(0, default_config(), [15_000.0])])
+    jacobian = slow.jacobian([together], [measured_trial(0, default_config(), [15_000.0])])
 
-    assert 0.0 < directions[0, len(SCALE_STDS)] < 0.05
+    assert 0.0 < jacobian[0, len(SCALE_STDS)] < 0.05
 
 
 def test_it_knows_which_configs_hang_on_which_constant() -> None:
@@ -178,27 +178,27 @@ def test_it_knows_which_configs_hang_on_which_constant() -> None:
     true_ms = 1e3 * expected_step_s(JOB, COSTS, MADE_UP_COMPUTE_S, [flat])
     trials = [measured_trial(0, flat, [float(true_ms[0])])]
 
-    directions = prior().directions([flat, together], trials)
+    jacobian = prior().jacobian([flat, together], trials)
 
-    of_together, of_compute = directions[:, len(SCALE_STDS)], directions[:, -1]
-    assert of_together[0] == 0.0
-    assert of_together[1] > 0.05
+    of_contention, of_compute = jacobian[:, len(SCALE_STDS)], jacobian[:, -1]
+    assert of_contention[0] == 0.0
+    assert of_contention[1] > 0.05
     assert np.all(of_compute > 0.05)
     assert np.all(of_compute < COMPUTE_STD)
-    assert np.all(np.isfinite(directions))
+    assert np.all(np.isfinite(jacobian))
 
 
-@pytest.mark.parametrize("in_turn", [0.2, 1.0, 2.0])
-def test_what_chunks_cost_that_are_not_overlapped_is_unknown_until_one_was_tried(in_turn: float) -> None:
+@pytest.mark.parametrize("unoverlapped_share", [0.2, 1.0, 2.0])
+def test_what_chunks_cost_that_are_not_overlapped_is_unknown_until_one_was_tried(unoverlapped_share: float) -> None:
     """Only these hang on it, and one of them tells of the others."""
     on = default_config().replace({"hierarchical_allreduce": True})
     configs = [default_config(), on, *(on.replace({"chunk_bytes": mib << 20}) for mib in (2, 4, 8))]
-    true_ms = 1e3 * expected_step_s(JOB, EngineCosts(in_turn=in_turn), MADE_UP_COMPUTE_S, configs)
+    true_ms = 1e3 * expected_step_s(JOB, EngineCosts(unoverlapped_share=unoverlapped_share), MADE_UP_COMPUTE_S, configs)
     trials = [measured_trial(i, configs[i], [float(true_ms[i])]) for i in (0, 1, 3)]
 
-    of_in_turn = prior().directions(configs, trials[:2])[:, len(SCALE_STDS) + 1]
+    of_share = prior().jacobian(configs, trials[:2])[:, len(SCALE_STDS) + 1]
     expected = prior().log_step_ms(configs, trials)
 
-    assert np.all(of_in_turn[:3] == 0.0)
-    assert np.all(of_in_turn[3:] > 0.03)
+    assert np.all(of_share[:3] == 0.0)
+    assert np.all(of_share[3:] > 0.03)
     assert np.allclose(np.log(true_ms), expected, atol=0.03)

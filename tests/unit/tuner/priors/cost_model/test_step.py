@@ -130,7 +130,7 @@ def test_more_of_anything_is_never_quicker() -> None:
         EngineCosts(tensor_s=20e-6),
         EngineCosts(link=LinkCosts(latency_s=600e-6)),
         EngineCosts(link=LinkCosts(byte_s=80e-9)),
-        EngineCosts(link=LinkCosts(together=2.0)),
+        EngineCosts(link=LinkCosts(contention=2.0)),
         EngineCosts(wake_s=500e-6),
     ]
 

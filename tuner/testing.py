@@ -355,14 +355,14 @@ class WrapperConformance(DesignerConformance):
         """The wrapper keeps the wrapped designer's config that an earlier run adopted."""
         adopted = poor_baseline()
 
-        wrapped = self.wrap(_ExperiencedDesigner(adopted))
+        wrapped = self.wrap(_WarmStartedDesigner(adopted))
         wrapped.update([measured_trial(0, default_config(), [20.0])])
 
         assert isinstance(wrapped, WarmStartedDesigner)
         assert adopted == wrapped.adopted_before
 
 
-class _ExperiencedDesigner(DesignerWrapper):
+class _WarmStartedDesigner(DesignerWrapper):
     """Random designer with a config that an earlier run adopted."""
 
     def __init__(self, adopted: Config) -> None:

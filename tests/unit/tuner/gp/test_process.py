@@ -36,7 +36,7 @@ def slope_and_bump(x: Array) -> Array:
 def observed(
     count: int, noise: float, seed: int = 0, variance: float = 0.0, prior_mean: Callable[[Array], Array] | None = None
 ) -> Observations:
-    """Return noisy values of `slope_and_bump` at random places of three coordinates, of which a prior mean is expected."""
+    """Return noisy values of `slope_and_bump` at random places of three coordinates, given a prior mean."""
     rng = np.random.default_rng(seed)
     x = rng.random((count, 3))
     points = Points.without_prior(x) if prior_mean is None else Points.with_prior(x, prior_mean(x))

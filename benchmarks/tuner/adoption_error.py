@@ -24,7 +24,7 @@ from rich.table import Table
 
 from ringtune.tuner import Config, Phase, Sample, Trial, Window, WindowSpec
 from ringtune.tuner.statistics.noise import WindowNoise
-from ringtune.tuner.statistics.paired_test import LEAST_PAIRS, Expected, Pair, PairedTest
+from ringtune.tuner.statistics.paired_test import LEAST_PAIRS, NoisePrior, Pair, PairedTest
 
 from .regret.problem import Problem
 from .regret.problems import SURFACES, Sources, problems_of
@@ -146,20 +146,20 @@ class ReplayedMachine(NoisyMachine):
         return np.array([next(self._windows).step_ms for _ in range(count)]) * math.exp(-gain)
 
 
-def expected_noise(trials: Sequence[Trial], steps: int) -> Expected:
+def expected_noise(trials: Sequence[Trial], steps: int) -> NoisePrior:
     """Return the noise that the adoption test expects of pairs of windows of so many steps, as the policy does."""
     noise = WindowNoise.of(trials)
-    return Expected(noise.pair_variance(steps), noise.weight)
+    return NoisePrior(noise.pair_variance(steps), noise.weight)
 
 
-def adoptions(pairs: Sequence[Pair], expected: Expected, limits: Sequence[int]) -> list[bool]:
+def adoptions(pairs: Sequence[Pair], expected: NoisePrior, limits: Sequence[int]) -> list[bool]:
     """Return whether the challenger is adopted, for each limit on the number of pairs; limits ascend."""
     test = PairedTest(expected)
     adopted: list[bool] = []
     for limit in limits:
-        while len(test.pairs) < limit and not test.is_plain:
+        while len(test.pairs) < limit and not test.can_end_early:
             test.pairs.append(pairs[len(test.pairs)])
-        adopted.append(test.is_shown)
+        adopted.append(test.shows_gain)
     return adopted
 
 

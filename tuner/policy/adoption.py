@@ -12,7 +12,7 @@ from ringtune.tuner.designers.base import Prediction
 from ringtune.tuner.sample import Phase
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.readable import readable_percent
-from ringtune.tuner.statistics.paired_test import CI_LEVEL, ERROR, LEAST_PAIRS, Expected, Interval, Pair, PairedTest
+from ringtune.tuner.statistics.paired_test import CI_LEVEL, ERROR, LEAST_PAIRS, Interval, NoisePrior, Pair, PairedTest
 
 from .budget import adoption_steps
 from .designer_watchdog import GuardedDesigner
@@ -76,12 +76,12 @@ def compare(state: RunState, challenger: Config) -> Decision:
     total, steps = state.settings.adoption_pairs, state.pair_window_steps
     state.journal.enter(Phase.ADOPTION, total, config=challenger)
     noise = state.noise
-    test = PairedTest(Expected(noise.pair_variance(steps), noise.weight), state.policy)
+    test = PairedTest(NoisePrior(noise.pair_variance(steps), noise.weight), state.policy)
     state.test, state.challenger = test, challenger
     for _ in range(state.policy.attempts_per_pair * total):
         is_reversed = state.meter.in_force == challenger  # start with the config in force: no switch between pairs
         order = (challenger, state.baseline) if is_reversed else (state.baseline, challenger)
-        if len(test.pairs) == total or test.is_plain or not _fits(state, order[0], steps):
+        if len(test.pairs) == total or test.can_end_early or not _fits(state, order[0], steps):
             break
         if pair := _measured_pair(state, order, steps):
             test.pairs.append(pair)
@@ -132,7 +132,7 @@ def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
     """Adopt a challenger that the test shows to be faster; otherwise keep the baseline and claim no gain."""
     interval, pairs = test.interval, tuple(test.pairs)
     bounds = f"{readable_percent(interval.low)} to {readable_percent(interval.high)}, {len(pairs)} pairs"
-    if test.is_shown:
+    if test.shows_gain:
         if challenger == state.adopted_before:
             bounds += "; an earlier run of the same job has adopted it, too"
         verdict = f"adopted: {readable_percent(interval.speedup)} faster ({100 * CI_LEVEL:g} % interval {bounds})"
@@ -141,7 +141,7 @@ def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
         f"keeping {state.settings.baseline_name}: the best candidate was not shown to be faster "
         f"({100 * CI_LEVEL:g} % interval of its speed-up {bounds})"
     )
-    if state.settings.has_budget and len(pairs) < state.settings.adoption_pairs and not test.is_plain:
+    if state.settings.has_budget and len(pairs) < state.settings.adoption_pairs and not test.can_end_early:
         verdict += f"; {spent_budget_text(state, state.nearest_limit)}"
     return Decision(state.baseline, False, verdict, interval, pairs)
 

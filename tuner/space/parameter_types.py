@@ -266,4 +266,4 @@ def parameter_from_json(data: Mapping[str, Any]) -> Parameter:
     try:
         return kinds[data["kind"]](**fields)
     except (KeyError, TypeError) as error:
-        raise SpaceError(f"this is no description of a parameter: {dict(data)!r}") from error
+        raise SpaceError(f"not a description of a parameter: {dict(data)!r}") from error

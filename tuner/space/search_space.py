@@ -146,7 +146,7 @@ class SearchSpace:
         try:
             return cls([parameter_from_json(item) for item in data["parameters"]], data["fixed"])
         except (KeyError, TypeError, AttributeError) as error:
-            raise SpaceError("this is no description of a search space") from error
+            raise SpaceError("not a description of a search space: it needs 'parameters' and 'fixed'") from error
 
     def _coordinates(self, config: Mapping[str, Value]) -> list[float]:
         return [x for parameter in self.free for x in parameter.encode(config[parameter.name])]

@@ -50,7 +50,7 @@ class Pair(NamedTuple):
         return math.log(self.baseline_ms / self.challenger_ms)
 
 
-class Expected(NamedTuple):
+class NoisePrior(NamedTuple):
     """Prior of the variance of d: the value from the noise model, and its weight in degrees of freedom."""
 
     variance: float
@@ -76,12 +76,12 @@ class PairedTest:
     """The adoption test: collects pairs in the order of their measurement, and decides.
 
     Attributes:
-        expected: Prior of the variance of a pair.
+        noise_prior: Prior of the variance of a pair.
         policy: The policy's numbers.
         pairs: Pairs measured so far.
     """
 
-    expected: Expected
+    noise_prior: NoisePrior
     policy: Policy = POLICY
     pairs: list[Pair] = field(default_factory=list)
 
@@ -93,36 +93,40 @@ class PairedTest:
     @property
     def interval(self) -> Interval:
         """The speed-up with its interval at CI_LEVEL; needs at least one pair."""
-        return speedup_interval(self.pairs, self.expected)
+        return speedup_interval(self.pairs, self.noise_prior)
 
     @property
-    def is_shown(self) -> bool:
+    def shows_gain(self) -> bool:
         """True if the challenger is shown to be faster: the whole interval lies above zero."""
         return self.is_decidable and self.interval.is_gain
 
     @property
-    def is_plain(self) -> bool:
+    def can_end_early(self) -> bool:
         """True if the test may end early: by futility, or by the early bound for the challenger."""
         if not self.is_decidable:
             return False
         is_hopeless = len(self.pairs) >= self.policy.futility_pairs and self.interval.high < 0
-        return is_hopeless or speedup_interval(self.pairs, self.expected, 1.0 - 2.0 * self.policy.early_error).is_gain
+        return (
+            is_hopeless or speedup_interval(self.pairs, self.noise_prior, 1.0 - 2.0 * self.policy.early_error).is_gain
+        )
 
 
-def speedup_interval(pairs: Sequence[Pair], expected: Expected | None = None, confidence: float = CI_LEVEL) -> Interval:
+def speedup_interval(
+    pairs: Sequence[Pair], noise_prior: NoisePrior | None = None, confidence: float = CI_LEVEL
+) -> Interval:
     """Return exp(mean d) - 1 with a two-sided Student's t interval.
 
     Args:
         pairs: At least two pairs, or one with a prior; step times above zero.
-        expected: Prior of the variance of a pair; None: the variance comes from the pairs alone.
+        noise_prior: Prior of the variance of a pair; None: the variance comes from the pairs alone.
         confidence: Confidence level of the interval.
     """
     d = [pair.log_ratio for pair in pairs]
     mean = fmean(d)
     freedom: float = len(d) - 1
     squares = sum((each - mean) ** 2 for each in d)
-    if expected is not None:
-        freedom += expected.weight
-        squares += expected.weight * expected.variance
+    if noise_prior is not None:
+        freedom += noise_prior.weight
+        squares += noise_prior.weight * noise_prior.variance
     margin = student_t_quantile(freedom, 0.5 + confidence / 2) * math.sqrt(squares / freedom / len(d))
     return Interval(math.expm1(mean), math.expm1(mean - margin), math.expm1(mean + margin))

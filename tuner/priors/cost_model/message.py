@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cost of a message: inside a host, around a flat ring of all ranks, or hierarchically between hosts.
 
-In a flat ring the message makes two rounds of all ranks, with one chunk per rank in flight (Patarasu & Yuan 2009,
+In a flat ring the message passes all ranks twice, with one chunk per rank in flight (Patarasu & Yuan 2009,
 "Bandwidth optimal all-reduce algorithms"). A hierarchical allreduce reduces inside each host first. Each rank then
 exchanges its block with its counterparts on all other hosts, chunk by chunk; transfers overlap with the work on other
 chunks.
@@ -40,7 +40,7 @@ class Message:
         bytes: Size of the message.
         slowness: Cost of a byte inside a host, as a multiple of that in a chunk that stays in the cache.
         chunks: Number of chunks, each with one synchronization.
-        turns: Number of passes around a flat ring, each with one chunk per rank.
+        turns: Number of allreduces around a flat ring, each of one chunk per rank.
         is_hierarchical: Whether the allreduce is hierarchical.
         is_overlapped: Whether chunks are staged and reduced during the exchange of others.
         pieces: Number of chunks exchanged between counterparts, at least one.

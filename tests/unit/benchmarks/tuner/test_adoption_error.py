@@ -17,7 +17,7 @@ from benchmarks.tuner.adoption_error import (
 )
 from benchmarks.tuner.regret.problems import Sources, problems_of
 from ringtune.tuner.policy_numbers import POLICY
-from ringtune.tuner.statistics.paired_test import ERROR, LEAST_PAIRS, Expected, Pair
+from ringtune.tuner.statistics.paired_test import ERROR, LEAST_PAIRS, NoisePrior, Pair
 
 STEPS = 10
 
@@ -76,8 +76,8 @@ def test_each_limit_has_its_own_answer() -> None:
     noisy = [Pair(21.0, 20.0), Pair(20.0, 20.6), Pair(21.5, 20.0), *[Pair(21.0, 20.0)] * 9]
     lost = [Pair(20.0, 40.0)] * 4 + [Pair(40.0, 20.0)] * 8
 
-    assert [False, True] == adoptions(noisy, Expected(0.02**2, POLICY.noise_weight), (3, 12))
-    assert [False, False] == adoptions(lost, Expected(0.02**2, POLICY.noise_weight), (3, 12))
+    assert [False, True] == adoptions(noisy, NoisePrior(0.02**2, POLICY.noise_weight), (3, 12))
+    assert [False, False] == adoptions(lost, NoisePrior(0.02**2, POLICY.noise_weight), (3, 12))
 
 
 def test_the_shares_are_an_error_rate_and_a_power(monkeypatch: pytest.MonkeyPatch) -> None:

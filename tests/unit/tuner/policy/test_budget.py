@@ -20,7 +20,7 @@ from ringtune.tuner.policy.budget import (
 from ringtune.tuner.policy.pace import Pace
 from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.statistics.noise import WindowNoise
-from ringtune.tuner.statistics.paired_test import LEAST_PAIRS, Expected, Pair, PairedTest
+from ringtune.tuner.statistics.paired_test import LEAST_PAIRS, NoisePrior, Pair, PairedTest
 
 SETTLE = POLICY.settle_steps
 NOISE = WindowNoise(step_variance=0.0, between_variance=0.03**2 / 2)
@@ -73,7 +73,7 @@ def test_the_pairs_that_are_needed_show_the_gain_in_about_half_of_the_tests() ->
         pairs = pairs_needed(gain, NOISE, window_steps=10)
         shown = []
         for count in (pairs, 2 * pairs):
-            tests = [PairedTest(Expected(NOISE.pair_variance(10), NOISE.weight)) for _ in range(300)]
+            tests = [PairedTest(NoisePrior(NOISE.pair_variance(10), NOISE.weight)) for _ in range(300)]
             for test in tests:
                 test.pairs = [Pair(math.exp(d), 1.0) for d in rng.normal(gain, 0.03, count)]
             shown.append(sum(test.interval.low > 0 for test in tests) / len(tests))

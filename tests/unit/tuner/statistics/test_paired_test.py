@@ -15,8 +15,8 @@ from ringtune.tuner.statistics.paired_test import (
     CI_LEVEL,
     ERROR,
     LEAST_PAIRS,
-    Expected,
     Interval,
+    NoisePrior,
     Pair,
     PairedTest,
     speedup_interval,
@@ -24,7 +24,7 @@ from ringtune.tuner.statistics.paired_test import (
 
 PAIRS = 12
 WINDOW_STD = 0.02
-PAIR_NOISE = Expected(2 * WINDOW_STD**2, POLICY.noise_weight)
+PAIR_NOISE = NoisePrior(2 * WINDOW_STD**2, POLICY.noise_weight)
 """Noise of pairs of windows that differ by WINDOW_STD, as the policy weighs it."""
 
 
@@ -64,7 +64,7 @@ def test_expected_noise_counts_as_so_many_degrees_of_freedom(count: int, weight:
     freedom = weight + count - 1
     variance = (weight * 0.01**2 + float(np.sum((d - d.mean()) ** 2))) / freedom
 
-    interval = speedup_interval(random_pairs(count), Expected(0.01**2, weight))
+    interval = speedup_interval(random_pairs(count), NoisePrior(0.01**2, weight))
 
     assert is_close(students(float(d.mean()), math.sqrt(variance / count), freedom, CI_LEVEL), interval)
 
@@ -78,7 +78,7 @@ def test_equal_pairs_have_an_interval_of_no_width() -> None:
 
 def test_expected_noise_keeps_few_pairs_that_happen_to_agree_from_being_proof() -> None:
     """Three pairs that agree exactly have an interval about zero on a machine that is known to be noisy."""
-    agreeing, noise = [Pair(20.0, 16.0)] * 3, Expected(0.4**2, POLICY.noise_weight)
+    agreeing, noise = [Pair(20.0, 16.0)] * 3, NoisePrior(0.4**2, POLICY.noise_weight)
 
     assert speedup_interval(agreeing, noise).low < 0 < speedup_interval(agreeing).low
 
@@ -86,7 +86,7 @@ def test_expected_noise_keeps_few_pairs_that_happen_to_agree_from_being_proof() 
 def test_expected_noise_fades_as_pairs_become_many() -> None:
     """The interval of 400 pairs is that of the pairs alone, although four times their variance was expected."""
     few, many = random_pairs(4), random_pairs(400)
-    noise = Expected((2 * 0.03) ** 2, POLICY.noise_weight)
+    noise = NoisePrior((2 * 0.03) ** 2, POLICY.noise_weight)
 
     few_wider, many_wider = (
         (both.high - both.low) / (alone.high - alone.low) - 1.0
@@ -101,29 +101,29 @@ def test_expected_noise_fades_as_pairs_become_many() -> None:
 def test_fewer_pairs_than_the_least_decide_nothing(count: int) -> None:
     """However large a gain or a loss is: the test neither adopts nor ends."""
     for pair in (Pair(20.0, 10.0), Pair(10.0, 20.0)):
-        test = PairedTest(Expected(0.01**2, 100.0), Policy(futility_pairs=1), [pair] * count)
+        test = PairedTest(NoisePrior(0.01**2, 100.0), Policy(futility_pairs=1), [pair] * count)
 
-        assert (False, False, False) == (test.is_decidable, test.is_shown, test.is_plain)
+        assert (False, False, False) == (test.is_decidable, test.shows_gain, test.can_end_early)
 
 
 def test_the_least_pairs_decide() -> None:
     """A gain of a factor of two, beside noise of 1 %, is shown and plain as soon as there are enough pairs."""
-    test = PairedTest(Expected(0.01**2, 4.0), pairs=[Pair(20.0, 10.0)] * LEAST_PAIRS)
+    test = PairedTest(NoisePrior(0.01**2, 4.0), pairs=[Pair(20.0, 10.0)] * LEAST_PAIRS)
 
-    assert (True, True, True) == (test.is_decidable, test.is_shown, test.is_plain)
+    assert (True, True, True) == (test.is_decidable, test.shows_gain, test.can_end_early)
 
 
 def test_a_test_without_pairs_has_no_answer() -> None:
     """Before the first pair nothing is shown and nothing is plain, and there is no error."""
     test = PairedTest(PAIR_NOISE)
 
-    assert (False, False, False) == (test.is_decidable, test.is_shown, test.is_plain)
+    assert (False, False, False) == (test.is_decidable, test.shows_gain, test.can_end_early)
 
 
 def decided(rng: np.random.Generator, gain: float, pair_limit: int = PAIRS, policy: Policy = POLICY) -> PairedTest:
     """Run a test of windows whose ln(typical step) scatters by WINDOW_STD, as is expected of them."""
     test = PairedTest(PAIR_NOISE, policy)
-    while len(test.pairs) < pair_limit and not test.is_plain:
+    while len(test.pairs) < pair_limit and not test.can_end_early:
         baseline, challenger = np.exp(rng.normal([gain, 0.0], WINDOW_STD))
         test.pairs.append(Pair(20.0 * baseline, 20.0 * challenger))
     return test
@@ -134,7 +134,7 @@ def test_a_challenger_that_is_no_faster_is_rarely_taken(pair_limit: int) -> None
     """The error rate is that of a single look, however many looks there were (2,000 tests, four standard errors)."""
     rng = np.random.default_rng(pair_limit)
 
-    taken = sum(decided(rng, 0.0, pair_limit).is_shown for _ in range(2000))
+    taken = sum(decided(rng, 0.0, pair_limit).shows_gain for _ in range(2000))
 
     assert taken / 2000 < ERROR + 4 * math.sqrt(ERROR * (1 - ERROR) / 2000)
 
@@ -142,7 +142,7 @@ def test_a_challenger_that_is_no_faster_is_rarely_taken(pair_limit: int) -> None
 def test_looks_by_the_level_of_the_last_one_would_add_up() -> None:
     """If every look adopted at 5 %, twelve pairs would err more than twice as often as with early ends at 0.1 %."""
     strict, lax = (
-        sum(decided(np.random.default_rng(seed), 0.0, policy=policy).is_shown for seed in range(2000))
+        sum(decided(np.random.default_rng(seed), 0.0, policy=policy).shows_gain for seed in range(2000))
         for policy in (POLICY, Policy(early_error=ERROR))
     )
 
@@ -153,13 +153,13 @@ def test_a_challenger_that_is_slower_by_a_window_s_noise_is_hardly_ever_taken() 
     """The error rate is of those that gain nothing; 2 % slower, five pairs take fewer than 1 in 200."""
     rng = np.random.default_rng(3)
 
-    assert sum(decided(rng, -WINDOW_STD, 5).is_shown for _ in range(2000)) < 10
+    assert sum(decided(rng, -WINDOW_STD, 5).shows_gain for _ in range(2000)) < 10
 
 
 def pairs_around(pairs: int, quantile: float, policy: Policy = POLICY) -> PairedTest:
     """Return a test whose mean lies so far above zero that a bound of this quantile would be zero."""
     std = 0.01
-    noise = Expected(std**2, POLICY.noise_weight)
+    noise = NoisePrior(std**2, POLICY.noise_weight)
     mean = stats.t.ppf(quantile, pairs - 1 + noise.weight) * std / math.sqrt(pairs)
     around = np.array([(-1.0) ** number for number in range(pairs)])
     around *= std / np.std(around, ddof=1)
@@ -172,9 +172,9 @@ def test_the_interval_is_two_sided_and_its_lower_end_the_bound_of_the_one_sided_
     less, more = (pairs_around(pairs, quantile) for quantile in (0.949, 0.951))
 
     assert 0.9 == pytest.approx(CI_LEVEL)
-    assert (False, True) == (less.is_shown, more.is_shown)
+    assert (False, True) == (less.shows_gain, more.shows_gain)
     assert less.interval.low < 0 < more.interval.low
-    assert not more.is_plain
+    assert not more.can_end_early
 
 
 @pytest.mark.parametrize("early_error", [0.001, 0.01])
@@ -184,8 +184,8 @@ def test_the_test_ends_early_for_a_challenger_beyond_the_early_bound_alone(pairs
     policy = Policy(early_error=early_error)
     less, more = (pairs_around(pairs, 1.0 - factor * early_error, policy) for factor in (1.05, 0.95))
 
-    assert (True, True) == (less.is_shown, more.is_shown)
-    assert (False, True) == (less.is_plain, more.is_plain)
+    assert (True, True) == (less.shows_gain, more.shows_gain)
+    assert (False, True) == (less.can_end_early, more.can_end_early)
 
 
 @pytest.mark.parametrize("pairs", sorted({LEAST_PAIRS, 3, 5, PAIRS}))
@@ -194,7 +194,7 @@ def test_whatever_is_adopted_lies_above_zero_in_its_interval(pairs: int) -> None
     rng = np.random.default_rng(pairs)
     tests = [decided(rng, gain, pairs) for gain in rng.uniform(-0.02, 0.06, 400)]
 
-    adopted = [test.is_shown for test in tests]
+    adopted = [test.shows_gain for test in tests]
 
     assert {True, False} == set(adopted)
     assert adopted == [test.interval.low > 0 for test in tests]
@@ -208,7 +208,7 @@ def test_large_gains_are_seen_early_and_small_ones_at_all() -> None:
 
     assert np.mean([len(test.pairs) for test in large]) < 4
     assert all(test.interval.low > 0 for test in large)
-    assert np.mean([test.is_shown for test in small]) > 0.8
+    assert np.mean([test.shows_gain for test in small]) > 0.8
 
 
 @pytest.mark.parametrize("futility_pairs", [4, 7])
@@ -218,14 +218,14 @@ def test_a_slower_challenger_is_given_up_early(futility_pairs: int) -> None:
     tests = [decided(rng, -0.1, policy=Policy(futility_pairs=futility_pairs)) for _ in range(50)]
 
     assert {futility_pairs} == {len(test.pairs) for test in tests}
-    assert not any(test.is_shown for test in tests)
+    assert not any(test.shows_gain for test in tests)
 
 
 def test_a_challenger_that_may_be_as_fast_is_not_given_up() -> None:
     """While the interval reaches above zero the test goes on to its last pair."""
     around = [Pair(20.0, 20.4), Pair(20.4, 20.0)] * 3
 
-    assert not any(PairedTest(PAIR_NOISE, pairs=around[:count]).is_plain for count in range(1, 7))
+    assert not any(PairedTest(PAIR_NOISE, pairs=around[:count]).can_end_early for count in range(1, 7))
 
 
 def drawn_window(rng: np.random.Generator, window_std: float, *, is_uneven: bool) -> Sample:
@@ -243,11 +243,11 @@ def error_rate(baselines: int, pairs: int, window_std: float, *, is_uneven: bool
     for _ in range(runs):
         samples = tuple(drawn_window(rng, window_std, is_uneven=is_uneven) for _ in range(baselines))
         noise = WindowNoise.of([Trial(0, default_config(), samples)])
-        test = PairedTest(Expected(noise.pair_variance(10), noise.weight))
-        while len(test.pairs) < pairs and not test.is_plain:
+        test = PairedTest(NoisePrior(noise.pair_variance(10), noise.weight))
+        while len(test.pairs) < pairs and not test.can_end_early:
             both = [drawn_window(rng, window_std, is_uneven=is_uneven).typical_ms for _ in range(2)]
             test.pairs.append(Pair(*both))
-        wrong += test.is_shown
+        wrong += test.shows_gain
     return wrong / runs
 
 
@@ -288,6 +288,6 @@ def test_repeated_windows_that_differ_ask_more_of_the_test() -> None:
             for ms in medians
         )
         noise = WindowNoise.of([Trial(0, default_config(), samples)])
-        shown.append(PairedTest(Expected(noise.pair_variance(10), noise.weight), pairs=pairs).is_shown)
+        shown.append(PairedTest(NoisePrior(noise.pair_variance(10), noise.weight), pairs=pairs).shows_gain)
 
     assert [True, False] == shown

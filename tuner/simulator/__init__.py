@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator: a discrete-event model of the engine's cycle, from one rank to thousands, and a target of the tuner.
+"""Simulator: a discrete-event model of the engine's cycle for one to thousands of ranks, and a target of the tuner.
 
-`predicted_step_ms(machine, cluster, job, config)` is the model; `SimulatedTarget` adds noise and a clock; `SCENARIOS`
-names jobs; `forecast` answers what tuning could gain. Nothing here is shared with what designers believe of the engine.
+`predicted_step_ms(machine, cluster, job, config)` is the model. `SimulatedTarget` adds noise and a clock. `SCENARIOS`
+holds named jobs. `forecast` estimates the possible gain of tuning. The simulator is independent of the cost model that
+designers use as a prior.
 """
 
 from .architectures import MODELS

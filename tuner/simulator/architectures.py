@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gradients of four models, from the formulas of their architectures: names, shapes and work, in backward order.
+"""Gradients of four models, computed from their architectures: names, shapes and work, in backward order.
 
-Work is in multiplications of one sample's backward pass by the weights, up to a factor all layers share: a layer's
-weights times the positions at which they are applied.
+Work counts the multiplications of one sample's backward pass by the weights, up to a factor common to all layers: a
+layer's weights times the positions at which they are applied.
 
 Sources: He et al. 2016 (ResNet-50, bottleneck v1.5), Devlin et al. 2019 (BERT-base), Sandler et al. 2018 (MobileNetV2,
 table 2). `manysmall` is no published model: 24 narrow transformer layers, 289 tensors of 1 KiB to 4 MiB.
@@ -17,7 +17,7 @@ Gradients = tuple[Gradient, ...]
 
 BERT_TOKENS = 128
 NORM_WORK = 2.0
-"""Multiplications per element and tensor of a normalization: a scale and its gradient."""
+"""Multiplications per element and tensor of a normalization: the scale and its gradient."""
 
 
 def resnet50() -> Gradients:
@@ -25,7 +25,7 @@ def resnet50() -> Gradients:
     layers = [*_convolution("conv1", 64, 3, 7, 112), *_norm("bn1", 64, 112)]
     inputs, extent = 64, 112
     for stage, (blocks, width) in enumerate(zip((3, 4, 6, 3), (64, 128, 256, 512), strict=True), start=1):
-        extent //= 2  # a pooling before the first stage, a stride in each of the others
+        extent //= 2  # a pooling before the first stage, a stride in each later one
         for block in range(blocks):
             before = extent * 2 if block == 0 and stage > 1 else extent
             layers += _bottleneck(f"layer{stage}.{block}", inputs, width, (before, extent))
@@ -112,7 +112,7 @@ def manysmall() -> Gradients:
 
 
 def _convolution(name: str, outputs: int, inputs: int, kernel: int, extent: int) -> Iterator[Gradient]:
-    """Yield the weights of a square convolution; `inputs` is per group, `extent` that of the output."""
+    """Yield the weights of a square convolution; `inputs` is per group, `extent` is the output's."""
     work = float(outputs * inputs * kernel**2 * extent**2)
     yield Gradient(f"{name}.weight", (outputs, inputs, kernel, kernel), work)
 

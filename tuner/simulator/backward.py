@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The thread that computes: when each gradient is submitted, if communication takes cores from it now and then.
+"""Backward pass: the submission time of each gradient, while communication competes for the cores.
 
-Progress is the time that the pass would have taken undisturbed; the clock tells which progress is reached when.
+Progress is measured as the time that the undisturbed pass would have taken; the clock maps progress to time.
 """
 
 import math
@@ -11,23 +11,23 @@ from .cluster import Cluster
 from .collectives import Duration
 
 DurationOf = Callable[[float], Duration]
-"""How long something takes on the communication threads if their work takes so many times as long."""
+"""Function from a stretch factor of the communication threads' work to the duration of an operation."""
 
 
 class Backward:
-    """The backward pass of every rank, from the first gradient to the last.
+    """Backward pass of every rank, from the first gradient to the last.
 
     Attributes:
-        end_ms: When the pass ends, as far as is known; then the rank waits for its gradients.
+        end_ms: Expected end of the pass, milliseconds; then the rank waits for its gradients.
     """
 
     def __init__(self, ready_ms: Sequence[float], start_ms: float, cluster: Cluster, compute_threads: float) -> None:
         """Begin the pass.
 
         Args:
-            ready_ms: Progress at which each gradient is submitted, ascending; the pass ends with the last.
-            start_ms: When it begins.
-            cluster: Whose cores its threads share.
+            ready_ms: Progress at which each gradient is submitted, ascending; the pass ends with the last one.
+            start_ms: Start of the pass, milliseconds.
+            cluster: Cluster whose cores the threads share.
             compute_threads: Cores that a rank's pass keeps busy while no communication runs.
         """
         self._ready_ms = tuple(ready_ms)
@@ -40,17 +40,17 @@ class Backward:
 
     @property
     def end_ms(self) -> float:
-        """When the pass ends if nothing disturbs it any more."""
+        """End of the pass without further disturbance, milliseconds."""
         return self.submitted_ms(len(self._ready_ms) - 1)
 
     def submitted_ms(self, number: int) -> float:
-        """Return when a gradient is submitted; later, if communication runs before that."""
+        """Return the submission time of a gradient; communication before then would delay it."""
         if number < len(self._submitted_ms):
             return self._submitted_ms[number]
         return self._now_ms + (self._ready_ms[number] - self._progress_ms)
 
     def run_beside(self, start_ms: float, duration_of: DurationOf) -> float:
-        """Run something on the communication threads, no earlier than the last thing's end; return when it ends."""
+        """Run an operation on the communication threads, after the previous one; return its end time."""
         self._advance(start_ms, 1.0)
         alone = duration_of(self._cluster.threads_per_core(1.0))
         left_ms = self._total_ms - self._progress_ms
@@ -68,7 +68,7 @@ class Backward:
         return start_ms + until_ms + alone.total_ms * (1.0 - until_ms / beside.total_ms)
 
     def _speed_beside(self, other: Duration) -> float:
-        """Return how fast the pass goes on while something else runs, as a share of its own speed."""
+        """Return the speed of the pass beside another operation, as a share of its undisturbed speed."""
         if self._threads == 0.0:
             return 1.0
         busy = min(1.0, other.work_ms / other.total_ms)
@@ -76,7 +76,7 @@ class Backward:
         return undisturbed / self._cluster.threads_per_core(self._threads + busy)
 
     def _advance(self, to_ms: float, speed: float) -> None:
-        """Let the pass go on until `to_ms`; what it submits meanwhile is noted."""
+        """Advance the pass to `to_ms`, and record the gradients that it submits."""
         reached = self._progress_ms + (to_ms - self._now_ms) * speed
         if math.isclose(reached, self._total_ms, rel_tol=1e-12):
             reached = self._total_ms

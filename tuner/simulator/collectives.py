@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an allreduce takes, by algorithm: one function each, in the order of the engine's registry.
+"""Duration of an allreduce: one function per algorithm, in the order of the engine's registry.
 
 Notation, in every function:
 
 | symbol | meaning |
 |---|---|
-| S | bytes of the message, on every rank |
+| S | bytes of the message on every rank |
 | p, h, n | ranks of a host, hosts, all ranks: n = p h |
 | C | bytes of a chunk |
-| stretch | how much longer a thread's work takes because threads share cores, at least 1 |
+| stretch | factor by which a thread's work takes longer because threads share cores, at least 1 |
 
-A *wait* is time in which a rank neither works nor moves bytes. All times are in milliseconds.
+A *wait* is a time in which a rank neither works nor moves bytes. All times are in milliseconds.
 """
 
 import math
@@ -33,11 +33,11 @@ class Task:
     """One allreduce.
 
     Attributes:
-        machine: What work costs.
-        cluster: Where.
-        message_bytes: S.
-        chunk_bytes: C.
-        memory_share: Share of the message that lies in no cache when the allreduce begins.
+        machine: Cost constants.
+        cluster: Cluster of the job.
+        message_bytes: Size S of the message.
+        chunk_bytes: Size C of a chunk.
+        memory_share: Share of the message that is in no cache when the allreduce begins.
     """
 
     machine: Machine
@@ -47,24 +47,24 @@ class Task:
     memory_share: float = 0.0
 
     def sync_ms(self, stretch: float) -> float:
-        """Return the time to see that all ranks of the host are through a phase."""
+        """Return the time to detect that all ranks of the host have finished a phase."""
         if self.cluster.ranks_per_host == 1:
             return 0.0
         return (self.machine.sync_us + self.machine.crowded_sync_us * (stretch - 1.0)) * US_TO_MS
 
     def memory_ms(self, traffic: float) -> float:
-        """Return the time for all ranks of a host to move `traffic` times the message from and to memory."""
+        """Return the time in which all ranks of a host move `traffic` times the message from and to memory."""
         moved = self.cluster.ranks_per_host * traffic * self.message_bytes * self.memory_share
         return moved / self.machine.memory_bytes_per_s * S_TO_MS
 
 
 @dataclass(frozen=True)
 class Duration:
-    """How long something takes.
+    """Duration of an operation.
 
     Attributes:
-        total_ms: From begin to end, the same on all ranks.
-        work_ms: Of that, a thread of each rank keeps a core busy.
+        total_ms: Time from start to end, the same on all ranks.
+        work_ms: Part of it in which a thread of each rank keeps a core busy.
     """
 
     total_ms: float
@@ -72,14 +72,14 @@ class Duration:
 
 
 def allreduce_time(algorithm: Algorithm, task: Task, stretch: float) -> Duration:
-    """Return the time of one allreduce of all ranks; nothing for a world of one."""
+    """Return the duration of one allreduce over all ranks; zero for a single rank."""
     if task.cluster.world_size == 1:
         return Duration(0.0, 0.0)
     return _ALGORITHMS[algorithm](task, stretch)
 
 
 def _direct(task: Task, stretch: float) -> Duration:
-    """Every rank posts S, waits once per post, and reduces all p contributions itself."""
+    """Return the duration of direct: a rank posts S, waits once per post, and reduces all p contributions itself."""
     size, machine = task.message_bytes, task.machine
     core = size / machine.copy_bytes_per_s + task.cluster.ranks_per_host * size / machine.reduce_bytes_per_s
     posts = max(1, math.ceil(size / ENGINE_FACTS.posted_bytes))
@@ -88,25 +88,28 @@ def _direct(task: Task, stretch: float) -> Duration:
 
 
 def _registered(task: Task, stretch: float) -> Duration:
-    """Every rank reduces its block of S / p where all p contributions lie, and writes it there p times."""
+    """Return the duration of registered: a rank reduces its block of S / p in place, and writes it to all p ranks."""
     size, machine, ranks = task.message_bytes, task.machine, task.cluster.ranks_per_host
-    copies = max(0, ranks - 2)  # a reduction writes its own and one more image in one pass
+    copies = max(0, ranks - 2)  # a reduction writes its own and one more copy in one pass
     core = size / machine.reduce_bytes_per_s + copies / ranks * size / machine.copy_bytes_per_s
     work = max(core * S_TO_MS * stretch, task.memory_ms(2.0))
     return Duration(work + 2 * task.sync_ms(stretch), work)
 
 
 def _reduce_scatter_allgather(task: Task, stretch: float) -> Duration:
-    """Per chunk a rank copies (p - 1) / p of it in, reduces 1 / p of p contributions, and copies (p - 1) / p out."""
+    """Return the duration of reduce-scatter and allgather.
+
+    Per chunk a rank copies (p - 1) / p of it in, reduces 1 / p of p contributions, and copies (p - 1) / p out.
+    """
     chunks = max(1, math.ceil(task.message_bytes / task.chunk_bytes))
     work = _staged_ms(task, stretch)
     return Duration(work + 2 * (chunks + 1) * task.sync_ms(stretch), work)
 
 
 def _staged_ms(task: Task, stretch: float) -> float:
-    """Return a rank's copies and reductions through the stages, for the whole message.
+    """Return the time of a rank's copies and reductions through the stages, for the whole message.
 
-    Memory sees S read, S written, and S fetched before it is written: 3 S per rank.
+    The memory traffic is 3 S per rank: S read, S written, and S fetched before it is written.
     """
     machine, ranks, size = task.machine, task.cluster.ranks_per_host, task.message_bytes
     outside = 1.0 - min(
@@ -119,10 +122,10 @@ def _staged_ms(task: Task, stretch: float) -> float:
 
 
 def _ring(task: Task, stretch: float) -> Duration:
-    """Segments of n C travel twice around all ranks, in 2 (n - 1) exchanges of a block of C.
+    """Return the duration of a ring: segments of n C travel twice around all ranks, in 2 (n - 1) exchanges of C.
 
-    Each exchange is as long as the link of the host's last rank takes, which alone sends to another host; then the
-    block is reduced or copied, which no exchange runs beside.
+    The link of the host's last rank, the only one that sends to another host, determines the time of an exchange. The
+    block is then reduced or copied, without overlap with an exchange.
     """
     machine, ranks = task.machine, task.cluster.world_size
     segment_bytes = task.chunk_bytes * ranks
@@ -143,17 +146,17 @@ def _ring(task: Task, stretch: float) -> Duration:
 
 
 def _hierarchical(task: Task, stretch: float) -> Duration:
-    """Return the time of one pipeline of stages per host: an owner exchanges its block of C / p with h - 1 others.
+    """Return the duration of a pipeline of stages per host: an owner exchanges its block of C / p with h - 1 others.
 
-    Small blocks go whole, in one round; others as one share per host, there and back. While they are on their way the
-    next chunks are staged and reduced, where the stages hold enough of them.
+    Small blocks are exchanged whole, in one round; larger ones in one share per host, in two rounds. Meanwhile the next
+    chunks are staged and reduced, if the stages hold enough of them.
     """
     cluster, machine, size = task.cluster, task.machine, task.message_bytes
     chunks = max(1, math.ceil(size / task.chunk_bytes))
     block = min(task.chunk_bytes, size) / cluster.ranks_per_host
     is_whole = block <= ENGINE_FACTS.whole_block_max_bytes or cluster.hosts == 2
     rounds, others = (1 if is_whole else 2), cluster.hosts - 1
-    sent_bytes = size * (others if is_whole else 2.0 * others / cluster.hosts)  # of a host's ranks together
+    sent_bytes = size * (others if is_whole else 2.0 * others / cluster.hosts)  # by all ranks of a host
     messages = 2 * rounds * others * chunks * machine.socket_message_us * US_TO_MS
     copied = 2 * sent_bytes / cluster.ranks_per_host / machine.socket_bytes_per_s
     across = size / cluster.ranks_per_host * (cluster.hosts if is_whole else 1) / machine.reduce_bytes_per_s
@@ -164,7 +167,7 @@ def _hierarchical(task: Task, stretch: float) -> Duration:
     in_turn = work + wire + waits
     if task.chunk_bytes > ENGINE_FACTS.overlapped_chunk_max_bytes:
         return Duration(in_turn, work)
-    overlapped = max(work, wire, waits / 2.0)  # two blocks are on their way at once
+    overlapped = max(work, wire, waits / 2.0)  # two blocks are in flight at once
     return Duration(overlapped * (chunks - 1) / chunks + in_turn / chunks, work)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A forecast in a terminal: what tuning gains, the curves, and the surface as a map of letters and colours."""
+"""Forecast in a terminal: the gain of tuning, the curves, and the surface as a map of letters and colours."""
 
 import math
 
@@ -13,12 +13,12 @@ from ringtune.tuner.space.readable import readable_size, readable_value
 from .forecast import Curve, Expected, Forecast, StepSurface
 
 BARS = "▁▂▃▄▅▆▇█"
-"""From the shortest step of a curve to the longest."""
+"""Bars of a curve, from its shortest step to its longest."""
 LETTERS = "ABCDEFGHIJ"
 COLOURS = ("#1a9850", "#66bd63", "#a6d96a", "#d9ef8b", "#ffffbf", "#fee08b", "#fdae61", "#f46d43", "#d73027", "#a50026")
-"""One per letter, from green to red; they differ in lightness too."""
+"""Colours of the letters, from green to red; they also differ in lightness."""
 BOUNDS = (1.01, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0)
-"""A cell has a letter's colour up to so many times the map's shortest step; above the last one it is J."""
+"""Upper bounds of the letters A to I, as multiples of the map's shortest step; a longer step is J."""
 CELL_WIDTH = 5
 
 
@@ -70,19 +70,19 @@ def _curves(answer: Forecast) -> Table:
 
 
 def draw_curve(curve: Curve) -> str:
-    """Return a bar per value, on a logarithmic scale; all low where the longest step is less than 1 % longer."""
+    """Return a bar per value, on a logarithmic scale whose full height spans at least 1 %."""
     low, high = math.log(min(curve.step_ms)), math.log(max(curve.step_ms))
     height = max(high - low, 0.01)
     return "".join(BARS[round((math.log(time) - low) / height * (len(BARS) - 1))] for time in curve.step_ms)
 
 
 def letter_of(step_ms: float, shortest_ms: float) -> str:
-    """Return the letter of a cell: A up to 1 % above the map's shortest step, J above three times as long."""
+    """Return the letter of a cell: A up to 1 % above the map's shortest step, J above three times the shortest."""
     return LETTERS[sum(step_ms > bound * shortest_ms for bound in BOUNDS)]
 
 
 def draw_surface(surface: StepSurface) -> Table:
-    """Return the map: fusion_bytes downwards, cycle_ms to the right."""
+    """Return the map, with fusion_bytes downwards and cycle_ms to the right."""
     shortest_ms = min(min(row) for row in surface.step_ms)
     table = Table(box=None, pad_edge=False, padding=(0, 0), title="fusion_bytes by cycle_ms", title_justify="left")
     table.add_column("", justify="right", no_wrap=True)

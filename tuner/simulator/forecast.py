@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tuning could gain for a job on a cluster, and along which parameters: the answer of `ringtune simulate`."""
+"""Forecast of the possible gain of tuning a job on a cluster, by parameter: the output of `ringtune simulate`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -21,22 +21,22 @@ from .step import StepTrace, simulate_step
 from .target import best_of, simulated_space
 
 SURFACE = ("fusion_bytes", "cycle_ms")
-"""The parameters of the drawn surface: rows, columns."""
+"""Parameters of the drawn surface: rows, columns."""
 CURVE_POINTS = 13
 GRID_POINTS = 7
-"""Of a number's range, in the grid of the surface's parameters and the switches."""
+"""Grid points per numeric range, in the grid of the surface's parameters and the switches."""
 MAX_DESCENTS = 6
-"""How often the search follows all curves before it stops."""
+"""Maximum number of rounds of the coordinate descent over all parameters."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The step time along one parameter, all others as in the best config.
+    """Step time along one parameter, with all others as in the best config.
 
     Attributes:
-        name: Of the parameter.
-        values: What it takes.
-        step_ms: One time per value.
+        name: Name of the parameter.
+        values: Values of the parameter.
+        step_ms: Step time for each value, milliseconds.
     """
 
     name: str
@@ -46,12 +46,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class StepSurface:
-    """The step time over two parameters, all others as in the best config.
+    """Step time over two parameters, with all others as in the best config.
 
     Attributes:
         rows: Values of `fusion_bytes`.
         columns: Values of `cycle_ms`.
-        step_ms: One tuple per row.
+        step_ms: Step times, milliseconds, one tuple per row.
     """
 
     rows: tuple[Value, ...]
@@ -61,14 +61,14 @@ class StepSurface:
 
 @dataclass(frozen=True)
 class Expected:
-    """A config and what it does, noise-free.
+    """Noise-free performance of a config.
 
     Attributes:
         config: The config.
-        step_ms: A step's time.
-        communication_ms: Of which allreduces run, beside computing or not.
-        exposed_share: Share of the step by which communication makes it longer.
-        responses: Fused messages of a step.
+        step_ms: Step time, milliseconds.
+        communication_ms: Time in which allreduces run, overlapped with computing or not, milliseconds.
+        exposed_share: Share of the step that communication adds to computing.
+        responses: Number of fused messages in a step.
     """
 
     config: Config
@@ -80,19 +80,19 @@ class Expected:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A job on a cluster, with and without tuning.
+    """Forecast for a job on a cluster, with and without tuning.
 
     Attributes:
         model: Name of the job.
-        tensors: Gradients of a step.
-        bytes: Of them together.
-        compute_ms: A step without communication.
-        cluster: Where.
-        baseline: Without tuning.
-        best: The best config found: of a coarse grid, then along each parameter in turn.
-        speedup: By which fraction the best is faster.
-        curves: One per free parameter.
-        surface: Over `fusion_bytes` and `cycle_ms`; None where one of them is fixed.
+        tensors: Number of gradients in a step.
+        bytes: Total size of the gradients.
+        compute_ms: Duration of a step without communication, milliseconds.
+        cluster: Cluster of the job.
+        baseline: Performance without tuning.
+        best: Performance of the best config found by a coarse grid and then a coordinate descent.
+        speedup: Speed-up of the best config over the baseline, a fraction.
+        curves: Curve of each free parameter.
+        surface: Surface over `fusion_bytes` and `cycle_ms`; None if one of them is fixed.
     """
 
     model: str
@@ -115,14 +115,14 @@ def forecast(
     baseline: Config | None = None,
     fixed: Mapping[str, Value] | None = None,
 ) -> Forecast:
-    """Simulate a job under its baseline and look for the best config.
+    """Simulate a job under its baseline and search for the best config.
 
     Args:
-        job: What every rank does.
-        cluster: Where.
-        machine: What work costs there; None is the documented machine.
-        baseline: The config without tuning; None is the engine's default.
-        fixed: Values that are not searched; the baseline takes them over.
+        job: Workload of every rank.
+        cluster: Cluster of the job.
+        machine: Cost constants; None is the documented machine.
+        baseline: Config without tuning; None is the engine's default.
+        fixed: Values that are not searched, and that replace the baseline's.
 
     Raises:
         SpaceError: If the baseline or a fixed value is not legal.
@@ -153,7 +153,7 @@ def forecast(
 
 
 def to_json(answer: Forecast) -> dict[str, Any]:
-    """Return a forecast, ready for `json.dumps`."""
+    """Return a forecast as plain data for `json.dumps`."""
     data = asdict(answer)
     for name, expected in (("baseline", answer.baseline), ("best", answer.best)):
         data[name]["config"] = expected.config.to_json()
@@ -166,7 +166,7 @@ def _expected(config: Config, trace: StepTrace) -> Expected:
 
 
 def _grid(space: SearchSpace, start: Config) -> Iterator[Config]:
-    """Return all combinations of the surface's parameters and the switches, the others as in `start`."""
+    """Return all combinations of the surface's parameters and the switches, with the others as in `start`."""
     axes = [
         [(parameter.name, value) for value in parameter_values(parameter, GRID_POINTS)]
         for parameter in space.free
@@ -176,7 +176,7 @@ def _grid(space: SearchSpace, start: Config) -> Iterator[Config]:
 
 
 def _descend(space: SearchSpace, start: Config, step_ms: Callable[[Config], float]) -> Config:
-    """Return where the best value along one parameter after the other leads to."""
+    """Return the result of a coordinate descent: the best value along one parameter after the other."""
     best = start
     for _ in range(MAX_DESCENTS):
         before = best
@@ -203,7 +203,7 @@ def _surface(space: SearchSpace, best: Config, step_ms: Callable[[Config], float
 
 
 def parameter_values(parameter: Parameter, points: int) -> tuple[Value, ...]:
-    """Return a parameter's values: all of a switch or a category, special ones and `points` of a number's range."""
+    """Return all values of a switch or a category, or a number's special values and `points` values of its range."""
     if isinstance(parameter, BooleanParameter):
         return (False, True)
     if isinstance(parameter, CategoryParameter):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a simulated rank does in a step: a forward pass, a backward pass that yields gradients, an optimizer's step."""
+"""Workload of a simulated rank: a forward pass, a backward pass that yields gradients, and an optimizer step."""
 
 import json
 import math
@@ -16,14 +16,14 @@ DTYPE_BYTES = (("float64", 8), ("float32", 4), ("float16", 2), ("bfloat16", 2))
 
 @dataclass(frozen=True)
 class Gradient:
-    """A tensor of a step.
+    """Gradient tensor of a step.
 
     Attributes:
-        name: Under which it is submitted.
-        shape: Its extents; empty for a scalar.
-        work: Share of the backward pass that yields it, in any unit that all gradients of a job have in common; None
-            where it is not known.
-        dtype: The type of its elements. Tensors of different types are not fused.
+        name: Name under which the gradient is submitted.
+        shape: Shape; empty for a scalar.
+        work: Share of the backward pass that yields the gradient, in a unit common to all gradients of a job; None if
+            unknown.
+        dtype: Type of the elements. Tensors of different types are not fused.
     """
 
     name: str
@@ -38,22 +38,22 @@ class Gradient:
 
     @property
     def bytes(self) -> int:
-        """Size in memory."""
+        """Size in memory, bytes."""
         return self.elements * dict(DTYPE_BYTES)[self.dtype]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What every rank does in a step.
+    """Workload of every rank in a step.
 
     Attributes:
-        name: Of the model.
-        gradients: At least one, in the order in which the backward pass yields them.
-        forward_ms: The forward pass, milliseconds, while all ranks of the host compute.
-        backward_ms: The backward pass, the same.
-        optimizer_ms: The optimizer's step, which follows the last allreduce.
-        compute_threads: Cores that a rank's computing keeps busy; 0 where an accelerator computes.
-        home_bytes: From this size on a gradient lives in registered memory; None where none does.
+        name: Name of the model.
+        gradients: Gradients in the order in which the backward pass yields them, at least one.
+        forward_ms: Duration of the forward pass while all ranks of the host compute, milliseconds.
+        backward_ms: Duration of the backward pass under the same condition, milliseconds.
+        optimizer_ms: Duration of the optimizer step, which follows the last allreduce, milliseconds.
+        compute_threads: Cores that a rank's computing keeps busy; 0 if an accelerator computes.
+        home_bytes: Smallest gradient in registered memory, bytes; None if no gradient is registered.
     """
 
     name: str
@@ -76,23 +76,23 @@ class Job:
 
     @cached_property
     def bytes(self) -> int:
-        """Of all gradients."""
+        """Total size of all gradients, bytes."""
         return sum(gradient.bytes for gradient in self.gradients)
 
     @property
     def compute_ms(self) -> float:
-        """What a step takes without communication."""
+        """Duration of a step without communication, milliseconds."""
         return self.forward_ms + self.backward_ms + self.optimizer_ms
 
     def is_registered(self, gradient: Gradient) -> bool:
-        """Tell whether a gradient lives in registered memory."""
+        """Return whether a gradient is in registered memory."""
         return self.home_bytes is not None and gradient.bytes >= self.home_bytes
 
     @cached_property
     def ready_shares(self) -> tuple[float, ...]:
-        """After which share of the backward pass each gradient is there, the last at 1.
+        """Share of the backward pass after which each gradient is ready; 1 for the last.
 
-        By `work` where every gradient has it, else by size.
+        The shares are derived from `work` if every gradient has it, else from size.
         """
         sizes = [float(gradient.elements) for gradient in self.gradients]
         works = [gradient.work for gradient in self.gradients]
@@ -108,19 +108,20 @@ class Job:
 
 
 def split_compute_ms(compute_ms: float) -> tuple[float, float, float]:
-    """Return forward, backward and optimizer time: in proportion 1 to 2 to 0.1."""
+    """Return forward, backward and optimizer time in the ratio 1 : 2 : 0.1."""
     unit = compute_ms / 3.1
     return unit, 2.0 * unit, 0.1 * unit
 
 
 def read_gradients(path: Path) -> tuple[Gradient, ...]:
-    """Read a workload file, as `ringtune bench --workload` takes it.
+    """Read a workload file in the format of `ringtune bench --workload`.
 
     Args:
-        path: A JSON object with `dtype` and `tensors`, a list of objects with `name` and `shape`, in backward order.
+        path: JSON file of an object with `dtype` and `tensors`, a list of objects with `name` and `shape`, in backward
+            order.
 
     Raises:
-        ConfigError: If it cannot be read or is no such object.
+        ConfigError: If the file cannot be read or has another format.
     """
     try:
         contents = json.loads(path.read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A config as the simulated engine reads it, and what its registry and compiled-in table make of `auto`."""
+"""Parameters of the simulated engine, typed, and the resolution of `auto` by its registry and compiled-in table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .cluster import Cluster
 
 
 class Algorithm(str, Enum):
-    """The rows of the engine's registry of allreduce algorithms."""
+    """Algorithms in the engine's registry of allreduces."""
 
     DIRECT = "direct"
     REGISTERED = "registered"
@@ -24,20 +24,21 @@ class Algorithm(str, Enum):
 
 
 CONFIGURABLE_ALGORITHMS = (Algorithm.DIRECT.value, Algorithm.REDUCE_SCATTER_ALLGATHER.value)
-"""What a config may ask for beside `auto`."""
+"""Algorithms that a config may select instead of `auto`."""
 
 
 @dataclass(frozen=True)
 class Knobs:
-    """The engine's parameters, typed.
+    """Typed parameters of the engine.
 
     Attributes:
         fusion_bytes: Largest fused message; 0 sends every tensor alone.
-        cycle_ms: The longest time for which a ready tensor waits for others.
-        hierarchical_allreduce: Between hosts: shared memory inside, else one ring of all ranks.
-        response_cache: Whether tensors are named once, or in every step.
-        algorithm: Inside one host; None is `auto`.
-        chunk_bytes: What is moved at once; None is `auto`.
+        cycle_ms: Maximum time for which a ready tensor waits for others, milliseconds.
+        hierarchical_allreduce: Whether an allreduce between hosts uses shared memory inside each, not one ring of all
+            ranks.
+        response_cache: Whether a tensor is sent by name only once, not in every step.
+        algorithm: Algorithm inside one host; None is `auto`.
+        chunk_bytes: Size of a chunk, which is moved at once; None is `auto`.
     """
 
     fusion_bytes: int
@@ -52,7 +53,7 @@ class Knobs:
         """Read a config of the engine's search space.
 
         Raises:
-            ConfigError: If a parameter is missing or the algorithm unknown.
+            ConfigError: If a parameter is missing or the algorithm is unknown.
         """
         try:
             algorithm, chunk = config["allreduce_algorithm"], config["chunk_bytes"]
@@ -73,12 +74,13 @@ class Knobs:
             raise ConfigError(f"the config lacks {error}; give a value for every parameter of the engine") from error
 
     def algorithm_for(self, cluster: Cluster, message_bytes: int, *, is_registered: bool) -> Algorithm:
-        """Return what the coordinator picks for a message.
+        """Return the algorithm that the coordinator selects for a message.
 
         Args:
-            cluster: Between hosts `hierarchical_allreduce` decides, inside one `algorithm` and size.
-            message_bytes: Of the fused tensors.
-            is_registered: Whether all of them live in registered memory.
+            cluster: Cluster of the job; between hosts `hierarchical_allreduce` decides, inside one host `algorithm` and
+                the size.
+            message_bytes: Total size of the fused tensors.
+            is_registered: Whether all of them are in registered memory.
         """
         if cluster.hosts > 1:
             return Algorithm.HIERARCHICAL if self.hierarchical_allreduce else Algorithm.RING
@@ -90,7 +92,7 @@ class Knobs:
         return Algorithm.REGISTERED if is_registered else Algorithm.REDUCE_SCATTER_ALLGATHER
 
     def chunk_for(self, cluster: Cluster) -> int:
-        """Return the chunk that is moved at once, in bytes."""
+        """Return the size of a chunk, in bytes."""
         if self.chunk_bytes is not None:
             return self.chunk_bytes
         return ENGINE_FACTS.chunk_for(cluster.hosts)

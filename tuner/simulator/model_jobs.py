@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of models: by name, from the formulas of `architectures`, or from a file that lists the gradients."""
+"""Jobs of models: by name, with the gradients of `architectures`, or from a file that lists the gradients."""
 
 from pathlib import Path
 
@@ -10,11 +10,11 @@ from .architectures import MODELS
 from .job import Gradient, Job, read_gradients, split_compute_ms
 
 SAMPLES = 32
-"""Of a rank's batch, where nobody says how long a step computes."""
+"""Samples of a rank's batch for the estimate of the compute time."""
 OPERATIONS_PER_S = 10e12
-"""Of an accelerator in training, well below what is printed on its box; the same case."""
+"""Operations per second of an accelerator in training, for the same estimate; well below its nominal peak."""
 OPERATIONS_PER_WORK = 6.0
-"""A multiplication and an addition, once forwards and twice backwards."""
+"""Operations per unit of work: a multiplication and an addition, once forwards and twice backwards."""
 
 
 def model_job(
@@ -27,10 +27,10 @@ def model_job(
     """Return the job of a model of `architectures`.
 
     Args:
-        model: Its name there.
-        compute_ms: What a step takes without communication, milliseconds.
-        compute_threads: Cores that a rank's computing keeps busy; 0 where an accelerator computes.
-        home_bytes: From this size on gradients live in registered memory; None where none does.
+        model: Name of the model in `MODELS`.
+        compute_ms: Duration of a step without communication, milliseconds.
+        compute_threads: Cores that a rank's computing keeps busy; 0 if an accelerator computes.
+        home_bytes: Smallest gradient in registered memory, bytes; None if no gradient is registered.
 
     Raises:
         ConfigError: If there is no such model.
@@ -45,17 +45,17 @@ def described_job(
     compute_threads: float = 0.0,
     home_bytes: int | None = ENGINE_FACTS.registered_min_bytes,
 ) -> Job:
-    """Return the job that a person describes.
+    """Return the job for a user's description.
 
     Args:
-        model: A name in `MODELS`, or the path of a workload file (.json) as `ringtune bench --workload` takes it.
-        compute_ms: What a step takes without communication, milliseconds; None estimates it for 32 samples on an
+        model: Name in `MODELS`, or path of a workload file (.json) in the format of `ringtune bench --workload`.
+        compute_ms: Duration of a step without communication, milliseconds; None estimates it for 32 samples on an
             accelerator of 10^13 operations a second.
-        compute_threads: Cores that a rank's computing keeps busy; 0 where an accelerator computes.
-        home_bytes: From this size on gradients live in registered memory; None where none does.
+        compute_threads: Cores that a rank's computing keeps busy; 0 if an accelerator computes.
+        home_bytes: Smallest gradient in registered memory, bytes; None if no gradient is registered.
 
     Raises:
-        ConfigError: If there is no such model or file, or the time is needed and missing.
+        ConfigError: If there is no such model or file, or if a workload file lacks the time.
     """
     if not model.endswith(".json"):
         time_ms = _estimated_ms(model) if compute_ms is None else compute_ms

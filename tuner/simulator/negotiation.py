@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it takes until all ranks know that a tensor is ready everywhere: requests, leaders of hosts, rank 0, responses.
+"""Negotiation: the time until all ranks know that a tensor is ready everywhere, through leaders of hosts and rank 0.
 
-Ranks are alike, so that one rank's request stands for all: what grows with the world is the work of rank 0 and of the
-leaders, and what their links carry. All times are in milliseconds.
+Ranks are identical, so one rank's request represents all. Only the work of rank 0 and of the leaders, and the load of
+their links, grows with the world. All times are in milliseconds.
 """
 
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from .collectives import US_TO_MS
 from .machine import Machine
 
 RESPONSE_BYTES = 64.0
-"""Of a response that names its tensors by their cache ids: a header and a few runs."""
+"""Size of a response that names its tensors by cache ids: a header and a few runs of ids."""
 
 
 @dataclass(frozen=True)
 class Negotiation:
-    """The control plane of a job.
+    """Control plane of a job.
 
     Attributes:
-        machine: What work costs.
-        cluster: How many ranks and hosts take part.
+        machine: Cost constants.
+        cluster: Cluster of the job.
         has_cache: Whether tensors are named by cache ids.
     """
 
@@ -30,18 +30,18 @@ class Negotiation:
     has_cache: bool
 
     def request_ms(self, tensors: int) -> float:
-        """Return the work of a rank to ask for the tensors of a batch."""
+        """Return the work of a rank to request the tensors of a batch."""
         return (self.machine.request_us + tensors * self.machine.request_tensor_us) * US_TO_MS
 
     def way_to_coordinator_ms(self, tensors: int) -> float:
-        """Return the time from a rank's request to the last one's arrival at rank 0."""
+        """Return the time from a rank's request to the arrival of the last rank's request at rank 0."""
         local_ms = self.machine.hand_over_us * US_TO_MS
         if self.cluster.hosts == 1:
             return local_ms
         return local_ms + self._leader_ms(tensors) + self._flight_ms() + self._inbound_ms(tensors)
 
     def answer_ms(self, tensors: int) -> float:
-        """Return the work of rank 0 from the requests of all ranks for these tensors to its responses."""
+        """Return the work of rank 0 from all ranks' requests for these tensors to its responses."""
         machine, cluster = self.machine, self.cluster
         far_hosts, ranks = cluster.hosts - 1, cluster.ranks_per_host
         if self.has_cache:
@@ -53,7 +53,7 @@ class Negotiation:
         return (local_us + far_us + tensors * machine.ready_tensor_us) * US_TO_MS
 
     def way_back_ms(self, tensors: int, responses: int) -> float:
-        """Return the time from rank 0's responses to the last rank's reading the first of them."""
+        """Return the time from rank 0's responses until the last rank reads the first of them."""
         local_ms = self.machine.hand_over_us * US_TO_MS
         far_hosts = self.cluster.hosts - 1
         if far_hosts == 0:
@@ -71,7 +71,7 @@ class Negotiation:
         return (self.cluster.link.latency_us + 2 * self.machine.socket_message_us) * US_TO_MS
 
     def _inbound_ms(self, tensors: int) -> float:
-        """Return the time in which rank 0's link takes in what the other hosts pass on: a list each, or all names."""
+        """Return the time in which rank 0's link receives the other hosts' requests: a list each, or all names."""
         far_hosts = self.cluster.hosts - 1
         if self.has_cache:
             return self._link_ms(far_hosts * RESPONSE_BYTES)

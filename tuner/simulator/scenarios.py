@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named jobs on named clusters, for tests and comparisons of designers.
+"""Scenarios: named jobs on clusters, for tests and comparisons of designers.
 
-Four of them have nothing to gain: three communicate little, and one much, but already in the best way.
+Four of them have no gain: three communicate little, and one communicates much, but already optimally.
 """
 
 from collections.abc import Mapping
@@ -22,21 +22,21 @@ QUIET = Noise(step=0.01, window=0.003)
 ORDINARY = Noise(step=0.03, window=0.006, late_chance=2e-3, late_factor=1.3)
 BUSY = Noise(step=0.06, window=0.01, late_chance=5e-3, late_factor=1.6, pause_chance=5e-4, drift=0.02)
 LARGE_WORLD = Noise(step=0.03, window=0.006, late_chance=2e-4, late_factor=1.4, drift=0.01)
-"""Of hundreds of ranks one is late every few steps."""
+"""Noise of hundreds of ranks: every few steps one of them is late."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A job, where it runs, and what disturbs it.
+    """Scenario: a job with its cluster and noise.
 
     Attributes:
-        name: Model, layout and link.
-        job: What every rank does.
-        cluster: Where.
-        noise: What disturbs the steps.
-        machine: What work costs there.
-        baseline: What differs from the engine's default without tuning.
-        is_flat: Whether no config is more than 2 % faster than the baseline: the right answer is to keep it.
+        name: Name made of model, layout and link.
+        job: Workload of every rank.
+        cluster: Cluster of the job.
+        noise: Noise of the steps.
+        machine: Cost constants.
+        baseline: Differences of the baseline from the engine's default.
+        is_flat: Whether no config is more than 2 % faster than the baseline, so that keeping it is the right decision.
     """
 
     name: str

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step of a job, event by event: the engine's cycle of batches, rounds of negotiation, responses and collectives.
+"""Discrete-event simulation of one step: the engine's cycle of batches, negotiation, responses and collectives.
 
-Ranks are alike, so one rank's communication thread stands for all, and a step of a thousand ranks takes no longer to
-simulate than one of two. The rules are the engine's own:
+Ranks are identical, so one rank's communication thread represents all. A step of a thousand ranks takes no longer to
+simulate than a step of two. The rules are the engine's own:
 
-- A *batch* goes when its first tensor has waited `cycle_ms`, and earlier when `fusion_bytes` or the step's last tensor
-  are there (`native/src/engine/submission_queue`). While a collective runs no batch goes; tensors gather meanwhile.
-- Rank 0 answers requests when it has executed all earlier responses (`progress`, `coordinator`). Ready tensors are
-  fused up to `fusion_bytes`, past those of other types, and registered ones among themselves (`fusion`).
-- Responses are executed in their order, beside the backward pass; once that has ended, the caller that waits drives
-  the engine, and nobody need be woken (`progress_loop`).
+- A *batch* is sent when its first tensor has waited `cycle_ms`, and earlier once `fusion_bytes` or the step's last
+  tensor are ready (`native/src/engine/submission_queue`). No batch is sent during a collective; tensors gather instead.
+- Rank 0 answers requests once it has executed all earlier responses (`progress`, `coordinator`). Ready tensors are
+  fused up to `fusion_bytes`, skipping those of other types, and registered ones only with each other (`fusion`).
+- Responses are executed in order, beside the backward pass. After it the waiting caller drives the engine, and no
+  thread needs a wake-up (`progress_loop`).
 """
 
 import math
@@ -31,14 +31,14 @@ from .negotiation import Negotiation
 
 @dataclass(frozen=True)
 class Response:
-    """A fused message.
+    """Fused message.
 
     Attributes:
-        start_ms: When its allreduce began, since the step's begin.
-        end_ms: When all ranks had the result.
-        tensors: How many are in it.
-        bytes: Of them together.
-        algorithm: How they were reduced.
+        start_ms: Start of the allreduce, milliseconds since the start of the step.
+        end_ms: Time at which all ranks had the result, milliseconds since the start of the step.
+        tensors: Number of tensors in the message.
+        bytes: Total size of the tensors.
+        algorithm: Algorithm of the allreduce.
     """
 
     start_ms: float
@@ -50,13 +50,13 @@ class Response:
 
 @dataclass(frozen=True)
 class StepTrace:
-    """A simulated step.
+    """Trace of a simulated step.
 
     Attributes:
-        step_ms: From one step's begin to the next.
-        compute_ms: What it would have taken without communication.
-        batches: Requests of each rank.
-        responses: In the order in which they were executed.
+        step_ms: Time from the start of the step to the start of the next, milliseconds.
+        compute_ms: Duration without communication, milliseconds.
+        batches: Number of requests of each rank.
+        responses: Responses in the order of execution.
     """
 
     step_ms: float
@@ -66,23 +66,23 @@ class StepTrace:
 
     @property
     def communication_ms(self) -> float:
-        """The time in which allreduces ran."""
+        """Time in which allreduces ran, milliseconds."""
         return sum(response.end_ms - response.start_ms for response in self.responses)
 
     @property
     def exposed_ms(self) -> float:
-        """By how much communication makes the step longer."""
+        """Time that communication adds to the step, milliseconds."""
         return self.step_ms - self.compute_ms
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """What a rank asks for.
+    """Requested tensor.
 
     Attributes:
-        bytes: Its size.
-        dtype: The type of its elements.
-        is_registered: Whether it lies in registered memory.
+        bytes: Size in memory.
+        dtype: Type of the elements.
+        is_registered: Whether the tensor is in registered memory.
     """
 
     bytes: int
@@ -90,7 +90,7 @@ class Tensor:
     is_registered: bool
 
     def is_fusable(self, other: "Tensor") -> bool:
-        """Tell whether two may travel together."""
+        """Return whether two tensors may be fused."""
         return self.dtype == other.dtype and self.is_registered == other.is_registered
 
 
@@ -104,10 +104,10 @@ def simulate_step(machine: Machine, cluster: Cluster, job: Job, config: Mapping[
     """Simulate one step in the steady state, noise-free.
 
     Args:
-        machine: What work costs.
-        cluster: Where the job runs.
-        job: What every rank does.
-        config: A value for every parameter of the engine.
+        machine: Cost constants.
+        cluster: Cluster of the job.
+        job: Workload of every rank.
+        config: Config with a value for every parameter of the engine.
 
     Raises:
         ConfigError: If the config lacks a parameter or asks for an unknown algorithm.
@@ -128,7 +128,7 @@ def predicted_step_ms(machine: Machine, cluster: Cluster, job: Job, config: Mapp
 
 
 class _Step:
-    """The state of a rank's communication thread, and of the requests that are on their way to rank 0."""
+    """State of a rank's communication thread, and of the requests in flight to rank 0."""
 
     def __init__(self, machine: Machine, cluster: Cluster, job: Job, knobs: Knobs) -> None:
         self._machine, self._cluster, self._job, self._knobs = machine, cluster, job, knobs
@@ -143,7 +143,7 @@ class _Step:
         self._memory_share = max(0.0, 1.0 - in_cache)
         self._now_ms = job.forward_ms
         self._gathered = tuple(accumulate((tensor.bytes for tensor in self._tensors), initial=0))
-        self._first = 0  # of the batch: tensors before it have been requested
+        self._first = 0  # first tensor of the batch: those before it have been requested
         self._batches = 0
         self._requests: list[_Request] = []
         self._responses: list[Response] = []
@@ -163,7 +163,7 @@ class _Step:
         return StepTrace(end_ms + self._job.optimizer_ms, self._job.compute_ms, self._batches, tuple(self._responses))
 
     def _due_ms(self) -> float:
-        """Return when the batch goes, as far as is known; never, if everything has been requested."""
+        """Return the expected send time of the batch; infinite if everything has been requested."""
         if self._first == len(self._tensors):
             return math.inf
         backward, knobs = self._backward, self._knobs
@@ -172,7 +172,7 @@ class _Step:
         return min(due_ms, backward.submitted_ms(filling)) if filling < len(self._tensors) else due_ms
 
     def _request_if_due(self) -> None:
-        """Ask for all that was submitted until now, if the batch is due."""
+        """Request all tensors submitted so far, if the batch is due."""
         if self._due_ms() > self._now_ms:
             return
         end = self._first
@@ -185,7 +185,7 @@ class _Step:
         self._requests.append(_Request(self._now_ms + self._negotiation.way_to_coordinator_ms(len(batch)), batch))
 
     def _answer(self) -> list[list[Tensor]]:
-        """Return the fusions for which rank 0 answers now; the time goes on until all ranks know of the first."""
+        """Return the fusions that rank 0 answers now; advance the time until all ranks know the first of them."""
         arrived = [request for request in self._requests if request.arrival_ms <= self._now_ms]
         if not arrived:
             return []
@@ -207,16 +207,16 @@ class _Step:
         self._responses.append(Response(start_ms, self._now_ms, len(fused), size, algorithm))
 
     def _sleep(self) -> None:
-        """Let the time go on to the next event: a request arrives at rank 0, or a batch is due."""
+        """Advance the time to the next event: a request arrives at rank 0, or a batch is due."""
         event_ms = min([self._due_ms(), *(request.arrival_ms for request in self._requests)])
         if event_ms > self._now_ms:
             self._now_ms = event_ms
             self._wake()
 
     def _wake(self) -> None:
-        """Let the time go on until a thread that waits runs.
+        """Advance the time until a waiting thread runs.
 
-        While the backward pass runs the threads sleep. Afterwards the callers poll, unless they must take turns.
+        During the backward pass the threads sleep. Afterwards the callers poll, unless they must share cores.
         """
         wake_ms, switch_ms = self._machine.wake_us * US_TO_MS, self._machine.switch_us * US_TO_MS
         if self._now_ms < self._backward.end_ms:
@@ -228,16 +228,17 @@ class _Step:
         self._run(lambda stretch: Duration(work_ms * stretch, work_ms * stretch))
 
     def _run(self, duration_of: DurationOf) -> None:
-        """Let the time go on while the communication thread does something."""
+        """Advance the time by an operation of the communication thread."""
         self._now_ms = self._backward.run_beside(self._now_ms, duration_of)
 
 
 def fuse(ready: Sequence[Tensor], fusion_bytes: int) -> list[list[Tensor]]:
-    """Return the messages in which ready tensors travel, each tensor once.
+    """Return the fused messages of ready tensors, with each tensor in one message.
 
     Args:
-        ready: In the order in which they became ready.
-        fusion_bytes: A message takes, beside its first tensor, the later ones that may travel with it and fit.
+        ready: Tensors in the order in which they became ready.
+        fusion_bytes: Maximum size of a message. Its first tensor always goes; later tensors join if they may be fused
+            and fit.
     """
     fusions = []
     waiting = list(ready)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated job as a target of the tuner: instant, seeded, on a simulated clock, with a truth that can be asked."""
+"""Simulated job as a target of the tuner: instant, seeded, on a simulated clock, with a known noise-free truth."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,19 +24,19 @@ from .noise import Noise, NoiseStream, StepDraws
 from .step import predicted_step_ms
 
 LATE_FACTORS = (1.0, 1.25, 2.0, 4.0)
-"""Slowest ranks for which steps are simulated; between them the step time is interpolated."""
+"""Slowdowns of the slowest rank for which steps are simulated; in between, the step time is interpolated."""
 PAUSE_MEDIANS = 5.0
 MIN_PAUSE_MS = 1000.0
-"""A gap is a pause above so many medians, and above so long."""
+"""Lower bounds of a pause: PAUSE_MEDIANS median step times and MIN_PAUSE_MS, both of which a gap must exceed."""
 
 
 class SimulatedTarget:
-    """A job in the simulator, behind the target protocol.
+    """Job in the simulator behind the target protocol.
 
     Attributes:
         applied: Every config asked for, in order.
-        now_s: The simulated time, seconds.
-        paused_s: How much of it were pauses, which no config is to blame for.
+        now_s: Simulated time, seconds.
+        paused_s: Part of it spent in pauses, which no config causes, seconds.
     """
 
     name = "simulated"
@@ -56,14 +56,14 @@ class SimulatedTarget:
         """Start a job.
 
         Args:
-            job: What every rank does.
-            cluster: Where.
-            machine: What work costs there; None is the documented machine.
-            noise: What disturbs the steps; None is a quiet machine.
-            baseline: The config without tuning; None is the engine's default.
-            fixed: Values that the tuner leaves alone.
-            closes_after_steps: The job is over after so many steps; None for never.
-            seed: Decides all noise.
+            job: Workload of every rank.
+            cluster: Cluster of the job.
+            machine: Cost constants; None is the documented machine.
+            noise: Noise of the steps; None is a quiet machine.
+            baseline: Config without tuning; None is the engine's default.
+            fixed: Values that the tuner does not change.
+            closes_after_steps: Number of steps after which the job is over; None for never.
+            seed: Seed of all noise.
 
         Raises:
             SpaceError: If the baseline is not legal.
@@ -120,7 +120,7 @@ class SimulatedTarget:
         return math.log(self.step_ms(config))
 
     def step_ms(self, config: Config, slowest: float = 1.0) -> float:
-        """Return the noise-free step time in milliseconds if the slowest rank computes `slowest` times as long."""
+        """Return the noise-free step time, milliseconds, if the slowest rank computes `slowest` times as long."""
         key = (config, slowest)
         if key not in self._step_ms:
             job = self.job if slowest == 1.0 else _slowed(self.job, slowest)
@@ -128,11 +128,11 @@ class SimulatedTarget:
         return self._step_ms[key]
 
     def true_speedup(self, config: Config) -> float:
-        """Return by which fraction `config` is truly faster than the baseline."""
+        """Return the noise-free speed-up of `config` over the baseline, as a fraction."""
         return self.step_ms(self._baseline) / self.step_ms(config) - 1.0
 
     def best_of(self, configs: Iterable[Config]) -> tuple[Config, float]:
-        """Return the truly best of some configs, the first of equals, and its step time in milliseconds."""
+        """Return the config with the shortest noise-free step, the first of equals, and its step time, milliseconds."""
         return best_of(configs, self.step_ms)
 
     def _window(self, spec: WindowSpec) -> Window:
@@ -147,13 +147,13 @@ class SimulatedTarget:
         return Window(spec.epoch, tuple(measured.tolist()), self.job.bytes, self._tensor_set(), reason, was_cut)
 
     def _draw(self, steps: int) -> tuple[NDArray[np.float64], StepDraws]:
-        """Return step times without pauses, shape (steps,), milliseconds, and what chance did to them."""
+        """Return step times without pauses, shape (steps,), milliseconds, and their random draws."""
         config = self.applied[-1] if self.applied else self._baseline
         draws = self._stream.window(steps, self.now_s)
         return self._base_ms(config, draws.slowest) * draws.factors, draws
 
     def _base_ms(self, config: Config, slowest: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the step time for each slowest rank; beyond the last simulated one every further moment counts."""
+        """Return the step time for each slowdown of the slowest rank, linear beyond the last simulated one."""
         if np.all(slowest == 1.0):
             return np.full(len(slowest), self.step_ms(config))
         anchors_ms = [self.step_ms(config, factor) for factor in LATE_FACTORS]
@@ -176,10 +176,10 @@ class SimulatedTarget:
 
 
 def simulated_space(cluster: Cluster, baseline: Config, fixed: Mapping[str, Value]) -> SearchSpace:
-    """Return what may be tuned on a cluster, as in a job of the engine without allgathers.
+    """Return the search space of a cluster, as in a job of the engine without allgathers.
 
     Raises:
-        SpaceError: If the baseline is not legal, or asks for what cannot act in the layout.
+        SpaceError: If the baseline is not legal, or sets a parameter that has no effect in the layout.
     """
     tuned = tunable_names(cluster.layout, has_allgathers=False)
     pinned = {**pinned_by_layout(cluster.layout), **fixed}
@@ -187,7 +187,7 @@ def simulated_space(cluster: Cluster, baseline: Config, fixed: Mapping[str, Valu
 
 
 def best_of(configs: Iterable[Config], step_ms: Callable[[Config], float]) -> tuple[Config, float]:
-    """Return the config of the shortest step, the first of equals, and the step's time in milliseconds.
+    """Return the config with the shortest step, the first of equals, and its step time in milliseconds.
 
     Raises:
         ConfigError: If there is none.

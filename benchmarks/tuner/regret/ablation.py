@@ -59,7 +59,7 @@ HEADINGS = (
 class WithoutInitialDesign(GaussianProcessDesigner):
     """The model chooses from the first sample on."""
 
-    def _opening(self, tried: set[Config]) -> Config | None:
+    def _initial_config(self, tried: set[Config]) -> Config | None:
         del tried
         return None
 
@@ -67,7 +67,7 @@ class WithoutInitialDesign(GaussianProcessDesigner):
 class WithoutRepeats(GaussianProcessDesigner):
     """No measured config is suggested again."""
 
-    def _most_telling(self, process: GaussianProcess) -> Config:
+    def _most_valuable(self, process: GaussianProcess) -> Config:
         return self._most_promising(process)
 
 

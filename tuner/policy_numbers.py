@@ -176,11 +176,6 @@ class Policy:
         "Error probability of each look before the last pair, so small that repeated looks hardly add to the test's "
         "error (Haybittle 1971).",
     )
-    nugget_std: float = _number(
-        0.01,
-        "ln(step time)",
-        "Nugget, the standard deviation of jumps between neighbours: tensors are packed into fusion buffers anew.",
-    )
 
 
 POLICY = Policy()

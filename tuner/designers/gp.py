@@ -26,7 +26,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.policy_numbers import POLICY, Policy
 from ringtune.tuner.priors.base import Prior, PriorStudy, UncertainPrior
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space.config import Config
@@ -64,16 +63,14 @@ class GaussianProcessDesigner:
 
     name = "gp"
 
-    def __init__(self, space: SearchSpace, seed: int, priors: Sequence[Prior] = (), policy: Policy = POLICY) -> None:
+    def __init__(self, space: SearchSpace, seed: int, priors: Sequence[Prior] = ()) -> None:
         """Start without trials.
 
         Args:
             space: The legal configs.
             seed: Seed of every random choice.
             priors: Expected step times before the first sample, the most trusted prior first.
-            policy: The policy's numbers.
         """
-        self._policy = policy
         self._space = space
         self._seed = seed
         self._priors = tuple(priors)
@@ -127,7 +124,7 @@ class GaussianProcessDesigner:
         return self._with_expectation(self._most_valuable(self._process) if config is None else config)
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
-        """Return the posterior of the noise-free ln(step time), without the nugget of unmeasured configs.
+        """Return the posterior of the noise-free ln(step time).
 
         Raises:
             ValueError: If no valid sample was seen yet.
@@ -178,7 +175,6 @@ class GaussianProcessDesigner:
             self._points([sample.config for sample in samples], prior),
             y,
             np.array([sample.log_variance for sample in samples]),
-            self._policy.nugget_std,
         )
 
     def _most_valuable(self, process: "GaussianProcess") -> Config:

@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Acquisition functions under noise: noisy expected improvement and the knowledge gradient.
+"""Acquisition under noise: noisy expected improvement.
 
 Noise hides which measured config is the best, and how good it is. Noisy expected improvement therefore averages the
 improvement over the posterior of the noise-free values of all measured configs (Letham, Karrer, Ottoni & Bakshy 2019,
 "Constrained Bayesian optimization with noisy experiments", eq. 3).
 
-Noisy expected improvement never suggests a measured config: no noise-free value improves on itself. The knowledge
-gradient covers repeats: it is the expected change of the lowest posterior mean after one more noisy sample of any
-config (Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for correlated normal beliefs").
+It never suggests a measured config: no noise-free value improves on itself. The knowledge gradient covers repeats
+(`statistics.knowledge_gradient`).
 """
-
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +23,6 @@ JITTER = 1e-8
 """Variance added to the diagonal before the Cholesky factorisation: posterior variances may be zero."""
 LEAST_STD = 1e-9
 """Lower bound of a standard deviation that divides, ln(step time)."""
-OUTCOMES = 32
-"""Number of equally probable outcomes of a sample, over which an expectation is averaged."""
-_NORMALS = np.array([NormalDist().inv_cdf((index + 0.5) / OUTCOMES) for index in range(OUTCOMES)])
 
 
 def noisy_expected_improvement(posterior: JointPosterior, normals: Array) -> Array:
@@ -52,20 +46,3 @@ def noisy_expected_improvement(posterior: JointPosterior, normals: Array) -> Arr
     density = np.exp(-0.5 * ratio**2) / _SQRT_2_PI
     improvement: Array = np.maximum(gains * ndtr(ratio) + std * density, 0.0).mean(axis=0)
     return improvement
-
-
-def expected_lowest_mean(means: Array, covariances: Array, variances: Array, noise_variance: float) -> Array:
-    """Return the expected lowest posterior mean after one more sample, for each config that may be sampled.
-
-    Args:
-        means: Posterior means of the n configs that may be picked, shape (n,).
-        covariances: Posterior covariances of the k configs that may be sampled with those n, shape (k, n).
-        variances: Posterior variances of the k configs that may be sampled, shape (k,).
-        noise_variance: Variance of the noise of one sample, above zero.
-
-    Returns:
-        Shape (k,), ln(step time).
-    """
-    moves = covariances / np.sqrt(variances + noise_variance)[:, None]
-    lowest: Array = (means + moves[:, None, :] * _NORMALS[:, None]).min(axis=2).mean(axis=1)
-    return lowest

@@ -24,16 +24,6 @@ def squared_differences(x: Array, z: Array) -> Array:
     return differences
 
 
-def same_configs(squares: Array) -> Array:
-    """Return 1 where two rows are the same config, else 0, shape (n, m).
-
-    Args:
-        squares: Squared differences per coordinate, shape (d, n, m).
-    """
-    same: Array = np.where(squares.any(axis=0), 0.0, 1.0)
-    return same
-
-
 def correlations(squares: Array, lengths: Array) -> Array:
     """Return (1 + sqrt(5) r + 5/3 r^2) exp(-sqrt(5) r), shape (n, m).
 

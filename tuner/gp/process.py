@@ -10,12 +10,10 @@
 | s | noise: standard deviation between windows of one config, beyond v | |
 | a | amplitude: standard deviation between configs | |
 | l | length scales of M, the Matern 5/2 kernel (`kernel`) | (d,) |
-| h | nugget: standard deviation of a config about the prediction from its neighbours (`Policy.nugget_std`) | |
-| E | 1 where two samples are of the same config, else 0 | (n, n) |
 | J | change of t per standard deviation of each of the k unknowns of the prior | (n, k) |
 | c | standard deviation of the unknown constant (`CONSTANT_STD`) | |
 | b | standard deviation of the factor g of the prior mean (`PRIOR_FACTOR_STD`) | |
-| S | a^2 M(X, X) + h^2 E + c^2 11' + b^2 tt' + JJ' + diag(v + s^2), the covariance of y | (n, n) |
+| S | a^2 M(X, X) + c^2 11' + b^2 tt' + JJ' + diag(v + s^2), the covariance of y | (n, n) |
 
 The prior mean comes from a cost model or an earlier study, and its scale may be wrong: ln(step time) = g t + J u + ...
 The factor g has mean 1 and variance b^2. The unknowns u, with mean 0 and variance 1, are the deviations of the prior's
@@ -38,9 +36,11 @@ from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.optimize import minimize
 
-from .acquisition import expected_lowest_mean, noisy_expected_improvement
+from ringtune.tuner.statistics.knowledge_gradient import expected_lowest_mean
+
+from .acquisition import noisy_expected_improvement
 from .blas import ONE_BLAS_THREAD
-from .kernel import correlations, correlations_and_slopes, same_configs, squared_differences
+from .kernel import correlations, correlations_and_slopes, squared_differences
 from .values import JointPosterior, Observations, Points
 
 Array = NDArray[np.float64]
@@ -99,7 +99,6 @@ class GaussianProcess:
         """Factorise the covariance; O(n^3)."""
         self.parameters = parameters
         self._points = observed.points
-        self._nugget_variance = observed.nugget_std**2
         self._sample_variance = float(np.median(observed.variance)) + parameters.noise**2
         self._level, self._residual = _level_and_residual(observed)
         covariance = self._covariance(observed.points, observed.points)
@@ -123,24 +122,20 @@ class GaussianProcess:
         return -value - 0.5 * float(distance @ distance)
 
     def predict(self, points: Points) -> tuple[Array, Array]:
-        """Return mean and standard deviation of the noise-free value at m points, shape (m,) each.
-
-        The standard deviation leaves out the nugget of an unmeasured config: the nugget cannot be searched for, and it
-        would keep the expected improvement positive for ever.
-        """
+        """Return mean and standard deviation of the noise-free value at m points, shape (m,) each."""
         with ONE_BLAS_THREAD.held():
             mean, reduced = self._mean_and_reduction(points)
-        variance = self._prior_variance(points) - np.sum(reduced**2, axis=0) - self._unmeasured_nugget(points)
+        variance = self._prior_variance(points) - np.sum(reduced**2, axis=0)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def covariance(self, points: Points) -> Array:
-        """Return the covariances of the noise-free values at m points, shape (m, m); the nugget as in `predict`."""
+        """Return the covariances of the noise-free values at m points, shape (m, m)."""
         with ONE_BLAS_THREAD.held():
             _, reduced = self._mean_and_reduction(points)
-            return self._posterior_covariance(points, reduced) - np.diag(self._unmeasured_nugget(points))
+            return self._posterior_covariance(points, reduced)
 
     def joint(self, measured: Points, candidates: Points) -> JointPosterior:
-        """Return the joint posterior of measured configs and candidates, nuggets included."""
+        """Return the joint posterior of measured configs and candidates."""
         with ONE_BLAS_THREAD.held():
             mean_measured, reduced = self._mean_and_reduction(measured)
             mean, reduced_candidates = self._mean_and_reduction(candidates)
@@ -185,7 +180,7 @@ class GaussianProcess:
     def _covariance(self, points: Points, others: Points) -> Array:
         squares = squared_differences(points.x, others.x)
         covariance: Array = self.parameters.amplitude**2 * correlations(squares, self.parameters.lengths)
-        covariance += self._nugget_variance * same_configs(squares) + _linear_covariance(points, others)
+        covariance += _linear_covariance(points, others)
         return covariance
 
     def _posterior_covariance(self, points: Points, reduced: Array) -> Array:
@@ -194,13 +189,8 @@ class GaussianProcess:
 
     def _prior_variance(self, points: Points) -> Array:
         unknown = (PRIOR_FACTOR_STD * points.prior_mean) ** 2 + np.sum(points.prior_jacobian**2, axis=1)
-        variance: Array = self.parameters.amplitude**2 + self._nugget_variance + CONSTANT_STD**2 + unknown
+        variance: Array = self.parameters.amplitude**2 + CONSTANT_STD**2 + unknown
         return variance
-
-    def _unmeasured_nugget(self, points: Points) -> Array:
-        """Return the nugget variance of unmeasured configs, and 0 for measured ones, shape (m,)."""
-        is_measured = same_configs(squared_differences(points.x, self._points.x)).any(axis=1)
-        return np.where(is_measured, 0.0, self._nugget_variance)
 
 
 def fitted_process(observed: Observations) -> GaussianProcess:
@@ -239,7 +229,7 @@ class NegativeLogPosterior:
         points = observed.points
         self._squares = squared_differences(points.x, points.x)
         self._rows = self._squares.reshape(len(self._squares), len(points.x) ** 2)
-        self._fixed = _linear_covariance(points, points) + observed.nugget_std**2 * same_configs(self._squares)
+        self._fixed = _linear_covariance(points, points)
         self._fixed += np.diag(observed.variance + JITTER)
         _, self._residual = _level_and_residual(observed)
         self._medians, self._stds = _log_priors(len(self._squares) + 2)

@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ringtune.tuner.policy_numbers import POLICY
-
 Array = NDArray[np.float64]
 
 
@@ -45,13 +43,11 @@ class Observations:
         points: Configs of the samples, n rows.
         y: ln(step time), shape (n,), finite.
         variance: Variance of each y that the scatter of its own steps explains, shape (n,).
-        nugget_std: Standard deviation of a config's value about the prediction from its neighbours (nugget).
     """
 
     points: Points
     y: Array
     variance: Array
-    nugget_std: float = POLICY.nugget_std
 
 
 class JointPosterior(NamedTuple):

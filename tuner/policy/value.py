@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Value of information: the expected improvement of the picked config through one more sample.
 
-A sample of one config moves the posterior mean of every correlated config, and the config with the lowest new mean is
-picked (knowledge gradient: Frazier, Powell & Dayanik 2009, "The knowledge-gradient policy for correlated normal
-beliefs"). One more sample of a config that would be picked anyway is worth little. So is a sample of its neighbour,
-however uncertain both are.
+It is the knowledge gradient of the suggestion (`statistics.knowledge_gradient`).
 """
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from ringtune.tuner.statistics.knowledge_gradient import expected_lowest_mean
 
-OUTCOMES = 32
-"""Number of equally probable outcomes of a sample over which the expectation is computed."""
-_NORMALS = np.array([NormalDist().inv_cdf((index + 0.5) / OUTCOMES) for index in range(OUTCOMES)])
+Array = NDArray[np.float64]
 
 
 class Gain(NamedTuple):
@@ -68,7 +62,7 @@ class Posterior:
         Args:
             noise_variance: Noise variance of the sample, above zero.
         """
-        shared = self.covariance[:, -1]
-        moves = shared / math.sqrt(max(float(shared[-1]), 0.0) + noise_variance)
-        lowest = (self.means[:, None] + moves[:, None] * _NORMALS).min(axis=0)
-        return float(self.means[:-1].min() - lowest.mean())
+        shared = self.covariance[-1:]
+        variance = np.maximum(shared[:, -1], 0.0)
+        (lowest,) = expected_lowest_mean(self.means, shared, variance, noise_variance)
+        return float(self.means[:-1].min() - lowest)

@@ -78,7 +78,7 @@ class TrustingDesigner(GaussianProcessDesigner):
         return (*self._priors, None)[:1]
 
 
-DesignerMaker = Callable[[SearchSpace, int, Sequence[Prior], Policy], GaussianProcessDesigner]
+DesignerMaker = Callable[[SearchSpace, int, Sequence[Prior]], GaussianProcessDesigner]
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,6 @@ VARIANTS: Mapping[str, Variant] = {
     "no initial design": Variant(designer=WithoutInitialDesign),
     "no repeats by the knowledge gradient": Variant(designer=WithoutRepeats),
     "no evidence: the first prior is believed": Variant(designer=TrustingDesigner),
-    "no nugget": _with(nugget_std=1e-5),
     "windows as long as noise asks for": _with(window_share=1.0),
     "no coarse windows": _with(coarse_error=1e-6),
     "windows of 10 steps at least": _with(least_window_steps=10),
@@ -158,7 +157,7 @@ def run(sources: Sources, variant: str, name: str, seed: int) -> Run:
     with threadpool_limits(1):
         began_s = time.process_time()
         target = TimeAccount(problem.target(seed), problem.baseline_ms)
-        designer = rule.designer(target.space(), seed, cost_model(problem, seed), rule.policy)
+        designer = rule.designer(target.space(), seed, cost_model(problem, seed))
         settings = RunSettings(**job_limits(None, None, None)._asdict(), seed=seed, policy=rule.policy)
         result = TuningRun(target, designer, settings, open_log(None), SilentObserver(), clock=target.clock).run()
         cpu_s = time.process_time() - began_s

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from ringtune.tuner import Config, SearchSpace, default_config, make_designer, search_space
 from ringtune.tuner.designers import JointDesigner
 from ringtune.tuner.designers.gp import GaussianProcessDesigner
-from ringtune.tuner.policy_numbers import Policy
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.parameter_types import CategoryParameter
 from ringtune.tuner.testing import engine_like_surface, measured_trial, poor_baseline
@@ -247,19 +246,3 @@ def test_the_leader_that_is_known_least_is_measured_again_also_if_it_is_the_base
     designer.update(trials)
 
     assert Config({"algorithm": asked}) == designer.suggest().config
-
-
-def test_the_designers_nugget_is_the_policys() -> None:
-    """A large nugget makes a single window of an odd config decide; without one its neighbours do."""
-    space = search_space({}, default_config(), tuned=("cycle_ms",))
-    configs = [default_config(), *(space.at_quantiles([0.3 + 0.02 * number]) for number in range(12))]
-    odd = 6
-    trials = [measured_trial(n, config, [20.0 if n != odd else 18.0]) for n, config in enumerate(configs)]
-    believed = []
-    for nugget_std in (0.0001, 0.1):
-        designer = GaussianProcessDesigner(space, 0, policy=Policy(nugget_std=nugget_std))
-        designer.update(trials)
-        believed.append(math.exp(float(designer.predict([configs[odd]]).mean_log_step_ms[0])))
-
-    assert believed[1] < 18.5
-    assert believed[0] > 19.0

@@ -8,8 +8,8 @@ from scipy.special import ndtri
 from scipy.stats import norm
 
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.gp.acquisition import expected_lowest_mean
 from ringtune.tuner.gp.process import GaussianProcess, Hyperparameters, fitted_process
+from ringtune.tuner.statistics.knowledge_gradient import expected_lowest_mean
 
 Array = NDArray[np.float64]
 

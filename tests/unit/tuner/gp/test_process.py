@@ -22,7 +22,6 @@ from ringtune.tuner.gp.process import (
     fitted_process,
     most_probable_process,
 )
-from ringtune.tuner.policy_numbers import POLICY
 
 Array = NDArray[np.float64]
 
@@ -54,12 +53,12 @@ def open_ended(x: Array) -> Points:
 
 
 @pytest.mark.parametrize("points_of", [Points.without_prior, open_ended])
-@pytest.mark.parametrize(("seed", "nugget_std"), [(0, 0.01), (1, 0.0), (2, 0.1), (3, 0.01)])
-def test_the_gradient_is_that_of_the_value(seed: int, nugget_std: float, points_of: Callable[[Array], Points]) -> None:
+@pytest.mark.parametrize("seed", range(4))
+def test_the_gradient_is_that_of_the_value(seed: int, points_of: Callable[[Array], Points]) -> None:
     """Against finite differences, at random hyper-parameters."""
     rng = np.random.default_rng(seed)
     data = observed(15, 0.05, seed, variance=1e-4)
-    data = Observations(points_of(data.points.x), data.y, data.variance, nugget_std)
+    data = Observations(points_of(data.points.x), data.y, data.variance)
     posterior = NegativeLogPosterior(data)
     medians = np.log([LENGTH.median] * 3 + [AMPLITUDE.median, NOISE.median])
     theta = medians + rng.normal(0.0, 0.7, 5)
@@ -70,12 +69,11 @@ def test_the_gradient_is_that_of_the_value(seed: int, nugget_std: float, points_
     assert np.allclose(numerical, gradient, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("nugget_std", [0.0, 0.01, 0.1])
-def test_what_the_fit_minimises_is_the_evidence_of_the_process(nugget_std: float) -> None:
+def test_what_the_fit_minimises_is_the_evidence_of_the_process() -> None:
     """The evidence has the process's covariance, for configs with several samples too."""
     data = observed(8, 0.05, variance=1e-4)
     twice = Points.without_prior(np.vstack([data.points.x, data.points.x]))
-    data = Observations(twice, np.append(data.y, data.y + 0.01), np.tile(data.variance, 2), nugget_std)
+    data = Observations(twice, np.append(data.y, data.y + 0.01), np.tile(data.variance, 2))
     posterior = NegativeLogPosterior(data)
     parameters = Hyperparameters(np.full(3, 0.7), 0.2, 0.002)
 
@@ -121,92 +119,10 @@ def test_the_joint_posterior_agrees_with_the_one_of_each_config(points_of: Calla
 
     assert np.allclose(mean, mean_x)
     assert np.allclose(mean, mean_z)
-    assert np.allclose(std**2 + POLICY.nugget_std**2, variance)
+    assert np.allclose(std**2, variance)
     assert np.allclose(std**2, np.diag(process.covariance(points)))
     assert np.allclose(within, between)
     assert np.allclose(variance, np.diag(within))
-
-
-def test_the_nugget_of_a_measured_config_is_part_of_its_posterior() -> None:
-    """Nothing is left out there, of the standard deviation or of the covariances."""
-    data = observed(20, 0.02)
-    process = fitted_process(data)
-
-    _, std = process.predict(data.points)
-
-    within = process.joint(data.points, data.points).within
-    assert np.allclose(std**2, np.diag(within))
-    assert np.allclose(process.covariance(data.points), within)
-
-
-def jumping(nugget_std: float, windows: int = 1) -> Observations:
-    """Return windows of twenty configs on a line whose values jump by 5 % from one to the next, without noise."""
-    x = np.zeros((20, 3))
-    x[:, 0] = np.linspace(0.0, 1.0, 20)
-    y = 3.0 + 0.05 * np.where(np.arange(20) % 2, 1.0, -1.0)
-    places, values = np.repeat(x, windows, axis=0), np.repeat(y, windows)
-    return Observations(Points.without_prior(places), values, np.full(len(y) * windows, 0.02**2), nugget_std)
-
-
-def test_a_nugget_lets_a_config_differ_from_its_neighbours() -> None:
-    """A nugget of the jumps' size lets a config differ; without one its neighbours' mean is predicted."""
-    smooth = Hyperparameters(np.full(3, 2.0), 0.15, 0.005)
-    jumps = {}
-    for nugget_std in (0.0, 0.05):
-        data = jumping(nugget_std)
-        mean, _ = GaussianProcess(data, smooth).predict(data.points)
-        jumps[nugget_std] = float(np.abs(np.diff(mean)).mean())
-
-    assert jumps[0.0] < 0.01
-    assert 0.07 < jumps[0.05] <= 0.1
-
-
-def test_jumps_are_nugget_instead_of_noise_where_configs_were_measured_once() -> None:
-    """A fit without a nugget calls most of the jumps noise, one with a nugget of their size little of them."""
-    without, with_nugget = (fitted_process(jumping(nugget_std)).parameters for nugget_std in (0.0, 0.05))
-
-    assert without.noise > 0.04
-    assert with_nugget.noise < 0.02
-
-
-def test_jumps_are_nugget_instead_of_a_short_length_where_windows_agree() -> None:
-    """Eight windows of each config rule noise out; a fit without a nugget then finds the shortest length there is."""
-    without, with_nugget = (fitted_process(jumping(nugget_std, windows=8)).parameters for nugget_std in (0.0, 0.05))
-
-    assert without.lengths[0] == pytest.approx(LENGTH.low)
-    assert with_nugget.lengths[0] > LENGTH.median
-
-
-@pytest.mark.parametrize("nugget_std", [0.0, 0.01, 0.2])
-def test_a_candidate_has_the_nugget_of_its_observations_and_a_prediction_leaves_it_out(nugget_std: float) -> None:
-    """The joint variance of an unmeasured config exceeds its predicted variance by the nugget's."""
-    data = observed(20, 0.02)
-    process = GaussianProcess(
-        Observations(data.points, data.y, data.variance, nugget_std), Hyperparameters(np.full(3, 0.5), 0.2, 0.02)
-    )
-    points = without_prior(7, seed=5)
-
-    _, std = process.predict(points)
-
-    assert np.allclose(process.joint(data.points, points).variances - std**2, nugget_std**2)
-    assert np.allclose(np.diag(process.covariance(points)), std**2)
-
-
-def test_the_default_nugget_is_the_policys() -> None:
-    """Observations that name none have the nugget of the policy's numbers."""
-    assert POLICY.nugget_std == observed(3, 0.0).nugget_std
-
-
-def test_what_many_windows_tell_of_a_config_they_tell_less_of_its_neighbour() -> None:
-    """Eight windows of one, and a single one of another that is almost the same to the kernel, 3 % slower by chance."""
-    x = np.vstack([np.full((8, 3), 0.5), [[0.51, 0.5, 0.5]]])
-    data = Observations(Points.without_prior(x), np.append(np.full(8, 3.0), 3.03), np.zeros(9))
-    process = GaussianProcess(data, Hyperparameters(np.full(3, 0.5), 0.15, 0.015))
-
-    mean, std = process.predict(Points.without_prior(x[-2:]))
-
-    assert std[1] > 1.5 * std[0]
-    assert 0.003 < mean[1] - mean[0] < 0.015
 
 
 def test_it_learns_what_matters_from_thirty_noisy_samples() -> None:

@@ -49,8 +49,8 @@ def test_variants_are_paired_by_problem_and_seed() -> None:
 
     rows = printed(runs)
 
-    assert "+1.00 ± 0.00" in rows["no nugget"]
-    assert "within" not in rows["no nugget"]
+    assert "+1.00 ± 0.00" in rows["no patience"]
+    assert "within" not in rows["no patience"]
     assert "±" not in rows[AS_IT_IS]
 
 
@@ -58,7 +58,7 @@ def test_a_rule_that_changes_nothing_is_marked() -> None:
     """Its difference lies within two standard errors of zero."""
     runs = [Run(variant, problem, 0, 0.01, -0.2, 0.0, 100, 9.0, 0.1) for variant in VARIANTS for problem in PROBLEMS]
 
-    assert "+0.00 ± 0.00 (within 2 SE)" in printed(runs)["no nugget"]
+    assert "+0.00 ± 0.00 (within 2 SE)" in printed(runs)["no patience"]
 
 
 @pytest.mark.parametrize("variant", ["no patience", "no initial design", "no repeats by the knowledge gradient"])

@@ -106,10 +106,10 @@ class Policy:
         "samples",
         "Samples between two measurements of the baseline during the search, so that drift is not mistaken for a gain.",
     )
-    least_configs: int = _number(
+    least_samples: int = _number(
         10,
-        "configs",
-        "Configs to measure before the search may end: a model of fewer is overconfident about unmeasured configs.",
+        "samples",
+        "Samples before the search may end, the baseline counted once: a model of fewer is overconfident.",
     )
     least_value: float = _number(
         0.0002,

@@ -59,7 +59,7 @@ class SoFar:
     seconds: float
     sample_steps: int = POLICY.least_window_steps
     pair_steps: int = POLICY.least_window_steps
-    least_configs: int = POLICY.least_configs
+    least_configs: int = POLICY.least_samples
 
     @property
     def measured(self) -> int:
@@ -122,7 +122,7 @@ def so_far_of(state: RunState) -> SoFar:
 
 def least_configs(state: RunState) -> int:
     """Return the number of configs that a search measures before it may end; all configs if there are fewer."""
-    return int(min(state.policy.least_configs, state.config_count))
+    return int(min(state.policy.least_samples, state.config_count))
 
 
 def ended_job_text(state: RunState) -> str:

@@ -225,7 +225,7 @@ def test_a_search_ends_once_no_sample_is_worth_its_steps(later_gain: float, is_o
 
     taken = len(samples(tune(target, Settled(later_gain), settings), Phase.SEARCH))
 
-    assert taken == (POLICY.least_configs + POLICY.patience - 2 if is_over else 30)
+    assert taken == (POLICY.least_samples + POLICY.patience - 2 if is_over else 30)
 
 
 def test_steps_of_two_seconds_are_tried_within_five_minutes() -> None:

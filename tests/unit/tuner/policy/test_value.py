@@ -107,7 +107,7 @@ def test_a_flat_search_ends_early() -> None:
         assert not outcome.result.adopted
 
     assert sum(count <= 2 * BUDGET // 3 for count in counts) > seeds // 2, counts
-    assert min(counts) >= POLICY.least_configs - 1
+    assert min(counts) >= POLICY.least_samples - 1
 
 
 def test_a_search_goes_on_while_there_is_a_gain_to_be_found() -> None:

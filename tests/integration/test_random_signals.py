@@ -56,7 +56,12 @@ class Strike:
             return ERRORS
         if self.is_for_launcher and self.number == signal.SIGKILL:
             return {-signal.SIGKILL}
-        return {128 + self.number}
+        interrupted = {128 + self.number}
+        if self.number == signal.SIGINT and not self.is_for_launcher:
+            return (
+                interrupted | ERRORS
+            )  # an interrupted rank leaves politely, and another one may fail before it has left
+        return interrupted
 
 
 def processes_of(job: Job) -> list[int]:

@@ -90,11 +90,14 @@ TrialName: TypeAlias = Annotated[str, Field(description="The trial's id.", json_
 Fingerprint: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{64}$"), Field(description="A SHA-256 in hex.", examples=["ab" * 32])
 ]
+TARGET_PATTERN = r"^[a-z0-9][a-z0-9_.-]{0,63}$"
 TargetName: TypeAlias = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$"),
+    StringConstraints(pattern=TARGET_PATTERN),
     Field(description="Tuned target: `ringtune`, `torch-ddp`, `openmpi`, ...", examples=["ringtune"]),
 ]
+NamedTarget: TypeAlias = Annotated[str, Field(json_schema_extra={"pattern": TARGET_PATTERN}, examples=["ringtune"])]
+"""A target in a reply: a page may ask for, and an import may have brought, one whose name is none."""
 Name: TypeAlias = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_NAME, pattern=PRINTABLE),

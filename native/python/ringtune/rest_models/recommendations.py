@@ -15,6 +15,7 @@ from .fields import (
     Count,
     Fingerprint,
     Name,
+    NamedTarget,
     Number,
     QueryParams,
     Reply,
@@ -97,7 +98,7 @@ class Recommendation(Reply):
 
     config: Annotated[Config, Field(description="Empty where nothing is known of the target: leave it as it is.")]
     source: Annotated[str, one_of("exact", "nearest", "default")]
-    target: Annotated[TargetName, Field(description="Target that the config was measured on.")]
+    target: Annotated[NamedTarget, Field(description="Target that the config was measured on.")]
     is_prior: Annotated[StrictBool, Field(description="True if the job must test it before relying on it.")]
     standing: Annotated[
         str,

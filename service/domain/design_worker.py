@@ -17,8 +17,8 @@ from ringtune.tuner import Config, Phase, Prior, Sample, SearchSpace, StepTimes,
 from ringtune.tuner.priors.cost_model import CostModelPrior, EngineCosts, JobShape
 
 NICENESS = 10
-ATTEMPTS_PER_CONFIG = 2
-"""A designer may want one config twice in a batch: it is asked on."""
+ATTEMPTS_PER_CONFIG = 6
+"""Suggestions for each config of a batch, at most: a designer may suggest one config several times."""
 
 
 def suggest(task: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -2,22 +2,17 @@
 """Texts open with their subject: docstrings, constants, arguments, options, C++ declarations, documents.
 
 A text that opens with "Of", "What" or "So" has lost its subject or makes a noun of a clause.
-`python -m tests.house.prose [FOLDER...]` lists such texts; `--lower` also lowers the numbers of `prose_ceilings.toml`.
+`python -m tests.house.prose [FOLDER...]` lists such texts.
 """
 
 import argparse
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-import tomllib
-
 from tests.house.source_tree import CXX, PYTHON, REPOSITORY, SourceTree, Violation
-
-CEILINGS = Path(__file__).with_name("prose_ceilings.toml")
 
 NOUN_CLAUSES = frozenset(
     "what whatever which whichever who whoever whom whose how why whether of so than".split()  # noqa: SIM905 - reads as a list of words
@@ -57,20 +52,6 @@ def fragments(tree: SourceTree) -> list[Violation]:
             if first and first[1].lower() in words and not _is_question(opening):
                 found.append(Violation(path, line, f"opens with '{first[1]}', not with its subject: {opening[:70]}"))
     return found
-
-
-def ceilings() -> dict[str, int]:
-    """Return the allowed number of fragments, by folder; an area that is not listed has none."""
-    return dict(tomllib.loads(CEILINGS.read_text(encoding="utf-8"))["fragments"])
-
-
-def by_area(found: list[Violation], areas: dict[str, int]) -> dict[str, list[Violation]]:
-    """Return the violations of each area; the longest folder that holds a file is its area, "" where none does."""
-    sorted_out: dict[str, list[Violation]] = {area: [] for area in ("", *areas)}
-    for violation in found:
-        holding = [area for area in areas if violation.path.is_relative_to(area)]
-        sorted_out[max(holding, key=len, default="")].append(violation)
-    return sorted_out
 
 
 def _is_question(opening: str) -> bool:
@@ -163,31 +144,15 @@ def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
         previous = line
 
 
-def _lower(found: list[Violation]) -> None:
-    """Lower the ceilings to the numbers of today; an area without fragments loses its line."""
-    text = CEILINGS.read_text(encoding="utf-8")
-    limits = ceilings()
-    for area, violations in by_area(found, limits).items():
-        number = min(len(violations), limits.get(area, 0))
-        line = f'"{area}" = {number}' if number else ""
-        text = re.sub(rf'^"{re.escape(area)}" = \d+\n*', f"{line}\n\n" if line else "", text, flags=re.MULTILINE)
-    CEILINGS.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
-
-
 def main() -> None:
     """List the fragments below the folders given, or all."""
     parser = argparse.ArgumentParser(description="List texts that do not open with their subject.")
     parser.add_argument("folders", nargs="*", default=[""], help="folders or files to list, relative to the repository")
-    parser.add_argument("--lower", action="store_true", help="lower the numbers in prose_ceilings.toml to today's")
     arguments = parser.parse_args()
     found = fragments(SourceTree(REPOSITORY))
     for violation in found:
         if any(not folder or violation.path.is_relative_to(folder) for folder in arguments.folders):
             print(violation)  # noqa: T201 - the listing is what was asked for
-    for area, violations in by_area(found, ceilings()).items():
-        print(f"{len(violations):5} {area or 'elsewhere'}", file=sys.stderr)  # noqa: T201 - as above
-    if arguments.lower:
-        _lower(found)
 
 
 if __name__ == "__main__":

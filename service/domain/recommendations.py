@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sqlalchemy import Connection
 
-from ringtune.rest_models import Candidate, Evidence, Recommendation
+from ringtune.rest_models import Candidate, Recommendation
 from ringtune.service.errors import InvalidRequest
 from ringtune.service.store import Database, studies, summaries
 from ringtune.service.store.clock import now_unix_s
@@ -209,16 +209,7 @@ def _worth(found: Found) -> tuple[bool, bool, float]:
 def _default(query: RecommendationQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
     """Return the engine's default; of other targets it is to set nothing."""
     config = default_config().to_json() if query.target == ENGINE_TARGET else {}
-    return Recommendation(
-        config=config,
-        source="default",
-        target=query.target,
-        is_prior=False,
-        standing="default",
-        evidence=Evidence(),
-        reason=reason,
-        candidates=list(candidates),
-    )
+    return Recommendation.of_default(config, query.target, reason, candidates)
 
 
 def _models(connection: Connection, query: RecommendationQuery) -> tuple[Candidate, ...]:

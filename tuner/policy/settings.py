@@ -18,7 +18,7 @@ DEFAULT_LEAST_STEPS = 200
 """Minimum number of steps that such a job may take for tuning, however long they last.
 
 Once the first minute is over, a search without any cost so far waits until one bad window would cost less than the
-exploration budget, which takes 120 steps.
+exploration budget, which takes 120 steps with windows of ten.
 """
 
 MAX_STEPS = 1_000_000_000

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recommendations: the config that a job should start with, and its evidence."""
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from pydantic import Field, StrictBool
 from pydantic.json_schema import SkipJsonSchema
@@ -116,3 +116,19 @@ class Recommendation(Reply):
         Sequence[Candidate],
         Field(description="Not empty if the model's name is ambiguous: ask again by fingerprint."),
     ] = ()
+
+    @classmethod
+    def of_default(
+        cls, config: Mapping[str, Any], target: str, reason: str, candidates: Sequence[Candidate] = ()
+    ) -> "Recommendation":
+        """Return the answer without evidence: a target's default config, and the reason for it in words."""
+        return cls(
+            config=config,
+            source="default",
+            target=target,
+            is_prior=False,
+            standing="default",
+            evidence=Evidence(),
+            reason=reason,
+            candidates=list(candidates),
+        )

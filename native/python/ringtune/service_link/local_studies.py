@@ -175,13 +175,4 @@ def _ambiguous(found: Sequence[_AnsweringRun], query: StudyQuery) -> Recommendat
 
 def _default(query: StudyQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
     config = default_config().to_json() if query.target == ENGINE_TARGET else {}
-    return Recommendation(
-        config=config,
-        source="default",
-        target=query.target,
-        is_prior=False,
-        standing="default",
-        evidence=Evidence(),
-        reason=reason,
-        candidates=candidates,
-    )
+    return Recommendation.of_default(config, query.target, reason, candidates)

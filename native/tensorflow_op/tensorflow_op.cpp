@@ -98,6 +98,7 @@ class Call {
 
   const void* input() const { return input_.data(); }
   void* output() { return output_.data(); }
+  uint64_t output_bytes() const { return output_.TotalBytes(); }
   const int64_t* shape() const { return shape_.data(); }
   uint32_t dimensions() const { return static_cast<uint32_t>(shape_.size()); }
 
@@ -215,19 +216,22 @@ class AllreduceKernel : public AsyncOpKernel {
       return;
     }
     // From here on the context may be gone at any time.
-    const RingtuneAllreduce request{name_.c_str(),
-                                    call->input(),
-                                    call->output(),
-                                    call->shape(),
-                                    call->dimensions(),
-                                    static_cast<uint32_t>(dtype_),
-                                    static_cast<uint32_t>(reduction_),
-                                    is_gradient_ ? 1U : 0U,
-                                    prescale,
-                                    postscale,
-                                    group_.c_str(),
-                                    static_cast<uint32_t>(group_size_)};
-    door->table->allreduce(door, &request, &on_end, new std::shared_ptr<Call>(call));
+    RingtuneRequest request{};
+    request.collective = kRingtuneAllreduce;
+    request.dtype = static_cast<uint32_t>(dtype_);
+    request.name = name_.c_str();
+    request.input = call->input();
+    request.output = call->output();
+    request.output_bytes = call->output_bytes();
+    request.shape = call->shape();
+    request.dimensions = call->dimensions();
+    request.reduction = static_cast<uint32_t>(reduction_);
+    request.prescale = prescale;
+    request.postscale = postscale;
+    request.is_gradient = is_gradient_ ? 1U : 0U;
+    request.group_size = static_cast<uint32_t>(group_size_);
+    request.group = group_.c_str();
+    door->table->submit(door, &request, &on_end, new std::shared_ptr<Call>(call));
   }
 
  private:

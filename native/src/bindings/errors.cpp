@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/errors.h"
 
+#include <string_view>
+
 namespace nb = nanobind;
 
 namespace ringtune {
@@ -33,7 +35,10 @@ void translate(const std::exception_ptr& exception, void* /*payload*/) {
     std::rethrow_exception(exception);
   } catch (const StatusException& error) {
     const nb::object type = nb::module_::import_("ringtune.errors").attr(error_class_name(error.status().code()));
-    PyErr_SetString(type.ptr(), error.what());
+    const std::string_view text = error.what();  // with names from other ranks, whose bytes may have been changed
+    const nb::object message =
+        nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+    PyErr_SetObject(type.ptr(), message.ptr());
   }
 }
 

@@ -16,6 +16,7 @@
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
 #include "bindings/lap_times_binding.h"
+#include "bindings/last_word.h"
 #include "bindings/links_factories.h"
 #include "bindings/parse_enum.h"
 #include "bindings/registered_array.h"
@@ -197,6 +198,10 @@ void bind_observation(nb::class_<EngineHandle>& engine) {
           "epoch"_a, "settle_steps"_a, "steps"_a, "limit_ms"_a)
       .def("next_window", &next_window, "timeout_s"_a)
       .def("tell_tuning", &tell_tuning, "is_finished"_a)
+      .def(
+          "set_beacon", [](EngineHandle& self, uint8_t beacon) { self.engine().set_beacon(beacon); }, "beacon"_a)
+      .def(
+          "beacon_of", [](EngineHandle& self, int rank) { return self.engine().beacon_of(rank); }, "rank"_a)
       .def("is_tuning_finished", [](EngineHandle& self) { return self.engine().is_tuning_finished(); })
       .def(
           "start_timeline",
@@ -254,6 +259,17 @@ void bind_engine(nb::module_& module) {
   bind_algorithm_table(module, engine);
 }
 
+void tell_exit_code(int fd, const std::vector<nb::bytes>& words) {
+  if (words.size() != kExitCodes) {
+    throw StatusException({StatusCode::kConfigError, "words must have one entry per exit code"});
+  }
+  std::vector<std::string> texts;
+  for (const nb::bytes& word : words) {
+    texts.emplace_back(word.c_str(), word.size());
+  }
+  say_at_exit(fd, std::move(texts));
+}
+
 }  // namespace
 }  // namespace ringtune
 
@@ -263,6 +279,7 @@ NB_MODULE(_engine, module) {
   ringtune::register_errors();
   module.def("create_segment", &ringtune::create_segment, "local_size"_a);
   module.def("engine_facts", &ringtune::engine_facts);
+  module.def("tell_exit_code", &ringtune::tell_exit_code, "fd"_a, "words"_a);
   module.def("allreduce_algorithms", [] {
     std::vector<std::string> names;
     for (const std::string_view name : ringtune::configurable_allreduce_algorithms()) {

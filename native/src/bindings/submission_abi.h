@@ -11,7 +11,7 @@
 extern "C" {
 
 // Raised whenever anything in this file changes.
-inline constexpr uint32_t kRingtuneSubmissionVersion = 2;
+inline constexpr uint32_t kRingtuneSubmissionVersion = 3;
 
 struct RingtuneSubmissionTable;
 
@@ -20,19 +20,34 @@ struct RingtuneDoor {
   const RingtuneSubmissionTable* table;
 };
 
-struct RingtuneAllreduce {
-  const char* name;  // key that matches the ranks' tensors; texts end with a zero
+enum RingtuneCollective : uint32_t {
+  kRingtuneAllreduce,
+  kRingtuneBroadcast,
+  kRingtuneAllgather,
+  kRingtuneAlltoall,
+  kRingtuneReducescatter,
+};
+
+// A tensor and the collective on it. Every member that the collective does not name may be zero.
+struct RingtuneRequest {
+  uint32_t collective;  // a RingtuneCollective
+  uint32_t dtype;       // dtype and reduction: the numbers that `_engine.Engine` documents
+  const char* name;     // key that matches the ranks' tensors; texts end with a zero
   const void* input;
-  void* output;  // may be the input
-  const int64_t* shape;
+  void* output;  // may be the input, but of an allgather or an alltoall
+  uint64_t output_bytes;
+  const int64_t* shape;  // extents of the input
   uint32_t dimensions;
-  uint32_t dtype;      // dtype and reduction: the numbers that `_engine.Engine` documents
-  uint32_t reduction;  // the result is postscale * reduction(prescale * input)
-  uint32_t is_gradient;
+  uint32_t reduction;  // allreduce, reducescatter: the result is postscale * reduction(prescale * input)
   double prescale;
   double postscale;
-  const char* group;  // empty: none
+  uint32_t is_gradient;  // allreduce, allgather
   uint32_t group_size;
+  const char* group;        // allreduce, allgather, reducescatter; empty: none
+  uint32_t root_rank;       // broadcast
+  uint32_t ranks;           // allgather, alltoall: length of what follows, which must be the size of the world
+  const int64_t* rows_for;  // alltoall: rows that go to each rank
+  const int64_t* rows_of;   // allgather, alltoall: rows from each rank that the output has room for
 };
 
 // `error` is null, or the class of the error and its text, such as "PeerLostError: rank 1 ...". Returns at once.
@@ -42,7 +57,7 @@ struct RingtuneSubmissionTable {
   uint32_t version;
   // Both buffers must live until `on_end` is called: exactly once, on a thread of the engine's, or within this call
   // where the tensor is refused.
-  void (*allreduce)(RingtuneDoor* door, const RingtuneAllreduce* request, RingtuneOnEnd on_end, void* context);
+  void (*submit)(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context);
   // The end of an optimizer step.
   void (*mark_step)(RingtuneDoor* door);
 };

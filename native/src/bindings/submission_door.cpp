@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bindings/submission_door.h"
 
+#include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bindings/engine_handle.h"
 #include "bindings/errors.h"
@@ -15,9 +18,92 @@ void tell(RingtuneOnEnd on_end, void* context, const Status& status) {
   on_end(context, status.ok() ? nullptr : error.c_str());
 }
 
+std::string listed(const std::vector<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) {
+    text += (text.empty() ? "" : ", ") + std::to_string(number);
+  }
+  return text;
+}
+
+// The end of a collective whose output has room for certain rows of each rank.
+Status check_rows(const std::string& name, const std::vector<int64_t>& expected, const Outcome& outcome) {
+  if (!outcome.status.ok() || outcome.result == nullptr || outcome.result->rows == expected) {
+    return outcome.status;
+  }
+  return {StatusCode::kMismatchError, "'" + name + "' has " + listed(outcome.result->rows) +
+                                          " rows from the ranks, where this rank's function has " + "the shape for " +
+                                          listed(expected) +
+                                          "; pad them to equal numbers, or call the collective outside"};
+}
+
+Status check_request(const RingtuneRequest& request, int world_size) {
+  const std::string name = "'" + std::string(request.name) + "'";
+  if (request.dtype >= kDataTypeCount || request.reduction >= kReduceOpCount ||
+      request.collective > kRingtuneReducescatter) {
+    return {StatusCode::kConfigError, name + " has collective " + std::to_string(request.collective) + ", dtype " +
+                                          std::to_string(request.dtype) + " and reduction " +
+                                          std::to_string(request.reduction) +
+                                          ", of which one is no number of the engine's"};
+  }
+  const bool has_ranks = request.collective == kRingtuneAllgather || request.collective == kRingtuneAlltoall;
+  if (has_ranks && request.ranks != static_cast<uint32_t>(world_size)) {
+    return {StatusCode::kConfigError, name + " has the shape for " + std::to_string(request.ranks) +
+                                          " ranks, and there are " + std::to_string(world_size) +
+                                          "; a function that was compiled for another world must be compiled again"};
+  }
+  return Status::ok_status();
+}
+
+std::vector<int64_t> numbers(const int64_t* first, uint32_t count) {
+  return first == nullptr ? std::vector<int64_t>() : std::vector<int64_t>(first, first + count);
+}
+
+// Broadcasts the output in place.
+Status broadcast(Engine& engine, const RingtuneRequest& request, const TensorArguments& tensor, OnEnd on_end) {
+  const auto root = static_cast<int>(request.root_rank);
+  if (request.input != request.output && engine.rank() == root) {
+    std::memcpy(request.output, request.input, request.output_bytes);
+  }
+  Handle forgotten = kNoHandle;
+  return engine.broadcast_async(tensor, root, forgotten, std::move(on_end));
+}
+
+Status submit_to(Engine& engine, const RingtuneRequest& request, RingtuneOnEnd on_end, void* context) {
+  if (Status s = check_request(request, engine.world_size()); !s.ok()) return s;
+  const TensorArguments tensor{request.name,
+                               request.input,
+                               request.output,
+                               numbers(request.shape, request.dimensions),
+                               static_cast<DataType>(request.dtype),
+                               request.group,
+                               request.group_size,
+                               {},
+                               request.output_bytes};
+  const ReduceArguments reduce{static_cast<ReduceOp>(request.reduction), request.prescale, request.postscale};
+  OnEnd told = [on_end, context](const Outcome& outcome) { tell(on_end, context, outcome.status); };
+  OnEnd told_rows = [on_end, context, name = tensor.name, expected = numbers(request.rows_of, request.ranks)](
+                        const Outcome& outcome) { tell(on_end, context, check_rows(name, expected, outcome)); };
+  const bool is_gradient = request.is_gradient != 0;
+  Handle forgotten = kNoHandle;
+  switch (static_cast<RingtuneCollective>(request.collective)) {
+    case kRingtuneAllreduce:
+      return engine.allreduce_async(tensor, reduce, is_gradient, forgotten, std::move(told));
+    case kRingtuneReducescatter:
+      return engine.reducescatter_async(tensor, reduce, forgotten, std::move(told));
+    case kRingtuneAllgather:
+      return engine.allgather_async(tensor, is_gradient, forgotten, std::move(told_rows));
+    case kRingtuneAlltoall:
+      return engine.alltoall_async(tensor, numbers(request.rows_for, request.ranks), forgotten, std::move(told_rows));
+    case kRingtuneBroadcast:
+      break;
+  }
+  return broadcast(engine, request, tensor, std::move(told));
+}
+
 }  // namespace
 
-const RingtuneSubmissionTable SubmissionDoor::kTable{kRingtuneSubmissionVersion, &SubmissionDoor::allreduce,
+const RingtuneSubmissionTable SubmissionDoor::kTable{kRingtuneSubmissionVersion, &SubmissionDoor::submit,
                                                      &SubmissionDoor::mark_step};
 
 SubmissionDoor::SubmissionDoor(EngineHandle& owner) : RingtuneDoor{&kTable}, owner_(&owner) {}
@@ -27,35 +113,20 @@ void SubmissionDoor::close() {
   owner_ = nullptr;
 }
 
-void SubmissionDoor::allreduce(RingtuneDoor* door, const RingtuneAllreduce* request, RingtuneOnEnd on_end,
-                               void* context) {
-  const Status status = static_cast<SubmissionDoor*>(door)->submit(*request, on_end, context);
+void SubmissionDoor::submit(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context) {
+  const Status status = static_cast<SubmissionDoor*>(door)->enter(*request, on_end, context);
   if (!status.ok()) {
     tell(on_end, context, status);
   }
 }
 
-Status SubmissionDoor::submit(const RingtuneAllreduce& request, RingtuneOnEnd on_end, void* context) {
-  if (request.dtype >= kDataTypeCount || request.reduction >= kReduceOpCount) {
-    return {StatusCode::kConfigError, "'" + std::string(request.name) + "' has dtype " + std::to_string(request.dtype) +
-                                          " and reduction " + std::to_string(request.reduction) +
-                                          ", of which one is no number of the engine's"};
-  }
-  const TensorArguments tensor{request.name,
-                               request.input,
-                               request.output,
-                               {request.shape, request.shape + request.dimensions},
-                               static_cast<DataType>(request.dtype),
-                               request.group,
-                               request.group_size};
-  const ReduceArguments reduce{static_cast<ReduceOp>(request.reduction), request.prescale, request.postscale};
+Status SubmissionDoor::enter(const RingtuneRequest& request, RingtuneOnEnd on_end, void* context) {
   const std::lock_guard lock(mutex_);
   if (owner_ == nullptr) {
-    return {StatusCode::kShutDown, "the engine was shut down before '" + tensor.name + "' was submitted"};
+    return {StatusCode::kShutDown, "the engine was shut down before '" + std::string(request.name) + "' was submitted"};
   }
   try {
-    return owner_->engine().allreduce_async(tensor, reduce, request.is_gradient != 0,
-                                            [on_end, context](const Status& status) { tell(on_end, context, status); });
+    return submit_to(owner_->engine(), request, on_end, context);
   } catch (const StatusException& error) {  // in a forked child
     return error.status();
   }

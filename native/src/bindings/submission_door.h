@@ -25,9 +25,9 @@ class SubmissionDoor : private RingtuneDoor {
  private:
   static const RingtuneSubmissionTable kTable;
 
-  static void allreduce(RingtuneDoor* door, const RingtuneAllreduce* request, RingtuneOnEnd on_end, void* context);
+  static void submit(RingtuneDoor* door, const RingtuneRequest* request, RingtuneOnEnd on_end, void* context);
   static void mark_step(RingtuneDoor* door);
-  Status submit(const RingtuneAllreduce& request, RingtuneOnEnd on_end, void* context);
+  Status enter(const RingtuneRequest& request, RingtuneOnEnd on_end, void* context);
 
   // Guards owner_, and keeps it alive inside calls. The engine's locks may be taken under it, never the other way.
   std::mutex mutex_;

@@ -6,16 +6,26 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/bytes.h"
+#include "base/status.h"
 #include "collectives/aligned_buffer.h"
 
 namespace ringtune {
 
 struct Gathered {
-  AlignedBuffer buffer;       // the rows, in the order of the ranks they came from
+  MutableByteSpan offered{};  // memory of the caller's; takes the rows if they fill it exactly
+  AlignedBuffer buffer;       // takes them otherwise
+  bool is_in_offered = false;
   std::vector<int64_t> rows;  // number of rows from each rank
 
-  std::byte* data() const { return buffer.data(); }
-  size_t bytes() const { return buffer.bytes(); }
+  // The rows, in the order of the ranks they came from.
+  std::byte* data() const { return is_in_offered ? offered.data() : buffer.data(); }
+  size_t bytes() const { return is_in_offered ? offered.size() : buffer.bytes(); }
+
+  Status allocate(size_t bytes) {
+    is_in_offered = offered.data() != nullptr && offered.size() == bytes;
+    return is_in_offered ? Status::ok_status() : buffer.allocate(bytes);
+  }
 };
 
 }  // namespace ringtune

@@ -24,7 +24,7 @@ Status gather_numbers(const CollectiveContext& context, std::span<const int64_t>
 
 Status allocate_rows(Gathered& result, size_t row_bytes, std::vector<MutableByteSpan>& parts) {
   const int64_t rows = std::accumulate(result.rows.begin(), result.rows.end(), int64_t{0});
-  if (Status s = result.buffer.allocate(static_cast<size_t>(rows) * row_bytes); !s.ok()) return s;
+  if (Status s = result.allocate(static_cast<size_t>(rows) * row_bytes); !s.ok()) return s;
   size_t offset = 0;
   for (const int64_t of_rank : result.rows) {
     const size_t bytes = static_cast<size_t>(of_rank) * row_bytes;

@@ -18,7 +18,7 @@ namespace ringtune {
 Status gather_numbers(const CollectiveContext& context, std::span<const int64_t> own, std::vector<int64_t>& all,
                       size_t chunk_bytes);
 
-// Makes the buffer for `result.rows`, and the parts of it that take each rank's rows.
+// Finds memory for `result.rows`, and the parts of it that take each rank's rows.
 Status allocate_rows(Gathered& result, size_t row_bytes, std::vector<MutableByteSpan>& parts);
 
 }  // namespace ringtune

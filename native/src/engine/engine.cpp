@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "collectives/allreduce.h"
+#include "collectives/reducescatter.h"
 #include "engine/submission_checks.h"
 
 namespace ringtune {
@@ -41,6 +42,7 @@ Submission make_submission(OpKind kind, const TensorArguments& tensor, const Red
   submission.name = tensor.name;
   submission.input = static_cast<const std::byte*>(tensor.input);
   submission.output = static_cast<std::byte*>(tensor.output);
+  submission.offered_bytes = tensor.output_bytes.value_or(0);
   submission.signature = {kind,
                           tensor.dtype,
                           reduce.op,
@@ -57,6 +59,22 @@ Submission make_submission(OpKind kind, const TensorArguments& tensor, const Red
     shape.erase(shape.begin());
   }
   return submission;
+}
+
+// Refuses an output that was made for the rows of another world.
+Status check_scattered_room(const TensorArguments& tensor, const Submission& submission, const Layout& layout) {
+  const int64_t rows = tensor.shape.front();
+  const int64_t own = rows_of_rank(rows, layout.rank(), layout.world_size());
+  const auto needed =
+      static_cast<size_t>(rows > 0 ? submission.bytes() / static_cast<uint64_t>(rows) * static_cast<uint64_t>(own) : 0);
+  if (!tensor.output_bytes || *tensor.output_bytes == needed) {
+    return Status::ok_status();
+  }
+  return {StatusCode::kConfigError, "reducescatter of '" + tensor.name + "' leaves rank " +
+                                        std::to_string(layout.rank()) + " of " + std::to_string(layout.world_size()) +
+                                        " " + std::to_string(needed) + " bytes, and its output has " +
+                                        std::to_string(*tensor.output_bytes) +
+                                        "; a function that was compiled for another world must be compiled again"};
 }
 
 // Makes none in a world of several hosts, where nobody could use it.
@@ -148,10 +166,10 @@ Leader* Engine::leader() const {
   return coordinator_ != nullptr ? static_cast<Leader*>(coordinator_.get()) : host_leader_.get();
 }
 
-Status Engine::prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
-                                 Submission& submission) {
+Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
+                               Handle& handle, OnEnd on_end) {
   if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
-  submission = make_submission(OpKind::kAllreduce, tensor, reduce);
+  Submission submission = make_submission(OpKind::kAllreduce, tensor, reduce);
   const bool is_in_place = tensor.input == tensor.output && tensor.stream.device == kNoDevice;
   if (arena_ != nullptr && is_in_place && reduce.op != ReduceOp::kAdasum && submission.bytes() > 0) {
     submission.arena_offset = arena_->offset_of(submission.input, submission.bytes());
@@ -159,34 +177,22 @@ Status Engine::prepare_allreduce(const TensorArguments& tensor, const ReduceArgu
   if (is_gradient) {
     steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
   }
-  return Status::ok_status();
+  return submit(std::move(submission), tensor.stream, is_gradient, handle, std::move(on_end));
 }
 
-Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
-                               Handle& handle) {
-  Submission submission;
-  if (Status s = prepare_allreduce(tensor, reduce, is_gradient, submission); !s.ok()) return s;
-  return submit(std::move(submission), tensor.stream, is_gradient, handle);
-}
-
-Status Engine::allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
-                               OnEnd on_end) {
-  Submission submission;
-  if (Status s = prepare_allreduce(tensor, reduce, is_gradient, submission); !s.ok()) return s;
-  Handle forgotten_at_the_end = kNoHandle;
-  return submit(std::move(submission), forgotten_at_the_end, std::move(on_end));
-}
-
-Status Engine::reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle) {
+Status Engine::reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle,
+                                   OnEnd on_end) {
   if (Status s = check_reduction(tensor, reduce); !s.ok()) return s;
   if (reduce.op == ReduceOp::kAdasum || tensor.shape.empty()) {
     return {StatusCode::kMismatchError,
             "reducescatter of '" + tensor.name + "' needs another operation than Adasum, and at least one dimension"};
   }
-  return submit(make_submission(OpKind::kReducescatter, tensor, reduce), tensor.stream, false, handle);
+  Submission submission = make_submission(OpKind::kReducescatter, tensor, reduce);
+  if (Status s = check_scattered_room(tensor, submission, layout_); !s.ok()) return s;
+  return submit(std::move(submission), tensor.stream, false, handle, std::move(on_end));
 }
 
-Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle) {
+Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle, OnEnd on_end) {
   if (root_rank < 0 || root_rank >= world_size()) {
     return {StatusCode::kMismatchError, "broadcast of '" + tensor.name + "' names root rank " +
                                             std::to_string(root_rank) + ", outside 0 ... " +
@@ -194,22 +200,23 @@ Status Engine::broadcast_async(const TensorArguments& tensor, int root_rank, Han
   }
   Submission submission = make_submission(OpKind::kBroadcast, tensor);
   submission.signature.root_rank = root_rank;
-  return submit(std::move(submission), tensor.stream, false, handle);
+  return submit(std::move(submission), tensor.stream, false, handle, std::move(on_end));
 }
 
-Status Engine::allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle) {
+Status Engine::allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle, OnEnd on_end) {
   Submission submission = make_submission(OpKind::kAllgather, tensor);
   if (is_gradient) {
     steps_.add_gradient(tensor_hash(submission.signature), submission.bytes());
   }
-  return submit(std::move(submission), tensor.stream, false, handle);
+  return submit(std::move(submission), tensor.stream, false, handle, std::move(on_end));
 }
 
-Status Engine::alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle) {
+Status Engine::alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle,
+                              OnEnd on_end) {
   if (Status s = check_splits(tensor, splits, world_size()); !s.ok()) return s;
   Submission submission = make_submission(OpKind::kAlltoall, tensor);
   submission.splits = std::move(splits);
-  return submit(std::move(submission), tensor.stream, false, handle);
+  return submit(std::move(submission), tensor.stream, false, handle, std::move(on_end));
 }
 
 Status Engine::barrier_async(Handle& handle) {
@@ -226,9 +233,9 @@ Status Engine::join_async(Handle& handle) {
   return submit(make_submission(OpKind::kJoin, nothing), handle);
 }
 
-Status Engine::submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle) {
+Status Engine::submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end) {
   if (stream.device == kNoDevice) {
-    return submit(std::move(submission), handle);
+    return submit(std::move(submission), handle, std::move(on_end));
   }
   if (Status s = check_submission(submission); !s.ok()) return s;
   const DeviceStaging::Use use = staging_.use();
@@ -242,7 +249,7 @@ Status Engine::submit(Submission submission, const DeviceStream& stream, bool is
     return s;
   }
   const std::shared_ptr<StagedTensor> staged = submission.staged;
-  Status status = submit(std::move(submission), handle);
+  Status status = submit(std::move(submission), handle, std::move(on_end));
   if (!status.ok()) {
     staging_.let_go(handle, *staged);
   }
@@ -324,6 +331,10 @@ Status Engine::tell_tuning(bool is_finished) {
   }
   coordinator_->tell_tuning(is_finished);
   return Status::ok_status();
+}
+
+uint8_t Engine::beacon_of(int rank) const {
+  return rank < 0 || rank >= layout_.world_size() ? 0 : transport_.beacon_of(rank);
 }
 
 std::vector<std::pair<std::string, uint64_t>> Engine::counters() const {

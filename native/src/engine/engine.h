@@ -59,6 +59,9 @@ struct TensorArguments {
   uint32_t group_size = 0;
   // Location of a GPU's tensor, and the stream after whose work it may be read and written.
   DeviceStream stream = {};
+  // Size of the output, where the caller knows it. A reducescatter of another size is refused; the rows of an allgather
+  // or an alltoall that have another size do not go there.
+  std::optional<size_t> output_bytes = {};
 };
 
 // postscale * op(prescale * x)
@@ -81,19 +84,19 @@ class Engine {
   int rank() const { return options_.rank; }
   int world_size() const { return layout_.world_size(); }
 
-  // Any thread. On success `handle` must be waited for once.
-  Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
-                         Handle& handle);
-  // The same without a handle: where it returns ok, `on_end` is called once.
-  Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient, OnEnd on_end);
+  // Any thread. On success `handle` must be waited for once; or, where the caller gives `on_end`, that is called once
+  // instead, and the handle means nothing.
+  Status allreduce_async(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient, Handle& handle,
+                         OnEnd on_end = {});
   // The output takes this rank's rows: an even share, one more on the first ranks.
-  Status reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle);
-  Status broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle);
+  Status reducescatter_async(const TensorArguments& tensor, const ReduceArguments& reduce, Handle& handle,
+                             OnEnd on_end = {});
+  Status broadcast_async(const TensorArguments& tensor, int root_rank, Handle& handle, OnEnd on_end = {});
   // Ranks may bring different numbers of rows (first dimension); the outcome's result has all of them. A sparse
   // gradient is gathered.
-  Status allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle);
+  Status allgather_async(const TensorArguments& tensor, bool is_gradient, Handle& handle, OnEnd on_end = {});
   // Sends `splits[r]` rows to every rank r; the outcome's result has the rows received.
-  Status alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle);
+  Status alltoall_async(const TensorArguments& tensor, std::vector<int64_t> splits, Handle& handle, OnEnd on_end = {});
   Status barrier_async(Handle& handle);
   // This rank has no more data: it takes part in sums with zeros until all ranks have joined.
   Status join_async(Handle& handle);
@@ -127,6 +130,10 @@ class Engine {
   Status tell_tuning(bool is_finished);
   // Any rank: the same answer after the same step, whoever asks how often. False until rank 0 has told.
   bool is_tuning_finished() const { return steps_.is_tuning_finished(); }
+  // A number for rank 0 from each rank of another host, and for these from rank 0, beside all collectives; 0 at first,
+  // and between ranks of one host. See ControlLinks.
+  void set_beacon(uint8_t beacon) { transport_.set_beacon(beacon); }
+  uint8_t beacon_of(int rank) const;
   EngineConfig config() const { return active_.get(); }
   uint64_t config_epoch() const { return active_.epoch(); }
 
@@ -146,11 +153,8 @@ class Engine {
  private:
   std::unique_ptr<Coordinator> make_coordinator();
   Leader* leader() const;
-  // The submission of an allreduce that can be made.
-  Status prepare_allreduce(const TensorArguments& tensor, const ReduceArguments& reduce, bool is_gradient,
-                           Submission& submission);
   Status submit(Submission submission, Handle& handle, OnEnd on_end = {});
-  Status submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle);
+  Status submit(Submission submission, const DeviceStream& stream, bool is_kept, Handle& handle, OnEnd on_end);
 
   EngineOptions options_;
   Layout layout_;

@@ -26,6 +26,15 @@ TensorMemory memory_of(const std::vector<Submission>& tensors) {
   return std::any_of(tensors.begin(), tensors.end(), is_elsewhere) ? TensorMemory::kAny : TensorMemory::kRegistered;
 }
 
+// The rows go to the caller's output if they fill it.
+std::shared_ptr<Gathered> new_result(const Submission& tensor) {
+  auto result = std::make_shared<Gathered>();
+  if (tensor.offered_bytes > 0) {
+    result->offered = {tensor.output, tensor.offered_bytes};
+  }
+  return result;
+}
+
 int64_t rows_of(const Signature& signature) { return signature.shape.front(); }
 
 size_t row_elements_of(const Signature& signature) {
@@ -102,11 +111,11 @@ Status Executor::run_alone(const Response& response, Submission& tensor) {
       return broadcast({context, tensor.output, tensor.bytes(), signature.root_rank, chunk_bytes});
     case OpKind::kAllgather:
       counters_.add(Counter::kAllgathers);
-      tensor.result = std::make_shared<Gathered>();
+      tensor.result = new_result(tensor);
       return allgather({context, tensor.input, tensor.rows, signature.bytes(), response.algorithm != 0, chunk_bytes},
                        *tensor.result);
     case OpKind::kAlltoall:
-      tensor.result = std::make_shared<Gathered>();
+      tensor.result = new_result(tensor);
       return alltoall({context, tensor.input, tensor.splits, signature.bytes(), chunk_bytes}, *tensor.result);
     case OpKind::kBarrier:
     case OpKind::kJoin:  // has a response of its own

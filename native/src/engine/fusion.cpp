@@ -5,13 +5,14 @@
 #include <tuple>
 
 namespace ringtune {
-namespace {
 
 // Adasum weighs every tensor by itself.
 bool is_fusable(const Signature& a, const Signature& b) {
   const auto traits = [](const Signature& s) { return std::tie(s.kind, s.dtype, s.op, s.prescale, s.postscale); };
   return a.kind == OpKind::kAllreduce && a.op != ReduceOp::kAdasum && traits(a) == traits(b) && a.group == b.group;
 }
+
+namespace {
 
 // One that lies in the arenas would lose its way among others.
 bool is_fusable(const LedgerEntry& a, const LedgerEntry& b, bool is_by_memory) {

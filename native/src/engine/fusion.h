@@ -18,6 +18,9 @@ struct FusionLimits {
 // A signature in a response, at most: shapes and the group's name are bounded where tensors are submitted.
 inline constexpr size_t kMaxSignatureBytes = 1024;
 
+// Returns true if tensors of two signatures may travel together.
+bool is_fusable(const Signature& a, const Signature& b);
+
 // The oldest ready tensor and, for allreduce, further ones of its dtype and operation up to the limit, in the order
 // in which they became ready, or lie in the arenas: those that do travel by themselves; those of its group whatever the
 // limit. Others in between are passed over, not waited for: a float16 tensor between float32 ones does not end the

@@ -15,22 +15,23 @@ Handle HandleTable::open(OnEnd on_end) {
 }
 
 void HandleTable::complete(std::span<const Submission> done, const Status& status) {
-  std::vector<OnEnd> told;
+  std::vector<std::pair<OnEnd, Outcome>> told;
   {
     const std::lock_guard lock(mutex_);
     for (const Submission& submission : done) {
       Operation& operation = operations_[submission.handle];
+      Outcome outcome{status, submission.result, submission.done};
       if (operation.on_end) {
-        told.push_back(std::move(operation.on_end));
+        told.emplace_back(std::move(operation.on_end), std::move(outcome));
         operations_.erase(submission.handle);
       } else {
-        operation.outcome = Outcome{status, submission.result, submission.done};
+        operation.outcome = std::move(outcome);
       }
     }
   }
   has_completed_.notify_all();
-  for (const OnEnd& tell : told) {
-    tell(status);
+  for (const auto& [tell, outcome] : told) {
+    tell(outcome);
   }
 }
 

@@ -26,7 +26,7 @@ struct Outcome {
 
 // Told how an operation ended, instead of a caller who waits. Runs on the communication thread: it returns at once and
 // calls no engine.
-using OnEnd = std::function<void(const Status&)>;
+using OnEnd = std::function<void(const Outcome&)>;
 
 class HandleTable {
  public:

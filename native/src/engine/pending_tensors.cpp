@@ -2,6 +2,7 @@
 #include "engine/pending_tensors.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace ringtune {
@@ -15,11 +16,16 @@ size_t encoded_bytes(const RequestItem& item) {
          item.signature.shape.size() * sizeof(int64_t);
 }
 
-Submission make_zeros(const std::string& name, const Signature& signature, std::vector<Bytes>& zeros) {
+// Nothing where a signature that was changed on its way is larger than memory.
+std::optional<Submission> make_zeros(const std::string& name, const Signature& signature, std::vector<Bytes>& zeros) {
   Submission submission;
   submission.name = name;
   submission.signature = signature;
-  zeros.emplace_back(submission.bytes());
+  try {
+    zeros.emplace_back(submission.bytes());
+  } catch (const std::exception&) {  // std::bad_alloc or std::length_error
+    return std::nullopt;
+  }
   submission.input = submission.output = zeros.back().data();
   return submission;
 }
@@ -86,7 +92,7 @@ std::optional<Submission> PendingTensors::take(CacheId id, std::vector<Bytes>& z
   if (std::optional<Submission> submission = take(entry->name)) {
     return submission;
   }
-  return has_joined() ? std::optional(make_zeros(entry->name, entry->signature, zeros)) : std::nullopt;
+  return has_joined() ? make_zeros(entry->name, entry->signature, zeros) : std::nullopt;
 }
 
 std::optional<Submission> PendingTensors::take(const ResponseTensor& tensor, std::vector<Bytes>& zeros) {
@@ -100,6 +106,9 @@ std::optional<Submission> PendingTensors::take(const ResponseTensor& tensor, std
   const bool is_placed =
       tensor.cache_id == kNoCacheId ||
       cache_.learn(tensor.cache_id, tensor.name, submission->signature, {&submission->arena_offset, 1});
+  if (!is_placed && submission->handle != kNoHandle) {  // whoever waits for it hears of the job's end with the others
+    by_name_.emplace(tensor.name, std::move(*submission));
+  }
   return is_placed ? std::move(submission) : std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collectives/allreduce.h"
+#include "engine/response_check.h"
 
 namespace ringtune {
 namespace {
@@ -232,6 +233,16 @@ void Progress::trace_end(const std::vector<Submission>& tensors) {
   }
 }
 
+bool Progress::can_follow(const Response& response, const std::vector<Submission>& tensors) {
+  const std::string_view fault = find_fault(response, tensors);
+  if (!fault.empty()) {
+    transport_.fail({StatusCode::kPeerLostError, kCoordinator,
+                     "rank 0 sent a response that cannot be followed (" + std::string(fault) +
+                         "); all ranks must run one version"});
+  }
+  return fault.empty();
+}
+
 bool Progress::take_tensors(const Response& response, std::vector<Submission>& tensors, std::vector<Bytes>& zeros) {
   tensors.reserve(response.cached.size() + response.tensors.size());
   const auto take = [&](std::optional<Submission> submission, const auto& describe) {
@@ -256,7 +267,7 @@ bool Progress::take_tensors(const Response& response, std::vector<Submission>& t
 void Progress::run_collective(const Response& response) {
   std::vector<Submission> tensors;
   std::vector<Bytes> zeros;  // what this rank gives once it has joined
-  if (!take_tensors(response, tensors, zeros)) {
+  if (!take_tensors(response, tensors, zeros) || !can_follow(response, tensors)) {
     // Those that were taken are in no list any more: whoever waits for them hears of the failure here or never.
     std::erase_if(tensors, [](const Submission& submission) { return submission.handle == kNoHandle; });
     const std::optional<Failure> failure = transport_.failure();

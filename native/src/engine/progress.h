@@ -83,6 +83,8 @@ class Progress {
   bool execute_responses();
   void execute(const Response& response);
   void run_collective(const Response& response);
+  // Returns true if the tensors can move as the response says; else the world has failed.
+  bool can_follow(const Response& response, const std::vector<Submission>& tensors);
   // The response's tensors in its order; fails the world and is false where one is not to be had.
   bool take_tensors(const Response& response, std::vector<Submission>& tensors, std::vector<Bytes>& zeros);
   void finish_join(int last_joined_rank);

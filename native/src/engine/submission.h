@@ -29,6 +29,7 @@ struct Submission {
   Signature signature;
   const std::byte* input = nullptr;
   std::byte* output = nullptr;
+  size_t offered_bytes = 0;                // size of the output, where the result's size is not known before
   ArenaOffset arena_offset = kNotInArena;  // set if input and output are one range of this rank's arena
   int64_t rows = 1;                        // this rank's, where the kind is ragged
   std::vector<int64_t> splits;             // alltoall: rows for each rank

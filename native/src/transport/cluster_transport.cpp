@@ -86,6 +86,12 @@ std::optional<Failure> ClusterTransport::failure() const {
   return first;
 }
 
+void ClusterTransport::set_beacon(uint8_t beacon) {
+  if (links_ != nullptr) {
+    links_->set_beacon(beacon);
+  }
+}
+
 void ClusterTransport::depart() {
   seal_arenas();
   peer_watch_.reset();

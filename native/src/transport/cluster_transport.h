@@ -57,6 +57,10 @@ class ClusterTransport final : public Transport {
   std::optional<Failure> failure() const override;
 
   int silent_rank() const override { return links_ == nullptr ? kNoCulprit : links_->silent_rank(); }
+  // See ControlLinks; nothing is shown in a world of one host. Any thread.
+  void set_beacon(uint8_t beacon);
+  uint8_t beacon_of(int rank) const { return links_ == nullptr ? 0 : links_->beacon_of(rank); }
+
   bool is_interrupted(int64_t waiting_since_ns) override { return interruption_.is_due(waiting_since_ns); }
   Interruption& interruption() { return interruption_; }
 

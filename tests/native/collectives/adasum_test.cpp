@@ -10,7 +10,8 @@
 namespace ringtune {
 namespace {
 
-constexpr size_t kSmallChunk = 16 * 1024;
+using testing::kSmallChunk;
+
 constexpr DataType kFloats[] = {DataType::kFloat16, DataType::kBFloat16, DataType::kFloat32, DataType::kFloat64};
 
 using Vector = std::vector<double>;

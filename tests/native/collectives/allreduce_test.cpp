@@ -14,8 +14,7 @@ namespace {
 
 using testing::CollectiveWorld;
 using testing::Hosts;
-
-constexpr size_t kSmallChunk = 16 * kKiB;
+using testing::kSmallChunk;
 
 struct Case {
   const AllreduceAlgorithm& algorithm;

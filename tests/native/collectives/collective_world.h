@@ -22,6 +22,8 @@ namespace ringtune::testing {
 
 using Hosts = std::vector<int>;
 
+inline constexpr size_t kSmallChunk = 16 * 1024;  // bytes; tensors of a test are cut into many
+
 // One host of 1 ... 8 ranks.
 inline std::vector<Hosts> single_hosts() {
   std::vector<Hosts> worlds;

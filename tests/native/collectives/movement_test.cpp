@@ -12,7 +12,7 @@
 namespace ringtune {
 namespace {
 
-constexpr size_t kSmallChunk = 16 * 1024;
+using testing::kSmallChunk;
 
 using Values = std::vector<int64_t>;
 

@@ -9,7 +9,7 @@
 namespace ringtune {
 namespace {
 
-constexpr size_t kSmallChunk = 16 * 1024;
+using testing::kSmallChunk;
 
 class ReducescatterTest : public testing::EveryWorld {
  protected:

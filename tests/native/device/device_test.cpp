@@ -6,7 +6,7 @@
 namespace ringtune {
 namespace {
 
-constexpr int kIllegalAddress = 700;
+using testing::kIllegalAddress;
 
 class DeviceTest : public testing::StandinTest {
  protected:

@@ -13,6 +13,10 @@
 
 namespace ringtune::testing {
 
+// Results of the driver, as CUDA numbers them.
+inline constexpr int kInvalidValue = 1;
+inline constexpr int kIllegalAddress = 700;
+
 // Nothing may be alive before and after.
 class StandinTest : public ::testing::Test {
  protected:

@@ -14,8 +14,8 @@ using testing::counter;
 using testing::run_hosts;
 using testing::run_world;
 
-const int kDirect = algorithm_named("direct");
-const int kStaged = algorithm_named("reduce_scatter_allgather");
+const int kTimedDirect = algorithm_named("direct");
+const int kTimedStaged = algorithm_named("reduce_scatter_allgather");
 
 // On rank 0 `lead(timer)` and the end; the others follow.
 template <typename Lead>
@@ -57,7 +57,7 @@ TEST(AllreduceTimer, TheEngineRunsAsBeforeOnceAllHaveTimed) {
 TEST(AllreduceTimer, TheTableDecidesOnAlgorithmAndChunk) {
   run_world(2, [](Engine& engine) {
     time_with(engine, [](AllreduceTimer& timer) {
-      ASSERT_TRUE(timer.set_table({{kMiB, kDirect, 128 * kKiB}, {kAnySize, kStaged, 32 * kKiB}}).ok());
+      ASSERT_TRUE(timer.set_table({{kMiB, kTimedDirect, 128 * kKiB}, {kAnySize, kTimedStaged, 32 * kKiB}}).ok());
     });
     expect_sum(engine, "of 1 MiB", kMiB / sizeof(float));
     EXPECT_EQ(1u, counter(engine, "algorithm.direct"));
@@ -70,9 +70,10 @@ TEST(AllreduceTimer, TheTableDecidesOnAlgorithmAndChunk) {
 
 TEST(AllreduceTimer, WhateverTheTableTheBitsAreTheSame) {
   std::vector<std::vector<float>> results;
-  for (const std::vector<TableRow>& rows : {std::vector<TableRow>{{kAnySize, kDirect, 128 * kKiB}},
-                                            {{kAnySize, kStaged, 16 * kKiB}},
-                                            {{100 * kKiB, kDirect, 128 * kKiB}, {kAnySize, kStaged, 4 * kMiB}}}) {
+  for (const std::vector<TableRow>& rows :
+       {std::vector<TableRow>{{kAnySize, kTimedDirect, 128 * kKiB}},
+        {{kAnySize, kTimedStaged, 16 * kKiB}},
+        {{100 * kKiB, kTimedDirect, 128 * kKiB}, {kAnySize, kTimedStaged, 4 * kMiB}}}) {
     run_world(3, [&](Engine& engine) {
       time_with(engine, [&](AllreduceTimer& timer) { ASSERT_TRUE(timer.set_table(rows).ok()); });
       for (const size_t count : {size_t{1000}, size_t{300001}}) {
@@ -100,12 +101,12 @@ TEST(AllreduceTimer, WhatCannotBeTimedIsRefusedAndTheWorldLivesOn) {
     time_with(engine, [](AllreduceTimer& timer) {
       int64_t elapsed_ns = 0;
       bool has_room = false;
-      EXPECT_EQ(StatusCode::kConfigError, timer.run({64, kDirect, 16 * kKiB, 1}, elapsed_ns).code());
+      EXPECT_EQ(StatusCode::kConfigError, timer.run({64, kTimedDirect, 16 * kKiB, 1}, elapsed_ns).code());
       ASSERT_TRUE(timer.begin(64, has_room).ok());
-      EXPECT_EQ(StatusCode::kConfigError, timer.run({128, kDirect, 16 * kKiB, 1}, elapsed_ns).code());
+      EXPECT_EQ(StatusCode::kConfigError, timer.run({128, kTimedDirect, 16 * kKiB, 1}, elapsed_ns).code());
     });
     if (engine.rank() == 1) {
-      EXPECT_EQ(StatusCode::kConfigError, engine.timer().set_table({{kAnySize, kDirect, 128 * kKiB}}).code());
+      EXPECT_EQ(StatusCode::kConfigError, engine.timer().set_table({{kAnySize, kTimedDirect, 128 * kKiB}}).code());
     }
     expect_sum(engine, "after", 1000);
   });

@@ -11,13 +11,13 @@ namespace {
 
 using testing::DeviceVector;
 using testing::finish_on;
+using testing::kIllegalAddress;
+using testing::kInvalidValue;
 using testing::run_world;
 using testing::use_standin;
 using testing::UserStream;
 
-constexpr size_t kElements = 500;
-constexpr int kInvalidValue = 1;
-constexpr int kIllegalAddress = 700;
+constexpr size_t kPlainElements = 500;
 constexpr std::array kFunctions{"cuInit",
                                 "cuDeviceGetCount",
                                 "cuDeviceGet",
@@ -47,7 +47,7 @@ class DeviceFailuresTest : public testing::StandinTest {
  protected:
   // One step of a rank; the first error it sees.
   static Status run_step(Engine& engine, int step, DeviceVector<float>& values, const UserStream& stream) {
-    const std::vector<float> input(kElements, 1);
+    const std::vector<float> input(kPlainElements, 1);
     values.write_on(stream, input, 50);
     Handle handle = kNoHandle;
     const std::string name = step % 2 == 0 ? "gradient" : "other";
@@ -61,7 +61,7 @@ class DeviceFailuresTest : public testing::StandinTest {
     }
     const std::vector<float> result = values.read_on(stream);
     if (standin_is_lost() == 0) {
-      const std::vector<float> expected(kElements, static_cast<float>(engine.world_size()));
+      const std::vector<float> expected(kPlainElements, static_cast<float>(engine.world_size()));
       EXPECT_EQ(expected, result);
     }
     return status;
@@ -73,7 +73,7 @@ class DeviceFailuresTest : public testing::StandinTest {
         2,
         [&](Engine& engine) {
           const UserStream stream;
-          DeviceVector<float> values(kElements);
+          DeviceVector<float> values(kPlainElements);
           Status status;
           for (int step = 0; step < max_steps && status.ok(); ++step) {
             status = run_step(engine, step, values, stream);
@@ -133,7 +133,7 @@ TEST_F(DeviceFailuresTest, ALostGpuEndsTheWorldWithTheDriversText) {
       2,
       [](Engine& engine) {
         const UserStream stream;
-        DeviceVector<float> values(kElements);
+        DeviceVector<float> values(kPlainElements);
         ASSERT_TRUE(run_step(engine, 0, values, stream).ok());
         if (engine.rank() == 0) {
           standin_fail("cuMemcpyHtoDAsync", 1, kIllegalAddress);
@@ -157,8 +157,8 @@ TEST_F(DeviceFailuresTest, AGpuThatIsLostWhileATensorIsCopiedIsNoticed) {
       2,
       [&](Engine& engine) {
         const UserStream stream;
-        DeviceVector<float> values(kElements);
-        const std::vector<float> input(kElements, 1);
+        DeviceVector<float> values(kPlainElements);
+        const std::vector<float> input(kPlainElements, 1);
         values.write_on(stream, input, 20000);
         Handle handle = kNoHandle;
         ASSERT_TRUE(engine.allreduce_async(values.arguments("x", stream), {ReduceOp::kSum}, true, handle).ok());
@@ -176,9 +176,9 @@ TEST_F(DeviceFailuresTest, ShutdownWaitsForCopiesThatAreUnderWay) {
   for (int round = 0; round < 10; ++round) {
     std::vector<std::unique_ptr<DeviceVector<float>>> values;
     std::vector<std::unique_ptr<UserStream>> streams;
-    const std::vector<float> input(kElements, 1);
+    const std::vector<float> input(kPlainElements, 1);
     for (int rank = 0; rank < 2; ++rank) {
-      values.push_back(std::make_unique<DeviceVector<float>>(kElements));
+      values.push_back(std::make_unique<DeviceVector<float>>(kPlainElements));
       streams.push_back(std::make_unique<UserStream>());
     }
     run_world(
@@ -203,7 +203,7 @@ TEST_F(DeviceFailuresTest, ShutdownWaitsForCopiesThatAreUnderWay) {
 TEST_F(DeviceFailuresTest, AKernelThatHangsDoesNotHoldTheShutdownUpForGood) {
   std::atomic<bool> may_end{false};
   UserStream stream;
-  DeviceVector<float> values(kElements);
+  DeviceVector<float> values(kPlainElements);
   const int64_t begin_ns = now_ns();
   run_world(
       1,

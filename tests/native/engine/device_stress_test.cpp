@@ -11,17 +11,18 @@ namespace {
 
 using testing::DeviceVector;
 using testing::finish_on;
+using testing::kIllegalAddress;
+using testing::kInvalidValue;
 using testing::run_hosts;
 using testing::use_standin;
 using testing::UserStream;
 
-constexpr int kInvalidValue = 1;
-constexpr int kIllegalAddress = 700;
 constexpr size_t kBatch = 20;
 constexpr size_t kMaxElements = 3000;
-constexpr std::array kFunctions{"cuStreamWaitEvent", "cuStreamIsCapturing", "cuLaunchHostFunc", "cuEventCreate",
-                                "cuEventRecord",     "cuEventQuery",        "cuMemHostAlloc",   "cuMemHostRegister",
-                                "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync",   "cuCtxPushCurrent"};
+constexpr std::array kFailingFunctions{"cuStreamWaitEvent", "cuStreamIsCapturing", "cuLaunchHostFunc",
+                                       "cuEventCreate",     "cuEventRecord",       "cuEventQuery",
+                                       "cuMemHostAlloc",    "cuMemHostRegister",   "cuMemcpyDtoHAsync",
+                                       "cuMemcpyHtoDAsync", "cuCtxPushCurrent"};
 
 // The count of the full run, which `make test-long` asks for; the usual one keeps the suite quick.
 int operations() {
@@ -123,7 +124,7 @@ TEST_P(DeviceStressTest, AnErrorOrTheRightResultWhateverFails) {
   int failed = 0;
   for (int world = 0; world < worlds && !HasFailure(); ++world) {
     reset({2, static_cast<uint64_t>(world), 50, 1, 1});
-    const char* function = kFunctions[random() % kFunctions.size()];
+    const char* function = kFailingFunctions[random() % kFailingFunctions.size()];
     const int nth = 1 + static_cast<int>(random() % 150);
     standin_fail(function, nth, random() % 2 == 0 ? kInvalidValue : kIllegalAddress);
     std::atomic<bool> has_failed{false};

@@ -31,8 +31,8 @@ class Nccl : public StandinTest {
   }
 };
 
-void run_world(int world_size, const std::function<void(Engine&)>& body,
-               GpuOperations operations = GpuOperations::kAuto, double timeout_s = 60) {
+void run_nccl_world(int world_size, const std::function<void(Engine&)>& body,
+                    GpuOperations operations = GpuOperations::kAuto, double timeout_s = 60) {
   testing::run_world(world_size, body, [operations, timeout_s](EngineOptions& options) {
     testing::use_standin(options);
     options.gpu.operations = operations;
@@ -63,7 +63,7 @@ std::vector<T> reduced(Engine& engine, const std::string& name, const std::vecto
 }
 
 TEST_F(Nccl, SumsWaitForWhatTheStreamWrites) {
-  run_world(3, [](Engine& engine) {
+  run_nccl_world(3, [](Engine& engine) {
     const UserStream stream(engine.rank());
     for (int round = 0; round < 20; ++round) {
       const size_t size = static_cast<size_t>(1 + 37 * round);
@@ -79,7 +79,7 @@ TEST_F(Nccl, SumsWaitForWhatTheStreamWrites) {
 }
 
 TEST_F(Nccl, TensorsOfOneRoundGoInOneGroup) {
-  run_world(2, [](Engine& engine) {
+  run_nccl_world(2, [](Engine& engine) {
     const UserStream stream(engine.rank());
     std::vector<std::unique_ptr<DeviceVector<double>>> tensors;
     std::vector<Handle> handles;
@@ -106,7 +106,7 @@ TEST_F(Nccl, TensorsOfOneRoundGoInOneGroup) {
 }
 
 TEST_F(Nccl, WhatNcclMeansOtherwiseGoesThroughTheHost) {
-  run_world(3, [](Engine& engine) {
+  run_nccl_world(3, [](Engine& engine) {
     const UserStream stream(engine.rank());
     std::vector<float> with_nan{1, 2, static_cast<float>(engine.rank())};
     with_nan[0] = engine.rank() == 1 ? NAN : 1;
@@ -125,7 +125,7 @@ TEST_F(Nccl, WhatNcclMeansOtherwiseGoesThroughTheHost) {
 }
 
 TEST_F(Nccl, BroadcastsAndReducescattersGoByNcclHoweverRowsDivide) {
-  run_world(3, [](Engine& engine) {
+  run_nccl_world(3, [](Engine& engine) {
     const UserStream stream(engine.rank());
     DeviceVector<int32_t> news(33);
     const std::vector<int32_t> own_news = ramp<int32_t>(33, 100 * engine.rank());
@@ -159,13 +159,13 @@ TEST_F(Nccl, BroadcastsAndReducescattersGoByNcclHoweverRowsDivide) {
 }
 
 TEST_F(Nccl, RanksThatShareAGpuGoThroughTheHostUnlessToldOtherwise) {
-  run_world(2, [](Engine& engine) {
+  run_nccl_world(2, [](Engine& engine) {
     const UserStream stream(0);
     EXPECT_EQ(std::vector<float>(9, 3),
               reduced<float>(engine, "a", std::vector<float>(9, 1.0F + engine.rank()), {ReduceOp::kSum}, stream));
     EXPECT_EQ(0U, by_nccl(engine));
   });
-  run_world(
+  run_nccl_world(
       2,
       [](Engine& engine) {
         const UserStream stream(0);
@@ -177,7 +177,7 @@ TEST_F(Nccl, RanksThatShareAGpuGoThroughTheHostUnlessToldOtherwise) {
 }
 
 TEST_F(Nccl, HostMeansHost) {
-  run_world(
+  run_nccl_world(
       2,
       [](Engine& engine) {
         const UserStream stream(engine.rank());
@@ -191,7 +191,7 @@ TEST_F(Nccl, HostMeansHost) {
 
 TEST_F(Nccl, OneRankWithoutNcclDecidesForAll) {
   standin_nccl_fail("ncclGetVersion", 1, 3);
-  run_world(3, [](Engine& engine) {
+  run_nccl_world(3, [](Engine& engine) {
     const UserStream stream(engine.rank());
     for (int round = 0; round < 3; ++round) {
       EXPECT_EQ(std::vector<float>(9, 6),
@@ -200,7 +200,7 @@ TEST_F(Nccl, OneRankWithoutNcclDecidesForAll) {
     EXPECT_EQ(0U, by_nccl(engine));
   });
   standin_nccl_fail("ncclGetVersion", 1, 3);
-  run_world(
+  run_nccl_world(
       2,
       [](Engine& engine) {
         const UserStream stream(engine.rank());
@@ -219,7 +219,7 @@ TEST_F(Nccl, OneRankWithoutNcclDecidesForAll) {
 }
 
 TEST_F(Nccl, WhileARankHasJoinedTheOthersGoThroughTheHost) {
-  run_world(3, [](Engine& engine) {
+  run_nccl_world(3, [](Engine& engine) {
     const UserStream stream(engine.rank());
     const std::vector<float> ones(50, 1);
     EXPECT_EQ(std::vector<float>(50, 3), reduced<float>(engine, "a", ones, {ReduceOp::kSum}, stream));
@@ -238,7 +238,7 @@ TEST_F(Nccl, WhileARankHasJoinedTheOthersGoThroughTheHost) {
 
 TEST_F(Nccl, ARankThatFailsEndsTheWorldAndWhatHangsOnTheOthersGpus) {
   for (const char* function : {"ncclGroupEnd", "ncclAllReduce", "ncclGroupStart"}) {
-    run_world(3, [function](Engine& engine) {
+    run_nccl_world(3, [function](Engine& engine) {
       const UserStream stream(engine.rank());
       const std::vector<float> ones(50, 1);
       reduced<float>(engine, "a", ones, {ReduceOp::kSum}, stream);
@@ -270,7 +270,7 @@ TEST_F(Nccl, ARankThatFailsEndsTheWorldAndWhatHangsOnTheOthersGpus) {
 }
 
 TEST_F(Nccl, AnErrorThatNcclFindsLaterEndsTheWorld) {
-  run_world(2, [](Engine& engine) {
+  run_nccl_world(2, [](Engine& engine) {
     const UserStream stream(engine.rank());
     reduced<float>(engine, "a", {1, 2}, {ReduceOp::kSum}, stream);
     if (engine.rank() == 1) {
@@ -294,7 +294,7 @@ TEST_F(Nccl, AnErrorThatNcclFindsLaterEndsTheWorld) {
 
 TEST_F(Nccl, AMeetingThatFailsSaysHowToDoWithoutNccl) {
   standin_nccl_fail("init", 1, 2);
-  run_world(2, [](Engine& engine) {
+  run_nccl_world(2, [](Engine& engine) {
     const UserStream stream(engine.rank());
     DeviceVector<float> tensor(3);
     Handle handle = kNoHandle;

@@ -49,6 +49,25 @@ TEST_F(PendingTensorsTest, ATensorGoesByNameFirstAndByItsIdAfterwards) {
   EXPECT_FALSE(pending_.take(CacheId{1}, zeros_));
 }
 
+TEST_F(PendingTensorsTest, ATensorWhoseIdCannotBeLearnedIsStillWaitedFor) {
+  Submission waited = submission("x");
+  waited.handle = 7;
+  add(pending_, waited);
+
+  EXPECT_FALSE(pending_.take(ResponseTensor{99, "x", std::nullopt}, zeros_));
+
+  const std::vector<Submission> left = pending_.take_all();
+  ASSERT_EQ(1u, left.size());
+  EXPECT_EQ(7u, left.front().handle);
+}
+
+TEST_F(PendingTensorsTest, AJoinedRankHasNoZerosForATensorLargerThanMemory) {
+  add(pending_, submission(std::string(kJoinName)));
+  const Signature endless = submission("x", int64_t{1} << 60).signature;
+
+  EXPECT_FALSE(pending_.take(ResponseTensor{kNoCacheId, "x", endless}, zeros_));
+}
+
 TEST_F(PendingTensorsTest, WhatWasAskedForByIdCanBeAnsweredByName) {
   learn("x", 1);
   add(pending_, submission("x"));

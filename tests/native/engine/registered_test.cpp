@@ -16,10 +16,10 @@ using testing::finish;
 using testing::run_hosts;
 using testing::run_world;
 
-constexpr size_t kElements = 80000;  // above the size of the direct algorithm
-constexpr size_t kStride = kElements + 16;
+constexpr size_t kRegisteredElements = 80000;  // above the size of the direct algorithm
+constexpr size_t kStride = kRegisteredElements + 16;
 
-// Room for some tensors of kElements floats in a rank's arena.
+// Room for some tensors of kRegisteredElements floats in a rank's arena.
 class Room {
  public:
   Room(Engine& engine, size_t tensors) {
@@ -28,7 +28,7 @@ class Room {
   }
 
   std::span<float> tensor(size_t index) const {
-    return {reinterpret_cast<float*>(memory_.get()) + index * kStride, kElements};
+    return {reinterpret_cast<float*>(memory_.get()) + index * kStride, kRegisteredElements};
   }
 
  private:
@@ -92,7 +92,7 @@ TEST(Registered, TensorsInTheArenasAreReducedWhereTheyAre) {
 TEST(Registered, OffsetsThatDifferBetweenRanksGoTheOrdinaryWay) {
   run_world(3, [](Engine& engine) {
     const Room room(engine, 3);
-    std::vector<float> elsewhere(kElements);
+    std::vector<float> elsewhere(kRegisteredElements);
     const auto rank = static_cast<size_t>(engine.rank());
     for (int step = 0; step < 3; ++step) {
       expect_reduced(engine, "x", room.tensor(rank));
@@ -106,7 +106,7 @@ TEST(Registered, OffsetsThatDifferBetweenRanksGoTheOrdinaryWay) {
 TEST(Registered, ATensorThatMovesIsNegotiatedAnew) {
   run_world(2, [](Engine& engine) {
     const Room room(engine, 2);
-    std::vector<float> elsewhere(kElements);
+    std::vector<float> elsewhere(kRegisteredElements);
     expect_reduced(engine, "x", elsewhere);
     EXPECT_EQ(0u, registered_uses(engine));
     for (int step = 0; step < 3; ++step) {
@@ -140,7 +140,7 @@ TEST(Registered, AFusionHoldsRegisteredTensorsOrOthersInTheOrderOfTheArenas) {
       2,
       [](Engine& engine) {
         const Room room(engine, 3);
-        std::vector<std::vector<float>> elsewhere(3, std::vector<float>(kElements));
+        std::vector<std::vector<float>> elsewhere(3, std::vector<float>(kRegisteredElements));
         for (int step = 0; step < 3; ++step) {
           std::vector<std::span<float>> tensors;
           for (const size_t index : {2, 0, 1}) {
@@ -171,7 +171,7 @@ TEST(Registered, AFusionHoldsRegisteredTensorsOrOthersInTheOrderOfTheArenas) {
 TEST(Registered, AGroupMayMixBothKinds) {
   run_world(2, [](Engine& engine) {
     const Room room(engine, 1);
-    std::vector<float> elsewhere(kElements);
+    std::vector<float> elsewhere(kRegisteredElements);
     fill(engine, room.tensor(0));
     fill(engine, elsewhere);
     const Handle first = submit(engine, "a", room.tensor(0), "g", 2);
@@ -205,7 +205,7 @@ TEST(Registered, ATensorThatIsNotReducedInPlaceIsNotRegistered) {
     const std::span<float> output = room.tensor(1);
     fill(engine, input);
     Handle handle = kNoHandle;
-    const TensorArguments tensor{"x", input.data(), output.data(), {static_cast<int64_t>(kElements)}};
+    const TensorArguments tensor{"x", input.data(), output.data(), {static_cast<int64_t>(kRegisteredElements)}};
     ASSERT_TRUE(engine.allreduce_async(tensor, {ReduceOp::kSum}, false, handle).ok());
 
     ASSERT_TRUE(finish(engine, handle).ok());
@@ -258,8 +258,8 @@ TEST(Registered, MemoryOutlivesTheEngine) {
   std::vector<std::shared_ptr<std::byte>> memories(2);
   run_world(2, [&](Engine& engine) {
     auto& memory = memories[static_cast<size_t>(engine.rank())];
-    ASSERT_TRUE(engine.allocate_registered(kElements * sizeof(float), memory).ok());
-    expect_reduced(engine, "x", {reinterpret_cast<float*>(memory.get()), kElements});
+    ASSERT_TRUE(engine.allocate_registered(kRegisteredElements * sizeof(float), memory).ok());
+    expect_reduced(engine, "x", {reinterpret_cast<float*>(memory.get()), kRegisteredElements});
   });
 
   for (const auto& memory : memories) {

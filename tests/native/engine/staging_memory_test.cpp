@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/staging_memory.h"
 
+#include "base/config.h"
 #include "device/standin_world.h"
 
 namespace ringtune {
 namespace {
-
-constexpr size_t kMib = size_t{1} << 20;
 
 class StagingMemoryTest : public testing::StandinTest {
  protected:
@@ -33,7 +32,7 @@ TEST_F(StagingMemoryTest, EqualSequencesGiveEqualPlacesOnAllRanks) {
   StagingMemory second(arena(1));
   const Device::Scope scope(*device_);
   for (size_t i = 0; i < 50; ++i) {
-    const size_t bytes = (i * 7919) % (3 * kMib) + 1;
+    const size_t bytes = (i * 7919) % (3 * kMiB) + 1;
     const std::string name = "g" + std::to_string(i);
     const StagingBlock* one = first.take(name, bytes, true, *device_);
     const StagingBlock* two = second.take(name, bytes, true, *device_);
@@ -67,20 +66,20 @@ TEST_F(StagingMemoryTest, ThePoolGivesABlockAgainAndFreesWhatIsMuchTooMuch) {
   StagingMemory memory(nullptr);
   const Device::Scope scope(*device_);
   for (int round = 0; round < 3; ++round) {
-    StagingBlock* const block = memory.take("x", kMib, false, *device_);
+    StagingBlock* const block = memory.take("x", kMiB, false, *device_);
     memory.put_back(block, nullptr);
   }
   EXPECT_EQ(1, standin_counts().pinned_allocations);
 
   std::vector<StagingBlock*> blocks;
   for (int i = 0; i < 20; ++i) {
-    blocks.push_back(memory.take("x", 64 * kMib, false, *device_));
+    blocks.push_back(memory.take("x", 64 * kMiB, false, *device_));
   }
   for (StagingBlock* block : blocks) {
     memory.put_back(block, nullptr);
   }
   EXPECT_EQ(21, standin_counts().pinned_allocations);
-  memory.take("y", 200 * kMib, false, *device_);
+  memory.take("y", 200 * kMiB, false, *device_);
   EXPECT_LE(standin_counts().pinned_allocations, 6);
 }
 

@@ -20,7 +20,7 @@ void take_step(Engine& engine) {
   engine.mark_step();
 }
 
-void join(Engine& engine) {
+void join_world(Engine& engine) {
   Handle handle = kNoHandle;
   ASSERT_TRUE(engine.join_async(handle).ok());
   ASSERT_TRUE(testing::finish(engine, handle).ok());
@@ -79,7 +79,7 @@ TEST(TuningTold, RanksWithUnevenDataAgreeOnceTheyHaveJoined) {
         be_late(random);
         take_step(engine);
       }
-      join(engine);
+      join_world(engine);
       answers[static_cast<size_t>(engine.rank())][static_cast<size_t>(epoch)] = engine.is_tuning_finished();
     }
   });

@@ -312,5 +312,22 @@ TEST(Descriptors, NoneIsLeftAfterAWorldHasEnded) {
   EXPECT_EQ(before, testing::open_descriptors());
 }
 
+TEST(BeaconTest, IsSeenBetweenRankZeroAndTheRanksOfOtherHosts) {
+  Cluster cluster({0, 0, 1, 1});
+
+  cluster.transport(0).set_beacon(7);
+  cluster.transport(1).set_beacon(8);  // a rank of rank 0's host, which has no link to it
+  cluster.transport(2).set_beacon(255);
+
+  EXPECT_TRUE(eventually([&] { return cluster.transport(2).beacon_of(0) == 7; }));
+  EXPECT_TRUE(eventually([&] { return cluster.transport(3).beacon_of(0) == 7; }));
+  EXPECT_TRUE(eventually([&] { return cluster.transport(0).beacon_of(2) == 255; }));
+  EXPECT_EQ(0, cluster.transport(0).beacon_of(1));
+  EXPECT_EQ(0, cluster.transport(0).beacon_of(3));
+  EXPECT_EQ(0, cluster.transport(2).beacon_of(3));
+  cluster.transport(2).set_beacon(0);
+  EXPECT_TRUE(eventually([&] { return cluster.transport(0).beacon_of(2) == 0; }));
+}
+
 }  // namespace
 }  // namespace ringtune

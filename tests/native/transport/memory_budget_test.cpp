@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/config.h"
+
 namespace ringtune {
 namespace {
-
-constexpr uint64_t kMib = 1 << 20;
 
 // A kernel's files, as far as they are written by the test.
 class MemoryBudgetTest : public ::testing::Test {
@@ -38,7 +38,7 @@ TEST_F(MemoryBudgetTest, WithoutAnyFileNothingIsKnown) {
 TEST_F(MemoryBudgetTest, TheMachineTellsWhatItHas) {
   write("proc/meminfo", "MemTotal:  4096 kB\nMemFree:  512 kB\nMemAvailable:  2048 kB");
 
-  EXPECT_EQ(2 * kMib, available_bytes());
+  EXPECT_EQ(2 * kMiB, available_bytes());
 }
 
 TEST_F(MemoryBudgetTest, TheTightestGroupAboveTheProcessDecides) {
@@ -49,7 +49,7 @@ TEST_F(MemoryBudgetTest, TheTightestGroupAboveTheProcessDecides) {
   write("cgroup/jobs/one/memory.max", "max");
   write("cgroup/jobs/one/memory.current", "1048576");
 
-  EXPECT_EQ(1 * kMib, available_bytes());
+  EXPECT_EQ(1 * kMiB, available_bytes());
 }
 
 TEST_F(MemoryBudgetTest, APathThatOnlyTheHostKnowsLeavesTheMountItself) {
@@ -57,7 +57,7 @@ TEST_F(MemoryBudgetTest, APathThatOnlyTheHostKnowsLeavesTheMountItself) {
   write("cgroup/memory.max", "8388608");
   write("cgroup/memory.current", "6291456");
 
-  EXPECT_EQ(2 * kMib, available_bytes());
+  EXPECT_EQ(2 * kMiB, available_bytes());
 }
 
 TEST_F(MemoryBudgetTest, CacheThatCanGoIsAvailable) {
@@ -65,7 +65,7 @@ TEST_F(MemoryBudgetTest, CacheThatCanGoIsAvailable) {
   write("cgroup/memory.current", "8388608");
   write("cgroup/memory.stat", "anon 4194304\ninactive_file 3145728\nactive_file 1048576");
 
-  EXPECT_EQ(3 * kMib, available_bytes());
+  EXPECT_EQ(3 * kMiB, available_bytes());
 }
 
 TEST_F(MemoryBudgetTest, AGroupOverItsLimitLeavesNothing) {
@@ -81,7 +81,7 @@ TEST_F(MemoryBudgetTest, TheOlderInterfaceIsReadToo) {
   write("cgroup/memory/job/memory.usage_in_bytes", "3145728");
   write("cgroup/memory/job/memory.stat", "inactive_file 0\ntotal_inactive_file 1048576");
 
-  EXPECT_EQ(2 * kMib, available_bytes());
+  EXPECT_EQ(2 * kMiB, available_bytes());
 }
 
 TEST_F(MemoryBudgetTest, FilesThatMakeNoSenseAreAsGoodAsNone) {

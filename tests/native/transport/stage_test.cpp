@@ -13,7 +13,7 @@
 namespace ringtune {
 namespace {
 
-constexpr size_t kChunkBytes = 16 * 1024;
+constexpr size_t kStageChunkBytes = 16 * 1024;
 
 std::shared_ptr<Segment> segment_of(int local_size) {
   int fd = -1;
@@ -70,7 +70,7 @@ TEST(Stage, RanksAreCountedInsideTheHost) {
 TEST(Stage, ATimeoutNamesTheRanksOfTheWorld) {
   const std::shared_ptr<Segment> segment = segment_of(2);
   Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs);
-  ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
+  ASSERT_TRUE(stage.begin(kStageChunkBytes, 1).ok());
   stage.publish(Phase::kStaged, 0);
 
   const Status status = stage.wait_for_all(Phase::kStaged, 0);
@@ -85,7 +85,7 @@ TEST(Stage, ATimeoutNamesARankOfAnotherHostThatHasFallenSilent) {
   const std::shared_ptr<Segment> segment = segment_of(2);
   TellsOfSilence transport(0);
   Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, &transport);
-  ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
+  ASSERT_TRUE(stage.begin(kStageChunkBytes, 1).ok());
 
   const Status status = stage.wait_for(0, Phase::kReduced, 0);
 
@@ -97,7 +97,7 @@ TEST(Stage, WhatANeighbourKnowsBetterIsReportedInstead) {
   const std::shared_ptr<Segment> segment = segment_of(2);
   TellsOfSilence transport(kNoCulprit);
   Stage stage(segment, Layout(3, kHosts), 50 * kNsPerMs, &transport);
-  ASSERT_TRUE(stage.begin(kChunkBytes, 1).ok());
+  ASSERT_TRUE(stage.begin(kStageChunkBytes, 1).ok());
   std::thread neighbour([&segment] {
     std::this_thread::sleep_for(std::chrono::milliseconds(120));  // later than this rank's limit
     record_failure(*segment, {StatusCode::kCollectiveTimeout, 2, "rank 2 sent nothing"});
@@ -114,7 +114,7 @@ TEST(Stage, ASlotIsOverwrittenOnlyWhenEveryRankHasReadIt) {
   const std::shared_ptr<Segment> segment = segment_of(2);
   const auto write = [&] {
     Stage stage(segment, Layout(1, kHosts), 60 * kNsPerS);
-    ASSERT_TRUE(stage.begin(kChunkBytes, kChunks).ok());
+    ASSERT_TRUE(stage.begin(kStageChunkBytes, kChunks).ok());
     for (uint64_t chunk = 0; chunk < kChunks; ++chunk) {
       ASSERT_TRUE(stage.reserve(chunk).ok());
       *reinterpret_cast<uint64_t*>(stage.slot(0, chunk)) = chunk;
@@ -125,7 +125,7 @@ TEST(Stage, ASlotIsOverwrittenOnlyWhenEveryRankHasReadIt) {
   };
   std::thread writer(write);
   Stage stage(segment, Layout(3, kHosts), 60 * kNsPerS);
-  ASSERT_TRUE(stage.begin(kChunkBytes, kChunks).ok());
+  ASSERT_TRUE(stage.begin(kStageChunkBytes, kChunks).ok());
 
   for (uint64_t chunk = 0; chunk < kChunks; ++chunk) {
     ASSERT_TRUE(stage.wait_for(0, Phase::kStaged, chunk).ok());

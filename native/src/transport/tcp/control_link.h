@@ -32,6 +32,10 @@ class ControlLink {
   // When the peer last sent anything. Any thread.
   int64_t heard_ns() const { return heard_ns_.load(std::memory_order_relaxed); }
 
+  // The peer's newest beacon, 0 before the first. Any thread.
+  uint8_t beacon() const { return beacon_.load(std::memory_order_relaxed); }
+  void set_beacon(uint8_t beacon) { beacon_.store(beacon, std::memory_order_relaxed); }
+
   // Any thread. A link that is lost takes everything and forgets it: its end is reported elsewhere.
   bool has_room(size_t payload_bytes) const;
   // Beyond the bound too, which is for `has_room` to keep. True if something is left for `flush`.
@@ -73,6 +77,7 @@ class ControlLink {
   int fd_;
   FrameDecoder decoder_;
   std::atomic<int64_t> heard_ns_;
+  std::atomic<uint8_t> beacon_{0};
 
   // Guards what follows. Held over system calls that do not block; no other lock is taken under it.
   mutable std::mutex mutex_;

@@ -88,6 +88,11 @@ int ControlLinks::silent_rank() const {
   return silent;
 }
 
+uint8_t ControlLinks::beacon_of(int rank) const {
+  const ControlLink* link = link_of(rank);
+  return link == nullptr ? 0 : link->beacon();
+}
+
 void ControlLinks::forward(const Failure& failure) {
   if (!has_forwarded_.exchange(true)) {
     send_to_all(FrameType::kAbort, encode(failure));
@@ -142,9 +147,10 @@ void ControlLinks::run() {
 void ControlLinks::beat() {
   if (const int64_t now = now_ns(); now >= next_beat_ns_) {
     next_beat_ns_ = now + kHeartbeatNs;
-    const auto has_room = [](const ControlLink* link) { return link->has_room(0); };
+    const std::byte beacon{beacon_.load(std::memory_order_relaxed)};
+    const auto has_room = [](const ControlLink* link) { return link->has_room(sizeof(std::byte)); };
     if (!is_departing_.load() && std::ranges::all_of(all_, has_room)) {
-      send_to_all(FrameType::kHeartbeat, {});
+      send_to_all(FrameType::kHeartbeat, {&beacon, 1});
     }
   }
 }
@@ -176,7 +182,8 @@ bool ControlLinks::handle(ControlLink& link, Frame& frame) {
   if (frame.type == FrameType::kAbort) {
     return take_abort(frame.payload);
   }
-  if (frame.type == FrameType::kHeartbeat && frame.payload.empty()) {
+  if (frame.type == FrameType::kHeartbeat && frame.payload.size() == 1) {
+    link.set_beacon(static_cast<uint8_t>(frame.payload.front()));
     return true;
   }
   if (frame.type == FrameType::kDepart && frame.payload.empty()) {

@@ -40,6 +40,12 @@ class ControlLinks {
   // thread.
   int silent_rank() const;
 
+  // A number that this rank shows in its heartbeats: on rank 0 to the ranks of other hosts, elsewhere to rank 0, which
+  // see it within a second or two. Any thread.
+  void set_beacon(uint8_t beacon) { beacon_.store(beacon, std::memory_order_relaxed); }
+  // The beacon of a rank that has a link to this one, 0 for others. Any thread.
+  uint8_t beacon_of(int rank) const;
+
   // Tells the other hosts of the world's failure, once. Any thread.
   void forward(const Failure& failure);
 
@@ -76,6 +82,7 @@ class ControlLinks {
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_departing_{false};
   std::atomic<bool> has_forwarded_{false};
+  std::atomic<uint8_t> beacon_{0};
   int64_t next_beat_ns_ = 0;  // for the link thread alone
   std::thread thread_;
 };

@@ -39,11 +39,11 @@ std::shared_ptr<const NcclLibrary> load_library() {
   return library;
 }
 
-constexpr int64_t kDeadlineNs = 60 * kNsPerS;
+constexpr int64_t kMeetingDeadlineNs = 60 * kNsPerS;
 
 // Ends a wait when the test's own time is over.
 NcclCommunicator::Watch patience() {
-  return [limit_ns = now_ns() + kDeadlineNs] {
+  return [limit_ns = now_ns() + kMeetingDeadlineNs] {
     return now_ns() < limit_ns ? Status::ok_status() : Status(StatusCode::kCollectiveTimeout, "the test's deadline");
   };
 }

@@ -16,15 +16,24 @@ from statistics import median
 import pytest
 
 from ringtune.rendezvous.address import Address, connect
-from ringtune.rendezvous.channel import Channel, ChannelError, Deadline, encode_frame
+from ringtune.rendezvous.channel import Channel, ChannelError, Deadline
 from ringtune.rendezvous.proof import PROTOCOL_VERSION, new_nonce
 from tests.integration.forked_ranks import ForkedProcess
 from tests.integration.hosts import hosts, needs_hosts
-from tests.integration.jobs import PROGRAMS, JobOf, forked, launched, program, run_job, started, started_by_fork
+from tests.integration.jobs import (
+    PROGRAMS,
+    JobOf,
+    forked,
+    launched,
+    program,
+    run_job,
+    started,
+    started_by_fork,
+    torchrun,
+)
 from tests.integration.ports import free_port
+from tests.integration.strangers import GARBAGE
 from tests.integration.worlds import KEY, check_places, explicit, on_hosts, places, run_all, run_all_forked, running
-
-GARBAGE = (b"", b"\x00\x00\x00\x02{}", b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 9, encode_frame({"type": "hello"}))
 
 LATE_S = 1.0
 
@@ -190,13 +199,13 @@ def test_tasks_of_srun_meet_on_the_first_of_several_nodes() -> None:
 @needs_hosts
 def test_torchrun_starts_ranks_on_two_hosts() -> None:
     """Through the store of its agent; rank 0 chooses an address that the other host reaches."""
-    torchrun = str(Path(sys.executable).parent / "torchrun")
+    command = str(Path(sys.executable).parent / "torchrun")
     with hosts(2) as made:
         endpoint = f"{made[0].address}:{free_port()}"
         options = ["--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", f"--rdzv-endpoint={endpoint}"]
         commands = [
             host.command(
-                torchrun,
+                command,
                 *options,
                 f"--rdzv-conf=is_host={host is made[0]}",  # names of hosts, by which it would find out, are not set up
                 f"--local-addr={host.address}",
@@ -216,10 +225,9 @@ def test_torchrun_starts_ranks_on_two_hosts() -> None:
 
 def test_a_restarted_job_meets_anew_under_torchrun(tmp_path: Path) -> None:
     """Entries of the failed attempt in the agent's store do not confuse the next."""
-    torchrun = str(Path(sys.executable).parent / "torchrun")
-    options = ["--standalone", "--nproc-per-node=2", "--max-restarts=1"]
+    command = torchrun(tmp_path / "python", "--max-restarts=1", str(PROGRAMS / "fails_once.py"), str(tmp_path))
 
-    finished = run_job([torchrun, *options, str(PROGRAMS / "fails_once.py"), str(tmp_path)])
+    finished = run_job(command)
 
     assert 0 == finished.code, finished.text
     assert 2 == finished.stdout.count("restart 1: sum 2.0"), finished.text

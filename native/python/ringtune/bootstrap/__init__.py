@@ -30,7 +30,8 @@ def find_place(environ: Mapping[str, str], generation: int, limit_s: float) -> P
 
     Args:
         environ: The environment.
-        generation: Number of times that this process has initialised before; equal on every rank.
+        generation: Number of times that this process has initialised before; equal on every rank. A store of torch's
+            keeps a count of its own.
         limit_s: Longest wait for the other ranks while rank 0's address is found.
 
     Raises:

@@ -12,7 +12,7 @@ from ringtune.rendezvous.interfaces import route_address
 from ringtune.rendezvous.place import Place
 from ringtune.rendezvous.proof import MIN_KEY_BYTES
 
-from .identity import Identity
+from .identity import Identity, rank_in_words
 from .integers import MAX_WORLD_SIZE, read_integer
 
 NAMES = ("RINGTUNE_RANK", "RINGTUNE_WORLD_SIZE", "RINGTUNE_RENDEZVOUS")
@@ -31,7 +31,7 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
     place = Place(rank, world_size, generation, "RINGTUNE_RANK")
     if world_size == 1:
         return place
-    address = _read_address(environ)
+    address = read_address(environ)
     if JOB_KEY_NAME not in environ and JOB_DIGEST_NAME in environ:
         raise ConfigError(
             f"this process has inherited the place of rank {rank} of {world_size}, but not its job key, which a rank's "
@@ -39,9 +39,20 @@ def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place |
             "start it with `ringtune run -np N COMMAND`"
         )
     place = replace(place, job_key=read_job_key(environ.get(JOB_KEY_NAME, "")), address=address)
-    if address.scheme == "unix":  # an init after another one cannot run into the sockets of the one before
-        return replace(place, address=Address("unix", f"{address.host}.{generation}"))
-    return _looked_up(place, address, limit_s) if address.scheme == "book" else place
+    if address.scheme == "book":
+        return _looked_up(place, address, limit_s)
+    return replace(place, address=address_of_meeting(address, generation))
+
+
+def address_of_meeting(address: Address, generation: int) -> Address:
+    """Return where a meeting takes place, given the address of the variables.
+
+    Args:
+        address: `unix` or `tcp`. Each meeting has a unix socket of its own, so that an init after another one cannot
+            run into the sockets of the one before.
+        generation: Number of meetings before it.
+    """
+    return Address("unix", f"{address.host}.{generation}") if address.scheme == "unix" else address
 
 
 def identify(environ: Mapping[str, str]) -> Identity | None:
@@ -51,7 +62,7 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
         return None
     rank, world_size = environ["RINGTUNE_RANK"], environ["RINGTUNE_WORLD_SIZE"]
     text = "\n".join(("ringtune", digest, environ["RINGTUNE_RENDEZVOUS"], rank))
-    return Identity(text, rank, world_size, (*NAMES, JOB_KEY_NAME), NAMES)
+    return Identity(text, rank_in_words(rank, world_size), (*NAMES, JOB_KEY_NAME), NAMES, is_alone=world_size == "1")
 
 
 def job_digest(key: str) -> str:
@@ -77,7 +88,8 @@ def read_job_key(text: str) -> bytes:
     return key
 
 
-def _read_address(environ: Mapping[str, str]) -> Address:
+def read_address(environ: Mapping[str, str]) -> Address:
+    """Return the address in `RINGTUNE_RENDEZVOUS`; ConfigError where it holds none."""
     text = environ.get("RINGTUNE_RENDEZVOUS", "")
     try:
         return Address.parse(text)

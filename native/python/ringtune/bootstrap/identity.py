@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Identity:
-    """One rank of one job, as its variables tell it. A child inherits the variables, and so the identity.
+    """One rank or worker of one job, as its variables tell it. A child inherits the variables, and so the identity.
 
     Attributes:
         text: Equal for two processes exactly if they were told the same place; may hold a secret.
-        rank: The rank, as told.
-        world_size: The number of ranks, as told.
+        place: The place in words.
         names: Every variable that tells the place.
         unset: The variables without which nothing tells it.
+        is_alone: Whether it is the only rank of its world.
     """
 
     text: str = field(repr=False)
-    rank: str
-    world_size: str
+    place: str
     names: tuple[str, ...]
     unset: tuple[str, ...]
-
-    @property
-    def place(self) -> str:
-        """The place in words."""
-        return f"the place of rank {self.rank} of {self.world_size}"
+    is_alone: bool = False
 
     def variables(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return those variables of an environment that tell the place."""
         return {name: environ[name] for name in self.names if name in environ}
+
+
+def rank_in_words(rank: str, world_size: str) -> str:
+    """Return a rank's place in words, as its variables tell it."""
+    return f"the place of rank {rank} of {world_size}"

@@ -15,7 +15,7 @@ from ringtune.rendezvous.place import Place
 from . import slurm
 from .ancestors import ancestors
 from .exchange import arrange
-from .identity import Identity
+from .identity import Identity, rank_in_words
 from .integers import MAX_WORLD_SIZE
 
 OPEN_MPI_NAME = "OMPI_COMM_WORLD_SIZE"
@@ -53,7 +53,7 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
     job = _job(environ)
     size = "several" if told_size is None else str(told_size)
     names = (*present, *RANK_NAMES, "PMIX_NAMESPACE")
-    return None if job is None else Identity(f"MPI\n{job}\n{ranks[0]}", ranks[0], size, names, present)
+    return None if job is None else Identity(f"MPI\n{job}\n{ranks[0]}", rank_in_words(ranks[0], size), names, present)
 
 
 def _job(environ: Mapping[str, str]) -> str | None:

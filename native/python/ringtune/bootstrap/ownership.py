@@ -18,12 +18,13 @@ from pathlib import Path
 
 from ringtune.errors import ConfigError
 
-from . import explicit, mpi, slurm, torch_store
+from . import explicit, joining, mpi, slurm, torch_store
 from .ancestors import ancestors
 from .identity import Identity
 
 _IDENTIFIERS: tuple[Callable[[Mapping[str, str]], Identity | None], ...] = (
     explicit.identify,
+    joining.identify,
     torch_store.identify,
     mpi.identify,
     slurm.identify,
@@ -50,7 +51,7 @@ def find_owner(environ: Mapping[str, str]) -> int | None:
 
 
 class Ownership:
-    """The places that this process owns, and the variables that told them. Used from the main thread."""
+    """The place that this process owns, the newest one, and the variables that told it. Used from the main thread."""
 
     def __init__(self) -> None:
         """Own nothing."""
@@ -59,7 +60,7 @@ class Ownership:
         self._job_key = ""
 
     def claim(self, environ: Mapping[str, str]) -> Mapping[str, str]:
-        """Own the place that the environment tells, from now until this process ends.
+        """Own the place that the environment tells, from now until this process ends or owns another one.
 
         Args:
             environ: The environment. Where it tells no place any more, the one that this process owns holds; where it
@@ -79,12 +80,14 @@ class Ownership:
         name = _socket_name(identity)
         if name not in self._sockets:
             held = _take(name)
-            if held is None and (identity.world_size == "1" or torch_store.has_process_group()):
+            if held is None and (identity.is_alone or torch_store.has_process_group()):
                 return environ
             if held is None:
                 _refuse(identity, _ask(name))
                 return environ
-            self._sockets[name] = held
+            for earlier in self._sockets.values():
+                earlier.close()
+            self._sockets = {name: held}
         self._told = identity.variables(environ)
         return environ
 
@@ -106,8 +109,11 @@ class Ownership:
             self._job_key = key
             environ[explicit.JOB_DIGEST_NAME] = explicit.job_digest(key)
 
-    def abandon_after_fork(self) -> None:
-        """Leave the places to the parent, in a forked child."""
+    def release(self) -> None:
+        """Own nothing any more: another process may own the place, and nothing of it completes an environment.
+
+        A forked child does so, for its parent goes on to own the place, and a platform's worker between two jobs.
+        """
         for held in self._sockets.values():
             held.close()
         self._sockets.clear()

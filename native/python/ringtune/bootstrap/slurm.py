@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place that Slurm tells to the tasks of a job step, without any MPI.
 
-Nothing that Slurm tells is secret: the job key must come from the user, in the environment that srun forwards.
+Nothing that Slurm tells is secret. The job key is the user's, in the environment that srun forwards, or rank 0 makes it
+and gives it to the tasks that prove to be the same user's: by the kernel's word on one node, by MUNGE between nodes.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.address import Address
 from ringtune.rendezvous.place import Place
 
-from .explicit import read_job_key
-from .identity import Identity
+from .exchange import arrange
+from .explicit import JOB_KEY_NAME, read_job_key
+from .identity import Identity, rank_in_words
 from .integers import MAX_WORLD_SIZE, read_integer
+from .munge import Munge, SealError
+from .sealed_exchange import Desk, KernelSeal, Seal, SealedExchange
+from .slurm_nodes import expand_nodes, first_node_address
 
 FIRST_PORT = 61_000  # above Linux's own range for outgoing connections, which ends at 60999
 PORTS = 4_500
-_COMMA_OUTSIDE_BRACKETS = re.compile(r",(?![^\[]*\])")
-_RANGE = r"[0-9]{1,6}(?:-[0-9]{1,6})?"
-_NODES = re.compile(
-    rf"(?P<prefix>[A-Za-z0-9._-]+)(?:\[(?P<ranges>{_RANGE}(?:,{_RANGE})*)\])?(?P<suffix>[A-Za-z0-9._-]*)"
-)
-
+_NODE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _TASK_NAMES = ("SLURM_STEP_ID", "SLURM_PROCID", "SLURM_JOB_ID", "SLURM_RESTART_COUNT")
 
 
@@ -40,10 +42,11 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
         return None
     text = "\n".join(("srun", *(environ.get(name, "") for name in _TASK_NAMES)))
     names = tuple(name for name in environ if name.startswith("SLURM_"))
-    return Identity(text, environ["SLURM_PROCID"], world_size, (*names, "RINGTUNE_JOB_KEY"), ("SLURM_STEP_ID",))
+    place = rank_in_words(environ["SLURM_PROCID"], world_size)
+    return Identity(text, place, (*names, JOB_KEY_NAME), ("SLURM_STEP_ID",))
 
 
-def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place | None:
+def find(environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
     """Return the place of a task, or None outside of a job step; see `find_place`."""
     if not is_step(environ):
         return None
@@ -51,27 +54,71 @@ def find(environ: Mapping[str, str], generation: int, _limit_s: float) -> Place 
     place = Place(read_integer(environ, "SLURM_PROCID", low=0, high=world_size - 1), world_size, generation, "srun")
     if world_size == 1:
         return place
-    if "RINGTUNE_JOB_KEY" not in environ:
-        raise ConfigError(
-            f"srun started {world_size} tasks, but RINGTUNE_JOB_KEY is not set, and nothing that Slurm tells is "
-            "secret: run `export RINGTUNE_JOB_KEY=$(openssl rand -hex 32)` before srun"
-        )
-    key = read_job_key(environ["RINGTUNE_JOB_KEY"])
-    return Place(place.rank, world_size, generation, "srun", _address(environ, generation), key)
+    job_key = read_job_key(environ[JOB_KEY_NAME]) if JOB_KEY_NAME in environ else b""
+    job, step = (_identifier(environ, name) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+    nodes = _first_nodes(environ)
+    seal = None if job_key else _seal(nodes, world_size)
+    address = _address(nodes, job, step, generation)
+    if seal is None:
+        return replace(place, address=address, job_key=job_key)
+    meeting = f"{job}.{step} restart {environ.get('SLURM_RESTART_COUNT', '0')} init {generation}"
+    exchange = SealedExchange(place, Desk(address, meeting, seal), limit_s)
+    try:
+        return arrange(place, exchange, towards=address.host if address.scheme == "tcp" else "")
+    finally:
+        exchange.close()
 
 
 def _size_name(environ: Mapping[str, str]) -> str:
     return "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in environ else "SLURM_NTASKS"
 
 
-def _address(environ: Mapping[str, str], generation: int) -> Address:
-    """Return where the first task listens: it runs on the step's first node."""
-    job, step = (_identifier(environ, name) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"))
+def _first_nodes(environ: Mapping[str, str]) -> Sequence[str]:
+    """Return the node of the step's first task, and another one of the step if there is any."""
     nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_NODELIST") or environ.get("SLURM_JOB_NODELIST")
     names = list(islice(expand_nodes(nodes or ""), 2))
-    if len(names) == 1:
+    if len(names) == 1 or not environ.get("SLURM_DISTRIBUTION", "").startswith("arbitrary"):
+        return names
+    first = _first_of_hostfile(environ)
+    return [first, next(name for name in names if name != first)]
+
+
+def _first_of_hostfile(environ: Mapping[str, str]) -> str:
+    """Return the node of the first task where the user's own file places the tasks: Slurm's list is sorted."""
+    path = environ.get("SLURM_HOSTFILE", "")
+    try:
+        match = _NODE_NAME.match(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"SLURM_DISTRIBUTION={environ['SLURM_DISTRIBUTION']!r} places the tasks by SLURM_HOSTFILE={path!r}, which "
+            f"cannot be read ({error}), so that the node of task 0 is unknown; put the file where every node reads it"
+        ) from error
+    if match is None:
+        raise ConfigError(
+            f"SLURM_HOSTFILE={path!r} is not allowed; allowed: a file that begins with the name of a node"
+        )
+    return match[0]
+
+
+def _address(nodes: Sequence[str], job: int, step: int, generation: int) -> Address:
+    """Return where the first task listens."""
+    if len(nodes) == 1:
         return Address("unix", f"ringtune-slurm-{os.getuid()}-{job}-{step}.{generation}")
-    return Address("tcp", names[0], FIRST_PORT + (job * 31 + step) % PORTS)
+    return Address("tcp", first_node_address(nodes), FIRST_PORT + (job * 31 + step) % PORTS)
+
+
+def _seal(nodes: Sequence[str], world_size: int) -> Seal:
+    """Return the proof by which the tasks of a step without a job key know each other."""
+    if len(nodes) == 1:
+        return KernelSeal()
+    try:
+        return Munge()
+    except SealError as error:
+        raise ConfigError(
+            f"srun started {world_size} tasks on several nodes, but RINGTUNE_JOB_KEY is not set, nothing that Slurm "
+            f"tells is secret, and there is no munge to prove who they are ({error}): run `export "
+            "RINGTUNE_JOB_KEY=$(openssl rand -hex 32)` before srun"
+        ) from error
 
 
 def _identifier(environ: Mapping[str, str], name: str) -> int:
@@ -80,32 +127,3 @@ def _identifier(environ: Mapping[str, str], name: str) -> int:
         shown = repr(text) if name in environ else "(not set)"
         raise ConfigError(f"{name}={shown} is not allowed; allowed: the number that srun sets")
     return int(text)
-
-
-def expand_nodes(nodes: str) -> Iterator[str]:
-    """Yield the names in a list of Slurm's, such as `gpu[01-03,7],login`.
-
-    Raises:
-        ConfigError: If it is empty or not of that form.
-    """
-    if not nodes:
-        raise ConfigError(
-            "SLURM_STEP_NODELIST=(not set) is not allowed; allowed: the nodes of the step, as srun sets it"
-        )
-    for part in _COMMA_OUTSIDE_BRACKETS.split(nodes):
-        match = _NODES.fullmatch(part)
-        if match is None:
-            raise ConfigError(
-                f"SLURM_STEP_NODELIST={nodes!r} is not allowed; allowed: names such as gpu[01-03,7],login"
-            )
-        yield from (f"{match['prefix']}{number}{match['suffix']}" for number in _numbers(match["ranges"]))
-
-
-def _numbers(ranges: str | None) -> Iterator[str]:
-    if ranges is None:
-        yield ""
-        return
-    for item in ranges.split(","):
-        first, _, last = item.partition("-")
-        for number in range(int(first), int(last or first) + 1):
-            yield str(number).zfill(len(first))

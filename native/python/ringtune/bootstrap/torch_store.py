@@ -3,6 +3,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from ringtune.rendezvous.channel import Deadline
 from ringtune.rendezvous.place import Place
 
 from .exchange import arrange
-from .identity import Identity
+from .identity import Identity, rank_in_words
 from .integers import MAX_WORLD_SIZE, read_integer
 
 AGENT_NAME = "TORCHELASTIC_USE_AGENT_STORE"
@@ -66,16 +67,27 @@ class StoreExchange:
         return bytes(self._store.get(key)).decode()
 
 
-def find_in_process_group(_environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
+def find_in_process_group(_environ: Mapping[str, str], _generation: int, limit_s: float) -> Place | None:
     """Return the place in torch's process group, or None where the job has initialised none; does not import torch."""
     if not has_process_group():
         return None
     distributed: Any = sys.modules["torch.distributed"]
-    place = Place(distributed.get_rank(), distributed.get_world_size(), generation, "torch.distributed")
+    place = Place(distributed.get_rank(), distributed.get_world_size(), 0, "torch.distributed")
     if place.world_size == 1:
         return place
-    store = distributed.PrefixStore(f"ringtune/{generation}", _store_of_world(distributed))
-    return arrange(place, StoreExchange(store, place, limit_s))
+    return _arrange_in(distributed.PrefixStore("ringtune", _store_of_world(distributed)), place, limit_s)
+
+
+def _arrange_in(store: Any, place: Place, limit_s: float, towards: str = "") -> Place:
+    """Return the place, completed by a meeting in a store.
+
+    The store counts the meetings of each rank. A process that has met others elsewhere, as a pooled one has, and a new
+    one begin a new store alike.
+    """
+    distributed: Any = sys.modules["torch.distributed"]  # whoever has a store of torch's has imported it
+    generation = store.add(f"{place.world_size}/met/{place.rank}", 1) - 1
+    meeting = distributed.PrefixStore(f"{place.world_size}/{generation}", store)
+    return arrange(replace(place, generation=generation), StoreExchange(meeting, place, limit_s), towards=towards)
 
 
 def has_process_group() -> bool:
@@ -98,10 +110,10 @@ def identify(environ: Mapping[str, str]) -> Identity | None:
         return None
     text = "\n".join(("torchrun", *(environ.get(name, "") for name in _AGENT_NAMES)))
     rank, world_size = environ.get("RANK", "?"), environ.get("WORLD_SIZE", "?")
-    return Identity(text, rank, world_size, _AGENT_NAMES, (AGENT_NAME, "RANK", "WORLD_SIZE"))
+    return Identity(text, rank_in_words(rank, world_size), _AGENT_NAMES, (AGENT_NAME, "RANK", "WORLD_SIZE"))
 
 
-def find_in_agent_store(environ: Mapping[str, str], generation: int, limit_s: float) -> Place | None:
+def find_in_agent_store(environ: Mapping[str, str], _generation: int, limit_s: float) -> Place | None:
     """Return the place that torchrun tells, or None where it did not start this process.
 
     Its agent's store is used as a client: the port is the agent's and is never bound here.
@@ -109,13 +121,13 @@ def find_in_agent_store(environ: Mapping[str, str], generation: int, limit_s: fl
     if environ.get(AGENT_NAME) != "True":
         return None
     world_size = read_integer(environ, "WORLD_SIZE", low=1, high=MAX_WORLD_SIZE)
-    place = Place(read_integer(environ, "RANK", low=0, high=world_size - 1), world_size, generation, "torchrun")
+    place = Place(read_integer(environ, "RANK", low=0, high=world_size - 1), world_size, 0, "torchrun")
     if world_size == 1:
         return place
     host, port = environ.get("MASTER_ADDR", ""), read_integer(environ, "MASTER_PORT", low=1, high=65_535)
     run_id, restarts = environ.get("TORCHELASTIC_RUN_ID", ""), environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    prefix = f"ringtune/{run_id}/{restarts}/{generation}"
-    return arrange(place, StoreExchange(_agent_store(host, port, prefix, limit_s), place, limit_s), towards=host)
+    store = _agent_store(host, port, f"ringtune/{run_id}/{restarts}", limit_s)
+    return _arrange_in(store, place, limit_s, towards=host)
 
 
 def _agent_store(host: str, port: int, prefix: str, limit_s: float) -> Any:

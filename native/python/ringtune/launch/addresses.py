@@ -2,6 +2,9 @@
 """Recognition of names that mean this machine. Asks the resolver and the kernel; sends nothing."""
 
 import socket
+from collections.abc import Sequence
+
+from ringtune.errors import ConfigError
 
 
 def is_this_machine(host: str) -> bool:
@@ -19,6 +22,16 @@ def is_this_machine(host: str) -> bool:
     except (OSError, UnicodeError):  # a name that only ssh's configuration knows
         return False
     return any(_is_own(family, address) for family, _, _, _, address in found)
+
+
+def refuse_same_machine(names: Sequence[str]) -> None:
+    """Raise `ConfigError` if several names of hosts mean this machine.
+
+    Args:
+        names: Those that do.
+    """
+    if len(names) > 1:
+        raise ConfigError(f"{' and '.join(names)} are both this machine; name it once, with the sum of the slots")
 
 
 def _is_own(family: socket.AddressFamily, address: tuple[str | int, ...] | tuple[int, bytes]) -> bool:

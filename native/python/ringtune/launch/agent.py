@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ringtune.console import STDERR_DESCRIPTOR
 from ringtune.errors import ConfigError
@@ -24,11 +24,12 @@ from ringtune.standard_streams import occupy_standard_streams
 from . import agent_protocol
 from .agent_protocol import Message, OrderDecoder, ProtocolError
 from .byte_sink import ByteSink
-from .environment import HostPlace, rank_environment
+from .child import EXIT_CANNOT_START
+from .environment import HostPlace, rank_environment, worker_environment
 from .event_loop import EventLoop, signals_in
 from .local_ranks import READ_BYTES, LocalRanks
 from .processes import RankCommand
-from .rank_streams import RankStreams
+from .rank_streams import STDERR, RankStreams
 
 DRAIN_S = 1.0  # for what others write after a rank's end: one that left its group may hold a stream for ever
 FLUSH_S = 600.0  # for reports: whoever reads the launcher's output may pause; a dead launcher's pipe is broken
@@ -50,7 +51,7 @@ class Agent:
         self._orders = orders
         self._decoder = OrderDecoder()
         self._reports = ByteSink(self._loop, reports)
-        self._ranks = LocalRanks(self._loop, RankCommand((), ""), {})
+        self._ranks = LocalRanks(self._loop, self)
         self._heard_s = time.monotonic()
         self._beat_s = agent_protocol.BEAT_S
         self._silence_s = agent_protocol.SILENCE_S
@@ -113,7 +114,10 @@ class Agent:
         elif order["type"] == "start":
             self._start(order)
         elif order["type"] == "signal":
-            self._ranks.signal(int(order["number"]))
+            ranks = order.get("ranks")
+            self._ranks.signal(int(order["number"]), None if ranks is None else [int(rank) for rank in ranks])
+        elif order["type"] == "release":
+            self._ranks.release(int(order["rank"]))
         elif order["type"] == "resize":
             self._ranks.resize(RankStreams(**order["streams"]))
         elif order["type"] == "pause":
@@ -123,16 +127,21 @@ class Agent:
         streams = RankStreams(**order["streams"])
         command = RankCommand(tuple(map(str, order["command"])), str(order["job_key"]), streams)
         ranks = [int(rank) for rank in order["ranks"]]
-        shared = {**os.environ, **order["environment"]}
-        place = HostPlace(**order["place"])
-        environments = {rank: rank_environment(shared, rank, ranks, place) for rank in ranks}
-        self._ranks = LocalRanks(self._loop, command, environments, self)
         try:
-            self._ranks.start()
+            self._ranks.start(command, _environments(order, ranks))
         except ConfigError as error:
-            self._say({"type": "failed", "text": str(error)})
-            return
-        self._say({"type": "started", "pids": [self._ranks.pid_of(rank) for rank in ranks]})
+            if "slots" not in order:
+                self._say({"type": "failed", "text": str(error)})
+                return
+            self._report_missing([rank for rank in ranks if rank not in self._ranks.ranks], str(error))
+        started = [rank for rank in ranks if rank in self._ranks.ranks]
+        self._say({"type": "started", "ranks": started, "pids": [self._ranks.pid_of(rank) for rank in started]})
+
+    def _report_missing(self, ranks: Sequence[int], text: str) -> None:
+        """Report workers of an elastic job that could not be started; those that run go on."""
+        for rank in ranks:
+            self.take(rank, STDERR, f"ringtune host agent: {text}\n".encode("utf-8", "backslashreplace"))
+            self._say({"type": "exit", "rank": rank, "code": EXIT_CANNOT_START, "signal": 0})
 
     def _report_exits(self) -> None:
         for ended in self._ranks.take_exits():
@@ -168,6 +177,15 @@ class Agent:
         with contextlib.suppress(OSError):
             if select.select([], [STDERR_DESCRIPTOR], [], 0)[1]:  # a full pipe must not keep the ranks alive
                 os.write(STDERR_DESCRIPTOR, f"ringtune host agent: {text}\n".encode("utf-8", "backslashreplace"))
+
+
+def _environments(order: Message, ranks: Sequence[int]) -> dict[int, dict[str, str]]:
+    """Return the environment of each rank that an order starts: with its place, or to be given one on arrival."""
+    shared = {**os.environ, **order["environment"]}
+    if "slots" in order:
+        return {rank: worker_environment(shared, rank, int(order["slots"])) for rank in ranks}
+    place = HostPlace(**order["place"])
+    return {rank: rank_environment(shared, rank, ranks, place) for rank in ranks}
 
 
 def _facts(check: Message) -> Message:

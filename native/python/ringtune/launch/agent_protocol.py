@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Protocol between the launcher and a host agent: orders one way, reports the other. Pure: bytes and messages.
 
-Orders are JSON objects, one per line, on the agent's standard input: `check`, `start`, `signal`, `resize`, `pause`,
-`beat`.
+Orders are JSON objects, one per line, on the agent's standard input: `check`, `start`, `signal`, `release`, `resize`,
+`pause`, `beat`. An elastic job starts more ranks while others run, and releases those that have ended.
 Reports are frames on its standard output, after a mark that tells them from what the remote login may print first:
 a kind, a rank and a length, then the payload: a JSON object (`hello`, `started`, `failed`, `exit`, `beat`), or bytes
 that a rank wrote. Both ends beat, so that a cut network is noticed on either side.
@@ -20,7 +20,7 @@ from ringtune import __version__
 
 Message = dict[str, Any]
 
-PROTOCOL = 2
+PROTOCOL = 3
 MARK = b"\nringtune host agent\x00\x01\n"
 MESSAGE, STDOUT, STDERR = b"m", b"o", b"e"
 KINDS = (MESSAGE, STDOUT, STDERR)

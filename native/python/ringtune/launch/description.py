@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from .addresses import is_this_machine
-from .launcher import Reach
+from .job_loop import Reach
 from .plan import LaunchPlan
 from .remote_shell import agent_command
 

@@ -6,6 +6,7 @@ them within two seconds; then they are asked, then killed.
 """
 
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 from .processes import RankExit
@@ -16,35 +17,27 @@ GIVE_UP_S = 10.0  # time between SIGKILL and giving up hosts that do not confirm
 NEVER_S = float("inf")
 
 
-class JobEnding:
-    """State of a job's end: ranks that have ended, and actions that are due. Times are seconds on one clock."""
+class Ending(ABC):
+    """Steps of a job's end and the times when they are due. Times are seconds on one clock."""
 
-    def __init__(self, world_size: int) -> None:
-        self._world_size = world_size
-        self._exits: dict[int, RankExit] = {}
+    def __init__(self) -> None:
         self._term_at_s = NEVER_S
         self._kill_at_s = NEVER_S
         self._give_up_at_s = NEVER_S
-        self.first_failure: RankExit | None = None
         self.received_signal = 0
 
     @property
+    @abstractmethod
     def is_complete(self) -> bool:
-        """True if every rank has ended."""
-        return len(self._exits) == self._world_size
+        """True if no rank runs and none will be started."""
 
-    @property
-    def failures(self) -> int:
-        """Number of ranks that have failed."""
-        return sum(1 for ended in self._exits.values() if ended.code != 0)
+    @abstractmethod
+    def exit_code(self) -> int:
+        """Return the job's exit code."""
 
-    def note_exits(self, exits: Iterable[RankExit], now_s: float) -> None:
-        """Take ranks that ended at the same time as far as anybody knows: of those a killed one is blamed first."""
-        for ended in sorted(exits, key=lambda e: (not e.signal_number, bool(e.loss), e.rank)):
-            self._exits[ended.rank] = ended
-            if ended.code != 0 and self.first_failure is None:
-                self.first_failure = ended
-                self._term_at_s = min(self._term_at_s, now_s + SELF_END_S)
+    def begin(self, now_s: float) -> None:
+        """Begin to end the ranks that run: they get a moment to end by themselves."""
+        self._term_at_s = min(self._term_at_s, now_s + SELF_END_S)
 
     def note_signal(self, number: int, now_s: float) -> int:
         """Take the user's signal; return what to send to the ranks: the second one is taken for impatience."""
@@ -79,6 +72,34 @@ class JobEnding:
     def next_deadline_s(self) -> float:
         """Return when something is due next; infinity if nothing is."""
         return min(self._term_at_s, self._kill_at_s, self._give_up_at_s)
+
+
+class JobEnding(Ending):
+    """End of a job whose number of ranks is fixed: the first failure ends it."""
+
+    def __init__(self, world_size: int) -> None:
+        super().__init__()
+        self._world_size = world_size
+        self._exits: dict[int, RankExit] = {}
+        self.first_failure: RankExit | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every rank has ended."""
+        return len(self._exits) == self._world_size
+
+    @property
+    def failures(self) -> int:
+        """Number of ranks that have failed."""
+        return sum(1 for ended in self._exits.values() if ended.code != 0)
+
+    def note_exits(self, exits: Iterable[RankExit], now_s: float) -> None:
+        """Take ranks that ended at the same time as far as anybody knows: of those a killed one is blamed first."""
+        for ended in sorted(exits, key=lambda e: (not e.signal_number, bool(e.loss), e.rank)):
+            self._exits[ended.rank] = ended
+            if ended.code != 0 and self.first_failure is None:
+                self.first_failure = ended
+                self.begin(now_s)
 
     def exit_code(self) -> int:
         """Return the job's exit code."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environment of the ranks: all of the launcher's variables on this machine, a chosen few on other hosts."""
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ringtune.bootstrap import terminal
 from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
+from ringtune.bootstrap.joining import WORKER_ID_NAME
+from ringtune.usable_cores import usable_cores
 from ringtune.variables import SERVICE_PREFIX
 
 from .hosts import HostShare
@@ -29,6 +30,7 @@ KEPT_PREFIXES = (JOB_KEY_NAME, JOB_DIGEST_NAME, SERVICE_PREFIX)
 
 
 PLACE_NAMES = (
+    WORKER_ID_NAME,
     "RINGTUNE_RANK",
     "RINGTUNE_WORLD_SIZE",
     "RINGTUNE_RENDEZVOUS",
@@ -56,6 +58,19 @@ def forwarded(environ: Mapping[str, str], streams: RankStreams, sent: Collection
         name: value
         for name, value in environ.items()
         if (name in names or name.startswith(FORWARDED_PREFIXES)) and not name.startswith(KEPT_PREFIXES)
+    }
+
+
+def forwarded_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of jobs in an environment, for ranks that a platform starts in environments of its own.
+
+    Args:
+        environ: The environment of the program that asks the platform; its own place in a job is left out.
+    """
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(FORWARDED_PREFIXES) and not name.startswith(KEPT_PREFIXES) and name not in PLACE_NAMES
     }
 
 
@@ -106,7 +121,22 @@ def rank_environment(
     }
     for name in (JOB_KEY_NAME, JOB_DIGEST_NAME):
         environment.pop(name, None)
-    environment.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // len(ranks_on_host))))
+    environment.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // len(ranks_on_host))))
+    return environment
+
+
+def worker_environment(shared: Mapping[str, str], number: int, slots: int) -> dict[str, str]:
+    """Return the environment of one worker of an elastic job, whose rank is given on arrival; without the job key.
+
+    Args:
+        shared: The variables that all workers of the host have.
+        number: Number of the worker.
+        slots: Workers that the host takes; they share out its cores, unless the user has chosen a number of threads.
+    """
+    environment = {**shared, WORKER_ID_NAME: str(number)}
+    for name in (JOB_KEY_NAME, JOB_DIGEST_NAME):
+        environment.pop(name, None)
+    environment.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // slots)))
     return environment
 
 

@@ -11,7 +11,7 @@ from . import agent_protocol
 from .agent_protocol import Message
 from .remote_host import RemoteHost
 
-_QUIET_S = 2.0  # hosts that answer within it need no line that says who is waited for
+QUIET_S = 2.0  # hosts that answer within it need no line that says who is waited for
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,6 @@ class HostCheck:
     limit_s: float
     start_s: float
 
-    @classmethod
-    def begin(cls, hosts: Sequence[RemoteHost], limit_s: float) -> "HostCheck":
-        """Return a check that begins now."""
-        return cls(hosts, limit_s, time.monotonic())
-
     def waiting(self) -> list[str]:
         """Return the names of the hosts that have neither answered nor failed."""
         return [host.name for host in self.hosts if host.facts is None and not host.loss]
@@ -41,11 +36,26 @@ class HostCheck:
         """Return whether nobody is waited for any more, or the time is up."""
         return not self.waiting() or time.monotonic() >= self.start_s + self.limit_s
 
+    def call_again(self) -> None:
+        """Call the hosts again that were not reached: they may be starting, as containers and virtual machines do."""
+        for host in self.hosts:
+            host.call_again()
+
+    def absence(self) -> str:
+        """Return a line that says who was not reached, and why; empty at first, and when nobody is missed."""
+        unreached = [f"{host.name}: {host.unreached}" for host in self.hosts if host.unreached and not host.loss]
+        if time.monotonic() - self.start_s < QUIET_S or not unreached:
+            return ""
+        return (
+            f"ringtune run: {'; '.join(unreached)}. Such hosts are called again for up to {self.limit_s:.0f} s in all "
+            "(--start-timeout)"
+        )
+
     def progress(self) -> str:
         """Return a line that says who is waited for; empty at first, and when nobody is."""
         elapsed_s = time.monotonic() - self.start_s
         waiting = self.waiting()
-        if elapsed_s < _QUIET_S or not waiting:
+        if elapsed_s < QUIET_S or not waiting:
             return ""
         return f"ringtune run: waiting for {', '.join(waiting)} ({elapsed_s:.0f} s of {self.limit_s:.0f})"
 
@@ -58,7 +68,7 @@ class HostCheck:
         for host in self.hosts:
             if host.facts is None:
                 host.abandon(f"no answer within {self.limit_s:.0f} s", limit_s=0)
-        problems = [f"{host.name}: {problem}" for host in self.hosts if (problem := _problem(host))]
+        problems = [f"{host.name}: {problem}" for host in self.hosts if (problem := problem_of(host))]
         if problems:
             raise ConfigError(
                 f"{len(problems)} of {len(self.hosts)} other hosts cannot take part, nothing was started. "
@@ -66,7 +76,7 @@ class HostCheck:
             )
 
 
-def _problem(host: RemoteHost) -> str:
+def problem_of(host: RemoteHost) -> str:
     """Return what keeps a host from taking part; empty if nothing does."""
     return host.loss or (_difference(host.facts) if host.facts is not None else "no answer")
 

@@ -80,7 +80,7 @@ def parse_hostfile(text: str, name: str, slots: int = 1) -> tuple[HostSlots, ...
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
         if words:
-            hosts.append(_parse_line(words, f"--hostfile {name}, line {number}", slots))
+            hosts.append(parse_host_line(words, f"--hostfile {name}, line {number}", slots))
     if not hosts:
         raise ConfigError(f"--hostfile {name} names no host; write lines such as: node1 slots=4")
     return without_repetition(hosts, f"--hostfile {name}")
@@ -90,9 +90,9 @@ def without_repetition(hosts: Sequence[HostSlots], where: str) -> tuple[HostSlot
     """Return the hosts; raise `ConfigError`, naming the place, if one is among them twice."""
     seen: set[str] = set()
     for host in hosts:
-        if _identity(host.name) in seen:
+        if host_identity(host.name) in seen:
             raise ConfigError(f"{where} names the host {host.name!r} twice; name it once, with the sum of the slots")
-        seen.add(_identity(host.name))
+        seen.add(host_identity(host.name))
     return tuple(hosts)
 
 
@@ -122,8 +122,18 @@ def share_out(hosts: Sequence[HostSlots], ranks: int) -> tuple[HostShare, ...]:
     return tuple(shares)
 
 
-def _parse_line(words: Sequence[str], where: str, default_slots: int) -> HostSlots:
-    """Return the host of a line of a hostfile."""
+def parse_host_line(words: Sequence[str], where: str, default_slots: int, least: int = 1) -> HostSlots:
+    """Return the host of a line of a hostfile, or of a discovery script.
+
+    Args:
+        words: Words of the line, at least one.
+        where: Place of the line, for messages.
+        default_slots: Slots of a host whose line gives no number.
+        least: Smallest number of slots that is allowed.
+
+    Raises:
+        ConfigError: If the line is malformed.
+    """
     host, *settings = words
     for setting in settings:
         match = _SETTING.fullmatch(setting)
@@ -136,16 +146,16 @@ def _parse_line(words: Sequence[str], where: str, default_slots: int) -> HostSlo
                     f"{where}: {' '.join(words)!r} says twice how many slots; write for example: a slots=4"
                 )
             host = f"{host}:{match['number']}"
-    return _parse_entry(host, where, default_slots)
+    return _parse_entry(host, where, default_slots, least)
 
 
-def _parse_entry(entry: str, where: str, default_slots: int) -> HostSlots:
+def _parse_entry(entry: str, where: str, default_slots: int, least: int = 1) -> HostSlots:
     match = _ENTRY.fullmatch(entry)
     if match is None:
         raise ConfigError(f"{where}: {entry!r} is not a host; allowed: {_FORM}")
     slots = int(match["slots"] or default_slots)
-    if not 1 <= slots <= MAX_SLOTS:
-        raise ConfigError(f"{where}: {slots} slots are not possible; allowed: 1 to {MAX_SLOTS} on one host")
+    if not least <= slots <= MAX_SLOTS:
+        raise ConfigError(f"{where}: {slots} slots are not possible; allowed: {least} to {MAX_SLOTS} on one host")
     if match["ipv6"] is None:
         return HostSlots(match["name"], slots)
     try:
@@ -155,7 +165,7 @@ def _parse_entry(entry: str, where: str, default_slots: int) -> HostSlots:
     return HostSlots(match["ipv6"], slots)
 
 
-def _identity(name: str) -> str:
+def host_identity(name: str) -> str:
     """Return what two spellings of one host share, as far as the text tells."""
     host = name.rpartition("@")[2].lower().rstrip(".")
     try:

@@ -4,7 +4,7 @@
 import os
 import select
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -32,27 +32,18 @@ shell above it nor the data loader's workers below it have a handler. Signals th
 
 
 class LocalRanks:
-    """Started together, watched, signalled, and reaped together at the end."""
+    """Started, watched, signalled, and reaped: one by one where they are released, the others together at the end."""
 
-    def __init__(
-        self,
-        loop: EventLoop,
-        command: RankCommand,
-        environments: Mapping[int, Mapping[str, str]],
-        output: OutputTaker | None = None,
-    ) -> None:
-        """Make the ranks; starts nothing.
+    def __init__(self, loop: EventLoop, output: OutputTaker | None = None) -> None:
+        """Begin without ranks.
 
         Args:
             loop: Watches them.
-            command: Command that they run.
-            environments: The complete environment of each rank, by rank.
-            output: Takes what they write, if the command gives them streams to this process.
+            output: Takes what they write, if their command gives them streams to this process.
         """
         self._loop = loop
-        self._command = command
-        self._environments = environments
         self._output = output
+        self._environments: dict[int, Mapping[str, str]] = {}
         self._processes: dict[int, RankProcess] = {}
         self._exits: dict[int, RankExit] = {}
         self._is_paused = False
@@ -62,7 +53,7 @@ class LocalRanks:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Numbers of these ranks."""
+        """Numbers of these ranks, without those that were released."""
         return tuple(self._environments)
 
     @property
@@ -75,19 +66,25 @@ class LocalRanks:
         """True if ranks that were reaped have written something that was not read yet."""
         return any(left > 0 and _is_readable(descriptor) for descriptor, left in self._last_bytes.items())
 
-    def start(self) -> None:
-        """Start all ranks.
+    def start(self, command: RankCommand, environments: Mapping[int, Mapping[str, str]]) -> None:
+        """Start ranks beside those that run.
+
+        Args:
+            command: Command that they run.
+            environments: The complete environment of each rank, by rank.
 
         Raises:
             ConfigError: If one cannot be started; those before it run.
         """
-        for rank, environment in self._environments.items():
-            process = start_rank(self._command, rank, environment)
+        for rank, environment in environments.items():
+            process = start_rank(command, rank, environment)
+            self._environments[rank] = {**environment, JOB_KEY_NAME: command.job_key}
             self._processes[rank] = process
             self._loop.on_readable(process.pidfd, partial(self._note_end, process.pidfd))
             for stream, descriptor in enumerate(process.outputs):
                 self._open[descriptor] = (rank, stream)
-                self._watch(descriptor)
+                if not self._is_paused:
+                    self._watch(descriptor)
 
     def pid_of(self, rank: int) -> int:
         """Return the process id of a rank, 0 if it was not started."""
@@ -103,15 +100,28 @@ class LocalRanks:
         self._exits.update({rank_exit.rank: rank_exit for rank_exit in ended})
         return ended
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the groups of the ranks that run; one of `MESSAGE_SIGNALS` to the ranks alone."""
+    def signal(self, number: int, ranks: Collection[int] | None = None) -> None:
+        """Send a signal to the groups of the ranks that run; one of `MESSAGE_SIGNALS` to the ranks alone.
+
+        Args:
+            number: Number of the signal.
+            ranks: Those that get it; None for all.
+        """
         for rank, process in self._processes.items():
-            if rank not in self._exits and not (number in MESSAGE_SIGNALS and self._signal_owner(rank, number)):
+            is_meant = rank not in self._exits and (ranks is None or rank in ranks)
+            if is_meant and not (number in MESSAGE_SIGNALS and self._signal_owner(rank, number)):
                 process.signal_group(number)
+
+    def release(self, rank: int) -> None:
+        """Kill what is left of a rank that has ended, and let the kernel forget it; what it wrote is still read."""
+        if rank in self._exits:
+            process = self._processes.pop(rank)
+            del self._exits[rank], self._environments[rank]
+            process.reap()  # its pidfd is forgotten: the end was noted
 
     def _signal_owner(self, rank: int, number: int) -> bool:
         """Send a signal to the process that has joined as a rank; return whether there is one."""
-        environ = {**self._environments[rank], JOB_KEY_NAME: self._command.job_key}
+        environ = self._environments[rank]
         owner = find_owner(environ)
         if owner is None:
             return False

@@ -14,6 +14,7 @@ from pathlib import Path
 from ringtune.bootstrap import terminal
 from ringtune.errors import ConfigError
 from ringtune.rendezvous.interfaces import route_address
+from ringtune.usable_cores import usable_cores
 
 from .addresses import is_this_machine
 from .environment import KEPT_PREFIXES, PLACE_NAMES, forwarded
@@ -130,7 +131,7 @@ def _environment(plan: LaunchPlan) -> dict[str, str]:
         if name not in told and not name.startswith(KEPT_PREFIXES)
     }
     if all(is_this_machine(share.host) for share in plan.shares):
-        kept.setdefault("OMP_NUM_THREADS", str(max(1, len(os.sched_getaffinity(0)) // plan.world_size)))
+        kept.setdefault("OMP_NUM_THREADS", str(max(1, usable_cores() // plan.world_size)))
     return kept
 
 

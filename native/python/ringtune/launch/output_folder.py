@@ -21,27 +21,25 @@ class OutputFolder:
         loss: The first error of a write, which was said at once; what came after it may be missing from the files.
     """
 
-    def __init__(self, folder: Path, ranks: int) -> None:
+    def __init__(self, folder: Path, ranks: int | None) -> None:
         """Make the folder and its files, all empty: what an earlier job of as many ranks left there is gone.
 
         Args:
             folder: Folder of the files; made with its parents if it is not there.
-            ranks: Number of ranks. Numbers have leading zeros, so that names sort in the order of ranks.
+            ranks: Number of ranks. Numbers have leading zeros, so that names sort in the order of ranks. None for an
+                elastic job: a worker's files, `worker.N/stdout` and `worker.N/stderr`, are made when it first writes.
 
         Raises:
             ConfigError: If a folder or a file cannot be made.
         """
-        width = len(str(ranks - 1))
         self.loss: OSError | None = None
-        self._files = {
-            (rank, stream): folder / f"rank.{rank:0{width}d}" / name
-            for rank in range(ranks)
-            for stream, name in FILE_NAMES.items()
-        }
+        self._folder = folder
+        self._files: dict[tuple[int, int], Path] = {}
         try:
-            for file in self._files.values():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(b"")
+            folder.mkdir(parents=True, exist_ok=True)
+            for rank in range(ranks or 0):
+                width = len(str((ranks or 0) - 1))
+                self._make_files(rank, f"rank.{rank:0{width}d}")
         except OSError as error:
             raise ConfigError(
                 f"--output-filename {folder}: {error.filename} cannot be made ({error.strerror}); name a folder that "
@@ -51,6 +49,8 @@ class OutputFolder:
     def take(self, rank: int, stream: int, data: bytes) -> None:
         """Append to the stream's file; a failure costs the file's rest, and is said once."""
         try:
+            if (rank, stream) not in self._files:
+                self._make_files(rank, f"worker.{rank}")
             descriptor = os.open(self._files[rank, stream], os.O_WRONLY | os.O_APPEND)
             try:
                 left = memoryview(data)
@@ -61,7 +61,15 @@ class OutputFolder:
         except OSError as error:
             if self.loss is None:
                 self.loss = error
+                file = self._files.get((rank, stream), self._folder)
                 write_line(
-                    f"ringtune run: {self._files[rank, stream]} cannot be written ({error.strerror}); the job goes on, "
-                    "and output may be missing from the files"
+                    f"ringtune run: {file} cannot be written ({error.strerror}); the job goes on, and output may be "
+                    "missing from the files"
                 )
+
+    def _make_files(self, rank: int, name: str) -> None:
+        """Make the empty files of a rank."""
+        for stream, file_name in FILE_NAMES.items():
+            file = self._files[rank, stream] = self._folder / name / file_name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(b"")

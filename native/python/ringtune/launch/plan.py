@@ -6,15 +6,16 @@ import secrets
 import shutil
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ringtune.bootstrap.explicit import JOB_DIGEST_NAME, JOB_KEY_NAME
 from ringtune.bootstrap.integers import MAX_WORLD_SIZE
+from ringtune.bootstrap.joining import WORKER_ID_NAME
 from ringtune.console import STDERR_DESCRIPTOR, STDOUT_DESCRIPTOR
 from ringtune.errors import ConfigError
 
-from .environment import HostPlace, forwarded, host_environment, rank_environment, with_streams
+from .environment import PLACE_NAMES, HostPlace, forwarded, host_environment, rank_environment, with_streams
 from .hosts import MAX_SLOTS, HostShare, HostSlots, share_out
 from .rank_streams import RankStreams
 
@@ -28,7 +29,7 @@ class LaunchPlan:
 
     Attributes:
         command: Program and arguments; the same for every rank.
-        shares: Ranks of each host, in ascending order.
+        shares: Ranks of each host, in ascending order; none in an elastic job, whose hosts are found while it runs.
         environment: The launcher's, with what all ranks of this machine have on top.
         sent: Variables that go to other hosts besides those that always do.
         directory: The working directory of every rank, on every host.
@@ -108,29 +109,64 @@ def make_plan(
     Raises:
         ConfigError: If there is no such program or host, or the number of ranks is not possible.
     """
+    shares = _shares(ranks, hosts)
+    name = f"ringtune-{secrets.token_hex(16)}"
+    place = {"RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
+    kept = {name: value for name, value in environ.items() if name != WORKER_ID_NAME}
+    plan = _checked_plan(command, extra, {**kept, **extra, **place})
+    return replace(
+        plan,
+        shares=shares,
+        names_hosts=hosts is not None,
+        is_prefixed=(hosts is not None or stamp_output) if prefix_output is None else prefix_output,
+        is_stamped=stamp_output,
+    )
+
+
+def make_elastic_plan(
+    command: Sequence[str],
+    extra: Mapping[str, str],
+    environ: Mapping[str, str],
+    *,
+    prefix_output: bool | None = None,
+    stamp_output: bool = False,
+) -> LaunchPlan:
+    """Return the plan for an elastic job: its hosts are found while it runs, and its ranks are given on arrival.
+
+    Args:
+        command: Program and arguments.
+        extra: Variables that the user sends to the workers of all hosts.
+        environ: The environment that the workers inherit: the launcher's, as its options have changed it.
+        prefix_output: Whether lines begin with the number of their worker; None does so.
+        stamp_output: Whether lines begin with the time.
+
+    Raises:
+        ConfigError: If there is no such program.
+    """
+    kept = {name: value for name, value in {**environ, **extra}.items() if name not in PLACE_NAMES}
+    plan = _checked_plan(command, extra, kept)
+    is_prefixed = prefix_output is None or prefix_output
+    return replace(plan, names_hosts=True, is_prefixed=is_prefixed, is_stamped=stamp_output)
+
+
+def _checked_plan(command: Sequence[str], extra: Mapping[str, str], environ: Mapping[str, str]) -> LaunchPlan:
+    """Return a plan without ranks for a command that can be started."""
     if not command:
         raise ConfigError("no command was given; say for example: ringtune run -np 2 python train.py")
-    shares = _shares(ranks, hosts)
-    if shutil.which(command[0], path={**environ, **extra}.get("PATH")) is None:
+    if shutil.which(command[0], path=environ.get("PATH")) is None:
         raise ConfigError(
             f"the command {command[0]!r} was not found, or cannot be executed; check its spelling and PATH"
         )
-    name = f"ringtune-{secrets.token_hex(16)}"
-    environment = {**environ, **extra, "RINGTUNE_WORLD_SIZE": str(ranks), "RINGTUNE_RENDEZVOUS": f"unix:@{name}"}
-    for told in (JOB_KEY_NAME, JOB_DIGEST_NAME):
-        environment.pop(told, None)
+    environment = {name: value for name, value in environ.items() if name not in (JOB_KEY_NAME, JOB_DIGEST_NAME)}
     streams = RankStreams.like(STDOUT_DESCRIPTOR, STDERR_DESCRIPTOR)
     return LaunchPlan(
         command=tuple(command),
-        shares=shares,
+        shares=(),
         environment=with_streams(environment, streams),
         directory=_working_directory(environ),
         job_key=secrets.token_hex(KEY_BYTES),
         sent=frozenset(extra),
-        names_hosts=hosts is not None,
         streams=streams,
-        is_prefixed=(hosts is not None or stamp_output) if prefix_output is None else prefix_output,
-        is_stamped=stamp_output,
     )
 
 

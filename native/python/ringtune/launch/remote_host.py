@@ -4,7 +4,7 @@
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,8 +16,10 @@ from .hosts import HostShare
 from .local_ranks import READ_BYTES
 from .processes import RankExit
 from .rank_streams import STDERR, STDOUT, OutputTaker, RankStreams
+from .remote_shell import RemoteShell
 from .remote_shell_process import END_S, RemoteShellProcess
 
+CALL_AGAIN_S = 1.0  # interval between two calls of a host that is not up yet
 LOST_CODE = 128 + signal.SIGKILL  # the agent, or the kernel after it, kills the ranks of a lost host
 
 
@@ -27,52 +29,60 @@ class RemoteHost:
     Attributes:
         facts: Facts that the agent reported about its host, once it has.
         loss: Reason why the connection ended before it should, in words; empty while it lives.
+        unreached: Last words of a call that has not reached the host, which may still be starting; else empty.
     """
 
-    def __init__(self, loop: EventLoop, share: HostShare, command: Sequence[str], output: OutputTaker) -> None:
+    def __init__(
+        self, loop: EventLoop, share: HostShare, shell: RemoteShell, agent: Sequence[str], output: OutputTaker
+    ) -> None:
         """Start the remote shell.
 
         Args:
             loop: Watches the connection.
-            share: The host's name and ranks.
-            command: Local command line that starts the agent there.
+            share: The host's name, and the ranks that it is to have as far as they are known.
+            shell: Runs commands on the host.
+            agent: Command that starts the agent there.
             output: Takes what the ranks write.
 
         Raises:
             ConfigError: If the remote shell cannot be started.
         """
         self._loop = loop
-        self._share = share
+        self._name = share.host
+        self._ranks = set(share.ranks)
         self._output = output
-        self._decoder = ReportDecoder()
-        self._shell = RemoteShellProcess(command)
-        self._orders = ByteSink(loop, self._shell.orders)
+        self._remote_shell = shell
+        self._command = shell.command_on(share.host, agent)
+        self._check: Mapping[str, Any] = {}
         self._pids: dict[int, int] = {}
         self._running: set[int] = set()
         self._fresh_exits: list[RankExit] = []
-        self._heard_s = time.monotonic()
         self._is_paused = False
-        self._is_open = True
         self._is_finishing = False
         self.facts: Message | None = None
         self.loss = ""
-        loop.on_readable(self._shell.reports, self._read_reports)
-        loop.on_readable(self._shell.complaints, self._read_complaints)
+        self._said_before = ""
+        self._connect()
 
     @property
     def name(self) -> str:
         """The host, as the user named it."""
-        return self._share.host
+        return self._name
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """Its ranks."""
-        return self._share.ranks
+        """All ranks that it has, or had."""
+        return tuple(sorted(self._ranks))
 
     @property
     def is_drained(self) -> bool:
         """True if nothing more will come from it."""
         return not self._is_open
+
+    @property
+    def runs_any(self) -> bool:
+        """True if it has a rank that has not ended."""
+        return bool(self._running)
 
     @property
     def has_orders(self) -> bool:
@@ -84,20 +94,41 @@ class RemoteHost:
         if self._is_open and not self._is_finishing:
             self._orders.write(agent_protocol.encode_order({"type": kind, **fields}))
 
-    def start(self, fields: Mapping[str, Any]) -> None:
-        """Order the host to start its ranks.
+    def check(self, fields: Mapping[str, Any]) -> None:
+        """Ask the host for its facts, in this call and in every further one.
 
         Args:
+            fields: Fields of the check order.
+        """
+        self._check = fields
+        self.order("check", **fields)
+
+    def call_again(self) -> None:
+        """Call the host again if the last call has not reached it, and was some time ago."""
+        if self.unreached and not self.loss and time.monotonic() >= self._called_s + CALL_AGAIN_S:
+            self._connect()
+            self.check(self._check)
+
+    def start(self, ranks: Sequence[int], fields: Mapping[str, Any]) -> None:
+        """Order the host to start ranks, beside those that run.
+
+        Args:
+            ranks: The ranks.
             fields: Fields of the start order, but for the ranks.
         """
-        self._running = set(self.ranks)
-        self.order("start", ranks=list(self.ranks), **fields)
+        self._ranks.update(ranks)
+        self._running.update(ranks)
+        self.order("start", ranks=list(ranks), **fields)
         if not self._is_open:
             self._lose_running()
 
-    def signal(self, number: int) -> None:
-        """Order a signal for the ranks that run."""
-        self.order("signal", number=number)
+    def signal(self, number: int, ranks: Collection[int] | None = None) -> None:
+        """Order a signal for the ranks that run, or for some of them."""
+        self.order("signal", number=number, ranks=None if ranks is None else sorted(self._running & set(ranks)))
+
+    def release(self, rank: int) -> None:
+        """Order the host to kill what is left of a rank that has ended."""
+        self.order("release", rank=rank)
 
     def resize(self, streams: RankStreams) -> None:
         """Order another size for the ranks' terminals."""
@@ -147,14 +178,42 @@ class RemoteHost:
             reason: Reason in words.
             limit_s: Time limit for the remote shell to end by itself.
         """
-        if not self._is_open:
-            return
+        if self._is_open:
+            said = self._disconnect(limit_s)
+            if self.facts is None and self._said_before:  # a call that was cut short knows less than the one before
+                said = self._said_before
+            self.loss = f"{reason}; {said}"
+            self._lose_running()
+        elif self.unreached:
+            self.loss = self.loss or f"{reason}; {self.unreached}"
+
+    def _connect(self) -> None:
+        """Start the remote shell."""
+        self._called_s = self._heard_s = time.monotonic()
+        self.unreached = ""
+        self._decoder = ReportDecoder()
+        self._shell = RemoteShellProcess(self._command)
+        self._orders = ByteSink(self._loop, self._shell.orders)
+        self._is_open = True
+        self._loop.on_readable(self._shell.reports, self._read_reports)
+        self._loop.on_readable(self._shell.complaints, self._read_complaints)
+
+    def _disconnect(self, limit_s: float) -> str:
+        """End the remote shell; return what it said last, and its exit code."""
         self._is_open = False
         self._orders.discard()
         self._loop.forget(self._shell.reports)
         self._loop.forget(self._shell.complaints)
-        self.loss = f"{reason}; {self._shell.end(limit_s)}"
-        self._lose_running()
+        return self._shell.end(limit_s)
+
+    def _note_end(self) -> None:
+        """Take the end of the connection for a loss, unless the host was never reached and may be starting."""
+        said = self._disconnect(END_S)
+        if self.facts is None and not self._is_finishing and self._remote_shell.may_come_up(said):
+            self.unreached = self._said_before = said
+        else:
+            self.loss = f"the connection ended; {said}"
+            self._lose_running()
 
     def _lose_running(self) -> None:
         for rank in sorted(self._running):
@@ -172,7 +231,7 @@ class RemoteHost:
             return
         self._heard_s = time.monotonic()
         if not data:
-            self.abandon("the connection ended")
+            self._note_end()
             return
         try:
             for report in self._decoder.feed(data):
@@ -183,7 +242,7 @@ class RemoteHost:
     def _note(self, report: AgentReport) -> None:
         if report.kind == agent_protocol.MESSAGE:
             self._note_message(report.message())
-        elif report.rank in self.ranks:
+        elif report.rank in self._ranks:
             stream = STDERR if report.kind == agent_protocol.STDERR else STDOUT
             self._output.take(report.rank, stream, report.payload)
         else:
@@ -193,7 +252,7 @@ class RemoteHost:
         if message["type"] == "hello":
             self.facts = message
         elif message["type"] == "started":
-            self._pids = dict(zip(self.ranks, (int(pid) for pid in message["pids"]), strict=True))
+            self._pids.update(zip(map(int, message["ranks"]), map(int, message["pids"]), strict=True))
         elif message["type"] == "failed":
             self.abandon(str(message["text"]))
         elif message["type"] == "exit":

@@ -2,7 +2,7 @@
 """All other hosts of a job together: called at once, kept awake, and let go."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import agent_protocol
@@ -10,6 +10,7 @@ from .event_loop import EventLoop
 from .hosts import HostShare
 from .rank_streams import OutputTaker
 from .remote_host import RemoteHost
+from .remote_shell import RemoteShell
 
 NEVER_S = float("inf")
 
@@ -39,7 +40,8 @@ class RemoteHosts:
     def call(
         self,
         shares: Sequence[HostShare],
-        command_on: Callable[[str], Sequence[str]],
+        shell: RemoteShell,
+        agent: Sequence[str],
         check: Mapping[str, Any],
         output: OutputTaker,
     ) -> list[RemoteHost]:
@@ -47,7 +49,8 @@ class RemoteHosts:
 
         Args:
             shares: The hosts and their ranks.
-            command_on: Returns the local command line that starts the agent on a host.
+            shell: Runs commands on the hosts.
+            agent: Command that starts the agent on a host.
             check: The fields of the check order.
             output: Takes what the ranks write.
 
@@ -55,12 +58,20 @@ class RemoteHosts:
             ConfigError: If the remote shell cannot be started.
         """
         limits = {"beat_s": agent_protocol.BEAT_S, "silence_s": agent_protocol.SILENCE_S}
-        self._next_beat_s = time.monotonic() + agent_protocol.BEAT_S
+        self._next_beat_s = min(self._next_beat_s, time.monotonic() + agent_protocol.BEAT_S)
+        called = []
         for share in shares:
-            host = RemoteHost(self._loop, share, command_on(share.host), output)
+            host = RemoteHost(self._loop, share, shell, agent, output)
             self._hosts.append(host)
-            host.order("check", **limits, **check)
-        return self._hosts
+            called.append(host)
+            host.check({**limits, **check})
+        return called
+
+    def forget(self, host: RemoteHost) -> None:
+        """Leave out a host whose connection has ended."""
+        self._hosts.remove(host)
+        if not self._hosts:
+            self._next_beat_s = NEVER_S
 
     def seconds_to_beat(self) -> float:
         """Return when `beat` is due; infinity where nobody listens."""

@@ -17,6 +17,13 @@ from ringtune.errors import ConfigError
 
 AGENT_MODULE = "ringtune.launch.agent"
 _RESOLVE_LIMIT_S = 10.0
+_NOT_REACHED = (
+    "ssh: Could not resolve hostname ",
+    "ssh: connect to host ",
+    "kex_exchange_identification: ",
+    "ssh_exchange_identification: ",
+)
+"""Openings of what OpenSSH's client says, in every locale, of a server that it has not reached or that is starting."""
 _INTERPRETER_NAMES = ("PYTHONPATH", "LD_LIBRARY_PATH")  # the interpreter finds itself and ringtune by them
 
 
@@ -35,6 +42,14 @@ class RemoteShell:
     def command_on(self, host: str, remote: Sequence[str]) -> list[str]:
         """Return the local command line that runs `remote` on a host."""
         return [*self.arguments, host, shlex.join(remote)]
+
+    def may_come_up(self, said: str) -> bool:
+        """Return whether a host was not reached at all, so that another call may find it up; ssh's words tell.
+
+        Args:
+            said: Last words of the shell. Those of another shell than ssh are not known: its failure is final.
+        """
+        return self.is_ssh and any(words in said for words in _NOT_REACHED)
 
     def address_of(self, host: str) -> str:
         """Return the name or address that the shell would connect to: ssh's configuration may know an alias."""

@@ -6,11 +6,6 @@ from ringtune.parsing import IntegerReader, TextReader
 from .engine_options import MANY
 from .option import AlwaysSo, Effect, HasNoEffect, IsRefused, Launches, LaunchOption, OptionGroup, SetsVariable
 
-_ELASTIC = IsRefused(
-    "a job keeps the ranks that it starts with; leave the option out, save checkpoints, and start the job again when "
-    "the hosts have changed"
-)
-
 
 def _counted(names: tuple[str, ...], help_text: str, effect: Effect, key: str = "") -> LaunchOption:
     return LaunchOption(names, help_text, effect, IntegerReader(0, MANY), "N", key=key)
@@ -90,34 +85,6 @@ LIBRARIES = OptionGroup(
                 "there is no Gloo here; --stall-check-shutdown-time-seconds limits how long an operation takes"
             ),
             "library_options.gloo_timeout_seconds",
-        ),
-    ),
-)
-
-ELASTIC = OptionGroup(
-    "Elastic jobs, which this version does not have",
-    (
-        _counted(("--min-np", "--min-num-proc"), "Refused: a job keeps its ranks.", _ELASTIC),
-        _counted(("--max-np", "--max-num-proc"), "Refused: a job keeps its ranks.", _ELASTIC),
-        LaunchOption(
-            ("--host-discovery-script",),
-            "Refused: a job keeps its hosts; --hostfile takes what the script prints.",
-            IsRefused(
-                "a job keeps the hosts that it starts with; give it those that the script prints now: "
-                "--hostfile <({value})"
-            ),
-            TextReader(),
-            "SCRIPT",
-        ),
-        _counted(("--elastic-timeout",), "Refused: a job keeps its ranks.", _ELASTIC),
-        _counted(("--reset-limit",), "Refused: a job keeps its ranks.", _ELASTIC),
-        LaunchOption(
-            ("--blacklist-cooldown-range",),
-            "Refused: a job keeps its hosts.",
-            _ELASTIC,
-            IntegerReader(0, MANY),
-            "MIN MAX",
-            words=2,
         ),
     ),
 )

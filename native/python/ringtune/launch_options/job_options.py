@@ -63,6 +63,13 @@ HOSTS = OptionGroup(
             "FILE",
         ),
         LaunchOption(
+            ("--hosts-from",),
+            "Function that returns the hosts, as {'host': slots} or ['host:slots'].",
+            Launches(),
+            TextReader(),
+            "MODULE:FUNCTION",
+        ),
+        LaunchOption(
             ("--slots-per-host", "--slots"),
             "Ranks on each host that does not say how many; default: 1.",
             Launches(),
@@ -86,7 +93,7 @@ HOSTS = OptionGroup(
         ),
         LaunchOption(
             ("--start-timeout",),
-            "Seconds that other hosts have to answer; default: HOROVOD_START_TIMEOUT, or 30.",
+            "Seconds in which other hosts have to be reached and to answer; default: HOROVOD_START_TIMEOUT, or 30.",
             Launches(),
             SecondsReader(0.001, MAX_START_TIMEOUT_S),
             "SECONDS",

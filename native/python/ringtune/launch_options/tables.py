@@ -3,11 +3,12 @@
 
 from collections.abc import Mapping
 
+from .elastic_options import ELASTIC
 from .engine_options import DIAGNOSIS, KNOBS, TUNER
-from .foreign_options import CONTROLLERS, ELASTIC, LIBRARIES
+from .foreign_options import CONTROLLERS, LIBRARIES
 from .job_options import HOSTS, JOB, OUTPUT, SSH
 from .option import LaunchOption, OptionGroup
 
-GROUPS: tuple[OptionGroup, ...] = (JOB, HOSTS, SSH, OUTPUT, KNOBS, TUNER, DIAGNOSIS, CONTROLLERS, LIBRARIES, ELASTIC)
+GROUPS: tuple[OptionGroup, ...] = (JOB, HOSTS, SSH, ELASTIC, OUTPUT, KNOBS, TUNER, DIAGNOSIS, CONTROLLERS, LIBRARIES)
 OPTIONS: Mapping[str, LaunchOption] = {option.field: option for group in GROUPS for option in group.options}
 """Options by field."""

@@ -17,7 +17,7 @@ from ringtune.errors import ConfigError
 
 from .channel import MAX_FRAME_BYTES, Channel, ChannelError, Deadline, Message
 from .loop import Loop
-from .proof import PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
+from .proof import JOIN_PURPOSE, NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
 
 GREETING_LIMIT_S = 2.0  # a connection that has not proved itself by then is dropped
 MAX_UNPROVED = 512  # connections served at once; over that the oldest silent one goes
@@ -95,6 +95,11 @@ class Acceptor:
         self._short_since_s: float | None = None  # when the lack of descriptors began
         loop.add(listener, self._accept)
         loop.add_chore(self._expire)
+
+    @property
+    def has_unproved(self) -> bool:
+        """True if there are connections that have not proved themselves, and will be dropped."""
+        return bool(self._silent or self._greeted)
 
     def close(self) -> None:
         """Stop listening and drop whoever has not proved itself yet; idempotent."""
@@ -202,7 +207,8 @@ class Acceptor:
     def _transcript_from(self, hello: Message) -> Transcript:
         rank, generation, nonce = hello.get("rank"), hello.get("generation"), hello.get("nonce")
         is_hello = hello["type"] == "hello" and hello.get("purpose") in self._purposes
-        if not is_hello or not _is_number(rank) or not _is_number(generation) or not is_nonce(nonce):
+        has_no_rank = hello.get("purpose") == JOIN_PURPOSE and rank == NO_RANK
+        if not is_hello or not (has_no_rank or _is_number(rank)) or not _is_number(generation) or not is_nonce(nonce):
             raise ChannelError("the hello is malformed")
         caller_nonce, callee_nonce = str(nonce), new_nonce()
         return Transcript(

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Address of a rank or of a launcher's address book: `unix:@NAME`, `tcp://HOST:PORT` or `book://HOST:PORT`.
+"""Address of a rank, of a launcher's address book or of a rendezvous server.
+
+Forms: `unix:@NAME`, `tcp://HOST:PORT`, `book://HOST:PORT`, `join://HOST:PORT`.
 
 An abstract unix socket leaves no file and is reached from its own host alone. A TCP socket is bound to one interface,
 the named one.
@@ -11,6 +13,7 @@ import re
 import secrets
 import select
 import socket
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,20 +24,23 @@ from .port_holder import describe_holder
 
 ALLOWED = (
     "unix:@NAME with up to 90 letters, digits, '.', '_' and '-'; tcp://HOST:PORT, an address of rank 0's host and a "
-    "free port of it; or book://HOST:PORT, a launcher's address book"
+    "free port of it; book://HOST:PORT, a launcher's address book; or join://HOST:PORT, a rendezvous server"
+)
+RESOLVE_AGAIN_S = (
+    0.5  # interval between two questions for a name; the answer "unknown" is cached by resolvers for longer
 )
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 65_535  # the kernel cuts it to net.core.somaxconn; a SYN over it is repeated only after a second
 _UNIX = re.compile(r"unix:@([A-Za-z0-9._-]{1,90})")
-_HOST_AND_PORT = re.compile(r"(tcp|book)://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
+_HOST_AND_PORT = re.compile(r"(tcp|book|join)://(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
 
 
 @dataclass(frozen=True)
 class Address:
-    """An address of any of the three schemes.
+    """An address of any scheme.
 
     Attributes:
-        scheme: `unix`, `tcp` or `book`.
+        scheme: `unix`, `tcp`, `book` or `join`.
         host: A host's name or number; for `unix` the socket's name, without the leading NUL.
         port: 0 for `unix`, and for "any" where it is listened on.
     """
@@ -65,15 +71,20 @@ class Address:
         return f"{self.scheme}://{host}:{self.port}"
 
 
-def listen(address: Address) -> socket.socket:
+def listen(address: Address, naming: Deadline | None = None) -> socket.socket:
     """Return a non-blocking socket that listens on the address, and on no other interface.
+
+    Args:
+        address: An address of this host.
+        naming: Until when an unknown name is asked for again: a cluster's name service learns the name of a new
+            container while it is starting. None asks once.
 
     Raises:
         ConfigError: If that is not possible; names the address, and who has it where that can be seen.
     """
     listener: socket.socket | None = None
     try:
-        family, target = _resolved(address)
+        family, target = _resolved_in_time(address, naming)
         listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         if family != socket.AF_UNIX:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # closed connections linger on the port
@@ -130,6 +141,16 @@ def _check_and_hasten(connection: socket.socket) -> None:
         # A port out of the kernel's own range on which nobody listens can be given to the very socket that calls it.
         raise ConnectionRefusedError(errno.ECONNREFUSED, "connected to itself")
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _resolved_in_time(address: Address, deadline: Deadline | None) -> tuple[socket.AddressFamily, Any]:
+    while True:
+        try:
+            return _resolved(address)
+        except socket.gaierror:
+            if deadline is None or deadline.has_passed():
+                raise
+        time.sleep(min(RESOLVE_AGAIN_S, deadline.remaining_s()))
 
 
 def _resolved(address: Address) -> tuple[socket.AddressFamily, Any]:

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ringtune.standard_streams import above_standard_streams
 
@@ -25,11 +25,27 @@ Message = dict[str, Any]
 MAX_FRAME_BYTES = 1 << 20  # the largest honest message, the plan of a world of 1,000 ranks, is under 256 KiB
 MAX_DESCRIPTORS = 253  # the kernel's SCM_MAX_FD
 SEND_LIMIT_S = 5.0  # a peer that does not read for so long is given up
+_KEEPALIVE = {
+    socket.TCP_KEEPIDLE: 10,  # seconds of silence before the first probe
+    socket.TCP_KEEPINTVL: 5,  # seconds between probes
+    socket.TCP_KEEPCNT: 4,  # unanswered probes that end the connection
+    socket.TCP_USER_TIMEOUT: 30_000,  # milliseconds for which sent bytes may stay unacknowledged
+}
 _LENGTH = struct.Struct(">I")
 
 
 class ChannelError(Exception):
     """The peer closed the channel or broke the framing; the channel is of no further use."""
+
+
+class NewsSource(Protocol):
+    """A connection whose news may end a wait for something else."""
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read when there may be news."""
+
+    def has_news(self) -> bool:
+        """Return whether there are news; takes in what has come, and waits for nothing."""
 
 
 class Interrupted(Exception):  # noqa: N818  (nothing is wrong: something else became more important)
@@ -157,6 +173,13 @@ class Channel:
         if not self.is_local:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
+    def notice_silence(self) -> None:
+        """Have the kernel end a TCP connection whose other host answers no more, after some 30 s."""
+        if not self.is_local:
+            for option, value in _KEEPALIVE.items():
+                self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
     def own_host(self) -> str:
         """Return the address of this end of a TCP connection, without its port."""
         return str(self._socket.getsockname()[0])
@@ -212,12 +235,12 @@ class Channel:
         """Return the oldest message of the inbox, or None."""
         return self._inbox.popleft() if self._inbox else None
 
-    def receive(self, deadline: Deadline, interrupt: "Channel | None" = None) -> Message:
+    def receive(self, deadline: Deadline, interrupt: NewsSource | None = None) -> Message:
         """Wait for a message.
 
         Args:
             deadline: End of the wait.
-            interrupt: A channel whose news go before this one's.
+            interrupt: A connection whose news go before this one's.
 
         Raises:
             ChannelError: If the peer closed the connection or broke the framing.
@@ -267,6 +290,15 @@ class Channel:
         writable.register(self._socket, select.POLLOUT)
         if not writable.poll(deadline.remaining_s() * 1000):
             raise TimeoutError(f"nothing was read for {deadline.limit_s:.0f} s")
+
+
+def could_tell(channel: Channel, message: Message) -> bool:
+    """Send a message to a peer that may be gone; return whether it was still there."""
+    try:
+        channel.send(message)
+    except ChannelError:
+        return False
+    return True
 
 
 def _first_readable(descriptors: list[int], limit_s: float) -> int | None:

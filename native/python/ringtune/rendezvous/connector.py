@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError
 
 from .address import Address, connect
-from .channel import Channel, ChannelError, Deadline, Interrupted, Message
-from .proof import NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
+from .channel import Channel, ChannelError, Deadline, Interrupted, Message, NewsSource
+from .proof import JOIN_PURPOSE, NO_RANK, PROTOCOL_VERSION, Membership, Transcript, is_nonce, new_nonce
 
 FIRST_RETRY_S = 0.002  # a socket has no event to wait for before it exists
 LONGEST_RETRY_S = 0.05
+_UNIX_WAY = "they share one network namespace (ranks in other containers need an address tcp://HOST:PORT)"
 ANSWER_LIMIT_S = 10.0  # an acceptor that is silent for so long is called again
 
 
@@ -38,6 +39,8 @@ class Destination:
     @property
     def whom(self) -> str:
         """The callee in words."""
+        if self.purpose == JOIN_PURPOSE:
+            return f"the rendezvous server at {self.address.host} port {self.address.port}"
         return "the launcher's address book" if self.callee == NO_RANK else f"rank {self.callee}"
 
 
@@ -57,20 +60,21 @@ class _Repeat(Exception):  # noqa: N818  (internal: says why the call must be re
 
 @dataclass(frozen=True)
 class _Patience:
-    """Limits of the attempts to connect: a deadline, and a condition that ends them before."""
+    """Limits of the attempts to connect: a deadline, and news that end an attempt or keep from another one."""
 
     deadline: Deadline
-    interrupt: Channel | None
+    interrupt: NewsSource | None
+    watch: NewsSource | None
 
     def check(self, to: Destination, membership: Membership, why: str) -> None:
         """Raise what ends the attempt, or return if the call is to be repeated."""
-        if self.interrupt is not None and self.interrupt.has_news():
+        if any(source is not None and source.has_news() for source in (self.interrupt, self.watch)):
             raise Interrupted
         if self.deadline.has_passed():
+            way = _UNIX_WAY if to.address.scheme == "unix" else "no firewall stands between their hosts"
             raise CollectiveTimeout(
-                f"rank {membership.rank} could not meet {to.whom} within {self.deadline.limit_s:.0f} s ({why}); "
-                "check that all ranks were started and that no firewall stands between their hosts, or raise "
-                "RINGTUNE_TIMEOUT_S"
+                f"{membership.who} could not meet {to.whom} within {self.deadline.limit_s:.0f} s ({why}); check that "
+                f"all ranks were started and that {way}, or raise RINGTUNE_TIMEOUT_S"
             )
 
 
@@ -79,7 +83,9 @@ def open_channel(
     membership: Membership,
     join: Message,
     deadline: Deadline,
-    interrupt: Channel | None = None,
+    interrupt: NewsSource | None = None,
+    *,
+    watch: NewsSource | None = None,
 ) -> Channel:
     """Return a connection that is proved on both sides.
 
@@ -88,15 +94,16 @@ def open_channel(
         membership: Membership of this process.
         join: Message with which this rank joins, without type and proof.
         deadline: End of the attempts.
-        interrupt: A channel whose news end the attempt: where there is one, who is lost is heard there.
+        interrupt: A connection whose news end the attempt: where there is one, who is lost is heard there.
+        watch: A connection whose news keep from another attempt: what the callee itself has to say goes before them.
 
     Raises:
         ConfigError: If the callee holds another job key, is of another version or user, or has initialised more often.
         CollectiveTimeout: If it could not be met in time.
         PeerLostError: If it was there and is there no more, and there is no `interrupt`.
-        Interrupted: If `interrupt` has news.
+        Interrupted: If `interrupt` or `watch` has news.
     """
-    patience = _Patience(deadline, interrupt)
+    patience = _Patience(deadline, interrupt, watch)
     has_met, pause_s, why = False, FIRST_RETRY_S, ""
     while True:
         try:
@@ -163,7 +170,7 @@ def _checked_transcript(to: Destination, membership: Membership, nonce: str, cha
     )
     if not transcript.is_proof(membership.job_key, "callee", challenge.get("proof")):
         raise ConfigError(
-            f"rank {membership.rank} and the process that listens on {to.address} hold different job keys, or that "
+            f"{membership.who} and the process that listens on {to.address} hold different job keys, or that "
             f"process is not {to.whom}; give all ranks one RINGTUNE_JOB_KEY and the same RINGTUNE_RENDEZVOUS"
         )
     return transcript
@@ -173,13 +180,11 @@ def _explain_elsewhere(to: Destination, membership: Membership, answer: Message)
     """Tell what may pass, a rank that is still to come to this `init()`, from what cannot."""
     if answer.get("protocol") != PROTOCOL_VERSION:
         raise ConfigError(
-            f"{to.whom} speaks version {answer.get('protocol')!r} of the rendezvous and rank {membership.rank} "
+            f"{to.whom} speaks version {answer.get('protocol')!r} of the rendezvous and {membership.who} "
             f"version {PROTOCOL_VERSION}; install one version of ringtune for all ranks"
         )
     theirs, ours = answer.get("generation"), membership.generation or 0
-    counts = (
-        f"{to.whom} calls init() for the {theirs!r}th time after the first, rank {membership.rank} for the {ours}th"
-    )
+    counts = f"{to.whom} calls init() for the {theirs!r}th time after the first, {membership.who} for the {ours}th"
     if isinstance(theirs, int) and theirs > ours:
         raise ConfigError(f"{counts}; all ranks must call init() equally often")
     raise _Repeat(counts)

@@ -13,7 +13,7 @@ from ringtune.errors import CollectiveTimeout, ConfigError, PeerLostError, Ringt
 from .acceptor import Acceptor, PendingConnection
 from .address import LOOPBACK, Address, bound_address, listen
 from .arrival import Arrival
-from .channel import Channel, ChannelError, Deadline, Message
+from .channel import Channel, ChannelError, Deadline, Message, could_tell
 from .conflicts import describe_failure, failure_of, find_conflict, join_message, missing_ranks
 from .host_group import NoSharedMemory
 from .interfaces import link_bits_per_s
@@ -22,6 +22,7 @@ from .loop import Loop, Waiting
 from .place import Agreement, Offer, Place, host_identity
 from .plan import MeetingPlan, mesh_addresses, mesh_message
 
+NAMING_LIMIT_S = 60.0  # for rank 0's own name to become known; Kubernetes' name service forgets "unknown" after 30 s
 ABORT_LINGER_S = 5.0  # time for which latecomers still hear that the meeting failed
 
 
@@ -39,13 +40,16 @@ class Coordinator:
         self._reports: dict[int, Message] = {}
         self._seats: dict[int, Message] = {}
         self._verdict: RingtuneError | None = offer.failure
+        self._is_known = False  # whether somebody else tells the verdict to all
         self._arrival: Arrival | None = None
         self._loop = Loop()
         self._waiting = Waiting(self._loop, self._deadline, self._check)
-        listener = place.listener or listen(place.require_address())
+        listener = place.listener or listen(place.require_address(), Deadline.after(min(limit_s, NAMING_LIMIT_S)))
         address = bound_address(listener)
         self._interface = LOOPBACK if address.scheme == "unix" else address.host
         self._acceptor = Acceptor(self._loop, listener, place.membership, ("meeting",), self._admit)
+        if place.watch is not None:
+            self._loop.add(place.watch, self._look)
 
     def agree(self) -> Agreement:
         """Wait for every rank and lead all into the world.
@@ -100,6 +104,17 @@ class Coordinator:
         if self._verdict is not None:
             raise self._verdict
 
+    def _look(self) -> None:
+        """Take note that a rank has ended which may not have come here."""
+        watch = self._place.watch
+        if watch is None or not watch.has_news():
+            return
+        try:
+            watch.check()
+        except PeerLostError as error:
+            self._verdict = self._verdict or error
+            self._is_known = True
+
     def _is_complete(self) -> bool:
         return len(self._members) == self._place.world_size - 1
 
@@ -122,7 +137,7 @@ class Coordinator:
             conflict = find_conflict(self._place, self._offer, rank, join)
         self._verdict = self._verdict or conflict
         if self._verdict is not None:
-            _could_tell(pending.channel, {"type": "abort", **describe_failure(self._verdict)})
+            could_tell(pending.channel, {"type": "abort", **describe_failure(self._verdict)})
 
     def _hear(self, rank: int) -> None:
         """Take in what a rank of the world says; its end, or its failure, ends the meeting."""
@@ -241,7 +256,7 @@ class Coordinator:
         self._waiting.until(have_all_reported, lambda: self._describe_silent(what))
 
     def _send_all(self, message: Message) -> None:
-        lost = [rank for rank, channel in self._members.items() if not _could_tell(channel, message)]
+        lost = [rank for rank, channel in self._members.items() if not could_tell(channel, message)]
         if lost:
             raise PeerLostError(f"rank {lost[0]} ended during init")
 
@@ -255,9 +270,9 @@ class Coordinator:
         """Tell everybody why; wait a little for ranks that have not come yet, so that they learn it as well."""
         told = {"type": "abort", **describe_failure(verdict)}
         for channel in self._members.values():
-            _could_tell(channel, told)
+            could_tell(channel, told)
         self._verdict = verdict
-        if isinstance(verdict, CollectiveTimeout):
+        if isinstance(verdict, CollectiveTimeout) or self._is_known:
             return
         linger = Deadline.after(ABORT_LINGER_S)
         while not self._is_complete() and not linger.has_passed():
@@ -278,12 +293,3 @@ class Coordinator:
     def _describe_silent(self, what: str) -> str:
         silent = [rank for rank in sorted(self._members) if rank not in self._reports]
         return f"ranks {silent} did not {what} within {self._deadline.limit_s:.0f} s; check their logs"
-
-
-def _could_tell(channel: Channel, message: Message) -> bool:
-    """Send a message to a rank that may be gone; return whether it was still there."""
-    try:
-        channel.send(message)
-    except ChannelError:
-        return False
-    return True

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ringtune.errors import CollectiveTimeout
 
-from .channel import Channel, Deadline
+from .channel import Deadline, NewsSource
 
 TURN_S = 0.25  # delay until a deadline is noticed while nothing happens
 
@@ -69,13 +69,13 @@ class Waiting:
         loop: Serves the sockets.
         deadline: Deadline of the whole meeting.
         check: Raises what ends the waiting early.
-        interrupt: The channel whose news end the waiting, for a rank that has only one; see `open_channel`.
+        interrupt: The connection whose news end the waiting, for a rank that has only one; see `open_channel`.
     """
 
     loop: Loop
     deadline: Deadline
     check: Callable[[], None]
-    interrupt: Channel | None = None
+    interrupt: NewsSource | None = None
 
     def until(self, is_done: Callable[[], bool], describe_late: Callable[[], str]) -> None:
         """Serve the loop until something is done.

@@ -44,7 +44,7 @@ class Member:
         to = Destination(self._place.require_address(), 0, "meeting")
         join = join_message(self._place, self._offer, self._host)
         try:
-            self._channel = open_channel(to, self._place.membership, join, self._deadline)
+            self._channel = self._meet(to, join)
             self._deadline = Deadline.after(self._deadline.limit_s + PATIENCE_S)
             self._loop.add(self._channel, _leave_for_later)
             return self._follow(self._channel)
@@ -75,6 +75,15 @@ class Member:
             self._channel.close()
             self._channel = None
         self._loop.close()
+
+    def _meet(self, to: Destination, join: Message) -> Channel:
+        """Return the connection to rank 0; the end of another rank that is heard of before ends the attempt."""
+        try:
+            return open_channel(to, self._place.membership, join, self._deadline, watch=self._place.watch)
+        except Interrupted:
+            if self._place.watch is not None:
+                self._place.watch.check()
+            raise
 
     def _follow(self, channel: Channel) -> Agreement:
         """Do what rank 0 plans, as often as it plans, and then connect to the other ranks."""

@@ -6,12 +6,25 @@ import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ringtune.errors import ConfigError, RingtuneError
 
 from .address import Address
 from .proof import Membership
+
+
+class Watch(Protocol):
+    """A connection on which a rank hears that another one has ended, before the two have met."""
+
+    def fileno(self) -> int:
+        """Return the descriptor that can be read when there may be news; -1 where the connection has ended."""
+
+    def has_news(self) -> bool:
+        """Return whether one has ended; takes in what has come, and waits for nothing."""
+
+    def check(self) -> None:
+        """Raise `PeerLostError` if one has ended."""
 
 
 @dataclass(frozen=True)
@@ -21,11 +34,13 @@ class Place:
     Attributes:
         rank: This process.
         world_size: Number of ranks.
-        generation: Number of times that this process has called `init()` before.
-        source: Their source, for messages: `RINGTUNE_RANK`, `torch.distributed`, `torchrun`, `MPI`, `srun` or `alone`.
+        generation: Number of meetings before this one under the same job key, or in the same store of torch's.
+        source: Their source, for messages: `RINGTUNE_RANK`, `torch.distributed`, `torchrun`, `MPI`, `srun`, `join` or
+            `alone`.
         address: Address of the meeting with rank 0; None in a world of one.
         job_key: Secret that all ranks of the job share; empty in a world of one.
         listener: On rank 0, the socket that listens on the address, where it is open already; the meeting takes it.
+        watch: News of other ranks' ends, where there is somebody who sees them.
     """
 
     rank: int
@@ -35,6 +50,7 @@ class Place:
     address: Address | None = None
     job_key: bytes = field(default=b"", repr=False)
     listener: socket.socket | None = None
+    watch: Watch | None = None
 
     @property
     def membership(self) -> Membership:

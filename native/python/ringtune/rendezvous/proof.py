@@ -13,7 +13,8 @@ from hashlib import sha256
 PROTOCOL_VERSION = 2
 NONCE_BYTES = 32
 MIN_KEY_BYTES = 16
-NO_RANK = -1  # number of a launcher, which answers but is no rank
+NO_RANK = -1  # number of a launcher or server, which answers but is no rank, and of a worker that has none yet
+JOIN_PURPOSE = "join"  # purpose of the connection of a worker to the rendezvous server
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Membership:
     rank: int
     generation: int | None
     job_key: bytes = field(repr=False)
+
+    @property
+    def who(self) -> str:
+        """The process in words."""
+        return "this worker" if self.rank == NO_RANK else f"rank {self.rank}"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ Nothing is pickled. The function goes as a name, where it can be imported, or as
 a module of the job's own; arguments and results go as plain data, arrays and tensors, by the typed codec.
 """
 
+from .failures import RankFailedError
 from .horovod_options import LaunchArguments, launch_arguments
-from .local_launch import RankFailedError, run
+from .local_launch import run
 
 __all__ = ["LaunchArguments", "RankFailedError", "launch_arguments", "run"]

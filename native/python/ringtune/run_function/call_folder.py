@@ -41,17 +41,29 @@ class CallFolder:
         """Return the file that holds the outcome of a rank's call."""
         return self.path / f"outcome.{rank}"
 
+    def worker_outcome(self, worker: str) -> Path:
+        """Return the file that holds the outcome of the call of an elastic job's worker."""
+        return self.path / f"worker.{worker}"
+
+    def worker_outcomes(self) -> list[Path]:
+        """Return the files of all workers that have left an outcome."""
+        return [path for path in self.path.glob("worker.*") if path.suffix[1:].isdigit()]
+
 
 @contextmanager
-def new_call_folder() -> Iterator[CallFolder]:
+def new_call_folder(parent: Path | None = None) -> Iterator[CallFolder]:
     """Make a folder for a call, and remove it afterwards; remove those of callers that were killed.
+
+    Args:
+        parent: Folder to make it in; None for the one for temporary files.
 
     Raises:
         OSError: If there is no room for one.
     """
-    for abandoned in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    parent = parent or Path(tempfile.gettempdir())
+    for abandoned in parent.glob(f"{PREFIX}*"):
         _remove_if_abandoned(abandoned)
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, _held(Path(name)):
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as name, _held(Path(name)):
         yield CallFolder(Path(name))
 
 

@@ -20,33 +20,20 @@ from typing import Any
 
 from ringtune._engine import allreduce_algorithms
 from ringtune.bootstrap import environment
-from ringtune.errors import ConfigError, RingtuneError
-from ringtune.launch import make_plan
+from ringtune.errors import ConfigError
+from ringtune.launch import make_elastic_plan, make_plan
 from ringtune.launch.processes import RankCommand, RankProcess, start_rank
 from ringtune.settings import Settings
 
 from .call_folder import CallFolder, new_call_folder
-from .function_transport import describe
+from .elastic_results import elastic_results
+from .failures import RankFailedError
+from .function_transport import Described, describe
 from .horovod_options import LaunchArguments
 from .packing import read_data, write_data
 
 LONGEST_POLL_S = 3600.0  # poll() refuses times much longer than some days
 END_LIMIT_S = 20.0  # time between the request to end and the launcher's SIGKILL; its own limit is 10 s
-
-
-class RankFailedError(RingtuneError):
-    """A rank of `ringtune.run` raised, was killed, or took too long; no rank runs any more.
-
-    Attributes:
-        rank: The first that failed; None where none could say so.
-        traceback_text: Its traceback; empty where there is none.
-    """
-
-    def __init__(self, message: str, rank: int | None = None, traceback_text: str = "") -> None:
-        """Hold what is known."""
-        super().__init__(message)
-        self.rank = rank
-        self.traceback_text = traceback_text
 
 
 class _Terminated(BaseException):
@@ -62,29 +49,35 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
 ) -> list[Any]:
-    """Run a function on ranks of this machine; see `ringtune.run`."""
+    """Run a function on ranks; see `ringtune.run`."""
     if timeout_s is not None and not timeout_s > 0:
         raise ConfigError(f"ringtune.run(timeout_s={timeout_s}) is not possible; allowed: over 0 s, or None")
     described = describe(function)
+    parent = Path.cwd() if launch.names_others else None  # other hosts are more likely to share it than /tmp
+    with _orderly_termination(), new_call_folder(parent) as folder:
+        _write_call(folder, described, tuple(args), dict(kwargs or {}))
+        code = _launch(folder, launch, {**environment(), **(env or {})}, timeout_s)
+        return elastic_results(folder, code) if launch.is_elastic else _results(folder, launch.ranks, code)
+
+
+def _write_call(folder: CallFolder, described: Described, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Leave a call in its folder, for the ranks."""
     call = {
         "module": described.module,
         "name": described.name,
         "values": described.values,
         "path": [str(entry) or os.fspath(Path.cwd()) for entry in sys.path if isinstance(entry, str)],
-        "args": tuple(args),
-        "kwargs": dict(kwargs or {}),
+        "args": args,
+        "kwargs": kwargs,
     }
-    with _orderly_termination(), new_call_folder() as folder:
-        try:
-            folder.source.write_text(described.source, encoding="utf-8")
-            write_data(folder.call, call)
-        except OSError as error:
-            raise ConfigError(
-                f"the call cannot be written into {folder.path} ({error.strerror}); make room, or set TMPDIR to "
-                "another folder"
-            ) from error
-        code = _launch(folder, launch, {**environment(), **(env or {})}, timeout_s)
-        return _results(folder, launch.ranks, code)
+    try:
+        folder.source.write_text(described.source, encoding="utf-8")
+        write_data(folder.call, call)
+    except OSError as error:
+        raise ConfigError(
+            f"the call cannot be written into {folder.path} ({error.strerror}); make room, or set TMPDIR to "
+            "another folder"
+        ) from error
 
 
 @contextmanager
@@ -122,8 +115,11 @@ def _launch(folder: CallFolder, launch: LaunchArguments, environ: Mapping[str, s
         KeyboardInterrupt: Once the job has ended, if the user wants it to; so with SIGTERM.
     """
     program = [launch.executable or sys.executable, "-m", "ringtune.run_function.rank_program", str(folder.path)]
-    plan = make_plan(program, launch.ranks, {}, environ)
-    Settings.from_environment(plan.environments[0], allreduce_algorithms())  # an error here, not one in the job
+    if launch.is_elastic:
+        rank_environ = make_elastic_plan(program, {}, environ).environment
+    else:
+        rank_environ = make_plan(program, launch.ranks, {}, environ).environments[0]
+    Settings.from_environment(rank_environ, allreduce_algorithms())  # an error here, not one in the job
     options = ["-np", str(launch.ranks), "--no-prefix-output", *launch.options]
     launcher = [sys.executable, "-m", "ringtune", "run", *options, *program]
     process = start_rank(RankCommand(tuple(launcher), ""), 0, environ)

@@ -5,6 +5,7 @@ It makes the function again, calls it, and leaves in the folder what came of it.
 """
 
 import importlib.util
+import socket
 import sys
 import time
 import traceback
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ringtune.bootstrap import environment, told_rank
+from ringtune.bootstrap.joining import WORKER_ID_NAME
+from ringtune.errors import ConfigError
 
 from .call_folder import MODULE_NAME, CallFolder
 from .function_transport import imported
@@ -21,16 +24,29 @@ from .packing import read_data, write_data
 
 def main(folder: CallFolder) -> None:
     """Call the function and leave its result, or what it raised; that is then raised here as well."""
-    outcome = folder.outcome(told_rank(environment()))
+    if not folder.call.exists():
+        raise ConfigError(
+            f"the folder {folder.path} of the call is not there on host {socket.gethostname()}: ringtune.run on "
+            "several hosts needs a working directory that all of them share"
+        )
+    worker = environment().get(WORKER_ID_NAME)
+    outcome = folder.outcome(told_rank(environment())) if worker is None else folder.worker_outcome(worker)
     try:
         call = read_data(folder.call)
         sys.path[:] = [*call["path"], *(entry for entry in sys.path if entry not in call["path"])]
         function = _make_function(folder, call)
         result = function(*call["args"], **call["kwargs"])
-        write_data(outcome, {"result": result})
+        write_data(outcome, {"result": result, "latest": None if worker is None else _latest_place()})
     except BaseException as error:
-        write_data(outcome, _failure(error))
+        write_data(outcome, {**_failure(error), "latest": None if worker is None else _latest_place()})
         raise
+
+
+def _latest_place() -> tuple[int, int] | None:
+    """Return the latest meeting of this worker of an elastic job, and its rank there; None if it has met nobody."""
+    from ringtune.session import SESSION  # noqa: PLC0415  (a function that uses no front end needs no engine)
+
+    return None if SESSION.rendezvous is None else SESSION.rendezvous.latest
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
@@ -38,7 +54,7 @@ def _failure(error: BaseException) -> dict[str, Any]:
     frames = error.__traceback__
     inner = None if frames is None else frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, inner))
-    return {"error": f"{type(error).__name__}: {error}", "traceback": text, "at_s": time.monotonic()}
+    return {"error": f"{type(error).__name__}: {error}", "traceback": text, "at_s": time.time()}
 
 
 def _make_function(folder: CallFolder, call: Mapping[str, Any]) -> Callable[..., Any]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from ringtune.bootstrap import exchange as exchange_module
 from ringtune.bootstrap.exchange import arrange
 from ringtune.errors import ConfigError, RingtuneError
+from ringtune.rendezvous import site as site_module
 from ringtune.rendezvous.place import Place
 
 
@@ -47,9 +47,9 @@ def arrange_all(
 ) -> list[Place | RingtuneError]:
     """Return each rank's result; a site is host, network namespace and networks of a rank."""
     own, room = threading.local(), Room(len(sites))
-    monkeypatch.setattr(exchange_module, "host_identity", lambda: own.site[0])
-    monkeypatch.setattr(exchange_module, "network_identity", lambda: own.site[1])
-    monkeypatch.setattr(exchange_module, "own_networks", lambda: own.site[2])
+    monkeypatch.setattr(site_module, "host_identity", lambda: own.site[0])
+    monkeypatch.setattr(site_module, "network_identity", lambda: own.site[1])
+    monkeypatch.setattr(site_module, "own_networks", lambda: own.site[2])
     results: dict[int, Place | RingtuneError] = {}
 
     def run(rank: int) -> None:
@@ -110,7 +110,7 @@ def test_every_arrangement_has_its_own_key(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_where_rank_0_cannot_listen_all_hear_why(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for an address that does not come."""
-    monkeypatch.setattr(exchange_module, "meeting_address", lambda _own, _others: "192.0.2.9")
+    monkeypatch.setattr(site_module, "meeting_address", lambda _own, _others: "192.0.2.9")
 
     results = arrange_all(monkeypatch, [("h", "n", []), ("i", "m", [])])
 

@@ -39,7 +39,7 @@ def owner(place: dict[str, str]) -> Iterator[Ownership]:
     ownership = Ownership()
     assert place == ownership.claim(place)
     yield ownership
-    ownership.abandon_after_fork()
+    ownership.release()
 
 
 @pytest.mark.usefixtures("owner")
@@ -61,15 +61,22 @@ def test_the_owner_claims_again_and_remembers_its_variables(owner: Ownership, pl
 
 def test_a_place_that_was_given_up_is_free(owner: Ownership, place: dict[str, str]) -> None:
     """The next process of the same script may have it."""
-    owner.abandon_after_fork()
+    owner.release()
     successor = Ownership()
 
     assert find_owner(place) is None
     assert place == successor.claim(place)
-    successor.abandon_after_fork()
+    successor.release()
 
 
 @pytest.mark.usefixtures("owner")
+def test_the_next_job_of_a_process_frees_the_place_of_the_one_before(owner: Ownership, place: dict[str, str]) -> None:
+    """A process that takes part in one job after another, as an actor of Ray's does, holds one socket."""
+    owner.claim({**place, "RINGTUNE_JOB_KEY": secrets.token_hex(32)})
+
+    assert find_owner(place) is None
+
+
 @pytest.mark.parametrize("name", ["RINGTUNE_RANK", "RINGTUNE_RENDEZVOUS", "RINGTUNE_JOB_KEY"])
 def test_other_ranks_and_other_jobs_have_other_places(place: dict[str, str], name: str) -> None:
     """Nobody is refused for what another rank or another job of this host owns."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The launcher's plan."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from ringtune.bootstrap.integers import MAX_WORLD_SIZE
 from ringtune.errors import ConfigError
 from ringtune.launch.hosts import parse_hosts
 from ringtune.launch.plan import make_plan
+from ringtune.usable_cores import usable_cores
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "AUTOTUNE_SEED": "3", "HOROVOD_CYCLE_TIME": "2"}
 
@@ -83,7 +83,7 @@ def test_hosts_are_filled_and_their_cores_shared_by_their_own_ranks() -> None:
 
     assert [("a", (0, 1)), ("b", (2,))] == [(share.host, share.ranks) for share in plan.shares]
     assert ["a", "a", "b"] == [plan.host_of(rank) for rank in range(3)]
-    assert str(len(os.sched_getaffinity(0))) == plan.environments[2]["OMP_NUM_THREADS"]
+    assert str(usable_cores()) == plan.environments[2]["OMP_NUM_THREADS"]
 
 
 @pytest.mark.parametrize(

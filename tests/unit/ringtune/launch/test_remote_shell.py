@@ -73,3 +73,23 @@ def test_the_agent_runs_under_the_same_interpreter() -> None:
     assert ["-m", "ringtune.launch.agent"] == command[-2:]
     assert sys.executable == agent_command({})[0]
     assert "ab" * 32 not in shlex.join(command)
+
+
+@pytest.mark.parametrize(
+    ("said", "may_come_up"),
+    [
+        ("ssh: Could not resolve hostname job-worker-0.job: Name or service not known", True),
+        ("ssh: connect to host 10.0.0.1 port 2222: Connexion refusée", True),
+        ("kex_exchange_identification: Connection closed by remote host", True),
+        ("root@b: Permission denied (publickey).", False),
+        ("Host key verification failed.", False),
+        ("bash: python: command not found", False),
+        ("", False),
+    ],
+)
+def test_only_a_host_that_was_not_reached_may_come_up(said: str, may_come_up: bool) -> None:
+    """A refused login is final; of another shell's words nothing is known."""
+    words = f"Warning: a line before / {said}"
+
+    assert make_remote_shell(None, None, None, 30.0).may_come_up(words) == may_come_up
+    assert not make_remote_shell("sh", None, None, 30.0).may_come_up(words)

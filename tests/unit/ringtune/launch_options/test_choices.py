@@ -97,9 +97,9 @@ def test_one_setting_may_have_two_options() -> None:
         ({"cycle_time_ms": "-1"}, "--cycle-time-ms -1 is not possible; allowed: a number from 0"),
         ({"log_level": "loud"}, "--log-level loud is not possible; allowed: trace, debug"),
         ({"num_proc": "two"}, "-np two is not possible; allowed: an integer from 1"),
-        ({"blacklist_cooldown_range": ("1", "x")}, "--blacklist-cooldown-range 1 x is not possible"),
+        ({"blacklist_cooldown_range": ("1", "x")}, "--blacklist-cooldown-range 1 x is not possible; allowed: seconds"),
+        ({"min_np": "0"}, "--min-np 0 is not possible; allowed: an integer from 1"),
         ({"autotune_gaussian_process_noise": "1.5"}, "1.5 is not possible; allowed: a number from 0 to 1"),
-        ({"host_discovery_script": "./hosts.sh"}, "--hostfile <(./hosts.sh)"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(given: dict[str, object], text: str) -> None:

@@ -122,6 +122,12 @@ def test_nobody_there_is_waited_for() -> None:
         open_channel(Destination(address, 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(0.1))
 
 
+def test_an_abstract_socket_that_is_not_found_may_be_in_another_namespace() -> None:
+    """A rank in another container has other abstract sockets; the error says which address works there."""
+    with pytest.raises(CollectiveTimeout, match=r"share one network namespace .* tcp://HOST:PORT"):
+        open_channel(Destination(Address.fresh_unix(), 0, "data"), Membership(2, 0, KEY), {}, Deadline.after(0.1))
+
+
 def test_a_door_that_was_there_and_is_gone_is_a_lost_rank() -> None:
     """A rank that was connected to the acceptor does not wait until the deadline."""
     with listen(Address.fresh_unix()) as listener:

@@ -4,6 +4,7 @@
 import os
 import re
 import socket
+from typing import Any
 
 import pytest
 
@@ -90,6 +91,24 @@ def test_another_hosts_address_cannot_be_listened_on(host: str, words: str) -> N
     """Rank 0 on the wrong host is told so."""
     with pytest.raises(ConfigError, match=words):
         listen(Address("tcp", host, 40_000))
+
+
+def test_a_name_that_becomes_known_is_listened_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new container's own name is unknown to its cluster for a moment."""
+    known, answers = socket.getaddrinfo, [False, False, True]
+
+    def resolve(host: str, *arguments: Any, **options: Any) -> Any:
+        if not answers.pop(0):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return known("127.0.0.1", *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with listen(Address("tcp", "job-0.job"), Deadline.after(60)) as listener:
+        assert "127.0.0.1" == bound_address(listener).host
+
+    answers.append(False)
+    with pytest.raises(ConfigError, match=r"cannot listen on tcp://job-0\.job:0: .*Name or service not known"):
+        listen(Address("tcp", "job-0.job"), Deadline.after(0))
 
 
 def test_a_port_can_be_listened_on_again_at_once() -> None:

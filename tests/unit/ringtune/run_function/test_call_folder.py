@@ -25,6 +25,16 @@ def test_a_folder_lasts_as_long_as_its_call(place: Path) -> None:
     assert [] == list(place.iterdir())
 
 
+def test_a_folder_may_lie_elsewhere(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A call on other hosts lies in a folder that they share."""
+    shared = tmp_path_factory.mktemp("shared")
+    with new_call_folder(shared) as folder:
+        assert shared == folder.path.parent
+        assert [] == list(place.iterdir())
+
+    assert [] == list(shared.iterdir())
+
+
 def test_calls_leave_each_other_s_folders_alone(place: Path) -> None:
     """A call inside of a call, as in two threads or two programs."""
     with new_call_folder() as outer:

@@ -34,6 +34,10 @@ def test_every_argument_of_horovods_is_known_and_may_be_none() -> None:
         ({"hosts": "localhost:2"}, ("-H", "localhost:2")),
         ({"hosts": "localhost", "slots": 2}, ("-H", "localhost", "--slots-per-host", "2")),
         ({"hosts": "localhost:2", "ssh_port": 2222}, ("-H", "localhost:2", "-p", "2222")),
+        ({"hosts": ["localhost:1", "node.invalid:1"]}, ("-H", "localhost:1,node.invalid:1")),
+        ({"hosts": [("localhost", 2), ("fd00::3", 1)]}, ("-H", "localhost:2,[fd00::3]:1")),
+        ({"hosts": {"localhost": 2}}, ("-H", "localhost:2")),
+        ({"hosts": lambda: {"localhost": 1, "node.invalid": 1}}, ("-H", "localhost:1,node.invalid:1")),
         ({"start_timeout": 5}, ("--start-timeout", "5")),
         ({"verbose": 2}, ("--verbose",)),
         ({"use_gloo": True, "use_mpi": False}, ("--gloo",)),
@@ -41,6 +45,9 @@ def test_every_argument_of_horovods_is_known_and_may_be_none() -> None:
         ({"disable_cache": True}, ("--disable-cache",)),
         ({"output_filename": "out"}, ("--output-filename", "out")),
         ({"network_interface": "lo"}, ("--network-interfaces", "lo")),
+        ({"min_num_proc": 1, "max_num_proc": 4}, ("--min-np", "1", "--max-np", "4")),
+        ({"min_np": 1, "reset_limit": 0}, ("--min-np", "1", "--reset-limit", "0")),
+        ({"min_np": 1, "cooldown_range": (1, 2)}, ("--min-np", "1", "--blacklist-cooldown-range", "1", "2")),
     ],
 )
 def test_an_argument_is_an_option_of_the_launcher(given: dict[str, Any], options: tuple[str, ...]) -> None:
@@ -52,17 +59,23 @@ def test_an_argument_is_an_option_of_the_launcher(given: dict[str, Any], options
     ("given", "text"),
     [
         ({"use_gloo": True, "use_mpi": True}, "ringtune.run(use_mpi=True) name two launchers"),
-        ({"min_num_proc": 1}, "ringtune.run(min_num_proc=1): a job keeps the ranks"),
-        ({"max_np": 4}, "ringtune.run(max_np=4): a job keeps the ranks"),
-        ({"reset_limit": 3}, "ringtune.run(reset_limit=3): a job keeps the ranks"),
-        ({"cooldown_range": (1, 2)}, "ringtune.run(cooldown_range=(1, 2)): a job keeps the ranks"),
+        ({"min_num_proc": 3}, "--min-np 3, -np 2, --max-np inf are not in order"),
+        ({"max_np": 1}, "--min-np 2, -np 2, --max-np 1 are not in order"),
+        ({"min_np": 1, "max_np": 300}, "300 workers are not possible on one host"),
+        ({"min_np": 1, "use_mpi": True}, "ringtune.run(min_np=1): mpirun starts a fixed number of ranks"),
+        ({"reset_limit": 0}, "ringtune.run(reset_limit=0) is about elastic jobs, and this is none"),
+        ({"cooldown_range": (1, 2)}, "ringtune.run(cooldown_range=(1, 2)) is about elastic jobs"),
         ({"ssh_port": 22}, "ringtune.run(ssh_port=22) without -H: there is no other host"),
         ({"ssh_port": 0.5}, "ringtune.run(ssh_port=0.5) 0.5 is not possible; allowed: an integer"),
         ({"network_interface": "none0"}, "none0 is no network interface of this machine"),
         ({"hosts": "localhost:2", "hostfile": "hosts"}, "both name the hosts"),
         ({"hostfile": "no-such-file"}, "--hostfile no-such-file cannot be read"),
         ({"hosts": "localhost:1"}, "-np 2 is more than the 1 slots"),
-        ({"hosts": "elsewhere.invalid:2"}, "elsewhere.invalid is another; start the program with: ringtune run -np 2"),
+        ({"hosts": list}, "ringtune.run(hosts=FUNCTION): the function named no host"),
+        ({"hosts": lambda: 1 / 0}, "the function raised ZeroDivisionError"),
+        ({"hosts": [3]}, "ringtune.run(hosts=[3]) is not possible; allowed: 'a:2,b:2'"),
+        ({"hosts": 3}, "ringtune.run(hosts=3) is not possible; allowed: 'a:2,b:2'"),
+        ({"hosts": [("a", "x")]}, "is not possible; allowed: 'a:2,b:2'"),
     ],
 )
 def test_what_a_call_cannot_have_is_a_sentence(given: dict[str, Any], text: str) -> None:
@@ -75,13 +88,23 @@ def test_what_a_call_cannot_have_is_a_sentence(given: dict[str, Any], text: str)
 
 def test_a_host_that_would_get_no_rank_does_not_matter() -> None:
     """Hosts are filled in their order."""
-    assert 2 == launch_arguments({"np": 2, "hosts": "localhost:2,elsewhere.invalid:2"}).ranks
+    assert not launch_arguments({"np": 2, "hosts": "localhost:2,elsewhere.invalid:2"}).names_others
+    assert launch_arguments({"np": 3, "hosts": "localhost:2,elsewhere.invalid:2"}).names_others
+    assert launch_arguments({"np": 2, "min_np": 1, "hosts": "elsewhere.invalid:2"}).names_others
 
 
 @pytest.mark.parametrize(("np", "num_proc"), [(3, None), (None, 3), (3, 3)])
 def test_the_number_of_ranks_has_two_names(np: int | None, num_proc: int | None) -> None:
     """Either, or both alike."""
     assert 3 == number_of_ranks(np, num_proc)
+
+
+def test_an_elastic_job_may_name_its_smallest_number_alone() -> None:
+    """The first meeting has that number, too."""
+    arguments = launch_arguments({"min_np": 2})
+
+    assert (2, True) == (arguments.ranks, arguments.is_elastic)
+    assert not launch_arguments({"np": 2}).is_elastic
 
 
 @pytest.mark.parametrize(("np", "num_proc"), [(None, None), (2, 3)])

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This process's way into one world after the other, by the rendezvous server that its launcher has named."""
+
+from ringtune.basics import init, shutdown
+from ringtune.session import SESSION
+
+
+class WorldMembership:
+    """Leaves a world and joins the next one."""
+
+    @property
+    def is_elastic(self) -> bool:
+        """True if a rendezvous server makes a next meeting; known after the first one."""
+        return SESSION.rendezvous is not None
+
+    def has_update(self) -> bool:
+        """Return whether the server has told this rank that workers come or leave."""
+        return SESSION.rendezvous is not None and SESSION.rendezvous.has_update()
+
+    def join(self) -> None:
+        """Join the next world; does nothing while there is one. See `ringtune.basics.init`."""
+        init()
+
+    def leave(self) -> None:
+        """Leave the world; does nothing where there is none."""
+        shutdown()
+
+    def hurry(self) -> None:
+        """Wait for late ranks, at the next meeting, for no longer than they have kept this rank waiting already."""
+        if SESSION.rendezvous is not None:
+            SESSION.rendezvous.patience_s = SESSION.require().settings.timeout_s
+
+    def set_unfinished(self, is_unfinished: bool) -> None:
+        """Tell the launcher whether the end of this process, even a normal one, is the loss of a worker."""
+        if SESSION.rendezvous is not None:
+            SESSION.rendezvous.is_unfinished = is_unfinished

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of states: trees of dicts, lists and tuples with tensors in them."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+
+def snapshot(tree: Any, room: Any = None) -> Any:
+    """Return a copy of a tree whose tensors share nothing with it.
+
+    Args:
+        tree: State, such as a `state_dict()`.
+        room: An earlier copy, whose memory is used again where shapes and dtypes agree.
+    """
+    if isinstance(tree, torch.Tensor):
+        if has_room(tree, room):
+            return room.copy_(tree.detach())
+        return tree.detach().clone()
+    if isinstance(tree, Mapping):
+        by_key = room if isinstance(room, Mapping) else {}
+        return {key: snapshot(value, by_key.get(key)) for key, value in tree.items()}
+    if type(tree) in {list, tuple}:
+        rooms = room if type(room) is type(tree) and len(room) == len(tree) else [None] * len(tree)
+        return type(tree)(snapshot(value, place) for value, place in zip(tree, rooms, strict=True))
+    return copy.deepcopy(tree)
+
+
+def has_room(tensor: torch.Tensor, room: Any) -> bool:
+    """Return whether a tensor is one that holds what another one holds."""
+    return (
+        isinstance(room, torch.Tensor)
+        and not torch.nn.parameter.is_lazy(room)
+        and (room.shape, room.dtype, room.device, room.layout)
+        == (tensor.shape, tensor.dtype, tensor.device, tensor.layout)
+    )

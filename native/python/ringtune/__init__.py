@@ -62,7 +62,7 @@ def run(
     timeout_s: float | None = None,
     **horovod: Any,
 ) -> list[Any]:
-    """Run a function on ranks of this machine, and return what it returned on each.
+    """Run a function on ranks, of this machine or of several hosts, and return what it returned on each.
 
     The function calls `init()` of its front end itself. It is imported by its name where it stands in a module; in a
     notebook or in the program itself its source is sent, with what it uses: modules, functions and classes of the same
@@ -77,8 +77,10 @@ def run(
         env: Variables of the ranks, on top of this process's.
         timeout_s: Seconds after which the ranks are ended; None waits for ever.
         **horovod: The other arguments of `horovod.run`, by name: `func` and `num_proc` for `function` and `np`, and
-            those that are options of `ringtune run`, such as `hosts`, `output_filename` or `verbose`. Hosts that get
-            ranks must be this machine. What a job cannot have, such as `min_num_proc`, is refused.
+            those that are options of `ringtune run`, such as `hosts`, `output_filename` or `verbose`. `hosts` may
+            also be a list, a dictionary of slots, or a function that returns one of them, which is called once. Other
+            hosts must share this process's working directory. With `min_num_proc` or `max_num_proc` the job is
+            elastic: it goes on when ranks are lost, and the results are those of the ranks that are there at the end.
 
     Returns:
         The results, by rank.

@@ -51,6 +51,9 @@ class EngineConfig:
 def engine_facts() -> dict[str, int]:
     """Return the compiled-in sizes that decide how a message moves: the fields of `ringtune.tuner`'s `EngineFacts`."""
 
+def tell_exit_code(fd: int, words: Sequence[bytes]) -> None:
+    """Hand a socket over, on which the end of this process sends the word of its exit code, unless that is empty."""
+
 class Window:
     """Consecutive steps measured under one config."""
 
@@ -66,11 +69,7 @@ class Window:
     """True if the window was closed early because its steps ran over `limit_ms`."""
 
 def create_segment(local_size: int) -> int:
-    """Return a descriptor of a new shared-memory segment (memfd, fully allocated) for the ranks of one host.
-
-    Raises:
-        ConfigError: If the memory cannot be had; names needed and available bytes.
-    """
+    """Return a new shared-memory segment for the ranks of one host, a memfd; `ConfigError` if memory is missing."""
 
 def has_cuda() -> bool:
     """Return whether there is a CUDA driver with a GPU that this process may use.
@@ -306,8 +305,7 @@ class Engine:
     def begin_timing(self, max_bytes: int) -> bool:
         """Rank 0, while every other rank is in `follow_timing`: make room for messages of up to so many bytes.
 
-        Returns:
-            Whether every rank has it; if not, nothing can be timed.
+        Return whether every rank has it; if not, nothing can be timed.
         """
 
     def time_allreduce(self, size_bytes: int, algorithm: str, chunk_bytes: int, calls: int) -> float:
@@ -331,9 +329,10 @@ class Engine:
 
     def apply_config(self, config: EngineConfig) -> int:
         """Rank 0: switch all ranks; return the config's epoch at once, before it is in force."""
-
     def config(self) -> EngineConfig: ...
     def config_epoch(self) -> int: ...
+    def set_beacon(self, beacon: int) -> None: ...  # 0 to 255, between rank 0 and ranks of other hosts; in a second
+    def beacon_of(self, rank: int) -> int: ...
     laps: LapTimes
     """Stopwatch of this rank's engine."""
 

@@ -2,18 +2,26 @@
 """Joining and leaving the world, a rank's place in it, and what it runs on, with Horovod's names and meanings."""
 
 import importlib.util
+import os
 from collections.abc import Sequence
 
 from ringtune import _engine
-from ringtune.errors import ConfigError
+from ringtune.console import write_line
+from ringtune.errors import CollectiveTimeout, ConfigError, DismissedError, PeerLostError
 from ringtune.gpu_facts import installed_nccl
 from ringtune.mpi_transport import load_mpi
 from ringtune.process_sets import ProcessSet
 from ringtune.session import SESSION
 
+MAX_FAILED_MEETINGS = 20  # meetings in a row that fail before `init` gives up; each lost worker spoils one at most
+
 
 def init(comm: None = None, process_sets: Sequence[ProcessSet | Sequence[int]] | str | None = None) -> None:
     """Join the world that the launcher or torch describes; does nothing when that was done before.
+
+    Under a rendezvous server (`RINGTUNE_RENDEZVOUS=join://HOST:PORT`), a meeting that fails because a worker ends
+    meanwhile is followed by another one, and the process of a worker that the launcher does not need any more ends here
+    with code 0.
 
     Args:
         comm: Horovod's; not supported: make a process set instead.
@@ -23,12 +31,31 @@ def init(comm: None = None, process_sets: Sequence[ProcessSet | Sequence[int]] |
         ConfigError: If a setting or the launch is wrong, here or on another rank.
         CollectiveTimeout: If a rank did not come in time.
         PeerLostError: If a rank ended meanwhile.
+        RendezvousError: If a rendezvous server gives this process no place.
     """
     if comm is not None:
         raise ConfigError("init(comm=...) is not supported; use init(process_sets=[...]) for a part of the ranks")
     if isinstance(process_sets, str) and process_sets != "dynamic":
         raise ConfigError(f'process_sets={process_sets!r} is not possible; give process sets, or "dynamic"')
-    SESSION.init(() if process_sets is None or isinstance(process_sets, str) else process_sets)
+    sets = () if process_sets is None or isinstance(process_sets, str) else process_sets
+    failures = 0
+    while not _has_joined(sets, may_ask_again=failures < MAX_FAILED_MEETINGS):
+        failures += 1
+
+
+def _has_joined(process_sets: Sequence[ProcessSet | Sequence[int]], *, may_ask_again: bool) -> bool:
+    """Join; return False if the meeting failed, and there will be another one."""
+    try:
+        SESSION.init(process_sets)
+    except DismissedError as error:
+        write_line(f"ringtune: info: pid {os.getpid()} is not needed any more: {error}")
+        raise SystemExit(0) from None
+    except (PeerLostError, CollectiveTimeout) as error:
+        if SESSION.rendezvous is None or not may_ask_again:
+            raise
+        write_line(f"ringtune: warning: pid {os.getpid()} asks for another meeting, for one has failed: {error}")
+        return False
+    return True
 
 
 def shutdown() -> None:

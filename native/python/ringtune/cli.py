@@ -19,6 +19,7 @@ from ringtune import __version__
 from ringtune.errors import ConfigError, RingtuneError
 
 from .compare_commands import add_commands as add_compare_commands
+from .rendezvous_command import add_commands as add_rendezvous_command
 from .run_command import add_commands as add_run_command
 from .service.commands import add_commands as add_server_commands
 from .service_commands import add_commands as add_client_commands
@@ -63,6 +64,7 @@ def _all_commands(*, print_version: Version = False) -> None:
 
 
 add_run_command(app)
+add_rendezvous_command(app)
 
 
 @app.command()

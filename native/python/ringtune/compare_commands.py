@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from .compare.comparison import Comparison
+    from .compare.comparison import FinishedComparison
     from .launch.hosts import HostSlots
 
 
@@ -71,7 +71,7 @@ def compare(
     from .compare.comparison import run_comparison  # noqa: PLC0415
     from .compare.meeting import meeting_place  # noqa: PLC0415
     from .compare.report import json_report, text_report  # noqa: PLC0415
-    from .compare.request import CompareRequest, Program  # noqa: PLC0415
+    from .compare.request import CompareRequest, RankProgram  # noqa: PLC0415
     from .launch.hosts import hosts_text  # noqa: PLC0415
     from .launch_options.choices import sent_variables  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ def compare(
     named = _hosts(hosts=hosts, hostfile=hostfile, ssh_port=ssh_port, ssh_identity_file=ssh_identity, rsh=rsh)
     request = CompareRequest(
         ranks=ranks,
-        program=Program.parse(command or ()) if command or gradients is None else None,
+        program=RankProgram.parse(command or ()) if command or gradients is None else None,
         gradients=gradients,
         pairs=pairs,
         seconds=seconds,
@@ -100,13 +100,15 @@ def compare(
 
 def _hosts(**given: object) -> "tuple[HostSlots, ...] | None":
     """Return the hosts that options of `ringtune run` name, by field; None where all ranks are on this machine."""
-    from .launch_options.choices import read_choices  # noqa: PLC0415  (each command imports what it needs)
+    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+    from .launch_options.choices import read_choices  # noqa: PLC0415
     from .launch_options.places import named_hosts  # noqa: PLC0415
 
-    return named_hosts(read_choices({name: value if value is None else str(value) for name, value in given.items()}))
+    choices = read_choices({name: value if value is None else str(value) for name, value in given.items()})
+    return named_hosts(choices, environment())
 
 
-def _keep(comparison: "Comparison", environ: Mapping[str, str]) -> None:
+def _keep(comparison: "FinishedComparison", environ: Mapping[str, str]) -> None:
     """Keep the comparison for `ringtune doctor`; a cache that cannot be written is a line on stderr."""
     from . import __version__  # noqa: PLC0415  (each command imports what it needs)
     from .compare.comparison import keep  # noqa: PLC0415

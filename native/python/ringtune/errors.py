@@ -7,6 +7,8 @@
      `- RingtuneError
          |- ConfigError            also a ValueError; nothing was started, or the call had no effect
          |   `- WrongTypeError     also a TypeError; the same
+         |- RendezvousError        the process has no place in the job; nothing was started
+         |   `- DismissedError     the same, as the launcher wished
          |- ForkedProcessError     the parent's engine is untouched
          |- StoreError             the file or the service; training is untouched (ringtune.client has its kinds)
          `- EngineError            also named HorovodInternalError
@@ -35,6 +37,20 @@ class ConfigError(RingtuneError, ValueError):
 
 class WrongTypeError(ConfigError, TypeError):
     """An argument is of a type that the call does not take; the call had no effect and the engine stays usable."""
+
+
+class RendezvousError(RingtuneError):
+    """The rendezvous server gave this process no place: it refuses it, found too few workers in time, or has ended.
+
+    Raised by `init()` alone; asking again would not help.
+    """
+
+
+class DismissedError(RendezvousError):
+    """The launcher has taken this process out of the job, or the job has ended without it: end quietly.
+
+    Raised by `init()` alone.
+    """
 
 
 class ForkedProcessError(RingtuneError):
@@ -102,6 +118,8 @@ def error_from_name(name: str, message: str) -> RingtuneError:
     known: tuple[type[RingtuneError], ...] = (
         ConfigError,
         WrongTypeError,
+        RendezvousError,
+        DismissedError,
         ForkedProcessError,
         StoreError,
         MismatchError,

@@ -6,10 +6,6 @@
 
 from collections.abc import Mapping
 
-_ELASTIC = (
-    "jobs keep their number of ranks: save a checkpoint and start again, or call `shutdown()` and `init()` in one "
-    "process"
-)
 _SUBMODULE = "its functions are names of the package itself"
 _BUILD_CHECK = "a check of Horovod's own build; `ringtune doctor` tells what this installation has"
 _INTERNAL = "an inner part of Horovod, which its programs do not call"
@@ -18,7 +14,6 @@ GAPS: Mapping[str, Mapping[str, str]] = {
     "torch": {
         "check_extension": _BUILD_CHECK,
         "check_installed_version": _BUILD_CHECK,
-        "elastic": _ELASTIC,
         "functions": _SUBMODULE,
         "mpi_ops": _SUBMODULE,
     },
@@ -28,7 +23,6 @@ GAPS: Mapping[str, Mapping[str, str]] = {
         "LocalGradientAggregationHelper": "give `DistributedOptimizer` the argument `backward_passes_per_step`",
         "check_extension": _BUILD_CHECK,
         "check_num_rank_power_of_2": "not needed: Adasum takes any number of ranks",
-        "elastic": _ELASTIC,
         "functions": _SUBMODULE,
         "gpu_available": "tensors are in CPU memory; `tf.config.list_physical_devices('GPU')` tells of GPUs",
         "gradient_aggregation": "give `DistributedOptimizer` the argument `backward_passes_per_step`",
@@ -40,9 +34,7 @@ GAPS: Mapping[str, Mapping[str, str]] = {
         "util": _INTERNAL,
         "vars_to_refs": _INTERNAL,
     },
-    "keras": {
-        "elastic": _ELASTIC,
-    },
+    "keras": {},
 }
 
 

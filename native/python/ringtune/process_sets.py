@@ -27,7 +27,7 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     """
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
-    return SESSION.require_sets().add(process_set)
+    return SESSION.add_set(process_set)
 
 
 def remove_process_set(process_set: ProcessSet) -> bool:
@@ -40,7 +40,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         ConfigError: If ranks name different sets, or the set was not added.
         EngineError: If the world is lost.
     """
-    return SESSION.require_sets().remove(process_set)
+    return SESSION.remove_set(process_set)
 
 
 def process_set_of(process_set_id: int) -> ProcessSet | None:

@@ -3,7 +3,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,7 +16,7 @@ from .launch_options.command import GroupedCommand, as_command
 from .launch_options.controllers import starts_by_mpi
 
 if TYPE_CHECKING:
-    from .launch import LaunchPlan, Reach
+    from .launch import JobLoop, LaunchPlan, OutputTaker, Reach
 
 START_TIMEOUT_S = 30.0
 START_TIMEOUT_NAME = "HOROVOD_START_TIMEOUT"
@@ -30,64 +30,111 @@ def add_commands(app: typer.Typer) -> None:
 def run(command: list[str], given: Mapping[str, Any]) -> int:
     """Start a job of several ranks, on this host or on those that -H names.
 
-    It takes the options of horovodrun, too.
+    It takes the options of horovodrun, too. With --min-np, --max-np or --host-discovery-script the job is elastic: it
+    goes on when workers are lost or added.
 
     Example: ringtune run -np 4 -H a:2,b:2 --autotune python train.py
     """
-    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
-    from .bootstrap import environment  # noqa: PLC0415
-    from .console import write_line  # noqa: PLC0415
-    from .launch import describe, make_plan  # noqa: PLC0415
-    from .launch_options.places import named_hosts, named_interfaces  # noqa: PLC0415
-    from .settings import Settings  # noqa: PLC0415
+    from .bootstrap import environment  # noqa: PLC0415  (each command imports what it needs)
+    from .launch_options.elasticity import is_elastic  # noqa: PLC0415
 
     choices = read_choices(given)
     if choices.value("version") or choices.value("check_build"):
         typer.echo(_report(choices))
         return 0
     inherited = environment()
+    return (_run_elastic if is_elastic(choices) else _run_fixed)(command, choices, inherited)
+
+
+def _run_fixed(command: list[str], choices: Choices, inherited: Mapping[str, str]) -> int:
+    """Run a job whose ranks are all started at once."""
+    from .launch import Launcher, describe, make_plan  # noqa: PLC0415  (each command imports what it needs)
+    from .launch_options.places import named_hosts, named_interfaces  # noqa: PLC0415
+
     interfaces = named_interfaces(choices)
-    sent = sent_variables(choices.value("env", ()), inherited)
-    if interfaces:
-        sent.setdefault("NCCL_SOCKET_IFNAME", inherited.get("NCCL_SOCKET_IFNAME", ",".join(interfaces)))
     plan = make_plan(
         command,
         _number_of_ranks(choices),
-        sent,
+        _sent(choices, interfaces, inherited),
         choices.environment(inherited),
-        hosts=named_hosts(choices),
+        hosts=named_hosts(choices, inherited),
         prefix_output=choices.value("prefix_output"),
         stamp_output=choices.value("prefix_output_with_timestamp", False),
     )
     if starts_by_mpi(choices):
         _become_mpirun(plan, choices, interfaces)
     reach = _reach(choices, interfaces, inherited) if plan.names_hosts else None
+    _check(plan.environments[0], choices)
+    _say_if_verbose(choices, lambda: describe(plan, reach))
+    return _launched(lambda taps: Launcher(plan, reach, taps), choices, plan.world_size)
+
+
+def _run_elastic(command: list[str], choices: Choices, inherited: Mapping[str, str]) -> int:
+    """Run a job whose workers come and go."""
+    from .launch import make_elastic_plan  # noqa: PLC0415  (each command imports what it needs)
+    from .launch.elastic import ElasticLaunch, ElasticLauncher, describe_elastic  # noqa: PLC0415
+    from .launch_options.elasticity import elastic_hosts, elastic_limits  # noqa: PLC0415
+    from .launch_options.places import named_interfaces  # noqa: PLC0415
+
+    interfaces = named_interfaces(choices)
+    limits = elastic_limits(choices, inherited, _start_limit_s(choices, inherited))
+    plan = make_elastic_plan(
+        command,
+        _sent(choices, interfaces, inherited),
+        choices.environment(inherited),
+        prefix_output=choices.value("prefix_output"),
+        stamp_output=choices.value("prefix_output_with_timestamp", False),
+    )
+    job = ElasticLaunch(plan, limits, elastic_hosts(choices, limits))
+    reach = _reach(choices, interfaces, inherited) if job.may_have_agents else None
+    _check(plan.environment, choices)
+    _say_if_verbose(choices, lambda: describe_elastic(job))
+    return _launched(lambda taps: ElasticLauncher(job, reach, taps), choices, None)
+
+
+def _sent(choices: Choices, interfaces: Sequence[str], inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that go to the ranks of all hosts."""
+    sent = sent_variables(choices.value("env", ()), inherited)
+    if interfaces:
+        sent.setdefault("NCCL_SOCKET_IFNAME", inherited.get("NCCL_SOCKET_IFNAME", ",".join(interfaces)))
+    return sent
+
+
+def _check(environ: Mapping[str, str], choices: Choices) -> None:
+    """Warn of options without effect, and raise `ConfigError` for variables of the ranks that are not allowed."""
+    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
+    from .console import write_line  # noqa: PLC0415
+    from .settings import Settings  # noqa: PLC0415
+
     for warning in choices.warnings():
         write_line(f"ringtune run: warning: {warning}.")
-    Settings.from_environment(plan.environments[0], allreduce_algorithms())  # once here, not a traceback per rank
+    Settings.from_environment(environ, allreduce_algorithms())  # once here, not a traceback per rank
+
+
+def _say_if_verbose(choices: Choices, describe: Callable[[], Iterable[str]]) -> None:
+    from .console import write_line  # noqa: PLC0415  (each command imports what it needs)
+
     if choices.value("verbose"):
-        for line in describe(plan, reach):
+        for line in describe():
             write_line(f"ringtune run: {line}")
-    return _launched(plan, reach, choices.value("output_filename"))
 
 
-def _launched(plan: "LaunchPlan", reach: "Reach | None", folder: str | None) -> int:
+def _launched(make: "Callable[[Sequence[OutputTaker]], JobLoop]", choices: Choices, ranks: int | None) -> int:
     """Run the job to its end, with what ranks write in a folder if one is named, and return the exit code."""
-    from .launch import Launcher, OutputFolder  # noqa: PLC0415  (each command imports what it needs)
+    from .launch import OutputFolder  # noqa: PLC0415  (each command imports what it needs)
 
+    folder = choices.value("output_filename")
     if folder is None:
-        return Launcher(plan, reach).run()
-    files = OutputFolder(Path(folder), plan.world_size)
-    code = Launcher(plan, reach, [files]).run()
+        return make(()).run()
+    files = OutputFolder(Path(folder), ranks)
+    code = make([files]).run()
     return code or int(files.loss is not None)
 
 
 def _become_mpirun(plan: "LaunchPlan", choices: Choices, interfaces: Sequence[str]) -> NoReturn:
     """Replace this process by mpirun: what signals, terminals and exit codes mean is then up to MPI alone."""
-    from ._engine import allreduce_algorithms  # noqa: PLC0415  (each command imports what it needs)
-    from .console import write_line  # noqa: PLC0415
+    from .console import write_line  # noqa: PLC0415  (each command imports what it needs)
     from .launch.mpirun import MpiOptions, find_mpirun, mpi_command  # noqa: PLC0415
-    from .settings import Settings  # noqa: PLC0415
 
     identity = choices.value("ssh_identity_file")
     options = MpiOptions(
@@ -99,9 +146,7 @@ def _become_mpirun(plan: "LaunchPlan", choices: Choices, interfaces: Sequence[st
         output_folder=choices.value("output_filename"),
     )
     command, environ = mpi_command(find_mpirun(plan.environment.get("PATH")), plan, options)
-    Settings.from_environment(environ, allreduce_algorithms())
-    for warning in choices.warnings():
-        write_line(f"ringtune run: warning: {warning}.")
+    _check(environ, choices)
     if choices.value("verbose"):
         write_line(f"ringtune run: {shlex.join(command)}")
     if options.output_folder is not None:
@@ -135,16 +180,23 @@ def _number_of_ranks(choices: Choices) -> int:
     return int(ranks)
 
 
-def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> "Reach":
-    """Return how other hosts are reached."""
-    from .launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
-    from .launch_options.tables import OPTIONS  # noqa: PLC0415
-    from .rendezvous.interfaces import interface_address  # noqa: PLC0415
+def _start_limit_s(choices: Choices, environ: Mapping[str, str]) -> float:
+    """Return the time limit of the hosts' answers."""
+    from .launch_options.tables import OPTIONS  # noqa: PLC0415  (each command imports what it needs)
 
-    limit_s = choices.value("start_timeout")
+    limit_s: float | None = choices.value("start_timeout")
     if limit_s is None:
         text = environ.get(START_TIMEOUT_NAME, "").strip() or str(START_TIMEOUT_S)
         limit_s = OPTIONS["start_timeout"].choose(text, START_TIMEOUT_NAME).value
+    return limit_s
+
+
+def _reach(choices: Choices, interfaces: Sequence[str], environ: Mapping[str, str]) -> "Reach":
+    """Return how other hosts are reached."""
+    from .launch import Reach, make_remote_shell  # noqa: PLC0415  (each command imports what it needs)
+    from .rendezvous.interfaces import interface_address  # noqa: PLC0415
+
+    limit_s = _start_limit_s(choices, environ)
     identity = choices.value("ssh_identity_file")
     shell = make_remote_shell(
         choices.value("rsh"), choices.value("ssh_port"), None if identity is None else Path(identity), limit_s

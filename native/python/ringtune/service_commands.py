@@ -163,9 +163,9 @@ def _client(service_url: str | None) -> "ServiceClient | None":
     url = service_url or environ.get(URL_NAME)
     if not url:
         return None
-    from .client import Limits, ServiceClient  # noqa: PLC0415  (httpx is for those who have a service)
+    from .client import ExchangeLimits, ServiceClient  # noqa: PLC0415  (httpx is for those who have a service)
 
-    return ServiceClient(url, environ.get(TOKEN_NAME) or None, Limits(PUSH_LIMIT_S, PUSH_REPLY_BYTES))
+    return ServiceClient(url, environ.get(TOKEN_NAME) or None, ExchangeLimits(PUSH_LIMIT_S, PUSH_REPLY_BYTES))
 
 
 def _environment() -> Mapping[str, str]:

@@ -6,20 +6,26 @@
 
 import atexit
 import os
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
+from ringtune import _engine
 from ringtune.errors import ConfigError, ForkedProcessError
 
-from .bootstrap import environment
-from .bootstrap.ownership import Ownership
+from .bootstrap import environment, find_place
+from .bootstrap.generations import Generations
+from .bootstrap.joining import find_client
+from .bootstrap.ownership import Ownership, identify
 from .cache_files import user_cache_folder
 from .engine_tuning import Autotune
 from .metrics.server import MetricsServer
 from .metrics.tuner_facts import TunerFacts
+from .rendezvous.client import RendezvousClient
 from .set_registry import ProcessSet, SetRegistry
 from .standard_streams import occupy_standard_streams
 from .tuning.callbacks import RegisteredCallbacks
-from .world import World, join_world
+from .world import FindPlace, World, join_world
 
 
 class Session:
@@ -28,20 +34,25 @@ class Session:
     Attributes:
         callbacks: Told of the tuner's work; they outlive a world.
         global_process_set: The set of all ranks; usable while there is a world.
+        rendezvous: Connection to the rendezvous server that gives this process its place, also between two worlds;
+            None where the job was started in another way.
     """
 
     def __init__(self) -> None:
         self.callbacks = RegisteredCallbacks()
         self.global_process_set = ProcessSet()
+        self.rendezvous: RendezvousClient | None = None
         self._world: World | None = None
         self._sets: SetRegistry | None = None
         self._autotune: Autotune | None = None
         self._metrics: MetricsServer | None = None
-        self._generation = 0
+        self._generations = Generations()
         self._ownership = Ownership()
+        self._listener: socket.socket | None = None
+        self._observers: list[Callable[[World | None], None]] = []
         self._pid = os.getpid()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
-        atexit.register(self.shutdown)
+        atexit.register(self._leave)
 
     @property
     def is_initialized(self) -> bool:
@@ -58,6 +69,18 @@ class Session:
             raise ConfigError("ringtune is not initialized; call init() first")
         return self._world
 
+    def add_set(self, process_set: ProcessSet) -> ProcessSet:
+        """Make a process set usable; see `SetRegistry.add`. Raises `ConfigError` where there is no world."""
+        added = self.require_sets().add(process_set)
+        self._tell_observers(self._world)
+        return added
+
+    def remove_set(self, process_set: ProcessSet) -> bool:
+        """Make a process set unusable; see `SetRegistry.remove`. Raises `ConfigError` where there is no world."""
+        is_removed = self.require_sets().remove(process_set)
+        self._tell_observers(self._world)
+        return is_removed
+
     def require_sets(self) -> SetRegistry:
         """Return the process sets of the world.
 
@@ -67,6 +90,25 @@ class Session:
         if self._sets is None:
             raise ConfigError("ringtune is not initialized; call init() first")
         return self._sets
+
+    def hand_over(self, listener: socket.socket) -> None:
+        """Give the next `init()` the open socket on which rank 0 meets the others, so that nobody can take its port.
+
+        Args:
+            listener: See `open_meeting_point`. It is closed if that `init()` finds another address in its variables.
+        """
+        if self._listener is not None:
+            self._listener.close()
+        self._listener = listener
+
+    def observe(self, observer: Callable[[World | None], None]) -> None:
+        """Call an observer now and at each change of the world or of its process sets, and with None before it is left.
+
+        Args:
+            observer: Keeps what a compiled part needs to find the engine; must not raise.
+        """
+        self._observers.append(observer)
+        observer(self._world)
 
     def init(self, process_sets: Sequence[ProcessSet | Sequence[int]] = ()) -> None:
         """Join the world; does nothing while there is one.
@@ -79,6 +121,7 @@ class Session:
             ConfigError: See `Ownership.claim`, `join_world` and `SetRegistry.add`.
             CollectiveTimeout: See `join_world`.
             PeerLostError: See `join_world`.
+            RendezvousError: See `RendezvousClient.next_place`.
         """
         if self._world is not None:
             if os.getpid() != self._pid:
@@ -89,13 +132,17 @@ class Session:
             return
         occupy_standard_streams()
         environ = self._ownership.claim(environment())
-        generation, self._generation = self._generation, self._generation + 1
+        generation = self._generations.next(environ)
         self._pid = os.getpid()
         autotune = Autotune(user_cache_folder(environ), self.callbacks)
+        listener, self._listener = self._listener, None
         try:
-            world = join_world(environ, generation, autotune.prepare)
+            find = self._finder(environ, generation)
+            world = join_world(environ, find, autotune.prepare, listener, is_first=generation == 0)
         except BaseException:
             autotune.stop()
+            if listener is not None:
+                listener.close()
             raise
         self._ownership.withhold_key(environment())
         self._world, self._autotune = world, autotune
@@ -106,11 +153,22 @@ class Session:
         except BaseException:
             self.shutdown()
             raise
+        self._tell_observers(world)
         autotune.start(world)
         self._metrics = _serve_metrics(world, autotune.facts)
         # Exit handlers run in the opposite order: the world must be left before an MPI that it has loaded ends.
-        atexit.unregister(self.shutdown)
-        atexit.register(self.shutdown)
+        atexit.unregister(self._leave)
+        atexit.register(self._leave)
+
+    def _finder(self, environ: Mapping[str, str], generation: int) -> FindPlace:
+        """Return who finds this process's place: the rendezvous server, where the environment names or named one."""
+        client = find_client(environ, self.rendezvous)
+        if client is None and identify(environ) is None:
+            client = self.rendezvous
+        if self.rendezvous is not None and self.rendezvous is not client:
+            self.rendezvous.done()
+        self.rendezvous = client
+        return partial(find_place, environ, generation) if client is None else client.next_place
 
     @property
     def is_tuning_finished(self) -> bool:
@@ -123,6 +181,7 @@ class Session:
         world, autotune, sets = self._world, self._autotune, self._sets
         if world is None or autotune is None or os.getpid() != self._pid:
             return
+        self._tell_observers(None)
         metrics, self._metrics = self._metrics, None
         self._world = self._autotune = self._sets = None
         if metrics is not None:
@@ -132,9 +191,39 @@ class Session:
             sets.close()
         world.shutdown()
 
+    def _leave(self) -> None:
+        """Leave the world, at the end of the interpreter; the exit code, known after it, tells the job how it ended."""
+        self.shutdown()
+        if self.rendezvous is not None and os.getpid() == self._pid:
+            handed_over = self.rendezvous.detach()
+            if handed_over is not None:
+                _engine.tell_exit_code(*handed_over)
+
+    def _tell_observers(self, world: World | None) -> None:
+        for observer in self._observers:
+            observer(world)
+
+    def forget_place(self) -> None:
+        """Leave the world and the job, in a platform's worker that lives on: its next task may be no rank at all."""
+        self.shutdown()
+        client, self.rendezvous = self.rendezvous, None
+        if client is not None and client.is_unfinished:
+            client.close()
+        elif client is not None:
+            client.done()
+        self._ownership.release()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
     def _after_fork_in_child(self) -> None:
         """Close the descriptors in the child: the parent's death is seen and frees its place although children live."""
-        self._ownership.abandon_after_fork()
+        self._ownership.release()
+        if self._listener is not None:
+            self._listener.close()
+        if self.rendezvous is not None:
+            self.rendezvous.close()
+            self.rendezvous = None
         parts = [] if self._sets is None else self._sets.worlds()
         for world in (*parts, *([] if self._world is None else [self._world])):
             world.engine.abandon_after_fork()

@@ -20,6 +20,7 @@ from .kubernetes_links import service_links
 from .variables import BOOTSTRAP_NAMES, PLUGIN_NAMES, SERVICE_PREFIX, job_variables, knob_variable
 
 SECRET_NAMES = ("AUTOTUNE_SERVICE_TOKEN",)
+DECIDED_BY_LAYOUT = "decided by the layout"
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Settings:
         tags: For people.
         commit: Commit of the job's code, or None for "find it".
         autotune_cache: Path of the file of what this machine learned, `0` for none, or None for the user's own.
+        autotune_lock: Path of the file that jobs of a host lock to take turns at tuning, `0` for none, or None for the
+            user's own.
         service_url: Address of the shared service, or None.
         service_token: API token for it, or None.
         limits: Samples that the search may take, and steps of the job and seconds within which the tuner decides.
@@ -53,7 +56,8 @@ class Settings:
         hardware_name: People's name for the job's machines, or None.
         algorithm_table: `auto` (measured once), `default` (compiled in), or the path of a table's file.
         fixed: Knobs that the tuner leaves alone, by parameter name.
-        baseline: The config that the job runs without tuning; it has the fixed values.
+        baseline: The config that the job runs without tuning; it has the fixed values. Before the layout is known, that
+            of one host; see `fitted`.
     """
 
     given: Mapping[str, Any] = field(repr=False)
@@ -64,6 +68,7 @@ class Settings:
     tags: tuple[str, ...]
     commit: str | None
     autotune_cache: str | None
+    autotune_lock: str | None
     service_url: str | None
     service_token: str | None = field(repr=False)
     limits: Limits
@@ -102,6 +107,7 @@ class Settings:
             tags=tuple(value("AUTOTUNE_TAGS")),
             commit=value("AUTOTUNE_COMMIT"),
             autotune_cache=value("AUTOTUNE_CACHE"),
+            autotune_lock=value("AUTOTUNE_LOCK"),
             service_url=value("AUTOTUNE_SERVICE_URL"),
             service_token=value("AUTOTUNE_SERVICE_TOKEN"),
             limits=_limits(given),
@@ -141,7 +147,9 @@ class Settings:
         return cls.from_given(given)
 
     def fitted(self, ranks_per_host: Sequence[int]) -> tuple["Settings", tuple[str, ...]]:
-        """Return the settings without knobs that cannot act in a layout, so that one job runs unchanged at any size.
+        """Return the settings for a layout: its defaults, without knobs that cannot act in it.
+
+        One job runs unchanged at any size.
 
         Args:
             ranks_per_host: Number of ranks on each host.
@@ -150,17 +158,23 @@ class Settings:
             The settings, and what the user should know, a sentence each.
         """
         pinned = pinned_by_layout(ranks_per_host)
-        ignored = {knob: pinned[knob] for knob in pinned if self.baseline[knob] != pinned[knob]}
+        asked = {**(self.given.get("AUTOTUNE_BASELINE") or {}), **self.fixed}
+        ignored = {knob: value for knob, value in pinned.items() if asked.get(knob, value) != value}
         notes = tuple(
-            f"{knob}={self.baseline[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"
+            f"{knob}={asked[knob]} has no effect with {list(ranks_per_host)} ranks per host; {value} is used"
             for knob, value in ignored.items()
         )
         fixed = {knob: pinned.get(knob, value) for knob, value in self.fixed.items()}
-        return replace(self, fixed=fixed, baseline=self.baseline.replace(ignored)), notes
+        baseline = default_config(ranks_per_host).replace({**asked, **pinned})
+        return replace(self, fixed=fixed, baseline=baseline), notes
 
     def effective(self) -> dict[str, Any]:
-        """Return every job-wide variable's value by name, defaults included; knobs are those of the baseline."""
-        knobs = {knob_variable(knob): value for knob, value in default_config().items()}
+        """Return every job-wide variable's value by name, defaults included.
+
+        A default that the layout decides is a word: no value is the same as it before the ranks have met.
+        """
+        by_layout = {"hierarchical_allreduce": DECIDED_BY_LAYOUT}
+        knobs = {knob_variable(knob): value for knob, value in {**default_config(), **by_layout}.items()}
         return {**_TABLE_DEFAULTS, **knobs, "AUTOTUNE_MAX_SECONDS": self.limits.max_seconds, **self.given}
 
 

@@ -8,6 +8,43 @@ import typer
 
 from ringtune.errors import ConfigError
 
+Command = Annotated[list[str], typer.Argument(metavar="COMMAND...", help="Program of each launch, and arguments.")]
+Target = Annotated[
+    str,
+    typer.Option(
+        metavar="ENGINE",
+        help="Engine to tune: openmpi, mpich, nccl, horovod, deepspeed or megatron; or command, with --knobs.",
+    ),
+]
+Knobs = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Knobs of the command in YAML: names, ranges, how they pass.")
+]
+Output = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for the winner's files; default: ringtune-ENGINE.")
+]
+Log = Annotated[Path | None, typer.Option(metavar="FILE", help="Tuning log; an unfinished run is resumed.")]
+Score = Annotated[str, typer.Option(help="output: printed numbers are the score; wall: the duration is.")]
+ScoreRegex = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="Has one group; default: 'ringtune: step_ms=12.3'.")
+]
+HigherIsBetter = Annotated[
+    bool, typer.Option("--higher-is-better/--lower-is-better", help="Direction of the score that the regex finds.")
+]
+MaxSamples = Annotated[int | None, typer.Option(help="Most configs; default: 20, without another limit.")]
+MaxSteps = Annotated[int | None, typer.Option(help="Budget, in steps of all launches.")]
+MaxSeconds = Annotated[float | None, typer.Option(help="Budget, in seconds.")]
+Pairs = Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random choice.")]
+TrialTimeoutS = Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")]
+Designer = Annotated[str | None, typer.Option(help="Search method: gp (default), skopt or random.")]
+Only = Annotated[str | None, typer.Option(metavar="KNOB,...", help="Knobs to vary; default: all.")]
+ResultRegex = Annotated[
+    str | None, typer.Option(metavar="REGEX", help="Has one group; default: 'ringtune: result=1.25'.")
+]
+ResultTolerance = Annotated[
+    float, typer.Option(metavar="FRACTION", help="Relative difference up to which printed results are equal.")
+]
+
 
 def add_commands(app: typer.Typer) -> None:
     """Mount the commands."""
@@ -17,34 +54,26 @@ def add_commands(app: typer.Typer) -> None:
 
 def tune(
     *,
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND...", help="Program of each launch, and arguments.")],
-    target: Annotated[str, typer.Option(metavar="ENGINE", help="Engine to tune: openmpi, mpich, nccl or horovod.")],
-    output: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for the winner's files; default: ringtune-ENGINE.")
-    ] = None,
-    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Tuning log; an unfinished run is resumed.")] = None,
-    score: Annotated[
-        str, typer.Option(help="output: printed numbers are the score; wall: the duration is.")
-    ] = "output",
-    score_regex: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Has one group; default: 'ringtune: step_ms=12.3'.")
-    ] = None,
-    higher_is_better: Annotated[
-        bool, typer.Option("--higher-is-better/--lower-is-better", help="Direction of the score that the regex finds.")
-    ] = False,
-    max_samples: Annotated[int | None, typer.Option(help="Most configs; default: 20, without another limit.")] = None,
-    max_steps: Annotated[int | None, typer.Option(help="Budget, in steps of all launches.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Budget, in seconds.")] = None,
-    pairs: Annotated[int, typer.Option(help="Maximum baseline/candidate pairs in the adoption test.")] = 6,
-    seed: Annotated[int, typer.Option(help="Seed of every random choice.")] = 0,
-    trial_timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="Limit of one launch.")] = 600.0,
-    designer: Annotated[str | None, typer.Option(help="Search method: gp (default), skopt or random.")] = None,
-    only: Annotated[str | None, typer.Option(metavar="KNOB,...", help="Knobs to vary; default: all.")] = None,
-    result_tolerance: Annotated[
-        float, typer.Option(metavar="FRACTION", help="Relative difference up to which printed results are equal.")
-    ] = 0.001,
+    command: Command,
+    target: Target,
+    knobs: Knobs = None,
+    output: Output = None,
+    log: Log = None,
+    score: Score = "output",
+    score_regex: ScoreRegex = None,
+    higher_is_better: HigherIsBetter = False,
+    max_samples: MaxSamples = None,
+    max_steps: MaxSteps = None,
+    max_seconds: MaxSeconds = None,
+    pairs: Pairs = 6,
+    seed: Seed = 0,
+    trial_timeout_s: TrialTimeoutS = 600.0,
+    designer: Designer = None,
+    only: Only = None,
+    result_regex: ResultRegex = None,
+    result_tolerance: ResultTolerance = 0.001,
 ) -> int:
-    """Tune an engine that is not ours: launch a command once per trial, and write what won for the engine to read.
+    """Tune an engine that is not ours, or any command: launch it once per trial, and write what won in a form to use.
 
     Example: ringtune tune --target openmpi --log tune.jsonl -- mpirun -n 8 python train.py
     """
@@ -73,6 +102,8 @@ def tune(
         designer=designer or DEFAULT_DESIGNER,
         only=tuple(only.split(",")) if only else (),
         result_tolerance=result_tolerance,
+        result_regex=result_regex,
+        knobs=knobs,
     )
     return run_tune(request, environment(), Console())
 

@@ -33,6 +33,7 @@ BOOTSTRAP_NAMES = (
     "RINGTUNE_RENDEZVOUS",
     "RINGTUNE_JOB_KEY",
     "RINGTUNE_JOB_DIGEST",
+    "RINGTUNE_WORKER_ID",
     "RINGTUNE_TERMINAL_COLUMNS",
 )
 """Read in `bootstrap`: they differ from rank to rank, are secret, or come from the launcher."""
@@ -94,6 +95,7 @@ def job_variables(algorithms: Collection[str]) -> dict[str, Variable]:
         Variable("RINGTUNE_HARDWARE_NAME", NameReader(), default=None),
         Variable("RINGTUNE_ALGORITHM_TABLE", TextReader(), default="auto"),
         Variable("AUTOTUNE_CACHE", TextReader(), default=None),
+        Variable("AUTOTUNE_LOCK", TextReader(), default=None),
         Variable("AUTOTUNE_SERVICE_URL", TextReader(), default=None),
         Variable("AUTOTUNE_SERVICE_TOKEN", TextReader(), default=None),
         Variable("RINGTUNE_METRICS_PORT", ListenAddressReader(), default=None),

@@ -5,6 +5,7 @@
 """
 
 import errno
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,6 @@ from ringtune.errors import ConfigError, RingtuneError
 from .algorithm_tables.choice import TableChoice
 from .algorithm_tables.store import TableStore
 from .algorithm_tables.table import CallTime
-from .bootstrap import find_place
 from .console import Console
 from .engine_config import engine_config
 from .fingerprints import machine_facts
@@ -25,6 +25,7 @@ from .gradient_set import GradientSet
 from .handles import HandleTable
 from .mpi_transport import find_plugin, open_communicator
 from .rendezvous import Agreement, Layout, Meeting, Offer, Place, open_meeting
+from .rendezvous.address import bound_address
 from .settings import SECRET_NAMES, Settings, find_notes
 from .standard_streams import occupy_standard_streams
 
@@ -32,6 +33,7 @@ INIT_LIMIT_S = 120.0  # the meeting's limit, or RINGTUNE_TIMEOUT_S where that is
 _FALLBACK_LIMIT_S = 10.0  # for a rank whose settings cannot be read, so that it can still tell the others
 
 Prepare = Callable[[Settings], None]
+FindPlace = Callable[[float], Place]
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,23 @@ class World:
         self.handles.clear()
 
 
-def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) -> World:
+def join_world(
+    environ: Mapping[str, str],
+    find_place: FindPlace,
+    prepare: Prepare,
+    listener: socket.socket | None = None,
+    *,
+    is_first: bool,
+) -> World:
     """Join the world that the environment describes.
 
     Args:
         environ: The environment.
-        generation: Number of times that this process has initialised before.
+        find_place: Returns this process's place, within a time limit in seconds.
         prepare: Called on rank 0 with its settings before the meeting; what it raises stops every rank.
+        listener: Socket that is open already where rank 0 meets the others. The meeting takes it, or it is closed if
+            the environment names another address; the caller closes it if this call raises.
+        is_first: Whether this process has not initialised before: what was said once need not be said again.
 
     Raises:
         ConfigError: If a setting or the launch is wrong, here or on another rank.
@@ -138,18 +150,27 @@ def join_world(environ: Mapping[str, str], generation: int, prepare: Prepare) ->
     limit_s = _FALLBACK_LIMIT_S if settings is None else min(INIT_LIMIT_S, settings.timeout_s)
     with _shortage_explained():
         try:
-            place = find_place(environ, generation, limit_s)
+            place = find_place(limit_s)
         except RingtuneError:
             if failure is not None:
                 raise failure from None
             raise
         if settings is not None:
             failure = _prepare(prepare, settings, place)
-            is_first = place.rank == 0 and generation == 0  # what was said once need not be said again
-            for note in find_notes(environ, algorithms) if is_first else ():
+            for note in find_notes(environ, algorithms) if is_first and place.rank == 0 else ():
                 Console(place.rank, settings.log_level).warning(note)
         offer = Offer({}, {}, failure=failure) if settings is None else replace(public_offer(settings), failure=failure)
-        return _meet(place, offer, limit_s, TableStore.of_user(environ))
+        return _meet(_at_listener(place, listener), offer, limit_s, TableStore.of_user(environ))
+
+
+def _at_listener(place: Place, listener: socket.socket | None) -> Place:
+    """Return the place with a socket that is open already, if it listens where this rank meets the others."""
+    if listener is None:
+        return place
+    if place.rank == 0 and place.listener is None and place.address == bound_address(listener):
+        return replace(place, listener=listener)
+    listener.close()
+    return place
 
 
 def join_part(world: World, place: Place, ranks: Sequence[int]) -> World:

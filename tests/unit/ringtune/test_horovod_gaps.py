@@ -47,11 +47,11 @@ def test_the_page_lists_every_gap_in_the_words_of_the_error(front_end: str) -> N
 
 def test_a_missing_name_says_what_to_use() -> None:
     """The attribute's error explains; a name that Horovod has not either gets Python's own words."""
-    with pytest.raises(AttributeError, match="'elastic', which Horovod has: jobs keep their number of ranks"):
-        ringtune.torch.elastic  # noqa: B018  (the access is what is tested)
+    with pytest.raises(AttributeError, match="'mpi_ops', which Horovod has: its functions are names of the package"):
+        ringtune.torch.mpi_ops  # noqa: B018  (the access is what is tested)
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'$"):
         ringtune.torch.nonsense  # noqa: B018
-    assert not hasattr(ringtune.torch, "elastic")
+    assert not hasattr(ringtune.torch, "mpi_ops")
 
 
 @pytest.mark.parametrize("front_end", NAMES)

@@ -120,6 +120,16 @@ def test_effective_values_hold_defaults_and_what_was_given() -> None:
     assert effective["AUTOTUNE"] is False
 
 
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_no_value_passes_for_a_default_that_the_layout_decides(value: str) -> None:
+    """A rank that sets it while rank 0 does not is refused, instead of being overruled in silence."""
+    name = "RINGTUNE_HIERARCHICAL_ALLREDUCE"
+    others = Settings.from_environment({name: value}).given
+
+    assert others[name] != Settings.from_environment({}).effective()[name]
+    assert others[name] == Settings.from_environment({name: value}).effective()[name]
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -190,6 +200,26 @@ def test_a_knob_that_cannot_act_is_ignored_and_noted_once(
     assert value == fitted.fixed.get(knob, value)
     (note,) = notes
     assert knob in note
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_hierarchical"),
+    [
+        ({}, True),
+        ({"RINGTUNE_CYCLE_MS": "2"}, True),
+        ({"RINGTUNE_HIERARCHICAL_ALLREDUCE": "0"}, False),
+        ({"HOROVOD_HIERARCHICAL_ALLREDUCE": "0"}, False),
+        ({"AUTOTUNE_BASELINE": "hierarchical_allreduce=0"}, False),
+    ],
+)
+def test_the_layout_decides_the_default_and_the_user_the_value(environ: dict[str, str], is_hierarchical: bool) -> None:
+    """Between hosts of several ranks the hierarchical allreduce is on, unless somebody switches it off."""
+    settings, notes = Settings.from_environment(environ).fitted([2, 2])
+
+    assert () == notes
+    assert is_hierarchical == settings.baseline["hierarchical_allreduce"]
+    assert ("hierarchical_allreduce" in settings.fixed) == any("HIERARCHICAL" in name for name in environ)
+    assert settings.fixed.items() <= settings.baseline.items()
 
 
 @pytest.mark.parametrize("ranks_per_host", [[2, 2], [1, 3]])

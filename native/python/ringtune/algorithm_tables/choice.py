@@ -17,6 +17,7 @@ from ringtune.errors import ConfigError, EngineError
 from ringtune.fingerprints import hardware_facts, hardware_fingerprint, layout_of
 from ringtune.settings import Settings
 from ringtune.tuner.space.parameters import AUTO
+from ringtune.usable_cores import usable_cores
 
 from .measurement import LIMIT_S, measure_table, plan_measurement
 from .store import TableFileError, TableStore, read_table
@@ -112,7 +113,7 @@ class TableChoice:
             version=__version__,
             compiled_in=describe(self._compiled_in()),
             hardware=hardware_fingerprint(facts, self._settings.hardware),
-            usable_cores=len(os.sched_getaffinity(0)),
+            usable_cores=usable_cores(),
             layout=tuple(layout_of(self._ranks_per_host)),
             carrier=carrier,
             between_hosts=self._between_hosts(),

@@ -49,7 +49,7 @@ class Timer(Protocol):
         """Return the seconds that the calls took."""
 
 
-class Candidate(NamedTuple):
+class AlgorithmCandidate(NamedTuple):
     """An algorithm and a chunk with which a size may be reduced."""
 
     algorithm: str
@@ -66,7 +66,7 @@ class SizeClass:
     """
 
     max_bytes: int
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[AlgorithmCandidate, ...]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class _Measurement:
             self.chosen.append(TableRow(size_class.max_bytes, *best))
         return self._completed()
 
-    def _contest(self, size_class: SizeClass, contests_left: int) -> Candidate | None:
+    def _contest(self, size_class: SizeClass, contests_left: int) -> AlgorithmCandidate | None:
         """Return who wins a size; None where there is no time to find out, here and for all that is larger."""
         default, *others = size_class.candidates
         calls = self._calls_in_a_batch(size_class.max_bytes, default)
@@ -184,7 +184,7 @@ class _Measurement:
         confirming = self._run(size_class, [best], calls, min(MAX_CONFIRMING, rounds))[best]
         return best if _is_won(confirming) else default
 
-    def _calls_in_a_batch(self, size: int, default: Candidate) -> int:
+    def _calls_in_a_batch(self, size: int, default: AlgorithmCandidate) -> int:
         """Find out how long a call takes; the first one is slower than the rest."""
         first_s = self.timer.time_allreduce(size, *default, 1)
         calls = _calls_in(BATCH_S, first_s)
@@ -193,14 +193,14 @@ class _Measurement:
         return _calls_in(BATCH_S, self.call_s)
 
     def _run(
-        self, size_class: SizeClass, others: Sequence[Candidate], calls: int, rounds: int
-    ) -> dict[Candidate, list[float]]:
+        self, size_class: SizeClass, others: Sequence[AlgorithmCandidate], calls: int, rounds: int
+    ) -> dict[AlgorithmCandidate, list[float]]:
         """Return each candidate's ratios to the compiled-in value, of the rounds that the time was enough for."""
         default = size_class.candidates[0]
-        ratios: dict[Candidate, list[float]] = {candidate: [] for candidate in others}
+        ratios: dict[AlgorithmCandidate, list[float]] = {candidate: [] for candidate in others}
         longest_s = 0.0
         for number in range(rounds):
-            times: dict[Candidate, float] = {}
+            times: dict[AlgorithmCandidate, float] = {}
             in_turn = (default, *others) if number % 2 == 0 else (*reversed(others), default)
             for candidate in in_turn:
                 begin_s = self.clock()
@@ -235,24 +235,24 @@ def _joined(rows: Sequence[TableRow]) -> list[TableRow]:
     return joined
 
 
-def _default(defaults: Sequence[TableRow], size: int, algorithm: str | None) -> Candidate:
+def _default(defaults: Sequence[TableRow], size: int, algorithm: str | None) -> AlgorithmCandidate:
     row = next(
         row
         for row in defaults
         if (row.max_bytes is None or size <= row.max_bytes) and algorithm in {None, row.algorithm}
     )
-    return Candidate(row.algorithm, row.chunk_bytes)
+    return AlgorithmCandidate(row.algorithm, row.chunk_bytes)
 
 
-def _on_one_host(algorithm: str, size: int, default_chunk: int) -> list[Candidate]:
+def _on_one_host(algorithm: str, size: int, default_chunk: int) -> list[AlgorithmCandidate]:
     if algorithm in UNCHUNKED:  # what lets every rank reduce everything is for small sizes
-        return [Candidate(algorithm, default_chunk)] if size <= SMALL_SIZES[-1] else []
+        return [AlgorithmCandidate(algorithm, default_chunk)] if size <= SMALL_SIZES[-1] else []
     chunks = [default_chunk, *(chunk for chunk in CHUNKS if chunk < size)]
-    return [Candidate(algorithm, chunk) for chunk in chunks]
+    return [AlgorithmCandidate(algorithm, chunk) for chunk in chunks]
 
 
-def _between_hosts(algorithm: str, bytes_in_a_row: int) -> list[Candidate]:
-    return [Candidate(algorithm, chunk) for chunk in CHUNKS_BETWEEN_HOSTS if chunk < bytes_in_a_row]
+def _between_hosts(algorithm: str, bytes_in_a_row: int) -> list[AlgorithmCandidate]:
+    return [AlgorithmCandidate(algorithm, chunk) for chunk in CHUNKS_BETWEEN_HOSTS if chunk < bytes_in_a_row]
 
 
 def _calls_in(seconds: float, call_s: float) -> int:

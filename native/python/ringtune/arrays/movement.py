@@ -47,6 +47,42 @@ def submit_allgather(
     return start_allgather(world, name, any_operand(source), _gathered(source), group=group, is_gradient=is_gradient)
 
 
+def submit_alltoall(world: World, name: str, value: Any, splits: Sequence[int]) -> Handle:
+    """Start to send rows to every rank under a name that is final; see `submit_allgather`.
+
+    Args:
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks.
+        value: Rows for rank 0, for rank 1, and so on; they must not change before the end.
+        splits: Number of rows for each rank; see `check_splits`.
+    """
+    source = checked_rows(name, value)
+    return start_alltoall(world, name, any_operand(source), splits, _gathered(source))
+
+
+def submit_broadcast(world: World, name: str, value: Any, root: int) -> Handle:
+    """Start to copy the root's array into a new one under a name that is final.
+
+    Args:
+        world: World whose ranks take part.
+        name: Key that matches this call across ranks.
+        value: Array of the same shape and dtype on all ranks.
+        root: The root's rank in this world.
+
+    Returns:
+        A handle whose result is the new array.
+
+    Raises:
+        ConfigError: If the array cannot be taken.
+        EngineError: If the world is lost.
+    """
+    source = checked_array(name, value)
+    target = empty_array(source.shape, source.dtype)
+    if world.rank == root:
+        target[...] = source
+    return start_broadcast(world, name, any_operand(target), root, lambda _: target)
+
+
 def allgather_async(array: Any, *, name: str | None = None, process_set: ProcessSet = global_process_set) -> Handle:
     """Start to gather every rank's rows.
 
@@ -116,9 +152,7 @@ def alltoall_async(
     world = world_of(process_set)
     source = checked_rows("alltoall", array)
     counts = check_splits(splits, source.shape[0], world.size)
-    return start_alltoall(
-        world, world.handles.name_for("alltoall", name), any_operand(source), counts, _gathered(source)
-    )
+    return submit_alltoall(world, world.handles.name_for("alltoall", name), source, counts)
 
 
 def alltoall(
@@ -153,13 +187,8 @@ def broadcast_async(
     """
     world = world_of(process_set)
     root = process_set.rank_of(root_rank)
-    source = checked_array("broadcast", array)
-    target = empty_array(source.shape, source.dtype)
-    if world.rank == root:
-        target[...] = source
-    return start_broadcast(
-        world, world.handles.name_for("broadcast", name), any_operand(target), root, lambda _: target
-    )
+    source = checked_array("broadcast", array)  # before a name is used up
+    return submit_broadcast(world, world.handles.name_for("broadcast", name), source, root)
 
 
 def broadcast(

@@ -54,6 +54,14 @@ def submit_allreduce(
     return _start_allreduce(world, name, source, reduction, group=group, is_gradient=is_gradient)
 
 
+def submit_reducescatter(
+    world: World, name: str, value: Any, reduction: Reduction, *, group: Group = NO_GROUP
+) -> Handle:
+    """Start to combine an array and keep this rank's rows, under a name that is final; see `submit_allreduce`."""
+    source = _checked_reducescatter(name, value, reduction)
+    return _start_reducescatter(world, name, source, reduction, group)
+
+
 def allreduce_async(
     array: Any,
     *,

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
 
-from .contestants import LIMIT_NAME, PEERS, Contestant, Surroundings, find_contestants
+from .contestants import LIMIT_NAME, PEERS, BenchEnvironment, Contestant, find_contestants
 from .launching import OverrunError, launch, rows_in
 from .results import ResultRow, Summary, summarize
 from .table import make_tables
@@ -80,7 +80,7 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
         RingtuneError: If a contestant fails.
     """
     request.check()
-    surroundings = Surroundings(request.ranks, request.environments, environ, request.settings)
+    surroundings = BenchEnvironment(request.ranks, request.environments, environ, request.settings)
     peers = [name for name in request.peers or PEERS if name != NO_PEER]
     contestants, missing = find_contestants(peers, surroundings)
     for note in missing:
@@ -98,7 +98,7 @@ def run_bench(request: Request, environ: Mapping[str, str], output: Console, pro
 
 
 def measure(
-    contestants: Sequence[Contestant], scheme: Scheme, rounds: int, surroundings: Surroundings, console: Console
+    contestants: Sequence[Contestant], scheme: Scheme, rounds: int, surroundings: BenchEnvironment, console: Console
 ) -> tuple[list[ResultRow], list[str]]:
     """Launch every contestant in each round, in an order drawn anew.
 

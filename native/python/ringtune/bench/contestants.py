@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ringtune.errors import ConfigError
+from ringtune.usable_cores import usable_cores
 
 from .programs import LIMIT, MPI_ALLREDUCE, built
 
@@ -58,7 +59,7 @@ class Contestant:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class BenchEnvironment:
     """Environment in which contestants are found and started.
 
     Attributes:
@@ -82,7 +83,7 @@ class Surroundings:
     @property
     def is_crowded(self) -> bool:
         """True if ranks outnumber the cores that they may use."""
-        return self.ranks > len(os.sched_getaffinity(0))
+        return self.ranks > usable_cores()
 
     @property
     def compiler(self) -> str:
@@ -90,7 +91,7 @@ class Surroundings:
         return self.environ.get("CXX", "c++")
 
 
-def find_contestants(peers: Collection[str], surroundings: Surroundings) -> tuple[list[Contestant], list[str]]:
+def find_contestants(peers: Collection[str], surroundings: BenchEnvironment) -> tuple[list[Contestant], list[str]]:
     """Return who can be measured here, and for each peer that cannot, why.
 
     Args:
@@ -131,12 +132,12 @@ def divide_peers(peers: Iterable[str], find: Callable[[str], Contestant | str]) 
     return found, missing
 
 
-def _limit(surroundings: Surroundings) -> Contestant:
+def _limit(surroundings: BenchEnvironment) -> Contestant:
     program = built(LIMIT, surroundings.compiler, surroundings.cleaned)
     return Contestant(LIMIT_NAME, is_peer=False, command=(str(program), str(surroundings.ranks)))
 
 
-def _layers(surroundings: Surroundings) -> list[Contestant]:
+def _layers(surroundings: BenchEnvironment) -> list[Contestant]:
     """Return the engine's layers: each a program that `ringtune run` starts."""
     layers = [
         Contestant("collective", is_peer=False, command=engine_program(surroundings, "collective")),
@@ -148,7 +149,7 @@ def _layers(surroundings: Surroundings) -> list[Contestant]:
     return layers
 
 
-def engine_program(surroundings: Surroundings, name: str) -> tuple[str, ...]:
+def engine_program(surroundings: BenchEnvironment, name: str) -> tuple[str, ...]:
     """Return the command that starts `ringtune.bench.NAME_rank` on as many ranks as are wanted."""
     start = (sys.executable, "-m", "ringtune.cli", "run", "-np", str(surroundings.ranks))
     return (*start, sys.executable, "-m", f"ringtune.bench.{name}_rank")
@@ -187,7 +188,7 @@ class Mpi:
     variables: Mapping[str, str]
 
 
-def find_mpi(name: str, surroundings: Surroundings) -> Mpi | str:
+def find_mpi(name: str, surroundings: BenchEnvironment) -> Mpi | str:
     """Return an MPI, or why it is not there."""
     kind = name.removeprefix(SYSTEM)
     programs = _system_programs(kind, surroundings) if name.startswith(SYSTEM) else _own_programs(name, surroundings)
@@ -212,7 +213,7 @@ class _Programs:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def _own_programs(name: str, surroundings: Surroundings) -> _Programs | str:
+def _own_programs(name: str, surroundings: BenchEnvironment) -> _Programs | str:
     """Return those of an environment of its own, or which is not there."""
     root = surroundings.environments.absolute() / f".venv-{name}"
     programs = root / "bin"
@@ -225,7 +226,7 @@ def _own_programs(name: str, surroundings: Surroundings) -> _Programs | str:
     return _Programs(programs / "mpicxx", programs / "mpirun", found)
 
 
-def _system_programs(kind: str, surroundings: Surroundings) -> _Programs | str:
+def _system_programs(kind: str, surroundings: BenchEnvironment) -> _Programs | str:
     """Return those that a distribution has installed beside others', or which is not there."""
     names = (f"mpicxx.{kind}", f"mpirun.{kind}")
     mpicxx, mpirun = (shutil.which(name, path=surroundings.environ.get("PATH", os.defpath)) for name in names)
@@ -234,7 +235,7 @@ def _system_programs(kind: str, surroundings: Surroundings) -> _Programs | str:
     return _Programs(Path(mpicxx), Path(mpirun))
 
 
-def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
+def _mpi(name: str, surroundings: BenchEnvironment) -> Contestant | str:
     mpi = find_mpi(name, surroundings)
     if isinstance(mpi, str):
         return mpi
@@ -243,7 +244,7 @@ def _mpi(name: str, surroundings: Surroundings) -> Contestant | str:
     return Contestant(name, is_peer=True, command=command, variables=mpi.variables)
 
 
-def _gloo(name: str, surroundings: Surroundings) -> Contestant | str:
+def _gloo(name: str, surroundings: BenchEnvironment) -> Contestant | str:
     """Return torch.distributed over Gloo, or why it is not there."""
     if importlib.util.find_spec("torch") is None:
         return f"{sys.executable} has no torch, which brings it"
@@ -251,7 +252,7 @@ def _gloo(name: str, surroundings: Surroundings) -> Contestant | str:
     return Contestant(name, is_peer=True, command=(*start, "-m", "ringtune.bench.gloo_rank"))
 
 
-def _horovod(name: str, surroundings: Surroundings) -> Contestant | str:
+def _horovod(name: str, surroundings: BenchEnvironment) -> Contestant | str:
     """Return Horovod under its defaults, or why it is not there."""
     horovodrun = Path(sys.executable).parent / "horovodrun"
     if importlib.util.find_spec("horovod") is None or not horovodrun.is_file():

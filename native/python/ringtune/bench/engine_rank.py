@@ -65,7 +65,7 @@ class SteppingCaller(PollingCaller):
         self._world.engine.mark_step()
 
 
-class Steps:
+class GradientSteps:
     """Submits every gradient under its name, in order, then waits for all."""
 
     def __init__(self, world: World, names: Sequence[str], arrays: Sequence[Floats]) -> None:
@@ -113,7 +113,7 @@ def measure_workload(contestant: str, workload: Workload, scheme: Scheme, world:
         memories[f"{contestant}, registered"] = registered_arrays(world, workload)
     for name, arrays in memories.items():
         names = [f"{workload.name}.{name}.{gradient.name}" for gradient in workload.gradients]
-        way = Way(name, arrays, Steps(world, names, arrays).run, workload.name)
+        way = Way(name, arrays, GradientSteps(world, names, arrays).run, workload.name)
         measure(way, scheme, BlockingCaller(world))
 
 

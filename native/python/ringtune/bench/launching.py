@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from ringtune.errors import RingtuneError
 
-from .contestants import Contestant, Surroundings
+from .contestants import BenchEnvironment, Contestant
 from .results import ResultRow
 from .timing import Scheme
 
@@ -24,7 +24,7 @@ class OverrunError(RingtuneError):
         self.output = output
 
 
-def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, number: int) -> list[ResultRow]:
+def launch(contestant: Contestant, scheme: Scheme, surroundings: BenchEnvironment, number: int) -> list[ResultRow]:
     """Run a contestant to its end and return what it has measured.
 
     Args:
@@ -47,7 +47,7 @@ def launch(contestant: Contestant, scheme: Scheme, surroundings: Surroundings, n
     return rows
 
 
-def output_of(contestant: Contestant, scheme: Scheme, surroundings: Surroundings) -> str:
+def output_of(contestant: Contestant, scheme: Scheme, surroundings: BenchEnvironment) -> str:
     """Run a contestant to its end and return what it has written to its standard output.
 
     Args:

@@ -9,7 +9,7 @@ from rich.console import Console
 from ringtune.errors import ConfigError
 
 from .comparison import NO_PEER, Request, measure, write_results
-from .contestants import PEERS, Surroundings
+from .contestants import PEERS, BenchEnvironment
 from .host_links import HostLinks
 from .network import Network, check_hosts, joined_hosts, parse_rate
 from .network_contestants import find_network_contestants
@@ -64,7 +64,7 @@ def _measure_between(
     network: Network, request: Request, environ: Mapping[str, str], progress: Console
 ) -> tuple[list[ResultRow], list[str]]:
     """Return the rows, and a note for each peer that is not measured."""
-    surroundings = Surroundings(request.ranks, request.environments, environ, request.settings)
+    surroundings = BenchEnvironment(request.ranks, request.environments, environ, request.settings)
     wanted = [name for name in request.peers or PEERS if name != NO_PEER]
     contestants, missing = find_network_contestants(wanted, surroundings, network)
     for note in missing:

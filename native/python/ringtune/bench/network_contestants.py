@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from .contestants import SYSTEM, Contestant, Surroundings, check_peers, divide_peers, find_mpi
+from .contestants import SYSTEM, BenchEnvironment, Contestant, check_peers, divide_peers, find_mpi
 from .network import INTERFACE, Network
 
 HIERARCHICAL = "hierarchical"
@@ -21,7 +21,7 @@ _GLOO_RANK = "ringtune.bench.gloo_rank"
 
 
 def find_network_contestants(
-    peers: Collection[str], surroundings: Surroundings, network: Network
+    peers: Collection[str], surroundings: BenchEnvironment, network: Network
 ) -> tuple[list[Contestant], list[str]]:
     """Return who can be measured between these hosts, and for each peer that cannot, why.
 
@@ -60,7 +60,7 @@ def _run(network: Network, ranks: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "ringtune.cli", "run", "-np", str(ranks), *remote)
 
 
-def _gloo(name: str, network: Network, surroundings: Surroundings) -> Contestant | str:
+def _gloo(name: str, network: Network, surroundings: BenchEnvironment) -> Contestant | str:
     """Return torch.distributed over Gloo: `ringtune run` starts a torchrun on each host."""
     if importlib.util.find_spec("torch") is None:
         return f"{sys.executable} has no torch, which brings it"
@@ -72,12 +72,12 @@ def _gloo(name: str, network: Network, surroundings: Surroundings) -> Contestant
     return Contestant(name, is_peer=True, command=command)
 
 
-def _mpich(name: str, network: Network, surroundings: Surroundings) -> Contestant | str:
+def _mpich(name: str, network: Network, surroundings: BenchEnvironment) -> Contestant | str:
     reach = ("-launcher", "rsh", "-launcher-exec", str(network.remote_shell), "-iface", INTERFACE)
     return _mpi(name, surroundings, (*reach, "-hosts", network.places(surroundings.ranks)), {})
 
 
-def _openmpi(name: str, network: Network, surroundings: Surroundings) -> Contestant | str:
+def _openmpi(name: str, network: Network, surroundings: BenchEnvironment) -> Contestant | str:
     shell = str(network.remote_shell)
     version_4 = {"OMPI_MCA_plm_rsh_agent": shell, "OMPI_MCA_oob_tcp_if_include": INTERFACE}
     version_5 = {"PRTE_MCA_plm_ssh_agent": shell, "PRTE_MCA_prte_if_include": INTERFACE}
@@ -85,16 +85,16 @@ def _openmpi(name: str, network: Network, surroundings: Surroundings) -> Contest
     return _mpi(name, surroundings, options, {**version_4, **version_5, "OMPI_MCA_btl_tcp_if_include": INTERFACE})
 
 
-def _impi(_name: str, _network: Network, _surroundings: Surroundings) -> str:
+def _impi(_name: str, _network: Network, _surroundings: BenchEnvironment) -> str:
     return "between such hosts its ranks start, but MPI_Init fails (MPIDI_OFI_mpi_init_hook, Intel MPI 2021.18)"
 
 
-def _horovod(_name: str, _network: Network, _surroundings: Surroundings) -> str:
+def _horovod(_name: str, _network: Network, _surroundings: BenchEnvironment) -> str:
     return "its launcher reaches hosts by ssh alone"
 
 
 def _mpi(
-    name: str, surroundings: Surroundings, options: tuple[str, ...], variables: Mapping[str, str]
+    name: str, surroundings: BenchEnvironment, options: tuple[str, ...], variables: Mapping[str, str]
 ) -> Contestant | str:
     mpi = find_mpi(name, surroundings)
     if isinstance(mpi, str):

@@ -21,7 +21,7 @@ _LINES_OF_ERROR = 20
 
 
 @dataclass(frozen=True)
-class Program:
+class CxxProgram:
     """A program in C++.
 
     Attributes:
@@ -35,13 +35,13 @@ class Program:
     flags: tuple[str, ...]
 
 
-LIMIT = Program(
+LIMIT = CxxProgram(
     "limit", ("limit.cpp", "kernels.h", "team.h", "allreduce_timing.h"), ("-std=c++20", "-O3", "-march=native")
 )
-MPI_ALLREDUCE = Program("mpi_allreduce", ("mpi_allreduce.cpp", "allreduce_timing.h"), ("-std=c++20", "-O2"))
+MPI_ALLREDUCE = CxxProgram("mpi_allreduce", ("mpi_allreduce.cpp", "allreduce_timing.h"), ("-std=c++20", "-O2"))
 
 
-def built(program: Program, compiler: str, environ: Mapping[str, str]) -> Path:
+def built(program: CxxProgram, compiler: str, environ: Mapping[str, str]) -> Path:
     """Return the executable, compiled now if it is not there yet.
 
     Args:
@@ -68,7 +68,7 @@ def built(program: Program, compiler: str, environ: Mapping[str, str]) -> Path:
     return target
 
 
-def _sources(program: Program) -> list[Path]:
+def _sources(program: CxxProgram) -> list[Path]:
     package = importlib.util.find_spec("ringtune")
     for location in (package and package.submodule_search_locations) or ():
         paths = [Path(location) / "bench" / "programs" / name for name in program.sources]

@@ -42,7 +42,7 @@ class ResultRow:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PairedRatio:
     """A ratio of times within rounds.
 
     Attributes:
@@ -73,8 +73,8 @@ class Summary:
     way: str
     us_median: float
     us_p99: float
-    to_best_peer: Comparison | None
-    to_limit: Comparison | None
+    to_best_peer: PairedRatio | None
+    to_limit: PairedRatio | None
 
 
 def summarize(rows: Sequence[ResultRow], limit: str, peers: Collection[str]) -> list[Summary]:
@@ -131,10 +131,10 @@ def _by_round(rows: Iterable[ResultRow]) -> dict[int, float]:
     return best
 
 
-def _compare(measured: Mapping[int, float], reference: Mapping[int, float]) -> Comparison | None:
+def _compare(measured: Mapping[int, float], reference: Mapping[int, float]) -> PairedRatio | None:
     rounds = sorted(measured.keys() & reference.keys())
     if not rounds:
         return None
     pairs = [measured[number] for number in rounds], [reference[number] for number in rounds]
     interval = paired_ratio(*pairs) if len(rounds) >= MIN_PAIRS else None
-    return Comparison(median(a / b for a, b in zip(*pairs, strict=True)), interval)
+    return PairedRatio(median(a / b for a, b in zip(*pairs, strict=True)), interval)

@@ -26,11 +26,11 @@ from ringtune.errors import ConfigError, RingtuneError
 from ringtune.fingerprints import SURFACE_VERSION, machine_facts
 from ringtune.tuner import Config
 
-from .contestants import Surroundings
+from .contestants import BenchEnvironment
 from .network import Network, check_hosts, joined_hosts, parse_rate
 from .network_comparison import Topology
 from .surface_assignment import Assignment
-from .surface_file import JOURNAL_SUFFIX, SCHEMA, Header, Journal, RecordedWindow, write_surface
+from .surface_file import JOURNAL_SUFFIX, SCHEMA, Header, RecordedWindow, SurfaceJournal, write_surface
 from .surface_grid import Grid, grid_configs, turns
 from .workloads import Workload
 
@@ -119,7 +119,7 @@ def record_surface(
         check_hosts(hosts, request.ranks)
     layout = (request.ranks // hosts,) * hosts
     configs = grid_configs(request.grid, layout, _engine.allreduce_algorithms())
-    journal = Journal(journal_file, _header(request, layout, rate, configs[0]))
+    journal = SurfaceJournal(journal_file, _header(request, layout, rate, configs[0]))
     with nullcontext(None) if rate is None else joined_hosts(hosts, rate) as network:
         is_complete = _Recorder(request, configs, journal, network, environ).run(console)
     if is_complete:
@@ -135,7 +135,7 @@ class _Recorder:
         self,
         request: SurfaceRequest,
         configs: Sequence[Config],
-        journal: Journal,
+        journal: SurfaceJournal,
         network: Network | None,
         environ: Mapping[str, str],
     ) -> None:
@@ -143,7 +143,7 @@ class _Recorder:
         self._configs = configs
         self._journal = journal
         self._network = network
-        self._environ = Surroundings(request.ranks, Path(), environ).cleaned
+        self._environ = BenchEnvironment(request.ranks, Path(), environ).cleaned
         limit = request.minutes
         self._end_s = None if limit is None else time.monotonic() + 60.0 * limit
 

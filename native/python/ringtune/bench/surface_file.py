@@ -54,7 +54,7 @@ class RecordedWindow:
     is_extra: bool = False
 
 
-class Journal:
+class SurfaceJournal:
     """Windows recorded so far; the file is there once a header was written.
 
     Attributes:
@@ -151,7 +151,7 @@ class Journal:
             )
 
 
-def write_surface(path: Path, journal: Journal, configs: Sequence[Mapping[str, Any]]) -> None:
+def write_surface(path: Path, journal: SurfaceJournal, configs: Sequence[Mapping[str, Any]]) -> None:
     """Write the compressed file at once, or not at all.
 
     Args:

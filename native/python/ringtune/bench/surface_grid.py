@@ -43,7 +43,7 @@ def grid_configs(grid: Grid, ranks_per_host: Sequence[int], algorithms: Sequence
     Raises:
         ConfigError: If a value lies outside of what the engine allows.
     """
-    default = default_config().replace(pinned_by_layout(ranks_per_host))
+    default = default_config(ranks_per_host)
     tuned = (*tunable_names(ranks_per_host, has_allgathers=False), ALGORITHM)
     space = search_space(
         pinned_by_layout(ranks_per_host), default, tuned=tuned, algorithms=[a for a in algorithms if a != LEFT_OUT]

@@ -38,7 +38,7 @@ _MATRIX = 48  # its product takes about ten microseconds: the grain of computing
 _SUM = Reduction(Sum)
 
 
-class Steps(Protocol):
+class RecordedSteps(Protocol):
     """Steps of a job on one rank."""
 
     def run(self, steps: int) -> list[float]:
@@ -110,7 +110,7 @@ def agree(world: World, number: int) -> int:
     return int(agreed[0])
 
 
-def measure_config(world: World, steps: Steps, config: Mapping[str, Any], window_ms: float) -> list[float]:
+def measure_config(world: World, steps: RecordedSteps, config: Mapping[str, Any], window_ms: float) -> list[float]:
     """Bring a config in force on all ranks and return how long steps take there, milliseconds.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from .results import Comparison, Summary
+from .results import PairedRatio, Summary
 
 _KIB = 1024
 
@@ -75,7 +75,7 @@ def time_text(time: float) -> str:
     return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
 
 
-def comparison_text(comparison: Comparison | None) -> str:
+def comparison_text(comparison: PairedRatio | None) -> str:
     """Return a ratio, with its interval where there is one."""
     if comparison is None:
         return ""

@@ -70,7 +70,7 @@ class Scheme:
         return {("", size) for size in self.sizes_bytes} | {(each.name, each.bytes) for each in self.workloads}
 
 
-class Caller(Protocol):
+class TimedRank(Protocol):
     """One rank of a contestant."""
 
     rank: int
@@ -97,7 +97,7 @@ class Way:
     workload: str = ""
 
 
-def measure_sizes(name: str, scheme: Scheme, caller: Caller, zeros: Callable[[int], Floats] | None = None) -> None:
+def measure_sizes(name: str, scheme: Scheme, caller: TimedRank, zeros: Callable[[int], Floats] | None = None) -> None:
     """Check and time single allreduces; rank 0 prints a row for each.
 
     Args:
@@ -114,7 +114,7 @@ def measure_sizes(name: str, scheme: Scheme, caller: Caller, zeros: Callable[[in
         measure(Way(name, [data], partial(caller.allreduce, data)), scheme, caller)
 
 
-def measure(way: Way, scheme: Scheme, caller: Caller) -> None:
+def measure(way: Way, scheme: Scheme, caller: TimedRank) -> None:
     """Check, time and check again; rank 0 prints the row.
 
     Args:
@@ -161,7 +161,7 @@ def aligned_zeros(elements: int) -> Floats:
     return memory[start : start + ELEMENT_BYTES * elements].view(np.float32)
 
 
-def _time_calls(way: Way, scheme: Scheme, caller: Caller) -> list[float]:
+def _time_calls(way: Way, scheme: Scheme, caller: TimedRank) -> list[float]:
     """Return microseconds per call, one value per group; they end where they take far longer than they should."""
     calls = 1
     for _ in range(_LOOKS):
@@ -178,14 +178,14 @@ def _time_calls(way: Way, scheme: Scheme, caller: Caller) -> list[float]:
     return [each_s / calls * 1e6 for each_s in taken_s]
 
 
-def _time_group(way: Way, caller: Caller, calls: int) -> float:
+def _time_group(way: Way, caller: TimedRank, calls: int) -> float:
     _agree(caller, 0)  # a barrier
     start = time.perf_counter()
     way.call(calls)
     return time.perf_counter() - start
 
 
-def _agree(caller: Caller, number: int) -> int:
+def _agree(caller: TimedRank, number: int) -> int:
     """Return rank 0's number, on every rank."""
     agreed = aligned_zeros(1)
     agreed[0] = number if caller.rank == 0 else 0
@@ -201,7 +201,7 @@ def _quantile(ascending: Sequence[float], share: float) -> float:
     return ascending[max(math.ceil(share * len(ascending)), 1) - 1]
 
 
-def _check(way: Way, caller: Caller) -> None:
+def _check(way: Way, caller: TimedRank) -> None:
     """Run a call on small integers, whose sums are exact in any order; no two arrays in a row hold the same ones."""
     patterns = [(np.arange(array.size) + number) % _PERIOD for number, array in enumerate(way.arrays)]
     for array, pattern in zip(way.arrays, patterns, strict=True):

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from rich.table import Table
 
-from .contestants import Contestant, Surroundings, engine_program
+from .contestants import BenchEnvironment, Contestant, engine_program
 from .launching import output_of
 from .table import subject_text, time_text
 from .timing import Scheme
@@ -31,7 +31,7 @@ class Trace:
     us: Mapping[str, float]
 
 
-def take_trace(scheme: Scheme, surroundings: Surroundings) -> list[Trace]:
+def take_trace(scheme: Scheme, surroundings: BenchEnvironment) -> list[Trace]:
     """Launch the engine once more, with its stopwatch on.
 
     Args:

@@ -9,9 +9,9 @@ from ringtune.process_sets import global_process_set
 from ringtune.submissions import world_of
 from ringtune.world import World
 
-from .engine_rank import BlockingCaller, Steps, registered_arrays
+from .engine_rank import BlockingCaller, GradientSteps, registered_arrays
 from .timing import Scheme, aligned_zeros
-from .workloads import Gradient, Workload
+from .workloads import Workload, WorkloadGradient
 
 _WARM_UP_CALLS = 10
 _BYTES = 256 << 20
@@ -32,7 +32,7 @@ def trace(way: str, workload: Workload, world: World) -> None:
         arrays = [aligned_zeros(gradient.elements) for gradient in workload.gradients]
     names = [f"{workload.name}.{way}.{gradient.name}" for gradient in workload.gradients]
     if workload.name:
-        run = Steps(world, names, arrays).run
+        run = GradientSteps(world, names, arrays).run
     else:
         run = lambda calls: BlockingCaller(world).allreduce(arrays[0], calls)  # noqa: E731
     calls = max(_WARM_UP_CALLS, min(_MAX_CALLS, _BYTES // workload.bytes))
@@ -50,7 +50,7 @@ def main() -> None:
     scheme = Scheme.from_arguments(sys.argv[1:])
     init()
     world = world_of(global_process_set)
-    sizes = [Workload("", (Gradient(str(size), size // 4),)) for size in scheme.sizes_bytes]
+    sizes = [Workload("", (WorkloadGradient(str(size), size // 4),)) for size in scheme.sizes_bytes]
     for workload in (*sizes, *scheme.workloads):
         for way in ("ordinary", "registered"):
             trace(way, workload, world)

@@ -23,7 +23,7 @@ _TENSOR_NAME = re.compile(r"[^,\0]+")
 
 
 @dataclass(frozen=True)
-class Gradient:
+class WorkloadGradient:
     """One tensor of a step.
 
     Attributes:
@@ -45,7 +45,7 @@ class Workload:
     """
 
     name: str
-    gradients: tuple[Gradient, ...]
+    gradients: tuple[WorkloadGradient, ...]
 
     @property
     def bytes(self) -> int:
@@ -62,7 +62,7 @@ class Workload:
         """Return the workload that an argument describes."""
         name, _, tensors = argument.partition(":")
         parts = [tensor.rpartition("=") for tensor in tensors.split(",")]
-        return cls(name, tuple(Gradient(tensor, int(size) // ELEMENT_BYTES) for tensor, _, size in parts))
+        return cls(name, tuple(WorkloadGradient(tensor, int(size) // ELEMENT_BYTES) for tensor, _, size in parts))
 
 
 def read_workloads(paths: Sequence[Path]) -> tuple[Workload, ...]:
@@ -127,13 +127,13 @@ def _workload_of(contents: Mapping[str, Any]) -> Workload:
     return workload
 
 
-def _gradient_of(tensor: Mapping[str, Any]) -> Gradient:
+def _gradient_of(tensor: Mapping[str, Any]) -> WorkloadGradient:
     _require(isinstance(tensor, dict), f"the tensor {tensor!r} is no object")
     name, shape = tensor["name"], tensor["shape"]
     _require(_is_text(name, _TENSOR_NAME), f"the tensor name {name!r} is empty or has a comma")
     is_shape = isinstance(shape, list) and all(type(extent) is int and extent > 0 for extent in shape)
     _require(is_shape, f"the shape {shape!r} of {name!r} is no list of positive numbers")
-    return Gradient(name, math.prod(shape))
+    return WorkloadGradient(name, math.prod(shape))
 
 
 def _is_text(value: object, pattern: re.Pattern[str]) -> bool:

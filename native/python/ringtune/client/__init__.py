@@ -27,16 +27,16 @@ from ringtune.rest_models import (
 from .address import bearer_token, service_url
 from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
 from .service_client import ServiceClient
-from .wire import Limits
+from .wire import ExchangeLimits
 
 __all__ = [
     "Candidate",
     "CreatedToken",
     "DeletedResults",
     "Evidence",
+    "ExchangeLimits",
     "Imported",
     "Lease",
-    "Limits",
     "Recommendation",
     "ServiceClient",
     "ServiceRefusedError",

@@ -17,7 +17,7 @@ import httpx
 Clock = Callable[[], float]
 
 
-class Deadline:
+class ExchangeDeadline:
     """The time by which the exchange in progress must have ended; used from one thread at a time."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -40,7 +40,7 @@ class Deadline:
 class DeadlineTransport(httpx.BaseTransport):
     """Sends over one kept connection, under a deadline."""
 
-    def __init__(self, deadline: Deadline, *, is_encrypted: bool) -> None:
+    def __init__(self, deadline: ExchangeDeadline, *, is_encrypted: bool) -> None:
         """Connect with the first request.
 
         Args:
@@ -89,7 +89,7 @@ class _Body(httpx.SyncByteStream):
 class _Backend(httpcore.NetworkBackend):
     """Makes connections whose waits end with the deadline."""
 
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, deadline: ExchangeDeadline) -> None:
         self._deadline = deadline
         self._sockets = httpcore.SyncBackend()
 
@@ -126,7 +126,7 @@ class _Backend(httpcore.NetworkBackend):
 class _Stream(httpcore.NetworkStream):
     """A connection whose every wait ends with the deadline."""
 
-    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, deadline: ExchangeDeadline) -> None:
         self._stream = stream
         self._deadline = deadline
 

@@ -29,7 +29,7 @@ from ringtune.rest_models.fields import Reply
 
 from .errors import ServiceReplyError, ServiceUnavailableError
 from .replies import read_reply
-from .wire import Limits, Wire
+from .wire import ExchangeLimits, Wire
 
 MAX_VERSION_CHARACTERS = 100
 
@@ -40,7 +40,7 @@ ReplyType = TypeVar("ReplyType", bound=Reply)
 class ServiceClient:
     """A client of one service; thread-safe, one call at a time."""
 
-    def __init__(self, url: str, token: str | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, url: str, token: str | None = None, limits: ExchangeLimits | None = None) -> None:
         """Connect with the first call.
 
         Args:
@@ -51,7 +51,7 @@ class ServiceClient:
         Raises:
             ConfigError: If the URL or the token is malformed.
         """
-        self._wire = Wire(url, token, limits or Limits())
+        self._wire = Wire(url, token, limits or ExchangeLimits())
 
     @property
     def url(self) -> str:

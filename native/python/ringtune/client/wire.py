@@ -15,7 +15,7 @@ import httpcore
 import httpx
 
 from .address import bearer_token, service_url
-from .deadline import Deadline, DeadlineTransport
+from .deadline import DeadlineTransport, ExchangeDeadline
 from .errors import ServiceRefusedError, ServiceReplyError, ServiceUnavailableError
 
 Json: TypeAlias = Any
@@ -40,7 +40,7 @@ _BROKEN = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class ExchangeLimits:
     """Limits of one exchange.
 
     Attributes:
@@ -55,7 +55,7 @@ class Limits:
 class Wire:
     """A kept connection to the service; thread-safe, one exchange at a time."""
 
-    def __init__(self, url: str, token: str | None, limits: Limits) -> None:
+    def __init__(self, url: str, token: str | None, limits: ExchangeLimits) -> None:
         """Connect with the first exchange.
 
         Raises:
@@ -63,7 +63,7 @@ class Wire:
         """
         self.url = service_url(url)
         self._limits = limits
-        self._deadline = Deadline()
+        self._deadline = ExchangeDeadline()
         self._lock = threading.Lock()  # held for one exchange: the deadline is that one's
         secret = bearer_token(token)
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "ringtune"}

@@ -28,7 +28,7 @@ MIN_SCRIPT_STEPS = 2
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FinishedComparison:
     """A finished comparison.
 
     Attributes:
@@ -51,7 +51,7 @@ class Comparison:
 
 def run_comparison(
     request: CompareRequest, environ: Mapping[str, str], place: StoreAddress, console: Console
-) -> Comparison:
+) -> FinishedComparison:
     """Run both arms and return what came of it.
 
     Args:
@@ -74,10 +74,10 @@ def run_comparison(
             _check_same_steps(found["ddp"], found["ringtune"])
             pairs.append((found["ddp"], found["ringtune"]))
             steps = _planned_steps(request, list(found.values()))
-    return Comparison(request, pairs, Verdict.of(pairs), left_out(environ))
+    return FinishedComparison(request, pairs, Verdict.of(pairs), left_out(environ))
 
 
-def keep(comparison: Comparison, environ: Mapping[str, str], hardware: str, version: str) -> None:
+def keep(comparison: FinishedComparison, environ: Mapping[str, str], hardware: str, version: str) -> None:
     """Keep a comparison for `ringtune doctor`; OSError where it cannot be written.
 
     Args:

@@ -19,7 +19,7 @@ from typing import Any
 from ringtune.errors import RingtuneError
 from ringtune.launch.processes import CHILD_PROGRAM
 
-from .messages import Arm, Order, record_in
+from .messages import Arm, RunOrder, record_in
 from .request import CompareRequest
 
 END_S = 60.0  # limit from the last step to the job's end, which may save a model on its way
@@ -108,7 +108,7 @@ class Runs:
             ComparisonError: If the script cannot be compared, fails, or makes too few steps.
         """
         request = self._request
-        order = Order(
+        order = RunOrder(
             token=secrets.token_hex(8),
             arm=arm,
             warmup_steps=request.warmup_steps,
@@ -122,7 +122,7 @@ class Runs:
             measured = watch.to_end()
         return checked_run(measured, order, watch.tail)
 
-    def _command(self, order: Order) -> list[str]:
+    def _command(self, order: RunOrder) -> list[str]:
         request = self._request
         program = request.program_of(order.arm)
         launch = ["-m", "ringtune.cli", "run", "-np", str(request.ranks), *request.launch_options, NO_PREFIX]
@@ -136,7 +136,7 @@ class _Watch:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        order: Order,
+        order: RunOrder,
         silence_s: float,
         on_progress: Callable[[int], None],
     ) -> None:
@@ -214,7 +214,7 @@ class _Watch:
             self._on_progress(int(record.get("steps", 0)))
 
 
-def checked_run(measured: Mapping[str, Any], order: Order, tail: str) -> Run:
+def checked_run(measured: Mapping[str, Any], order: RunOrder, tail: str) -> Run:
     """Return what was measured, if it is a number of steps and a time.
 
     Raises:

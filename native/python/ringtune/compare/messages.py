@@ -20,7 +20,7 @@ ENGINE_SESSION = "ringtune.session"
 
 
 @dataclass(frozen=True)
-class Order:
+class RunOrder:
     """The task of the ranks of one run.
 
     Attributes:
@@ -46,12 +46,12 @@ class Order:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_argument(cls, argument: str) -> "Order":
+    def from_argument(cls, argument: str) -> "RunOrder":
         """Return the order that an argument holds."""
         return cls(**json.loads(argument))
 
 
-class Reporter:
+class RecordWriter:
     """Writes records to where the process's standard output was when it began."""
 
     def __init__(self, token: str) -> None:

@@ -16,16 +16,16 @@ from ringtune.bootstrap import environment
 from ringtune.bootstrap.torch_variables import tell_torch
 
 from .import_watch import ImportWatch
-from .messages import ENGINE_SESSION, Order, Reporter
+from .messages import ENGINE_SESSION, RecordWriter, RunOrder
 from .script_facts import NotComparable, Refusal, ScriptFacts
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run the program and end this process; an error of the program's own ends it as without a comparison."""
-    order, (program, *rest) = Order.from_argument(arguments[0]), arguments[1:]
+    order, (program, *rest) = RunOrder.from_argument(arguments[0]), arguments[1:]
     tell_torch(order.master_address, order.master_port)
     rank = int(environment()["RINGTUNE_RANK"])
-    reporter = Reporter(order.token)
+    reporter = RecordWriter(order.token)
     reports: list[Callable[[], None]] = []
     ImportWatch(_patches(order, reporter, reports, is_measuring=rank == 0)).install()
     code = 0
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _patches(
-    order: Order, reporter: Reporter, reports: list[Callable[[], None]], *, is_measuring: bool
+    order: RunOrder, reporter: RecordWriter, reports: list[Callable[[], None]], *, is_measuring: bool
 ) -> dict[str, Callable[[], None]]:
     """Return what is done after the import of each module."""
     facts, refusal = ScriptFacts(), Refusal(reporter)

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from .comparison import Comparison
+from .comparison import FinishedComparison
 from .launching import Run
 from .script_facts import FOR_DDP, FOR_HOOK, FOR_OPTIMIZER
 
@@ -25,7 +25,7 @@ HOW = {
 """Construction of each arm, by the library that the script was written for."""
 
 
-def text_report(comparison: Comparison) -> str:
+def text_report(comparison: FinishedComparison) -> str:
     """Return the lines that a person reads."""
     request, verdict, facts = comparison.request, comparison.verdict, comparison.facts
     first = comparison.pairs[0][0]
@@ -51,7 +51,7 @@ def text_report(comparison: Comparison) -> str:
     return "\n".join(lines)
 
 
-def how_arms_were_made(comparison: Comparison) -> str:
+def how_arms_were_made(comparison: FinishedComparison) -> str:
     """Return for whom the script was written, and how the other arm was made."""
     if comparison.request.gradients is not None:
         return (
@@ -61,7 +61,7 @@ def how_arms_were_made(comparison: Comparison) -> str:
     return HOW[str(comparison.facts["written_for"])]
 
 
-def json_report(comparison: Comparison) -> dict[str, Any]:
+def json_report(comparison: FinishedComparison) -> dict[str, Any]:
     """Return everything for machines; rates are steps per second."""
     request, verdict = comparison.request, comparison.verdict
     return {
@@ -93,7 +93,7 @@ def _run(run: Run) -> dict[str, Any]:
     }
 
 
-def _steps_text(comparison: Comparison) -> str:
+def _steps_text(comparison: FinishedComparison) -> str:
     """Return the steps of a run, as one number or as a range."""
     steps = sorted({run.steps for pair in comparison.pairs for run in pair})
     return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"

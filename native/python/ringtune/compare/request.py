@@ -35,7 +35,7 @@ _LEFT_OUT = ("AUTOTUNE", "HOROVOD_AUTOTUNE", "RINGTUNE_TIMELINE", "HOROVOD_TIMEL
 
 
 @dataclass(frozen=True)
-class Program:
+class RankProgram:
     """The command of every rank.
 
     Attributes:
@@ -51,7 +51,7 @@ class Program:
     is_module: bool = False
 
     @classmethod
-    def parse(cls, command: Sequence[str]) -> "Program":
+    def parse(cls, command: Sequence[str]) -> "RankProgram":
         """Return the program that a command line names: `script.py ARGS...`, or `python [-m] PROGRAM ARGS...`.
 
         Raises:
@@ -92,7 +92,7 @@ class CompareRequest:
     """
 
     ranks: int
-    program: Program | None = None
+    program: RankProgram | None = None
     gradients: Path | None = None
     pairs: int = 6
     seconds: float = 5.0
@@ -130,11 +130,11 @@ class CompareRequest:
         """The subject of the comparison, for people."""
         return f"gradients of {self.gradients.name}" if self.gradients else self.program.title if self.program else ""
 
-    def program_of(self, arm: Arm) -> Program:
+    def program_of(self, arm: Arm) -> RankProgram:
         """Return what the ranks of an arm run."""
         if self.program is not None:
             return self.program
-        return Program((sys.executable,), GRADIENTS_MODULE, (arm, str(self.gradients)), is_module=True)
+        return RankProgram((sys.executable,), GRADIENTS_MODULE, (arm, str(self.gradients)), is_module=True)
 
 
 def arm_environment(environ: Mapping[str, str]) -> dict[str, str]:

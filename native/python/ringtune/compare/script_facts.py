@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
-from .messages import Reporter
+from .messages import RecordWriter
 
 FOR_DDP, FOR_HOOK, FOR_OPTIMIZER = "ddp", "ringtune_hook", "ringtune_optimizer"
 
@@ -59,7 +59,7 @@ class ScriptFacts:
 class Refusal:
     """Ends a script that cannot be compared, and says why."""
 
-    def __init__(self, reporter: Reporter) -> None:
+    def __init__(self, reporter: RecordWriter) -> None:
         """Report through `reporter`."""
         self._reporter = reporter
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from .messages import ENGINE_SESSION, Order, Reporter
+from .messages import ENGINE_SESSION, RecordWriter, RunOrder
 from .script_facts import Refusal, ScriptFacts
 
 PROGRESS_S = 0.5
@@ -26,7 +26,7 @@ class EnoughSteps(SystemExit):
 class StepCounter:
     """The steps of one rank."""
 
-    def __init__(self, order: Order, facts: ScriptFacts, reporter: Reporter, *, is_measuring: bool) -> None:
+    def __init__(self, order: RunOrder, facts: ScriptFacts, reporter: RecordWriter, *, is_measuring: bool) -> None:
         """Begin without a step.
 
         Args:

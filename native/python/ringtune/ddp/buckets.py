@@ -37,6 +37,10 @@ class BucketSizes:
         """Return the sizes that a config stands for; DDP counts MiB in 2^20 bytes and cuts fractions off."""
         return cls(int(float(config[CAP]) * MIB), int(config[FIRST]))
 
+    def words(self) -> tuple[int, int]:
+        """Return the sizes as numbers."""
+        return self.cap_bytes, self.first_bytes
+
     def to_config(self) -> Config:
         """Return the config that stands for these sizes."""
         return Config({CAP: self.cap_bytes / MIB, FIRST: self.first_bytes})

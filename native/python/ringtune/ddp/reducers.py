@@ -22,7 +22,6 @@ from typing import Any
 import torch
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from torch.nn.parallel.distributed import _find_tensors
 
 from .buckets import BucketSizes
 
@@ -100,19 +99,9 @@ def bucket_sizes(model: DistributedDataParallel) -> BucketSizes:
     return BucketSizes(int(inside.bucket_bytes_cap), int(vars(model).get("_ringtune_first_bucket_bytes", wrapped_with)))
 
 
-def is_captured(device: torch.device) -> bool:
-    """Return whether what is launched now goes into a CUDA graph."""
-    return device.type == "cuda" and bool(torch.cuda.is_current_stream_capturing())
-
-
 def is_joining(model: DistributedDataParallel) -> bool:
     """Return whether the model is in its `join()` context, or was: DDP does not take that back."""
     return bool(model._join_config.enable)
-
-
-def output_tensors(output: object) -> list[torch.Tensor]:
-    """Return the tensors that DDP finds in a model's output."""
-    return list(_find_tensors(output))
 
 
 def gradient_counts(model: DistributedDataParallel) -> Counter[tuple[str, tuple[int, ...]]]:

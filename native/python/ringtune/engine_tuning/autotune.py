@@ -5,6 +5,7 @@
 raises into training, and nothing runs on its threads.
 """
 
+import hashlib
 import threading
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,11 @@ from ringtune.metrics.tuner_facts import TunerFacts
 from ringtune.service_link import NoService, ServiceLink, service_link
 from ringtune.settings import Settings
 from ringtune.tuner import DEFAULT_DESIGNER, TuningLog, load_designer, open_log
+from ringtune.tuner.policy.turn import Turn
 from ringtune.tuning.callbacks import CallbackObserver, Moment, RegisteredCallbacks
 from ringtune.tuning.display import TuningDisplay
+from ringtune.tuning.host_lock import HostLock, NoLock, host_lock
+from ringtune.tuning.hosts_turn import HostsTurn, LockAnswers
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.observers import TimelineObserver
 from ringtune.tuning.thread import Surroundings, TuningThread
@@ -47,6 +51,7 @@ class Autotune:
         self._thread: TuningThread | None = None
         self._closing = threading.Event()
         self._link: ServiceLink = NoService()
+        self._answers: LockAnswers | None = None
 
     def prepare(self, settings: Settings) -> None:
         """Open the log and load the designer, before the ranks meet.
@@ -71,10 +76,14 @@ class Autotune:
             return
 
     def start(self, world: World) -> None:
-        """Start the tuning thread on rank 0, if the tuner is on."""
+        """Start the tuning thread on rank 0 if the tuner is on, and what it needs on other hosts."""
+        warn = world.console.warning
+        lock = host_lock(world.settings.autotune_lock, warn, _job_name(world))
+        self._answers = _answers(world, lock)
+        if self._answers is not None:
+            self._answers.start()
         if self._log is None or world.rank != 0:
             return
-        warn = world.console.warning
         memory = Memory.of(world.settings.autotune_cache, self._cache_folder, world.console)
         around = Surroundings(
             sinks=(self.facts, self._link.report_log(), self._log),
@@ -87,6 +96,8 @@ class Autotune:
             memory=memory,
             warn=warn,
             closing=self._closing,
+            turn=_turn(world, lock, self._closing),
+            holder=lock.holder,
         )
         self._thread = TuningThread(EngineJob(world, memory, self._link, self._closing), around)
         self._thread.start()
@@ -94,11 +105,35 @@ class Autotune:
     def stop(self) -> None:
         """End tuning and close the log; a thread that does not end in time is left behind. Never raises."""
         self._closing.set()
+        if self._answers is not None:
+            self._answers.stop()
         if self._thread is not None:
             self._thread.stop()
             self._link.close()
         elif self._log is not None:
             self._log.close()
+
+
+def _job_name(world: World) -> str:
+    """Return a name that the ranks of this job share and no other job has; empty in a world of one host."""
+    is_apart = world.layout.host_count > 1 and world.job_key
+    return hashlib.sha256(b"tuning lock" + world.job_key).hexdigest()[:32] if is_apart else ""
+
+
+def _turn(world: World, lock: HostLock | NoLock, closing: threading.Event) -> Turn:
+    """Return the job's turn: the lock of rank 0's host, or the locks of all hosts."""
+    layout = world.layout
+    if layout.host_count == 1 or isinstance(lock, NoLock):
+        return lock
+    leaders = [layout.ranks_of(host)[0] for host in range(layout.host_count) if host != layout.host]
+    return HostsTurn(lock, world.engine, leaders, closing)
+
+
+def _answers(world: World, lock: HostLock | NoLock) -> LockAnswers | None:
+    """Return the part of another host than rank 0's, on its first rank; None elsewhere, and without a tuner."""
+    layout = world.layout
+    is_leader = world.settings.autotune and layout.host != layout.hosts[0] and layout.local_rank == 0
+    return LockAnswers(lock, world.engine) if is_leader and isinstance(lock, HostLock) else None
 
 
 def _moment(world: World, facts: TunerFacts) -> Moment:

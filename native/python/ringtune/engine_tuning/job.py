@@ -14,6 +14,7 @@ from ringtune.service_link import ServiceJob, ServiceLink
 from ringtune.tuner import Prior, Question, Result, SearchSpace, SpaceError, Trial, search_space, tunable_names
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.question import JobIdentity, question_of, run_settings
+from ringtune.tuning.waiting import Standby
 from ringtune.world import World
 
 from .cost_prior import gradient_bytes, job_prior
@@ -90,12 +91,17 @@ class EngineJob:
         settings = run_settings(world.settings, self._identity(), space, is_first=not earlier)
         if buckets.sizes:
             settings = replace(settings, nothing_to_tune=buckets.nothing_to_tune)
-        target = EngineTarget(world.engine, space, world.settings.baseline, self._closing)
+        target = self._target(space)
         question = question_of(target, settings, self._memory, earlier, self._cost_model(buckets))
         if earlier:
             return question
         job = ServiceJob(settings, space, gradient_bytes(world.gradient_set.counts()))
         return replace(question, designer=self._link.with_start(question.designer, job))
+
+    def standby(self) -> Standby:
+        """Return what the job trains under while another one tunes."""
+        space = self._space(DdpBuckets(self._world.gradient_set.bucket_bytes))
+        return Standby(self._target(space), self._identity().key)
 
     def rest(self, seconds: float) -> None:
         """Wait, less when the job ends."""
@@ -130,6 +136,9 @@ class EngineJob:
     def _tell_ranks(self, *, is_finished: bool) -> None:
         with suppress(RingtuneError):  # a world that is over needs no word
             self._world.engine.tell_tuning(is_finished)
+
+    def _target(self, space: SearchSpace) -> EngineTarget:
+        return EngineTarget(self._world.engine, space, self._world.settings.baseline, self._closing)
 
     def _cost_model(self, buckets: DdpBuckets) -> list[Prior]:
         """Return the cost model, where gradients come one by one as it supposes."""

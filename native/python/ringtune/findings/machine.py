@@ -12,6 +12,7 @@ from ringtune.errors import ConfigError
 from ringtune.fingerprints import machine_facts
 from ringtune.gpu_facts import Gpus, find_gpus, find_nccl, installed_nccl
 from ringtune.rendezvous.interfaces import own_networks
+from ringtune.usable_cores import usable_cores
 
 from .finding import DoctorSection, FoundProblem
 
@@ -26,7 +27,7 @@ CPU_BUILD = "+cpu"
 def examine_machine() -> DoctorSection:
     """Return what runs here: ringtune, Python, processor, memory, networks."""
     facts = machine_facts()
-    usable = len(os.sched_getaffinity(0))
+    usable = usable_cores()
     cores = f"{usable} usable of {facts['cores']}, {facts['numa_nodes']} NUMA node{'s' * (facts['numa_nodes'] > 1)}"
     return DoctorSection(
         "machine",

@@ -4,7 +4,7 @@
 import time
 from collections.abc import Mapping
 
-from ringtune.client import Limits, ServiceClient, ServiceRefusedError
+from ringtune.client import ExchangeLimits, ServiceClient, ServiceRefusedError
 from ringtune.errors import ConfigError, StoreError
 from ringtune.service_link.first_config import answer_within
 
@@ -30,7 +30,7 @@ def examine_service(environ: Mapping[str, str]) -> DoctorSection:
             "service", (("service", f"none ({URL_NAME} is not set): jobs learn from this machine alone"),)
         )
     try:
-        client = ServiceClient(url, token, Limits(LIMIT_S, REPLY_BYTES))
+        client = ServiceClient(url, token, ExchangeLimits(LIMIT_S, REPLY_BYTES))
     except ConfigError as error:
         remedy = f"set {URL_NAME} and {TOKEN_NAME} as the service's operator gave them."
         return DoctorSection("service", (("service", f"not asked: {error}"),), (FoundProblem(str(error), remedy),))

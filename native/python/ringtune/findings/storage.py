@@ -76,7 +76,9 @@ def _studies(setting: str | None, folder: Path) -> tuple[tuple[str, str], list[F
         if not path.is_file():
             raise IsADirectoryError(0, "no regular file")  # reading a pipe might never end
         contents = StudyStore(path).contents()
-        text = f"{path}: {len(contents.runs)} finished runs, {bytes_text(path.stat().st_size)}"
+        finished = sum(run.result is not None for run in contents.runs)
+        unfinished = len(contents.runs) - finished
+        text = f"{path}: {finished} finished runs, {unfinished} unfinished, {bytes_text(path.stat().st_size)}"
     except OSError as error:
         remedy = f"make it readable, remove it, or set {CACHE_NAME} to another file or to 0."
         reason = error.strerror or str(error)

@@ -68,7 +68,7 @@ from ringtune.tensorflow import (  # noqa: E402  (see above)
     tuning_finished,
 )
 
-from . import callbacks  # noqa: E402  (see above)
+from . import callbacks, elastic  # noqa: E402  (see above)
 from .models import DistributedOptimizer, PartialDistributedOptimizer, load_model  # noqa: E402  (see above)
 from .values import allgather, allreduce, broadcast, reducescatter  # noqa: E402  (see above)
 
@@ -107,6 +107,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

@@ -9,10 +9,16 @@ from pathlib import Path
 from ringtune.errors import ConfigError
 
 MODE = 0o644
+EXECUTABLE_MODE = 0o755
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, is_executable: bool = False) -> None:
     """Write `content` beside `path`, then rename it onto `path`; the folder is made where there is none.
+
+    Args:
+        path: The file.
+        content: Its new content.
+        is_executable: True for a script that can be started by its path.
 
     Raises:
         ConfigError: If it cannot be written; nothing is left behind then.
@@ -24,7 +30,7 @@ def replace_file(path: Path, content: bytes) -> None:
         scratch = Path(name)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-            os.fchmod(file.fileno(), MODE)
+            os.fchmod(file.fileno(), EXECUTABLE_MODE if is_executable else MODE)
         scratch.replace(path)
     except OSError as error:
         if scratch is not None:

@@ -20,7 +20,7 @@ from ringtune.tuning.target import BaseTarget
 from .atomic_file import replace_file
 from .engines import Engine
 from .launching import CommandLauncher, Launched, LaunchEnding, LaunchLimits, failure_text
-from .results import DEFAULT_TOLERANCE, ResultCheck
+from .results import DEFAULT_TOLERANCE, Comparison, ResultCheck
 
 BYTES_PER_STEP = 1
 TENSOR_SET = 0
@@ -36,7 +36,7 @@ class LaunchEvent:
     """A launch that has ended.
 
     Attributes:
-        config: The config that was set.
+        config: The config that was set, with the default for each value that has no effect.
         launched: Outcome of the launch.
     """
 
@@ -54,8 +54,9 @@ class LaunchTarget(BaseTarget):
 
     Attributes:
         given_up: Configs that are not launched any more.
+        refusals: Reasons why this run has given configs up, by config.
         error: Reason why the run cannot go on, or None.
-        has_results: True where the command prints results, which were then compared.
+        comparison: Extent to which results were compared.
     """
 
     def __init__(
@@ -93,17 +94,18 @@ class LaunchTarget(BaseTarget):
         self._steps = 0
         self._succeeded: set[Config] = set()
         self._check = ResultCheck(result_tolerance)
-        self.given_up: set[Config] = set(given_up)
+        self.given_up: set[Config] = {engine.effective(config) for config in given_up}
+        self.refusals: dict[Config, str] = {}
         self.error: RingtuneError | None = None
 
     @property
-    def has_results(self) -> bool:
-        """True where the command prints results, which were then compared."""
-        return self._check.has_reference
+    def comparison(self) -> Comparison:
+        """Extent to which results were compared."""
+        return self._check.comparison
 
     def apply(self, config: Config) -> int:
         """Take `config` for the launches to come; return its epoch."""
-        self._config = config
+        self._config = self._engine.effective(config)
         self._epoch += 1
         return self._epoch
 
@@ -154,16 +156,16 @@ class LaunchTarget(BaseTarget):
         for file in self._engine.trial_files(config, self._folder, TRIAL_COMMENT):
             replace_file(self._folder / file.name, file.content)
         variables = self._engine.variables(config, self._folder)
-        return self._launcher.launch(variables, LaunchLimits(self._timeout_s, limit_ms))
+        command = self._engine.command_of(config, self._folder, self._launcher.command)
+        return self._launcher.launch(variables, LaunchLimits(self._timeout_s, limit_ms), command)
 
     def _checked(self, launched: Launched) -> Launched:
-        """Return a launch with the complaint about its results; the first launch of the baseline is the reference."""
+        """Return a launch with the complaint about its results."""
         if launched.failure:
             return launched
-        if self._config == self.baseline():
-            self._check.adopt(launched.results)
         is_whole = launched.ending is LaunchEnding.BY_ITSELF
-        return replace(launched, complaint=self._check.problem(launched.results, is_whole=is_whole))
+        check = self._check.baseline_problem if self._config == self.baseline() else self._check.problem
+        return replace(launched, complaint=check(launched.results, is_whole=is_whole))
 
     def _note_failure(self, launched: Launched) -> None:
         if launched.ending is LaunchEnding.STOPPED:
@@ -174,6 +176,7 @@ class LaunchTarget(BaseTarget):
             self.error = RingtuneError(failure_text(self._launcher.command, launched))
             raise TargetClosed("the command fails without anything being set")
         self.given_up.add(self._config)
+        self.refusals[self._config] = launched.failure
 
     def _void(self, spec: WindowSpec) -> Window:
         reason = VoidReason.LAUNCH_FAILED

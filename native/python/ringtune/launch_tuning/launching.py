@@ -17,7 +17,7 @@ from ringtune.errors import ConfigError
 from ringtune.tuner import is_over_limit
 
 from . import keeper
-from .results import MAX_RESULTS, results_in
+from .results import MAX_RESULTS, STEP_REPORT_RESULTS, ResultPattern
 from .scores import Score
 from .stop_request import StopRequest
 
@@ -98,6 +98,7 @@ class _Output:
     """Output of a command so far."""
 
     score: Score
+    pattern: ResultPattern
     step_ms: list[float] = field(default_factory=list)
     results: list[float] = field(default_factory=list)
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
@@ -125,13 +126,21 @@ class _Output:
         if text.strip():
             self.tail.append(text)
         self.step_ms += self.score.times_ms(text)[: MAX_STEPS - len(self.step_ms)]
-        self.results += results_in(text)[: MAX_RESULTS - len(self.results)]
+        self.results += self.pattern.results_in(text)[: MAX_RESULTS - len(self.results)]
 
 
 class CommandLauncher:
     """Launches one command again and again, one launch at a time."""
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str], score: Score, stop: StopRequest) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        score: Score,
+        stop: StopRequest,
+        *,
+        pattern: ResultPattern = STEP_REPORT_RESULTS,
+    ) -> None:
         """Prepare; nothing is started.
 
         Args:
@@ -139,30 +148,35 @@ class CommandLauncher:
             environ: Environment of every launch.
             score: Rule by which a launch is scored.
             stop: Ends a launch that is running.
+            pattern: Finds the results in the output.
         """
         self.command = tuple(command)
         self._environ = dict(environ)
         self._score = score
         self._stop = stop
+        self._pattern = pattern
 
     @property
     def is_stopped(self) -> bool:
         """True once the user wants the end."""
         return self._stop.signal_number != 0
 
-    def launch(self, variables: Mapping[str, str], limits: LaunchLimits) -> Launched:
+    def launch(
+        self, variables: Mapping[str, str], limits: LaunchLimits, command: Sequence[str] | None = None
+    ) -> Launched:
         """Launch the command and wait for its end; nothing that it has started is left then.
 
         Args:
             variables: Set on top of the environment.
             limits: Limits of this launch.
+            command: Program and arguments of this launch; the user's by default.
 
         Raises:
             ConfigError: If the system starts no more processes.
         """
         begin_s = time.monotonic()
-        process = self._started(variables)
-        output = _Output(self._score)
+        process = self._started(variables, self.command if command is None else command)
+        output = _Output(self._score, self._pattern)
         try:
             ending = self._follow(process, output, begin_s, limits)
         finally:
@@ -173,10 +187,10 @@ class CommandLauncher:
             ending, steps = _whole(ending, seconds, limits)
         return Launched(steps, ending, exit_code, seconds, tuple(output.tail), tuple(output.results))
 
-    def _started(self, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _started(self, variables: Mapping[str, str], command: Sequence[str]) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", KEEPER_PROGRAM, str(os.getpid()), *self.command],
+                [sys.executable, "-I", "-S", KEEPER_PROGRAM, str(os.getpid()), *command],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -185,9 +199,7 @@ class CommandLauncher:
                 bufsize=0,
             )
         except OSError as error:
-            raise ConfigError(
-                f"{self.command[0]} cannot be launched ({error}); check the limits of processes"
-            ) from error
+            raise ConfigError(f"{command[0]} cannot be launched ({error}); check the limits of processes") from error
 
     def _follow(
         self, process: subprocess.Popen[bytes], output: _Output, begin_s: float, limits: LaunchLimits
@@ -222,8 +234,8 @@ def failure_text(command: Sequence[str], launched: Launched) -> str:
     reason = launched.failure
     if launched.complaint:
         reason += (
-            ": its results change from launch to launch. Print results that depend on no random number and no order "
-            "of threads, or give a larger --result-tolerance"
+            ". Print results that depend on no random number and no order of threads, or give a --result-tolerance "
+            "above the spread"
         )
     elif not launched.exit_code and not launched.step_ms:
         reason += "; let it print lines such as 'ringtune: step_ms=12.3', or use --score-regex or --score wall"

@@ -11,19 +11,27 @@ from rich.table import Table
 from ringtune.console import write_line
 from ringtune.tuner import Config, Phase, Progress, Result, readable_value
 
-from .engines import DEFAULT, WinnerFile
+from .engines import WinnerFile
 from .launch_target import LaunchEvent
 from .launching import LaunchEnding
+from .results import Comparison
 
 PREFIX = "ringtune tune:"
 UNCHECKED = "not compared: the command prints none; let it print lines such as 'ringtune: result=1.25'"
+MOST_REFUSED = 8
+"""Refused configs that the table names."""
 
 
 class LaunchDisplay:
     """Observer of the tuning run that shows every launch as well. Used from one thread."""
 
-    def __init__(self) -> None:
-        """Begin with nothing shown."""
+    def __init__(self, baseline: Config) -> None:
+        """Begin with nothing shown.
+
+        Args:
+            baseline: The config that sets nothing.
+        """
+        self._baseline = baseline
         self._phase = Phase.BASELINE
         self._place = ""
         self._seconds_left: float | None = None
@@ -32,7 +40,7 @@ class LaunchDisplay:
     def launched(self, event: LaunchEvent) -> None:
         """Show a launch."""
         launched = event.launched
-        settings = settings_text(event.config)
+        settings = settings_text(event.config, self._baseline)
         if launched.failure:
             last = f": {launched.tail[-1]}" if launched.tail else ""
             write_line(f"{PREFIX} {self._phase.value}{self._place}: {launched.failure}, with {settings}{last}")
@@ -72,9 +80,9 @@ def median_of(step_ms: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def settings_text(config: Config) -> str:
-    """Return the settings of a config in words."""
-    chosen = [f"{name} {readable_value(name, value)}" for name, value in config.items() if value != DEFAULT]
+def settings_text(config: Config, baseline: Config) -> str:
+    """Return the settings of a config in words: all that is not as in the baseline."""
+    chosen = [f"{name} {readable_value(name, value)}" for name, value in config.items() if value != baseline[name]]
     return ", ".join(chosen) or "the defaults"
 
 
@@ -84,13 +92,17 @@ def comment_text(engine: str, command: Sequence[str], result: Result) -> str:
         f"{engine}: written by ringtune tune.",
         f"For: {shlex.join(command)}",
         f"Verdict: {result.verdict}",
-        f"Sets: {settings_text(result.config)}",
+        f"Sets: {settings_text(result.config, result.baseline)}",
     ]
     return "\n".join(line.replace("\n", " ") for line in lines)
 
 
 def result_table(
-    result: Result, written: Mapping[Path, WinnerFile], baseline_ms: float | None, *, has_results: bool
+    result: Result,
+    written: Mapping[Path, WinnerFile],
+    baseline_ms: float | None,
+    comparison: Comparison,
+    refusals: Mapping[Config, str],
 ) -> Table:
     """Return the result as a table.
 
@@ -98,18 +110,23 @@ def result_table(
         result: Result of the run.
         written: The files that keep the winner, by path.
         baseline_ms: Median step time of the defaults, milliseconds; None where it was not measured.
-        has_results: True where the launches' results were compared with those of the defaults.
+        comparison: Extent to which the launches' results were compared.
+        refusals: Reasons why configs were given up, by config.
     """
     table = Table(title=None, show_header=False)
     table.add_column("what", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_row("baseline", f"the defaults{'' if baseline_ms is None else f', {baseline_ms:.4g} ms per step'}")
-    table.add_row("chosen", settings_text(result.config) if result.adopted else "keeping default")
+    table.add_row("chosen", settings_text(result.config, result.baseline) if result.adopted else "keeping default")
     if result.speedup is not None:
         interval = f"{100 * result.ci_level:g} % interval {_percent(result.ci_low)} to {_percent(result.ci_high)}"
         table.add_row("speed-up", f"{_percent(result.speedup) if result.adopted else 'none shown'} ({interval})")
     table.add_row("verdict", result.verdict)
-    table.add_row("results", "compared with those of the defaults" if has_results else UNCHECKED)
+    table.add_row("results", comparison_text(comparison))
+    for config, reason in [*refusals.items()][:MOST_REFUSED]:
+        table.add_row("refused", f"{settings_text(config, result.baseline)}: {reason}")
+    if len(refusals) > MOST_REFUSED:
+        table.add_row("refused", f"{len(refusals) - MOST_REFUSED} configs more; each has a line above")
     for path, file in written.items():
         table.add_row("written", str(path))
         if file.usage:
@@ -117,6 +134,16 @@ def result_table(
     if not result.adopted:
         table.add_row("written", "no files: the default is kept, and needs none")
     return table
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return in words whether and how sharply results were compared."""
+    if not comparison.count:
+        return UNCHECKED
+    text = f"compared with those of the defaults: {comparison.count} per launch, to {comparison.tolerance:g}"
+    if comparison.repeats:
+        text += f"; the defaults' own spread over {comparison.repeats + 1} launches is {comparison.spread:.2g}"
+    return text
 
 
 def print_table(table: Table, console: Console) -> None:

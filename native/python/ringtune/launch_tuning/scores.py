@@ -52,16 +52,7 @@ class LineScore:
         Raises:
             ConfigError: If it is no regular expression, or has not one group.
         """
-        try:
-            pattern = re.compile(text)
-        except re.error as error:
-            raise ConfigError(f"--score-regex {text!r} is no regular expression: {error}") from error
-        if pattern.groups != 1:
-            raise ConfigError(
-                f"--score-regex {text!r} has {pattern.groups} groups; put one group (...) around the number, and use "
-                "(?:...) for others"
-            )
-        return cls(pattern, higher_is_better)
+        return cls(one_group(text, "--score-regex"), higher_is_better)
 
     @property
     def description(self) -> str:
@@ -87,6 +78,24 @@ class WallScore:
         """Return nothing: no line matters."""
         del line
         return []
+
+
+def one_group(text: str, option: str) -> re.Pattern[str]:
+    """Return the pattern of an option, which has one group.
+
+    Raises:
+        ConfigError: If it is no regular expression, or has not one group.
+    """
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{option} {text!r} is no regular expression: {error}") from error
+    if pattern.groups != 1:
+        raise ConfigError(
+            f"{option} {text!r} has {pattern.groups} groups; put one group (...) around the number, and use "
+            "(?:...) for others"
+        )
+    return pattern
 
 
 def _number(text: str | None) -> float | None:

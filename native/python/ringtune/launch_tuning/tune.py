@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +32,17 @@ from ringtune.tuner import (
     open_log,
     sample_limit,
 )
+from ringtune.tuning.failing_configs import FailureAwareDesigner, failed_configs
 
 from .atomic_file import replace_file
-from .engines import Engine, WinnerFile, find_engine
-from .failing_configs import FailureAwareDesigner, failed_configs
+from .engines import Engine, WinnerFile, engine_names, find_engine
 from .launch_target import LaunchEvent, LaunchTarget
 from .launching import CommandLauncher
 from .report import PREFIX, LaunchDisplay, comment_text, median_of, print_table, result_table, settings_text
-from .results import DEFAULT_TOLERANCE
+from .results import DEFAULT_TOLERANCE, ResultPattern
 from .scores import STEP_LINE, LineScore, Score, WallScore
 from .stop_request import StopRequest, stop_on_signals
+from .turn import turn_on_host
 
 SURFACE_VERSION = 1
 """Raised only when a change of the engines' knobs makes old measurements worthless."""
@@ -55,7 +56,7 @@ class TuneRequest:
     """A request to tune one command under one engine.
 
     Attributes:
-        target: Name of an engine, as in `engine_names`.
+        target: Name of an engine, as in `engine_names`, or command, deepspeed or megatron.
         command: Program and arguments.
         output: Folder for the winner's files.
         log: The tuning log, JSON Lines; an unfinished run in it is resumed. None keeps none.
@@ -72,6 +73,8 @@ class TuneRequest:
         designer: One of `designer_names`.
         only: Knobs to vary; empty for all.
         result_tolerance: Relative difference up to which a result that the command prints is that of the baseline.
+        result_regex: Finds the results in the output, by its one group; None for the lines of `step_report`.
+        knobs: The knob file of the target command; None takes the one in the package for deepspeed and megatron.
     """
 
     target: str
@@ -90,6 +93,8 @@ class TuneRequest:
     designer: str = DEFAULT_DESIGNER
     only: tuple[str, ...] = ()
     result_tolerance: float = DEFAULT_TOLERANCE
+    result_regex: str | None = None
+    knobs: Path | None = None
 
     def check(self) -> None:
         """Raise `ConfigError` for numbers out of range and for options that contradict each other."""
@@ -134,13 +139,15 @@ def run_tune(request: TuneRequest, environ: Mapping[str, str], console: Console)
         RingtuneError: If the command fails without anything being set.
     """
     request.check()
-    engine = find_engine(request.target)
+    request, engine = _with_engine(request)
     if shutil.which(request.command[0], path=environ.get("PATH")) is None:
         raise ConfigError(f"{request.command[0]!r} cannot be launched: there is no such program; check the command")
     space = engine.space(environ, request.only)
     for name, variable in engine.set_by_user(environ).items():
         write_line(f"{PREFIX} {variable} is set in the environment: {name} is left alone")
-    with stop_on_signals() as stop:
+    with stop_on_signals() as stop, turn_on_host(environ, stop) as has_turn:
+        if not has_turn:
+            return SIGNAL_BASE + stop.signal_number
         run = _CommandTuning(request, engine, space, environ, stop)
         result = run.tune()
         return _conclude(run, result, stop.signal_number, console)
@@ -155,11 +162,12 @@ class _CommandTuning:
         self.request = request
         self.engine = engine
         self.folder = request.output.absolute()
-        self.display = LaunchDisplay()
+        self.display = LaunchDisplay(engine.baseline())
         self.baseline_ms: list[float] = []
         score = _score_of(request)
-        self._settings = _run_settings(request, space, score)
-        launcher = CommandLauncher(request.command, environ, score, stop)
+        self._settings = _run_settings(request, engine, space, score)
+        pattern = ResultPattern.of(request.result_regex)
+        launcher = CommandLauncher(request.command, environ, score, stop, pattern=pattern)
         given_up = _given_up(request, self._settings.key, space)
         self.target = LaunchTarget(
             engine,
@@ -198,12 +206,13 @@ def _conclude(run: _CommandTuning, result: Result, signal_number: int, console: 
         return SIGNAL_BASE + signal_number
     written: dict[Path, WinnerFile] = {}
     if result.adopted:
+        result = replace(result, config=run.engine.effective(result.config))
         comment = comment_text(run.engine.name, run.request.command, result)
         for file in run.engine.winner_files(result.config, run.folder, comment):
-            replace_file(run.folder / file.name, file.content)
+            replace_file(run.folder / file.name, file.content, is_executable=file.is_executable)
             written[run.folder / file.name] = file
     baseline_ms = median_of(run.baseline_ms) if run.baseline_ms else None
-    print_table(result_table(result, written, baseline_ms, has_results=run.target.has_results), console)
+    print_table(result_table(result, written, baseline_ms, run.target.comparison, run.target.refusals), console)
     return EXIT_DONE
 
 
@@ -212,10 +221,33 @@ def _interrupted_text(run: _CommandTuning, result: Result) -> str:
     text += f" {result.verdict[0].upper()}{result.verdict[1:]}."
     if run.display.best is not None:
         best_ms, config = run.display.best
-        text += f" The best launch so far, which no test has confirmed: {best_ms:.4g} ms with {settings_text(config)}."
+        text += f" The best launch so far, which no test has confirmed: {best_ms:.4g} ms with "
+        text += f"{settings_text(config, run.engine.baseline())}."
     if run.request.log is None:
         return f"{text} With --log FILE a run can be resumed."
     return f"{text} The same command line resumes from {run.request.log}."
+
+
+def _with_engine(request: TuneRequest) -> tuple[TuneRequest, Engine]:
+    """Return the engine, and the request with what a knob file says where the request says nothing."""
+    if request.target in engine_names():
+        if request.knobs is not None:
+            raise ConfigError(f"--knobs describes the knobs of a command; --target {request.target} has its own")
+        return request, find_engine(request.target)
+    from .any_command import COMMAND_TARGETS, command_engine, knobs_for  # noqa: PLC0415  (pydantic is slow to import)
+
+    if request.target not in COMMAND_TARGETS:
+        known = ", ".join((*engine_names(), *COMMAND_TARGETS))
+        raise ConfigError(f"--target {request.target}: not known; known are {known}")
+    knobs = knobs_for(request.target, request.knobs)
+    own_score = request.score_wall or request.score_regex is not None
+    request = replace(
+        request,
+        score_regex=request.score_regex if own_score else knobs.score_regex,
+        higher_is_better=request.higher_is_better or (knobs.higher_is_better and not own_score),
+        result_regex=request.result_regex or knobs.result_regex,
+    )
+    return request, command_engine(request.target, knobs, request.command)
 
 
 def _score_of(request: TuneRequest) -> Score:
@@ -224,8 +256,8 @@ def _score_of(request: TuneRequest) -> Score:
     return LineScore.of(request.score_regex or STEP_LINE, higher_is_better=request.higher_is_better)
 
 
-def _run_settings(request: TuneRequest, space: SearchSpace, score: Score) -> RunSettings:
-    key = _study_key(request, score)
+def _run_settings(request: TuneRequest, engine: Engine, space: SearchSpace, score: Score) -> RunSettings:
+    key = _study_key(request, engine, score)
     return RunSettings(
         max_samples=sample_limit(request.max_samples, request.max_steps, request.max_seconds),
         max_steps=request.max_steps,
@@ -241,11 +273,11 @@ def _run_settings(request: TuneRequest, space: SearchSpace, score: Score) -> Run
     )
 
 
-def _study_key(request: TuneRequest, score: Score) -> dict[str, Any]:
+def _study_key(request: TuneRequest, engine: Engine, score: Score) -> dict[str, Any]:
     """Return the study's key: machine, command, engine and score."""
-    command = json.dumps(request.command).encode()
+    command = json.dumps([*request.command, engine.identity] if engine.identity else request.command).encode()
     return {
-        "hardware": hardware_fingerprint([_machine(request.target)], None),
+        "hardware": hardware_fingerprint([_machine(engine)], None),
         "model": hashlib.sha256(command).hexdigest(),
         "layout": [],
         "target": request.target,
@@ -254,9 +286,9 @@ def _study_key(request: TuneRequest, score: Score) -> dict[str, Any]:
     }
 
 
-def _machine(target: str) -> dict[str, Any]:
+def _machine(engine: Engine) -> dict[str, Any]:
     """Return this machine's facts; its GPUs are among them where the engine moves what is on GPUs."""
-    return machine_facts(find_gpus(), installed_nccl()) if find_engine(target).is_for_gpus else machine_facts()
+    return machine_facts(find_gpus(), installed_nccl()) if engine.is_for_gpus else machine_facts()
 
 
 def _given_up(request: TuneRequest, key: Mapping[str, Any], space: SearchSpace) -> frozenset[Config]:

@@ -125,6 +125,9 @@ class TunerFacts:
         with self._lock:
             self._state.warnings += 1
 
+    def waiting(self, text: str) -> None:
+        """Do nothing: a job that waits for its turn has no run."""
+
     def write(self, record: Record) -> None:
         """Take a record, as a log sink."""
         with self._lock:

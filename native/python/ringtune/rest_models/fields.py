@@ -44,19 +44,19 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-class Message(BaseModel):
+class WireModel(BaseModel):
     """Base of all bodies and replies: strict, immutable, with no fields but those that are named."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Reply(Message):
+class Reply(WireModel):
     """Base of replies: the service always sends every field; those with a default may be missing from an older one."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
-class QueryParams(Message):
+class QueryParams(WireModel):
     """Base of query parameters, which come as text."""
 
     model_config = ConfigDict(strict=False)

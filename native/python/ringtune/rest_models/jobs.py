@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, StrictInt, StringConstraints
 
-from .fields import PRINTABLE, WHOLE, Count, Message, Name, Reply, Seconds, Uuid, one_of
+from .fields import PRINTABLE, WHOLE, Count, Name, Reply, Seconds, Uuid, WireModel, one_of
 
 SaidState: TypeAlias = Literal["running", "adopted", "keeping_default", "ended_early"]
 Verdict: TypeAlias = Annotated[
@@ -22,7 +22,7 @@ BitsPerSecond: TypeAlias = Annotated[StrictInt, Field(ge=0, le=10**15), WHOLE]
 Amount: TypeAlias = Annotated[StrictInt, Field(ge=1, le=1_000_000), WHOLE]
 
 
-class Machine(Message):
+class Machine(WireModel):
     """Some hosts that are alike, as they declare themselves."""
 
     hosts: Amount
@@ -34,7 +34,7 @@ class Machine(Message):
     link_bits_per_s: BitsPerSecond | None = None
 
 
-class JobFacts(Message):
+class JobFacts(WireModel):
     """Facts that a job reports of itself. A decision that it reported stays, whatever comes later."""
 
     state: SaidState = "running"

@@ -5,17 +5,17 @@ from typing import Annotated
 
 from pydantic import Field
 
-from .fields import Message, Text
+from .fields import Text, WireModel
 
 
-class FieldError(Message):
+class FieldError(WireModel):
     """Fault in one field of the request."""
 
     location: Annotated[str, Field(examples=["body.results.3.steps"])]
     message: str
 
 
-class Problem(Message):
+class Problem(WireModel):
     """Error: what happened, with which values, and what to do."""
 
     type: Annotated[str, Field(examples=["about:blank"])]

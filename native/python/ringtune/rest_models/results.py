@@ -11,7 +11,6 @@ from .fields import (
     WHOLE,
     Config,
     Count,
-    Message,
     Name,
     Number,
     Positive,
@@ -19,16 +18,17 @@ from .fields import (
     Text,
     TrialName,
     Uuid,
+    WireModel,
     one_of,
 )
 
 Reason: TypeAlias = Literal[
-    "pause", "tensor_set_changed", "mixed_epochs", "no_gradients", "invalid_score", "launch_failed"
+    "pause", "tensor_set_changed", "mixed_epochs", "no_gradients", "invalid_score", "launch_failed", "memory_limit"
 ]
 Phase: TypeAlias = Literal["warmup", "baseline", "search", "adoption", "watch"]
 
 
-class StepTimes(Message):
+class StepTimes(WireModel):
     """Location and spread of the step times, milliseconds; null where they do not exist."""
 
     median: Positive | None
@@ -36,7 +36,7 @@ class StepTimes(Message):
     mean: Positive | None
 
 
-class Adoption(Message):
+class Adoption(WireModel):
     """Paired test at the end of a tuning run: the config's speed-up over the baseline."""
 
     speedup: Annotated[Number, Field(description="A fraction: 0.1 is a tenth more steps per second.")]
@@ -60,7 +60,7 @@ EXAMPLE_RESULT: JsonDict = {
 }
 
 
-class Result(Message):
+class Result(WireModel):
     """Measurement under a config: the tuning log's `sample`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE_RESULT]})
@@ -87,7 +87,7 @@ class TrialResult(Result):
     trial_id: Uuid
 
 
-class ResultBatch(Message):
+class ResultBatch(WireModel):
     """Results of one study."""
 
     results: Annotated[list[TrialResult], Field(min_length=1, max_length=MAX_BATCH), FailFast()]

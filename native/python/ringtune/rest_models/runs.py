@@ -5,14 +5,14 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from .fields import MAX_RECORDS, Count, Message, Name, Reply, Text, Uuid
+from .fields import MAX_RECORDS, Count, Name, Reply, Text, Uuid, WireModel
 
 LogRecord: TypeAlias = Annotated[
     dict[str, Any], Field(description="A record of the tuning log, schema 1, as its line has it.", min_length=1)
 ]
 
 
-class TuningLog(Message):
+class TuningLog(WireModel):
     """The records of a tuning log, in their order; one log may hold several runs."""
 
     job_id: Annotated[Uuid | None, Field(description="Job of the runs; without it, each run counts as a job.")] = None

@@ -13,7 +13,6 @@ from .fields import (
     Count,
     DescribedAs,
     Fingerprint,
-    Message,
     Name,
     Number,
     ParameterName,
@@ -21,12 +20,13 @@ from .fields import (
     Reply,
     Seconds,
     TargetName,
+    WireModel,
 )
 
 StudyId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$"), Field(description="Id of the study.")]
 
 
-class StudyKey(Message):
+class StudyKey(WireModel):
     """Key of a study: measurements with the same key are comparable."""
 
     hardware: Fingerprint
@@ -42,7 +42,7 @@ class StudyKey(Message):
     ] = 1
 
 
-class NumberParameter(Message):
+class NumberParameter(WireModel):
     """A number between `low` and `high`, or one of the `special` values."""
 
     kind: Literal["number"]
@@ -55,7 +55,7 @@ class NumberParameter(Message):
     special: Annotated[list[ParameterValue], Field(default_factory=list, max_length=16)]
 
 
-class BooleanParameter(Message):
+class BooleanParameter(WireModel):
     """A switch."""
 
     kind: Literal["boolean"]
@@ -63,7 +63,7 @@ class BooleanParameter(Message):
     default: StrictBool
 
 
-class CategoryParameter(Message):
+class CategoryParameter(WireModel):
     """One of several names without an order."""
 
     kind: Literal["category"]
@@ -72,7 +72,7 @@ class CategoryParameter(Message):
     default: Name
 
 
-class SearchSpace(Message):
+class SearchSpace(WireModel):
     """The legal configs: as the tuning log's `search_space`."""
 
     parameters: Annotated[
@@ -104,7 +104,7 @@ EXAMPLE_SPACE = {
 }
 
 
-class NewStudy(Message):
+class NewStudy(WireModel):
     """Find the study of a key, or create it."""
 
     key: StudyKey

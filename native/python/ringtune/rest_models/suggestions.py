@@ -6,13 +6,13 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from .fields import Config, Count, LeaseSeconds, Message, Reply, Seconds, Uuid
+from .fields import Config, Count, LeaseSeconds, Reply, Seconds, Uuid, WireModel
 from .studies import SearchSpace
 
 DEFAULT_LEASE_S = 600.0
 
 
-class Ask(Message):
+class Ask(WireModel):
     """Ask for a config to try. The same `trial_id` again gets the same config."""
 
     trial_id: Uuid
@@ -45,7 +45,7 @@ class Suggestion(Reply):
     lease: Lease
 
 
-class Renewal(Message):
+class Renewal(WireModel):
     """Keep a trial for longer."""
 
     job_id: Uuid

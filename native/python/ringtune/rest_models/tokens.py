@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, StrictBool, StringConstraints
 
-from .fields import Count, Message, Name, Reply, Seconds, one_of
+from .fields import Count, Name, Reply, Seconds, WireModel, one_of
 
 Scope: TypeAlias = Literal["read", "report", "admin"]
 TokenId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,32}$")]
@@ -20,7 +20,7 @@ ManyJobs: TypeAlias = Annotated[
 ]
 
 
-class NewToken(Message):
+class NewToken(WireModel):
     """Create a token."""
 
     name: Annotated[Name, Field(description="Name of the token's holder, for people.", examples=["ci"])]
@@ -28,7 +28,7 @@ class NewToken(Message):
     has_many_jobs: ManyJobs = False
 
 
-class TokenChange(Message):
+class TokenChange(WireModel):
     """Say how a token's jobs count, those that it reported already included."""
 
     has_many_jobs: ManyJobs

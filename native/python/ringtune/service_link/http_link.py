@@ -4,7 +4,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from ringtune.client import Limits, Recommendation, ServiceClient
+from ringtune.client import ExchangeLimits, Recommendation, ServiceClient
 from ringtune.errors import StoreError
 from ringtune.tuner import Designer, SpaceError, TuningLog
 from ringtune.tuner.logs.records import RunRecord
@@ -32,8 +32,8 @@ class HttpLink:
             ConfigError: If the URL or the token is malformed.
         """
         self._notices = notices
-        self._question_client = ServiceClient(url, token, Limits(START_LIMIT_S))
-        self._report_client = ServiceClient(url, token, Limits(REPORT_LIMIT_S))
+        self._question_client = ServiceClient(url, token, ExchangeLimits(START_LIMIT_S))
+        self._report_client = ServiceClient(url, token, ExchangeLimits(REPORT_LIMIT_S))
         self._delivery = Delivery(self._report_client)
         self._spool = Spool(cache_folder, self._report_client.url)
         self._breaker = Breaker()

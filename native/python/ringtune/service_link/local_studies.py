@@ -64,7 +64,7 @@ class _AnsweringRun:
     @property
     def is_over_default(self) -> bool:
         """True where the run's speed-up is one over the default; for other targets than the engine any baseline is."""
-        return self.key.target != ENGINE_TARGET or self.run.baseline == default_config()
+        return self.key.target != ENGINE_TARGET or self.run.baseline == default_config(self.key.layout)
 
     @property
     def place(self) -> tuple[float, bool, float, float]:
@@ -174,5 +174,5 @@ def _ambiguous(found: Sequence[_AnsweringRun], query: StudyQuery) -> Recommendat
 
 
 def _default(query: StudyQuery, reason: str, candidates: tuple[Candidate, ...] = ()) -> Recommendation:
-    config = default_config().to_json() if query.target == ENGINE_TARGET else {}
+    config = default_config(query.layout).to_json() if query.target == ENGINE_TARGET else {}
     return Recommendation.of_default(config, query.target, reason, candidates)

@@ -70,7 +70,9 @@ def _gain_text(offer: Recommendation) -> list[str]:
 def _baseline_text(offer: Recommendation) -> str:
     """Say so where the speed-up is not over what a job runs that sets nothing; what it is over has `--format json`."""
     baseline = offer.evidence.baseline
-    is_other = offer.target == ENGINE_TARGET and baseline is not None and baseline != default_config()
+    if offer.target != ENGINE_TARGET or baseline is None:
+        return ""
+    is_other = baseline != (default_config() if offer.key is None else default_config(offer.key.layout))
     return " over another baseline than the default" if is_other else ""
 
 

@@ -50,6 +50,7 @@ from ringtune.horovod_gaps import gap_error
 from ringtune.process_sets import ProcessSet, add_process_set, global_process_set, remove_process_set
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 
+from . import elastic
 from .compression import Compression, Compressor
 from .facts import local_rank_op, local_size_op, process_set_included_op, rank_op, size_op
 from .movement import allgather, alltoall, broadcast, grouped_allgather
@@ -101,6 +102,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

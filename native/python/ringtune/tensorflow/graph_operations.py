@@ -15,7 +15,7 @@ import tensorflow as tf
 from ringtune.console import Console
 from ringtune.errors import ConfigError
 from ringtune.submissions import REDUCIBLE, Group, Reduction, check_reduction, reducible_number
-from ringtune.tensorflow_op import HOW_TO_BUILD, load_operations
+from ringtune.tensorflow_op import HOW_TO_BUILD, tensorflow_library
 from ringtune.world import World
 
 from .host import call_host
@@ -84,7 +84,7 @@ def can_take(dtype: tf.DType) -> bool:
 def graph_operations() -> GraphOperations:
     """Return what there is in this environment; looks once."""
     try:
-        module = load_operations(tf)
+        module = tensorflow_library(tf).find()
     except ConfigError as error:
         return GraphOperations(None, f"gradients go through numpy functions: {error}; {HOW_TO_BUILD}")
     if module is not None:

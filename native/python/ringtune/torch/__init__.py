@@ -53,6 +53,7 @@ from ringtune.process_sets import ProcessSet, add_process_set, global_process_se
 from ringtune.submissions import Adasum, Average, Max, Min, Product, ReduceOp, Sum
 from ringtune.waiting import barrier, join, poll, synchronize
 
+from . import elastic
 from .allgather import allgather, allgather_async, grouped_allgather, grouped_allgather_async
 from .allreduce import (
     allreduce,
@@ -129,6 +130,7 @@ __all__ = [
     "cuda_built",
     "ddl_built",
     "ddp_hook",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

@@ -46,7 +46,7 @@ def broadcast_object(
             text, own = encode(obj)
         except ConfigError as error:
             failure = error
-    received = _Root(root_rank, prefix, process_set).told(text, failure)
+    received = RootText(root_rank, prefix, process_set).told(text, failure)
     carriers: list[torch.Tensor] = []
 
     def make_carrier(number: int, leaf: Leaf) -> int:
@@ -91,7 +91,7 @@ def allgather_object(obj: Any, name: str | None = None, process_set: ProcessSet 
     return [_decoded(received, length) for (_, length, _), received in zip(headers, payloads, strict=True)]
 
 
-class _Root:
+class RootText:
     """The rank whose text all get."""
 
     def __init__(self, root_rank: int, prefix: str, process_set: ProcessSet) -> None:

@@ -10,5 +10,5 @@ The way of a sample, in order of the files:
 5. `thread`: rank 0's tuning thread takes the decision to the ranks, and then the run to `memory`.
 
 `question` puts settings, memory and priors together before each search. Wiring of a framework or of the engine lives in
-`ringtune.engine_tuning`, `ringtune.ddp` and `ringtune.launch_tuning`.
+`ringtune.engine_tuning`, `ringtune.model_tuning` (DDP and FSDP2) and `ringtune.launch_tuning`.
 """

@@ -108,6 +108,9 @@ class CallbackObserver:
         moment = self._now()
         self._tell(lambda callback: callback.warned(text, moment))
 
+    def waiting(self, text: str) -> None:
+        """Do nothing: callbacks hear of runs."""
+
     def close(self) -> None:
         """Let the callbacks finish their queues; one that takes too long is left behind, with a warning."""
         end_s = time.monotonic() + DRAIN_S

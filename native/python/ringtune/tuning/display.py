@@ -80,6 +80,7 @@ class TuningDisplay:
         self._log_path = log_path
         self._shown: str | None = None
         screen = find_screen()
+        self._is_live = screen is not None
         self._display: _Lines = _PlainLines(plain_interval_s) if screen is None else LiveLine(screen)
 
     def progress(self, progress: Progress) -> None:
@@ -101,6 +102,15 @@ class TuningDisplay:
         write_line(f"ringtune: warning: rank 0: {text}")
         if self._shown is not None:
             self._display.show(self._shown)
+
+    def waiting(self, text: str) -> None:
+        """Show that the job waits: as the live line on a terminal, as one line elsewhere."""
+        line = f"ringtune autotune: {text}"
+        if self._is_live:
+            self._shown = line
+            self._display.show(line)
+        else:
+            write_line(line)
 
     def close(self) -> None:
         """Leave the terminal as it was; idempotent."""

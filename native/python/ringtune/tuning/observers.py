@@ -10,7 +10,10 @@ from .display import progress_text
 
 
 class JobObserver(Observer, Protocol):
-    """An observer that is closed when the tuning job ends."""
+    """An observer that is closed when the tuning job ends, and that hears of its waits."""
+
+    def waiting(self, text: str) -> None:
+        """Show that the job waits for its turn, or that it has come."""
 
     def close(self) -> None:
         """Let go of what is open; idempotent."""
@@ -41,6 +44,10 @@ class Observers:
     def warned(self, text: str) -> None:
         """Show all of them a warning."""
         self._serve(lambda observer: observer.warned(text))
+
+    def waiting(self, text: str) -> None:
+        """Show all of them that the job waits for its turn, or that it has come."""
+        self._serve(lambda observer: observer.waiting(text))
 
     def close(self) -> None:
         """Close all, the last one first, also those that were dropped."""
@@ -85,6 +92,10 @@ class TimelineObserver:
     def warned(self, text: str) -> None:
         """Note a warning."""
         self._timeline.timeline_event("tuner warning", text)
+
+    def waiting(self, text: str) -> None:
+        """Note a wait."""
+        self._timeline.timeline_event("tuner waits", text)
 
     def close(self) -> None:
         """Do nothing: the engine closes its timeline."""

@@ -4,14 +4,18 @@
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from ringtune.tuner import ContinuousTuning, KeepingLog, Question, Result, Trial, TuningLog
+from ringtune.tuner import ContinuousTuning, Question, Result, Trial, TuningLog
+from ringtune.tuner.policy.turn import FreeTurn, Turn
 
+from .host_lock import ANOTHER_JOB
+from .kept_run import KeptRun
 from .log_sinks import LogSinks
 from .memory import Memory
 from .observers import JobObserver, Observers
+from .waiting import Standby, TurnWait
 
 STOP_LIMIT_S = 2.0
 """Longest wait for the tuning thread at the end of the job, seconds; a designer may be in the middle of a fit."""
@@ -25,6 +29,9 @@ class TuningJob(Protocol):
 
     def question(self, earlier: Sequence[Trial]) -> Question:
         """Return what to search for in the job as it is now; `earlier` are the trials of its search before."""
+
+    def standby(self) -> Standby:
+        """Return what the job needs to train well while another job tunes; called after `begin`."""
 
     def rest(self, seconds: float) -> object:
         """Wait for so many seconds, less when the job ends."""
@@ -43,9 +50,11 @@ class Surroundings:
     Attributes:
         sinks: Take every record, in this order; closed at the end.
         observers: See progress, verdicts and warnings; closed at the end.
-        memory: Finished runs of this machine, and where this job's go.
+        memory: Earlier runs of this machine, and where this job's go.
         warn: Shows a warning to people.
         closing: Set when the job ends.
+        turn: The job's turn among those of its hosts.
+        holder: Returns the name of the job whose turn it is, for people.
     """
 
     sinks: Sequence[TuningLog]
@@ -53,6 +62,8 @@ class Surroundings:
     memory: Memory
     warn: Callable[[str], None]
     closing: threading.Event
+    turn: Turn = field(default_factory=FreeTurn)
+    holder: Callable[[], str] = lambda: ANOTHER_JOB
 
 
 class TuningThread:
@@ -66,7 +77,7 @@ class TuningThread:
         """Prepare; nothing is measured before `start` or `run`."""
         self._job = job
         self._around = around
-        self._kept = KeepingLog()
+        self._kept = KeptRun(around.memory)
         self._log = LogSinks([self._kept, *around.sinks])
         # A daemon: training may end without `stop`, and a stuck designer must not keep the process alive.
         self._thread = threading.Thread(target=self.run, name="ringtune-tuning", daemon=True)
@@ -81,21 +92,31 @@ class TuningThread:
         around = self._around
         try:
             with closing(Observers(around.observers, around.warn)) as observers:
-                if self._job.begin(observers.warned):
+                if self._job.begin(observers.warned) and self._has_turn(observers):
                     self._tune(observers)
         except Exception as error:  # noqa: BLE001  (tuning never fails training)
             around.warn(f"the tuner failed and stays off: {error!r}; training goes on")
         finally:
             self._job.ended()
             self._log.close()  # `stop` does not wait for a thread that is deep in a fit
+            around.turn.release()
 
     def stop(self) -> None:
         """End tuning and close the sinks; a thread that does not end in time is left behind. Never raises."""
         self._around.closing.set()
         if self._thread.is_alive():
             self._thread.join(STOP_LIMIT_S)
-        if not self._thread.is_alive():
+        if self._thread.is_alive():
+            self._kept.close()
+            self._around.turn.release()
+        else:
             self._log.close()
+
+    def _has_turn(self, observers: Observers) -> bool:
+        """Return whether the job may tune now, after a wait if need be; false at its end."""
+        around = self._around
+        waiting = TurnWait(around.turn, around.memory, observers.waiting, around.closing)
+        return waiting.wait(self._job.standby, around.holder)
 
     def _tune(self, observers: Observers) -> None:
         ContinuousTuning(
@@ -105,9 +126,10 @@ class TuningThread:
             rest=self._job.rest,
             on_decision=self._take_decision,
             is_over=self._around.closing.is_set,
+            turn=self._around.turn,
         ).run()
 
     def _take_decision(self, result: Result) -> None:
         self.result = result
         self._job.decided(result)  # first: no rank waits for a disk
-        self._around.memory.keep(self._kept.finished_run())
+        self._kept.decided()

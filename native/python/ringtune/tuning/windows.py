@@ -33,17 +33,17 @@ class StepEnd:
 
 
 class WindowBuilder:
-    """Builds one window at a time; the median of recent steps is kept over all of them."""
+    """Builds one window at a time; the median of recent steps is kept over all of them.
+
+    Attributes:
+        bytes_per_step: Gradient bytes reduced per step.
+        tensor_set: Hash of the multiset of (dtype, shape).
+    """
 
     def __init__(self, bytes_per_step: int, tensor_set: int) -> None:
-        """Begin without a window.
-
-        Args:
-            bytes_per_step: Gradient bytes reduced per step.
-            tensor_set: Hash of the multiset of (dtype, shape).
-        """
-        self._bytes_per_step = bytes_per_step
-        self._tensor_set = tensor_set
+        """Begin without a window; see the attributes."""
+        self.bytes_per_step = bytes_per_step
+        self.tensor_set = tensor_set
         self._spec: WindowSpec | None = None
         self._step_ms: list[float] = []
         self._settled = 0
@@ -88,7 +88,7 @@ class WindowBuilder:
     def _close(self, spec: WindowSpec, reason: VoidReason | None, *, was_cut: bool = False) -> Window:
         step_ms, self._step_ms, self._spec = tuple(self._step_ms), [], None
         last_step = None if self._previous is None else self._previous.step
-        return Window(spec.epoch, step_ms, self._bytes_per_step, self._tensor_set, reason, was_cut, last_step)
+        return Window(spec.epoch, step_ms, self.bytes_per_step, self.tensor_set, reason, was_cut, last_step)
 
     def _is_pause(self, step_ms: float) -> bool:
         if len(self._recent_ms) < MIN_RECENT_STEPS:

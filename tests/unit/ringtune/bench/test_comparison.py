@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ringtune.bench.comparison import Request
-from ringtune.bench.contestants import Contestant, Surroundings
+from ringtune.bench.contestants import BenchEnvironment, Contestant
 from ringtune.bench.launching import launch, rows_in
 from ringtune.bench.results import ResultRow
 from ringtune.bench.timing import Scheme
-from ringtune.bench.workloads import Gradient, Workload
+from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.errors import ConfigError, RingtuneError
 
 REQUEST = Request(peers=("none",), ranks=2, sizes_bytes=(1024,), rounds=1, environments=Path())
@@ -25,7 +25,7 @@ SCHEME = Scheme((1024,))
 def launch_program(code: str, scheme: Scheme = SCHEME) -> list[ResultRow]:
     """Launch a contestant that is a line of Python."""
     contestant = Contestant("script", is_peer=False, command=(sys.executable, "-c", code))
-    return launch(contestant, scheme, Surroundings(2, Path(), os.environ), 3)
+    return launch(contestant, scheme, BenchEnvironment(2, Path(), os.environ), 3)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_contestant_that_skips_a_size_is_no_result() -> None:
 
 def test_a_contestant_that_skips_a_workload_is_no_result() -> None:
     """A size that happens to have as many bytes does not stand for it."""
-    scheme = Scheme((1024,), (Workload("small", (Gradient("w", 256),)),))
+    scheme = Scheme((1024,), (Workload("small", (WorkloadGradient("w", 256),)),))
 
     with pytest.raises(RingtuneError, match=r"script has measured 1024 bytes, not 1024 bytes, small 1024 bytes"):
         launch_program(f"print({LINE!r})", scheme)
@@ -81,4 +81,4 @@ def test_a_contestant_that_skips_a_workload_is_no_result() -> None:
 
 def test_workloads_need_no_sizes() -> None:
     """One of the two is enough."""
-    replace(REQUEST, sizes_bytes=(), workloads=(Workload("small", (Gradient("w", 1),)),)).check()
+    replace(REQUEST, sizes_bytes=(), workloads=(Workload("small", (WorkloadGradient("w", 1),)),)).check()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.contestants import PEERS, Contestant, Surroundings, find_contestants, parse_settings
+from ringtune.bench.contestants import PEERS, BenchEnvironment, Contestant, find_contestants, parse_settings
 from ringtune.errors import ConfigError
+from ringtune.usable_cores import usable_cores
 
 # Stands for compilers and MPI's programs.
 STAND_IN = '#!/bin/sh\n[ "$1" = --version ] && exit 0\nfor last; do :; done\necho built > "$last"\n'
@@ -26,12 +27,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def surroundings_in(folder: Path, ranks: int = 2, **variables: str) -> Surroundings:
+def surroundings_in(folder: Path, ranks: int = 2, **variables: str) -> BenchEnvironment:
     """Return surroundings with the folder's compiler."""
-    return Surroundings(ranks, folder, {**os.environ, "CXX": str(folder / "cxx"), **variables})
+    return BenchEnvironment(ranks, folder, {**os.environ, "CXX": str(folder / "cxx"), **variables})
 
 
-def contestant(name: str, surroundings: Surroundings) -> Contestant:
+def contestant(name: str, surroundings: BenchEnvironment) -> Contestant:
     """Return one that is there."""
     found, _ = find_contestants([name] if name in PEERS else [], surroundings)
     return next(each for each in found if each.name == name)
@@ -92,7 +93,7 @@ def test_a_peer_that_does_not_compile_is_reported(folder: Path) -> None:
 
 def test_open_mpi_yields_where_ranks_outnumber_cores(folder: Path) -> None:
     """Open MPI yields only there."""
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
 
     crowded = contestant("openmpi", surroundings_in(folder, cores + 1)).variables
     roomy = contestant("openmpi", surroundings_in(folder, cores)).variables
@@ -114,7 +115,7 @@ def test_a_launch_inherits_no_other_jobs_variables(folder: Path) -> None:
 def test_settings_make_one_more_contestant(folder: Path) -> None:
     """The engine with settings is compared with the engine as it is, in the same rounds."""
     settings = {"RINGTUNE_CYCLE_MS": "0.5"}
-    surroundings = Surroundings(2, folder, surroundings_in(folder).environ, settings)
+    surroundings = BenchEnvironment(2, folder, surroundings_in(folder).environ, settings)
 
     found, _ = find_contestants([], surroundings)
 

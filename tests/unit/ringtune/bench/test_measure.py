@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ringtune.bench import launching
 from ringtune.bench.comparison import measure
-from ringtune.bench.contestants import Contestant, Surroundings
+from ringtune.bench.contestants import BenchEnvironment, Contestant
 from ringtune.bench.timing import Scheme
 
 ROW = '{"way": "%s", "workload": "", "bytes": %d, "ranks": 4, "us_median": 1.0, "us_p99": 2.0}'
@@ -25,9 +25,9 @@ def contestant(name: str, *, is_peer: bool, ends: bool) -> Contestant:
 
 
 @pytest.fixture
-def surroundings(tmp_path: Path) -> Surroundings:
+def surroundings(tmp_path: Path) -> BenchEnvironment:
     """Those of two ranks."""
-    return Surroundings(2, tmp_path, {})
+    return BenchEnvironment(2, tmp_path, {})
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,9 @@ def _short_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "LAUNCH_LIMIT_S", 6.0)
 
 
-def test_a_peer_that_does_not_end_keeps_what_it_measured_and_is_launched_no_more(surroundings: Surroundings) -> None:
+def test_a_peer_that_does_not_end_keeps_what_it_measured_and_is_launched_no_more(
+    surroundings: BenchEnvironment,
+) -> None:
     """The others go on, in this round and the next."""
     both = [contestant("engine", is_peer=False, ends=True), contestant("mpich", is_peer=True, ends=False)]
 
@@ -47,7 +49,7 @@ def test_a_peer_that_does_not_end_keeps_what_it_measured_and_is_launched_no_more
     assert "mpich did not end within 6 s" in too_slow[0]
 
 
-def test_the_engine_must_end(surroundings: Surroundings) -> None:
+def test_the_engine_must_end(surroundings: BenchEnvironment) -> None:
     """Without it there is nothing to compare."""
     with pytest.raises(launching.OverrunError, match="engine did not end"):
         measure([contestant("engine", is_peer=False, ends=False)], Scheme(SIZES), 2, surroundings, Console(quiet=True))

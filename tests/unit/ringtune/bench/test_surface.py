@@ -16,10 +16,10 @@ from ringtune.bench.surface import SurfaceRequest, _records, record_surface
 from ringtune.bench.surface_assignment import MAX_STEPS, MIN_STEPS, Assignment
 from ringtune.bench.surface_file import JOURNAL_SUFFIX
 from ringtune.bench.surface_rank import window_steps
-from ringtune.bench.workloads import Gradient, Workload
+from ringtune.bench.workloads import Workload, WorkloadGradient
 from ringtune.errors import ConfigError
 
-WORKLOAD = Workload("w", (Gradient("a", 256 * 1024), Gradient("b", 256 * 1024)))
+WORKLOAD = Workload("w", (WorkloadGradient("a", 256 * 1024), WorkloadGradient("b", 256 * 1024)))
 
 
 def test_computing_grows_with_the_gradients(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_what_cannot_be_recorded_is_refused(tmp_path: Path, wrong: dict[str, obj
 
 def test_an_assignment_survives_the_command_line() -> None:
     """Names with colons and equals signs, too."""
-    workload = Workload("w", (Gradient("dense/kernel:0", 2), Gradient("x=y", 7)))
+    workload = Workload("w", (WorkloadGradient("dense/kernel:0", 2), WorkloadGradient("x=y", 7)))
     assignment = Assignment(workload.argument(), 1.5, 600.0, ({"cycle_ms": 1.0}, {"cycle_ms": 2.0}))
 
     assert assignment == Assignment.from_argument(assignment.argument())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.bench.surface_file import SCHEMA, Journal, RecordedWindow, read_surface, write_surface
+from ringtune.bench.surface_file import SCHEMA, RecordedWindow, SurfaceJournal, read_surface, write_surface
 from ringtune.errors import ConfigError, RingtuneError
 from tests.unit.full_disk import no_room_beyond
 
@@ -16,9 +16,9 @@ FIRST = RecordedWindow(0, 0, 0, 0.0, (1.5, 2.0), is_extra=True)
 SECOND = RecordedWindow(1, 0, 0, 1.25, (3.0, 4.0))
 
 
-def begun(path: Path) -> Journal:
+def begun(path: Path) -> SurfaceJournal:
     """Return a journal with two windows."""
-    journal = Journal(path, HEADER)
+    journal = SurfaceJournal(path, HEADER)
     journal.begin(CALLS)
     journal.add(FIRST)
     journal.add(SECOND)
@@ -29,7 +29,7 @@ def test_a_recording_goes_on_where_it_stood(tmp_path: Path) -> None:
     """A resumed recording keeps the calls of its first start; an extra baseline window is not the grid's."""
     begun(tmp_path / "j")
 
-    journal = Journal(tmp_path / "j", HEADER)
+    journal = SurfaceJournal(tmp_path / "j", HEADER)
 
     assert [FIRST, SECOND] == journal.windows
     assert {1} == journal.done(0)
@@ -45,9 +45,9 @@ def test_a_torn_line_is_dropped(tmp_path: Path, cut: int) -> None:
     whole = (tmp_path / "j").read_bytes()
     (tmp_path / "j").write_bytes(whole[:-cut])
 
-    Journal(tmp_path / "j", HEADER).add(SECOND)
+    SurfaceJournal(tmp_path / "j", HEADER).add(SECOND)
 
-    assert [FIRST, SECOND] == Journal(tmp_path / "j", HEADER).windows
+    assert [FIRST, SECOND] == SurfaceJournal(tmp_path / "j", HEADER).windows
 
 
 def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_torn_header_begins_anew(tmp_path: Path) -> None:
 
     begun(tmp_path / "j")
 
-    assert [FIRST, SECOND] == Journal(tmp_path / "j", HEADER).windows
+    assert [FIRST, SECOND] == SurfaceJournal(tmp_path / "j", HEADER).windows
 
 
 def test_another_recording_is_refused(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_another_recording_is_refused(tmp_path: Path) -> None:
     begun(tmp_path / "j")
 
     with pytest.raises(ConfigError, match="is of another recording, for its workload differ"):
-        Journal(tmp_path / "j", {**HEADER, "workload": "v"})
+        SurfaceJournal(tmp_path / "j", {**HEADER, "workload": "v"})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_journal_is_refused_as_it_is(tmp_path: Path, contents:
     (tmp_path / "j").write_bytes(contents)
 
     with pytest.raises(ConfigError, match="is no journal of a recording, or is damaged; give another file, or remove"):
-        Journal(tmp_path / "j", {"schema": SCHEMA})
+        SurfaceJournal(tmp_path / "j", {"schema": SCHEMA})
 
     assert contents == (tmp_path / "j").read_bytes()
 
@@ -95,7 +95,7 @@ def test_another_recording_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "j").write_bytes(whole[:-3])
 
     with pytest.raises(ConfigError, match="is of another recording"):
-        Journal(tmp_path / "j", {**HEADER, "workload": "v"})
+        SurfaceJournal(tmp_path / "j", {**HEADER, "workload": "v"})
 
     assert whole[:-3] == (tmp_path / "j").read_bytes()
 
@@ -141,10 +141,10 @@ def test_a_full_disk_keeps_what_was_measured(tmp_path: Path) -> None:
 
     with no_room_beyond((tmp_path / "j").stat().st_size + 20), pytest.raises(RingtuneError, match="j takes no more"):
         journal.add(SECOND)
-    again = Journal(tmp_path / "j", HEADER)
+    again = SurfaceJournal(tmp_path / "j", HEADER)
     again.add(FIRST)
 
-    assert [FIRST, SECOND, FIRST] == Journal(tmp_path / "j", HEADER).windows
+    assert [FIRST, SECOND, FIRST] == SurfaceJournal(tmp_path / "j", HEADER).windows
 
 
 def test_a_surface_for_which_there_is_no_room_is_not_there_in_part(tmp_path: Path) -> None:

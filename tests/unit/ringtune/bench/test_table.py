@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from ringtune.bench.paired_ratios import Ratio
-from ringtune.bench.results import Comparison, Summary
+from ringtune.bench.results import PairedRatio, Summary
 from ringtune.bench.table import comparison_text, make_tables, ratio_text, size_text, time_text
 
 
@@ -32,8 +32,8 @@ def test_a_ratio_has_the_digits_that_count(ratio: float, text: str) -> None:
 def test_an_interval_follows_its_ratio() -> None:
     """An interval is shown after its ratio if there are rounds enough for one."""
     assert "" == comparison_text(None)
-    assert "0.50" == comparison_text(Comparison(0.5, None))
-    assert "0.50 (0.40-0.62)" == comparison_text(Comparison(0.5, Ratio(0.5, 0.4, 0.62)))
+    assert "0.50" == comparison_text(PairedRatio(0.5, None))
+    assert "0.50 (0.40-0.62)" == comparison_text(PairedRatio(0.5, Ratio(0.5, 0.4, 0.62)))
 
 
 def text_of(summaries: list[Summary]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ringtune.bench.workloads import Gradient, Workload, read_workload, read_workloads
+from ringtune.bench.workloads import Workload, WorkloadGradient, read_workload, read_workloads
 from ringtune.errors import ConfigError
 
 CONTENTS = {
@@ -16,7 +16,9 @@ CONTENTS = {
     "order": "backward",
     "tensors": [{"name": "fc.bias", "shape": [3]}, {"name": "fc.weight", "shape": [3, 5]}, {"name": "t", "shape": []}],
 }
-WORKLOAD = Workload("small", (Gradient("fc.bias", 3), Gradient("fc.weight", 15), Gradient("t", 1)))
+WORKLOAD = Workload(
+    "small", (WorkloadGradient("fc.bias", 3), WorkloadGradient("fc.weight", 15), WorkloadGradient("t", 1))
+)
 
 
 def write(path: Path, contents: Any) -> Path:
@@ -35,7 +37,7 @@ def test_a_file_is_read_in_its_order(tmp_path: Path) -> None:
 
 def test_a_workload_survives_the_command_line() -> None:
     """Names with colons and equals signs, as TensorFlow gives them, too."""
-    workload = Workload("a-b_1.0", (Gradient("dense/kernel:0", 2), Gradient("x=y", 7)))
+    workload = Workload("a-b_1.0", (WorkloadGradient("dense/kernel:0", 2), WorkloadGradient("x=y", 7)))
 
     assert "a-b_1.0:dense/kernel:0=8,x=y=28" == workload.argument()
     assert workload == Workload.from_argument(workload.argument())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ringtune.compare.request import CompareRequest, Program, arm_environment, left_out
+from ringtune.compare.request import CompareRequest, RankProgram, arm_environment, left_out
 from ringtune.errors import ConfigError
 
 
@@ -21,13 +21,13 @@ def script(tmp_path: Path) -> str:
 
 def test_scripts_and_modules_are_named_as_for_python(script: str) -> None:
     """A script or module is found with and without an interpreter and its options; its own arguments are left alone."""
-    alone = Program.parse([script, "-m", "--epochs", "1"])
-    python = Program.parse(["python3.11", "-u", "-X", "dev", script, "a"])
-    module = Program.parse(["python", "-m", "package.train", "-np", "3"])
+    alone = RankProgram.parse([script, "-m", "--epochs", "1"])
+    python = RankProgram.parse(["python3.11", "-u", "-X", "dev", script, "a"])
+    module = RankProgram.parse(["python", "-m", "package.train", "-np", "3"])
 
-    assert Program((sys.executable,), script, ("-m", "--epochs", "1")) == alone
-    assert Program(("python3.11", "-u", "-X", "dev"), script, ("a",)) == python
-    assert Program(("python",), "package.train", ("-np", "3"), is_module=True) == module
+    assert RankProgram((sys.executable,), script, ("-m", "--epochs", "1")) == alone
+    assert RankProgram(("python3.11", "-u", "-X", "dev"), script, ("a",)) == python
+    assert RankProgram(("python",), "package.train", ("-np", "3"), is_module=True) == module
     assert ("train.py", "package.train") == (alone.title, module.title)
 
 
@@ -35,20 +35,20 @@ def test_scripts_and_modules_are_named_as_for_python(script: str) -> None:
 def test_a_program_is_needed(words: list[str]) -> None:
     """An interpreter alone is none."""
     with pytest.raises(ConfigError, match="no script was given"):
-        Program.parse(words)
+        RankProgram.parse(words)
 
 
 @pytest.mark.parametrize("launcher", ["torchrun", "/usr/bin/mpirun", "accelerate", "horovodrun"])
 def test_another_launcher_is_refused(launcher: str) -> None:
     """Another launcher would start ranks of ranks."""
     with pytest.raises(ConfigError, match="starts ranks itself"):
-        Program.parse([launcher, "-np", "2", "train.py"])
+        RankProgram.parse([launcher, "-np", "2", "train.py"])
 
 
 def test_a_folder_is_no_script(tmp_path: Path) -> None:
     """Python would look for a `__main__.py` there; users mostly mean another path."""
     with pytest.raises(ConfigError, match="is no file"):
-        Program.parse([str(tmp_path)])
+        RankProgram.parse([str(tmp_path)])
 
 
 def test_both_arms_have_the_user_s_settings_and_no_place() -> None:
@@ -82,7 +82,7 @@ def test_both_arms_have_the_user_s_settings_and_no_place() -> None:
 )
 def test_numbers_that_cannot_be_are_refused(script: str, option: str, value: float) -> None:
     """The refusal has the option, the value and the allowed values."""
-    good = CompareRequest(2, Program.parse([script]))
+    good = CompareRequest(2, RankProgram.parse([script]))
     request = replace(good, **{option: value})  # type: ignore[arg-type]  # a field's name is a parameter here
     good.check()
 
@@ -92,6 +92,6 @@ def test_numbers_that_cannot_be_are_refused(script: str, option: str, value: flo
 
 def test_variables_are_named_without_their_values(script: str) -> None:
     """Values are in the launcher's environment, for a command line is for everybody to read."""
-    request = CompareRequest(2, Program.parse([script]), hosts="a:2", reach={"-p": 22, "-i": None}, sent={"A": "x"})
+    request = CompareRequest(2, RankProgram.parse([script]), hosts="a:2", reach={"-p": 22, "-i": None}, sent={"A": "x"})
 
     assert ["-H", "a:2", "-p", "22", "--env", "A"] == request.launch_options

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from ringtune.compare.comparison import Comparison
+from ringtune.compare.comparison import FinishedComparison
 from ringtune.compare.launching import ComparisonError, Run, checked_run
-from ringtune.compare.messages import MARK, Order, record_in
+from ringtune.compare.messages import MARK, RunOrder, record_in
 from ringtune.compare.report import json_report, text_report
-from ringtune.compare.request import CompareRequest, Program
+from ringtune.compare.request import CompareRequest, RankProgram
 from ringtune.compare.verdict import Verdict
 
-ORDER = Order("token", "ddp", 5, 100, "127.0.0.1", 29500)
+ORDER = RunOrder("token", "ddp", 5, 100, "127.0.0.1", 29500)
 
 
 def pairs(*seconds: tuple[float, float]) -> list[tuple[Run, Run]]:
@@ -50,8 +50,8 @@ def test_only_an_interval_on_one_side_names_a_winner(
 ) -> None:
     """The winner is named in a sentence and in JSON if the interval lies on one side."""
     found = pairs(*seconds)
-    request = CompareRequest(2, Program(("python",), "train.py", ()))
-    comparison = Comparison(request, found, Verdict.of(found), ())
+    request = CompareRequest(2, RankProgram(("python",), "train.py", ()))
+    comparison = FinishedComparison(request, found, Verdict.of(found), ())
 
     assert winner == json_report(comparison)["winner"]
     assert words in text_report(comparison)
@@ -98,5 +98,5 @@ def test_records_are_told_from_what_scripts_write() -> None:
 
 def test_an_order_survives_its_argument() -> None:
     """All fields, on the other side of a command line."""
-    assert ORDER == Order.from_argument(ORDER.to_argument())
+    assert ORDER == RunOrder.from_argument(ORDER.to_argument())
     assert json.loads(ORDER.to_argument())["arm"] == "ddp"

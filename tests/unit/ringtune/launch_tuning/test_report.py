@@ -2,7 +2,9 @@
 """The report that people see."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from rich.console import Console
@@ -11,20 +13,28 @@ from ringtune.launch_tuning.engines import WinnerFile, find_engine
 from ringtune.launch_tuning.launch_target import LaunchEvent
 from ringtune.launch_tuning.launching import Launched, LaunchEnding
 from ringtune.launch_tuning.report import LaunchDisplay, comment_text, median_of, print_table, result_table
-from ringtune.tuner import Result
+from ringtune.launch_tuning.results import Comparison
+from ringtune.tuner import Config, Result
 
 BASELINE = find_engine("horovod").baseline()
 BETTER = BASELINE.replace({"fusion_bytes": 8 * 2**20})
 ADOPTED = Result(BETTER, BASELINE, True, "adopted: it is faster", 0.25, 0.2, 0.3, 1.0, 5, 100, 60.0, True)
+UNCOMPARED = Comparison(0, 1e-3, 0.0, 0)
 KEPT = Result(BASELINE, BASELINE, False, "keeping default: flat", None, None, None, 1.0, None, 100, 60.0, True)
 
 
-def printed(result: Result, files: dict[Path, WinnerFile], *, terminal: bool) -> str:
+def printed(
+    result: Result,
+    files: dict[Path, WinnerFile],
+    *,
+    terminal: bool = False,
+    comparison: Comparison = UNCOMPARED,
+    refusals: Mapping[Config, str] = MappingProxyType({}),
+) -> str:
     """Return the table as text."""
     stream = io.StringIO()
-    print_table(
-        result_table(result, files, 12.5, has_results=False), Console(file=stream, force_terminal=terminal, width=100)
-    )
+    table = result_table(result, files, 12.5, comparison, refusals)
+    print_table(table, Console(file=stream, force_terminal=terminal, width=100))
     return stream.getvalue()
 
 
@@ -55,7 +65,7 @@ def test_a_long_path_is_not_broken_where_a_program_reads_it() -> None:
 
 def test_each_launch_is_a_line(capfd: pytest.CaptureFixture[str]) -> None:
     """A line has the launch's median and settings, or the reason of its failure and the command's last words."""
-    display = LaunchDisplay()
+    display = LaunchDisplay(BASELINE)
 
     display.launched(LaunchEvent(BETTER, Launched((3.0, 1.0, 2.0), LaunchEnding.BY_ITSELF, 0, 0.5, ())))
     display.launched(LaunchEvent(BASELINE, Launched((), LaunchEnding.BY_ITSELF, 3, 0.5, ("first", "out of luck"))))
@@ -77,3 +87,22 @@ def test_a_comment_is_single_lines() -> None:
 def test_the_median_of_an_even_number_is_between_two() -> None:
     """The median of an even number of values is between the middle two."""
     assert 2.5 == median_of([4.0, 1.0, 2.0, 3.0])
+
+
+def test_the_comparison_of_results_is_said_with_its_spread() -> None:
+    """A reader sees how many results were compared, how strictly, and how well the defaults repeat themselves."""
+    text = printed(KEPT, {}, comparison=Comparison(2, 1e-3, 4.2e-5, 5))
+
+    said = "results: compared with those of the defaults: 2 per launch, to 0.001; "
+    assert f"{said}the defaults' own spread over 6 launches is 4.2e-05\n" in text
+
+
+def test_refused_configs_are_named_with_their_reason() -> None:
+    """The first ones are; the others are counted."""
+    refusals = {BASELINE.replace({"fusion_bytes": size * 2**20}): f"reason {size}" for size in range(1, 12)}
+
+    text = printed(KEPT, {}, refusals=refusals)
+
+    assert "refused: fusion_bytes 1 MiB: reason 1\n" in text
+    assert "refused: 3 configs more; each has a line above\n" in text
+    assert 9 == text.count("refused: ")

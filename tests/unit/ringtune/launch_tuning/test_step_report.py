@@ -2,12 +2,16 @@
 """The lines that a launched program prints."""
 
 import io
+import re
 
 import pytest
 
-from ringtune.launch_tuning.results import results_in
+from ringtune.launch_tuning.results import STEP_REPORT_RESULTS
 from ringtune.launch_tuning.scores import STEP_LINE, LineScore
 from ringtune.launch_tuning.step_report import StepReport
+
+KATIB_FILTER = re.compile(r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)", re.ASCII)
+"""Default filter of Katib 0.19's metrics collector: `DefaultFilter` in pkg/metricscollector/v1beta1/common."""
 
 
 def test_a_step_is_printed_so_that_it_is_found_again() -> None:
@@ -18,6 +22,18 @@ def test_a_step_is_printed_so_that_it_is_found_again() -> None:
 
     assert "ringtune: step_ms=12.3457\n" == stream.getvalue()
     assert [12.3457] == LineScore.of(STEP_LINE, higher_is_better=False).times_ms(stream.getvalue())
+
+
+@pytest.mark.parametrize("step_ms", [12.3456789, 0.000123456, 1234567.8, 3.0, 1e-7])
+def test_katib_reads_the_printed_line(step_ms: float) -> None:
+    """The line has one metric for Katib's default filter, step_ms, with the number that was printed."""
+    stream = io.StringIO()
+
+    StepReport(stream=stream).took(step_ms)
+    found = [(match[1], match[2]) for match in KATIB_FILTER.finditer(stream.getvalue())]
+
+    assert [("step_ms", f"{step_ms:.6g}")] == found
+    assert float(found[0][1]) == pytest.approx(step_ms, rel=1e-5)
 
 
 def test_steps_are_timed() -> None:
@@ -59,4 +75,4 @@ def test_a_result_is_printed_so_that_it_is_found_again() -> None:
     for rank in (0, 1):
         StepReport(rank, stream=stream).result(0.1)
 
-    assert [0.1] == results_in(stream.getvalue())
+    assert [0.1] == STEP_REPORT_RESULTS.results_in(stream.getvalue())

@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -11,8 +11,10 @@ from ringtune.console import Console
 from ringtune.tuner import Question, Result, RunSettings, Trial, make_designer
 from ringtune.tuner.testing import SyntheticTarget
 from ringtune.tuning import thread as thread_module
+from ringtune.tuning import waiting
 from ringtune.tuning.memory import Memory
 from ringtune.tuning.thread import Surroundings, TuningThread
+from ringtune.tuning.waiting import Standby
 from tests.unit.tuner.recording import ClosedObserver, RecordingLog
 
 
@@ -57,6 +59,11 @@ class ScriptedJob:
         target = SyntheticTarget(seed=1)
         return Question(target, make_designer("random", target.space(), 1), RunSettings(max_samples=2, warmup_steps=0))
 
+    def standby(self) -> Standby:
+        """Train on without a search."""
+        self.calls.append("standby")
+        return Standby(SyntheticTarget(seed=1), {})
+
     def rest(self, seconds: float) -> None:
         """End the job instead of waiting."""
         del seconds
@@ -83,10 +90,12 @@ class World:
 
     def thread(self, job: ScriptedJob) -> TuningThread:
         """Return the thread that tunes a job here."""
+        return TuningThread(job, self.around())
+
+    def around(self) -> Surroundings:
+        """Return all that is around the job."""
         memory = Memory(None, Console(0))
-        return TuningThread(
-            job, Surroundings((self.log,), (self.observer,), memory, self.warnings.append, self.closing)
-        )
+        return Surroundings((self.log,), (self.observer,), memory, self.warnings.append, self.closing)
 
 
 def test_a_job_is_tuned_to_its_decision() -> None:
@@ -128,6 +137,53 @@ def test_a_job_that_fails_costs_one_warning() -> None:
     assert ["the tuner failed and stays off: ZeroDivisionError('a defect'); training goes on"] == world.warnings
     assert ["ended"] == job.calls
     assert (1, 1) == (world.log.closed, world.observer.closed)
+
+
+@dataclass
+class NextTurn:
+    """A turn that comes at the third attempt.
+
+    Attributes:
+        calls: Names of the calls and of the job's, in order.
+    """
+
+    calls: list[str]
+    attempts: int = 0
+
+    def try_take(self) -> bool:
+        """Return whether it has come."""
+        self.attempts += 1
+        return self.attempts >= 3
+
+    def release(self) -> None:
+        """Note the call."""
+        self.calls.append("released")
+
+
+def test_a_job_waits_for_its_turn_and_gives_it_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job stands by meanwhile and says so, and the ranks hear of the decision before others have the turn."""
+    monkeypatch.setattr(waiting, "POLL_S", 0.001)
+    world = World()
+    job = ScriptedJob(world.closing)
+    around = replace(world.around(), turn=NextTurn(job.calls), holder=lambda: "another job")
+
+    TuningThread(job, around).run()
+
+    assert ["standby", "decided", "released"] == job.calls[:3]
+    assert "another job is tuning; this one waits its turn, training with the default" == world.observer.waits[0]
+    assert 2 == len(world.observer.waits)
+
+
+def test_a_job_that_ends_while_it_waits_was_not_tuned() -> None:
+    """Its log stays empty, and the turn is given up for good."""
+    world = World()
+    job = ScriptedJob(world.closing)
+    world.closing.set()
+
+    TuningThread(job, replace(world.around(), turn=NextTurn(job.calls))).run()
+
+    assert ["standby", "ended", "released"] == job.calls
+    assert [] == world.log.records
 
 
 def test_a_thread_that_does_not_end_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:

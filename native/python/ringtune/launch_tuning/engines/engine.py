@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Description of an engine: its knobs, the environment of a trial, and the files that keep a winner.
 
-Every knob has the value "default": the variable stays as the user's environment has it. The baseline is all defaults:
-the command runs as it would without ringtune, in any version of the engine.
+A knob at its default is not set. The default of most knobs is the value "default": the variable stays as the user's
+environment has it. The baseline is all defaults: the command runs as it would without ringtune, in any version of the
+engine.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
 from ringtune.errors import ConfigError
-from ringtune.tuner import CategoryParameter, Config, NumberParameter, SearchSpace, Value
+from ringtune.tuner import BooleanParameter, CategoryParameter, Config, NumberParameter, SearchSpace, Value
 
 DEFAULT = "default"
 """The value that leaves a variable alone."""
@@ -22,12 +23,12 @@ class Knob:
     """A parameter, and the variables that carry its value.
 
     Attributes:
-        parameter: Its legal values, "default" among them.
+        parameter: Its legal values, the one that sets nothing among them as the default.
         variables: Environment variables that get the value; empty where the engine writes it another way.
         words: The engine's own words for values, where they differ.
     """
 
-    parameter: NumberParameter | CategoryParameter
+    parameter: NumberParameter | CategoryParameter | BooleanParameter
     variables: tuple[str, ...] = ()
     words: Mapping[Value, str] = field(default_factory=dict)
 
@@ -49,15 +50,27 @@ class WinnerFile:
         name: Its name in the output folder.
         content: The whole content.
         usage: Instruction in one line; `{path}` stands for its absolute path. Empty where another file has it.
+        is_executable: True for a script that can be started by its path.
     """
 
     name: str
     content: bytes
     usage: str = ""
+    is_executable: bool = False
 
 
 FilesOf = Callable[[Config, Path, str], tuple[WinnerFile, ...]]
 """Files of a config: (config, absolute output folder, comment lines without marks) -> files."""
+
+
+CommandOf = Callable[[Config, Path, Sequence[str]], tuple[str, ...]]
+"""Command of a trial: (config, absolute output folder, the user's command) -> program and arguments."""
+
+
+def same_command(config: Config, folder: Path, command: Sequence[str]) -> tuple[str, ...]:
+    """Return the user's command: trials of most engines differ by their environment alone."""
+    del config, folder
+    return tuple(command)
 
 
 def no_trial_files(config: Config, folder: Path, comment: str) -> tuple[WinnerFile, ...]:
@@ -78,6 +91,9 @@ class Engine:
         trial_files: Files that a trial's variables name; they are in the output folder before the launch.
         owned: Further variables that a trial sets; a user who sets one of them decides the knobs that need it.
         is_for_gpus: True where it moves data between GPUs; these are then part of the study's key.
+        command_of: Command of a trial.
+        effective: A config with the default in place of each value that has no effect beside the others.
+        identity: Everything beyond the name that makes another study, as text.
     """
 
     name: str
@@ -87,6 +103,9 @@ class Engine:
     trial_files: FilesOf = no_trial_files
     owned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     is_for_gpus: bool = False
+    command_of: CommandOf = same_command
+    effective: Callable[[Config], Config] = lambda config: config
+    identity: str = ""
 
     def space(self, environ: Mapping[str, str], only: tuple[str, ...] = ()) -> SearchSpace:
         """Return the legal configs.
@@ -103,7 +122,8 @@ class Engine:
         if unknown:
             raise ConfigError(f"--only {', '.join(unknown)}: {self.name} has no such knob; it has {', '.join(names)}")
         pinned = {*self.set_by_user(environ), *(name for name in names if only and name not in only)}
-        return SearchSpace([knob.parameter for knob in self.knobs], dict.fromkeys(sorted(pinned), DEFAULT))
+        baseline = self.baseline()
+        return SearchSpace([knob.parameter for knob in self.knobs], {name: baseline[name] for name in sorted(pinned)})
 
     def set_by_user(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Return the knobs that the user's environment decides, with the variable that does."""
@@ -113,7 +133,7 @@ class Engine:
 
     def baseline(self) -> Config:
         """Return the config that sets nothing."""
-        return Config({knob.name: DEFAULT for knob in self.knobs})
+        return Config({knob.name: knob.parameter.default for knob in self.knobs})
 
     def legal(self, config: Mapping[str, Value]) -> Config:
         """Return a config that was kept or sent, with the defaults of knobs that it does not know.
@@ -125,7 +145,11 @@ class Engine:
 
     def in_files(self, config: Config) -> tuple[str, ...]:
         """Return the knobs of a legal config that are set and that no variable carries."""
-        return tuple(knob.name for knob in self.knobs if not knob.variables and config[knob.name] != DEFAULT)
+        return tuple(knob.name for knob in self.chosen(config) if not knob.variables)
+
+    def chosen(self, config: Mapping[str, Value]) -> tuple[Knob, ...]:
+        """Return the knobs that a config sets: those that are not at their default."""
+        return tuple(knob for knob in self.knobs if config[knob.name] != knob.parameter.default)
 
     def variables(self, config: Config, folder: Path) -> dict[str, str]:
         """Return the environment variables of a trial.
@@ -138,8 +162,8 @@ class Engine:
 
     def plain_variables(self, config: Config) -> dict[str, str]:
         """Return the variables that carry single values."""
-        chosen = [(knob, config[knob.name]) for knob in self.knobs if config[knob.name] != DEFAULT]
-        return {variable: knob.word(value) for knob, value in chosen for variable in knob.variables}
+        chosen = self.chosen(config)
+        return {variable: knob.word(config[knob.name]) for knob in chosen for variable in knob.variables}
 
 
 def size_knob(name: str, low: int, high: int, step: int, variables: tuple[str, ...]) -> Knob:

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of all ranks combined, and an Optax optimizer that does so before each update."""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ringtune.errors import ConfigError
+from ringtune.process_sets import ProcessSet, global_process_set
+from ringtune.submissions import ReduceOp, Reduction, reduction_of, world_of
+
+from . import calls
+from .collective import Collective, Kind
+from .host import on_host
+from .transformations import combined
+
+if TYPE_CHECKING:
+    import optax
+
+_optimizers = count()
+
+
+class _TreePlan(NamedTuple):
+    """Way of one pytree of gradients, the same on all ranks."""
+
+    names: tuple[str, ...]
+    reduction: Reduction
+    groups: tuple[slice, ...]
+    process_set: ProcessSet
+
+    def collective(self, part: slice) -> Collective:
+        """Return the allreduce of some of the gradients, which travel as a group."""
+        names = self.names[part]
+        return Collective(
+            Kind.ALLREDUCE,
+            names,
+            self.process_set,
+            group=f"group.{names[0]}",
+            reduction=self.reduction,
+            is_gradient=True,
+        )
+
+
+def allreduce_gradients(
+    gradients: Any,
+    *,
+    op: ReduceOp | None = None,
+    name: str = "gradient",
+    compression: Any = None,
+    num_groups: int = 1,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Combine the gradients of a step over all ranks, and mark the end of the step for the tuner.
+
+    Works inside and outside of compiled functions. Inside, each gradient is sent as soon as it is computed.
+
+    Args:
+        gradients: Pytree with one structure on all ranks. Leaves without a gradient (dtype `float0`) stay as they are.
+        op: `Average` (default), `Sum` or `Adasum`.
+        name: Beginning of the gradients' names; two optimizers of one job need different ones.
+        compression: Floating-point dtype in which wider gradients travel, such as `jnp.bfloat16`; None for their own.
+        num_groups: Number of groups of consecutive gradients. The gradients of a group are sent together, once all of
+            them are there; several groups let communication overlap with the backward pass of a large model.
+        process_set: Ranks that take part.
+
+    Returns:
+        A pytree of the same structure and dtypes.
+
+    Raises:
+        ConfigError: If a gradient cannot be taken, or `num_groups` is not positive.
+        MismatchError: If ranks have gradients of different shapes.
+        EngineError: If the world is lost.
+    """
+    paths, structure = jax.tree_util.tree_flatten_with_path(gradients)
+    leaves = [leaf for _, leaf in paths]
+    positions = [position for position, leaf in enumerate(leaves) if _has_gradient(leaf)]
+    names = tuple(f"{name}{jax.tree_util.keystr(paths[position][0])}" for position in positions)
+    plan = _TreePlan(names, reduction_of(None, op), _groups(len(names), num_groups), process_set)
+    sent = [_narrowed(leaves[position], compression) for position in positions]
+    for position, result in zip(positions, _combine(sent, plan), strict=True):
+        leaves[position] = result.astype(leaves[position].dtype)
+    return structure.unflatten(leaves)
+
+
+def distributed(
+    optimizer: "optax.GradientTransformation",
+    *,
+    op: ReduceOp | None = None,
+    name: str | None = None,
+    compression: Any = None,
+    num_groups: int = 1,
+    process_set: ProcessSet = global_process_set,
+) -> "optax.GradientTransformationExtraArgs":
+    """Return an Optax optimizer that combines the gradients of all ranks before each update.
+
+    Several batches make one step by `optax.MultiSteps(distributed(...), every_k_schedule=k)`, which sends a gradient
+    only when an update is due.
+
+    Args:
+        optimizer: The optimizer of one rank.
+        op: See `allreduce_gradients`.
+        name: Beginning of the gradients' names; without one, optimizers are matched by the order in which they are
+            made.
+        compression: See `allreduce_gradients`.
+        num_groups: See `allreduce_gradients`.
+        process_set: Ranks that take part.
+    """
+    import optax  # noqa: PLC0415  (only this function needs it)
+
+    if name is None:
+        number = next(_optimizers)
+        name = "gradient" if number == 0 else f"gradient.{number}"
+    inner = optax.with_extra_args_support(optimizer)
+    combine = partial(
+        allreduce_gradients, op=op, name=name, compression=compression, num_groups=num_groups, process_set=process_set
+    )
+
+    def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
+        return inner.update(combine(updates), state, params, **extra)
+
+    return optax.GradientTransformationExtraArgs(inner.init, update)
+
+
+def _combine(gradients: Sequence[Any], plan: _TreePlan) -> list[Any]:
+    """Return dense gradients combined over the ranks, and mark the step."""
+    world = world_of(plan.process_set)
+    for name, gradient in zip(plan.names, gradients, strict=True):
+        world.gradient_set.add(name, str(gradient.dtype), tuple(gradient.shape))
+    if not gradients:
+        return []
+    if not calls.is_traced(gradients):
+        return [jnp.asarray(result) for result in _on_host(plan, *(np.asarray(each) for each in gradients))]
+    results: list[Any] = []
+    for part in plan.groups:
+        results += combined(gradients[part], plan.collective(part))
+    calls.mark_step_after(results, plan.process_set)
+    return results
+
+
+def _on_host(plan: _TreePlan, *gradients: Any) -> list[Any]:
+    """Return arrays of numpy combined over the ranks, and mark the step."""
+    results = on_host(plan.collective(slice(None)), *gradients)
+    world_of(plan.process_set).engine.mark_step()
+    return results
+
+
+def _groups(gradients: int, number: int) -> tuple[slice, ...]:
+    """Return the positions of each group of consecutive gradients."""
+    if number < 1:
+        raise ConfigError(f"num_groups={number} is not possible; it is 1 or more")
+    number = min(number, gradients)
+    bounds = [position * gradients // number for position in range(number + 1)] if gradients else []
+    return tuple(slice(begin, end) for begin, end in pairwise(bounds))
+
+
+def _has_gradient(leaf: Any) -> bool:
+    return bool(leaf.dtype != jax.dtypes.float0)
+
+
+def _narrowed(gradient: Any, dtype: Any) -> Any:
+    """Return a floating-point gradient in a narrower dtype; others as they are."""
+    if dtype is None or not jnp.issubdtype(gradient.dtype, jnp.floating):
+        return gradient
+    is_wider = jnp.dtype(gradient.dtype).itemsize > jnp.dtype(dtype).itemsize
+    return gradient.astype(dtype) if is_wider else gradient

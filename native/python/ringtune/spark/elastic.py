@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`run_elastic`: as many tasks as may train, each of which joins the job when Spark starts it, and may be lost.
+
+The stage is an ordinary one: its tasks begin as slots become free, and Spark starts a lost task anew. The driver serves
+the rendezvous at which they get ranks.
+"""
+
+import secrets
+import select
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import SparkSession
+
+from ringtune._engine import allreduce_algorithms
+from ringtune.bootstrap import environment
+from ringtune.errors import ConfigError
+from ringtune.rendezvous.roster import FixedRoster, RangeRoster
+from ringtune.rendezvous.server import Patience, RendezvousServer
+from ringtune.run_function import RankFailedError
+from ringtune.settings import Settings
+
+from .active_session import active_session, setting
+from .call import Call
+from .driver_host import driver_host
+from .elastic_task import SCHEMA, run_worker
+from .failures import SPARK_ERRORS, failure_of
+from .forwarding import rank_variables
+from .results import joined
+from .slots import check_repeats_tasks, default_ranks, wait_for_slots
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_ELASTIC_TIMEOUT_S = 600.0  # wait for enough workers after a loss: Horovod's default
+QUIET_S = 5.0  # the first meeting of fewer than the largest number begins when no task has started for so long
+_KEY_BYTES = 32
+_LONGEST_TURN_S = 0.5
+
+
+@dataclass(frozen=True)
+class WorkerRange:
+    """Numbers of workers that may train.
+
+    Attributes:
+        least: Smallest number.
+        most: Largest number.
+    """
+
+    least: int
+    most: int
+
+
+def run_elastic(
+    fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    num_proc: int | None = None,
+    *,
+    min_num_proc: int | None = None,
+    max_num_proc: int | None = None,
+    start_timeout: float = DEFAULT_ELASTIC_TIMEOUT_S,
+    elastic_timeout: float = DEFAULT_ELASTIC_TIMEOUT_S,
+    env: Mapping[str, str] | None = None,
+) -> list[Any]:
+    """Run a function that trains elastically on tasks of the active Spark session; return its results by rank.
+
+    The function trains in a loop of `hvd.elastic.run`. A rank begins whenever Spark has a slot for its task, up to the
+    largest number; a lost one is started anew by Spark, up to `spark.task.maxFailures` times for each task. Dynamic
+    allocation may be on.
+
+    Args:
+        fn: The function.
+        args: Its positional arguments, the same on every rank.
+        kwargs: Its keyword arguments.
+        num_proc: Number of ranks to begin with where no range is given; None for the application's parallelism.
+        min_num_proc: Smallest number of ranks that may train; None for `num_proc`.
+        max_num_proc: Largest number; None for `num_proc`, or the smallest number if that is larger.
+        start_timeout: Seconds in which there must be slots for the smallest number.
+        elastic_timeout: Seconds for which the ranks wait for the smallest number.
+        env: Variables of the ranks; see `run`.
+
+    Returns:
+        The results of the ranks of the last world, by rank.
+
+    Raises:
+        ConfigError: If arguments, variables or the session do not allow the job; nothing was started.
+        ringtune.run_function.RankFailedError: If the job could not go on.
+    """
+    call = Call(fn, tuple(args), dict(kwargs or {}), rank_variables(environment(), env or {}))
+    Settings.from_environment(call.variables, allreduce_algorithms())  # an error here, not one in the job
+    session = active_session()
+    host = driver_host(session, "an elastic job's rendezvous cannot be served")
+    check_repeats_tasks(session)
+    workers = _range(session, num_proc, min_num_proc, max_num_proc)
+    if setting(session, "spark.dynamicAllocation.enabled") != "true":
+        wait_for_slots(session, workers.least, start_timeout)
+    rendezvous = _Rendezvous(host, workers, Patience(meeting_s=elastic_timeout))
+    with rendezvous:
+        return _results(_rows(session, call, rendezvous, workers.most))
+
+
+def _range(session: SparkSession, num: int | None, least: int | None, most: int | None) -> WorkerRange:
+    begin = num if num is not None else least or most or default_ranks(session)
+    workers = WorkerRange(begin if least is None else least, max(begin, least or 0) if most is None else most)
+    if not 1 <= workers.least <= begin <= workers.most:
+        raise ConfigError(
+            f"run_elastic(num_proc={num}, min_num_proc={least}, max_num_proc={most}) is not possible; allowed: "
+            "1 <= min_num_proc <= num_proc <= max_num_proc"
+        )
+    return workers
+
+
+class _Rendezvous:
+    """Context in which a thread of the driver serves the rendezvous of a job.
+
+    Attributes:
+        job_key: Secret of the job, in hex.
+        address: Address of the server, as `RINGTUNE_RENDEZVOUS` takes it.
+    """
+
+    def __init__(self, host: str, workers: WorkerRange, patience: Patience) -> None:
+        key = secrets.token_bytes(_KEY_BYTES)
+        is_fixed = workers.least == workers.most
+        roster = FixedRoster(workers.most) if is_fixed else RangeRoster(workers.least, workers.most, QUIET_S)
+        self.job_key = key.hex()
+        self._server = RendezvousServer(key, host, roster, patience=patience)
+        self.address = self._server.address
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="ringtune-rendezvous", daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._server.fileno(), select.POLLIN)
+        while not self._ended.is_set():
+            poll.poll(1e3 * min(self._server.next_look_s(), _LONGEST_TURN_S))
+            self._server.serve_ready()
+        self._server.close()
+
+
+def _rows(session: SparkSession, call: Call, rendezvous: _Rendezvous, tasks: int) -> list[Any]:
+    address, job_key = rendezvous.address, rendezvous.job_key
+
+    def task(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        yield from run_worker(call, address, job_key, batches)
+
+    try:
+        rows: list[Any] = session.range(0, tasks, 1, tasks).mapInArrow(task, SCHEMA).collect()
+    except SPARK_ERRORS as error:
+        raise failure_of(error) from error
+    return rows
+
+
+def _results(rows: Sequence[Any]) -> list[Any]:
+    """Return the results of the last world, by rank."""
+    last = max((row.meeting for row in rows), default=-1)
+    rows = [row for row in rows if row.meeting == last]
+    parts: dict[int, list[bytes]] = defaultdict(list)
+    for row in rows:
+        parts[row.rank].append(bytes(row.part))
+    ranks = range(max((row.size for row in rows), default=1))
+    missing = sorted(set(ranks) - set(parts))
+    if missing:
+        raise RankFailedError(
+            f"rank {', '.join(map(str, missing))} was lost when the others had finished; the executors' logs tell more",
+            missing[0],
+        )
+    return [joined(parts[rank]) for rank in ranks]

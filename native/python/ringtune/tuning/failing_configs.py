@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configs that fail or do not fit into memory: told to the designer as slow ones, and found again in earlier runs."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from ringtune.tuner import Config, Phase, Sample, SearchSpace, StepTimes, Trial, VoidReason, read_log
+from ringtune.tuner.designers import Designer, DesignerWrapper, Suggestion
+from ringtune.tuner.logs.reader import RunLog
+from ringtune.tuner.priors.warm_start import has_key
+
+LIMIT_TOLERANCE = 1.1
+"""Largest ratio of two memory limits that count as one: a limit taken from free memory varies by a few percent."""
+PARTS = 16
+"""Number of steps from a config that does not fit to the baseline, which fits."""
+
+
+class FailureAwareDesigner(DesignerWrapper):
+    """Tells a designer of failed trials, which designers otherwise leave out, so that it keeps away from them.
+
+    A failed config is told to be as slow as the slowest that did not fail: a worse time would bend the model around it.
+    The log keeps the truth, that there is no time; only the designer is told one.
+    """
+
+    def __init__(self, designer: Designer, failed: AbstractSet[Config] = frozenset()) -> None:
+        """Wrap `designer`; `failed` are configs that failed in a run that is resumed."""
+        super().__init__(designer)
+        self._failed = sorted(failed, key=str)
+
+    def update(self, trials: Sequence[Trial]) -> None:
+        """Take in all trials, failed ones as slow ones."""
+        times = [time for trial in trials for time in trial.log_step_ms]
+        slowest_ms = math.exp(max(times)) if times else None
+        told = [_with_time(trial, slowest_ms) for trial in trials]
+        if slowest_ms is not None:
+            known = {trial.config for trial in trials}
+            unknown = [config for config in self._failed if config not in known]
+            told += [_slow_trial(len(trials) + index, config, slowest_ms) for index, config in enumerate(unknown)]
+        self.designer.update(told)
+
+
+class FittingDesigner(FailureAwareDesigner):
+    """Moves a suggestion that does not fit into memory towards the baseline, until it fits."""
+
+    def __init__(
+        self, designer: Designer, failed: AbstractSet[Config], space: SearchSpace, baseline: Config,
+        *, fits: Callable[[Config], bool],
+    ) -> None:  # fmt: skip
+        """Wrap `designer`.
+
+        Args:
+            designer: Suggests configs.
+            failed: Configs that did not fit in earlier runs.
+            space: The legal configs.
+            baseline: A config that fits.
+            fits: Returns whether a config may be tried.
+        """
+        super().__init__(designer, failed)
+        self._space = space
+        self._baseline = baseline
+        self._fits = fits
+
+    def suggest(self) -> Suggestion:
+        """Return the config to try next; one that had to be moved has no expected score."""
+        suggestion = self.designer.suggest()
+        if self._fits(suggestion.config):
+            return suggestion
+        self._failed.append(suggestion.config)
+        start, end = self._space.encode(suggestion.config), self._space.encode(self._baseline)
+        moved = (self._space.decode(start + (end - start) * part / PARTS) for part in range(1, PARTS))
+        return Suggestion(next(filter(self._fits, moved), self._baseline))
+
+
+def configs_over_limit(
+    runs: Sequence[RunLog], key: Mapping[str, Any], space: SearchSpace, limit_bytes: int
+) -> frozenset[Config]:
+    """Return the configs that needed more memory than a limit in runs of the same question.
+
+    Args:
+        runs: Earlier runs.
+        key: The study's key.
+        space: The legal configs.
+        limit_bytes: The limit of the new run; a run with a much lower one says nothing.
+    """
+    over = {config for log in runs if has_key(log, key) for config in _over_limit(log, limit_bytes)}
+    return frozenset(filter(space.contains, over))
+
+
+def _over_limit(log: RunLog, limit_bytes: int) -> Iterator[Config]:
+    """Yield the configs that needed more than the limit of a run, if that limit was about as high or higher."""
+    limit = None if log.run is None else log.run.memory_limit_bytes
+    if LIMIT_TOLERANCE * (limit or 0) < limit_bytes:
+        return
+    for sample in log.samples:
+        if sample.reason == VoidReason.MEMORY_LIMIT.value:
+            yield Config(sample.config)
+
+
+def failed_configs(
+    path: str | os.PathLike[str], key: Mapping[str, Any], space: Mapping[str, Any], seed: int
+) -> frozenset[Config]:
+    """Return the configs that failed in the last runs of a log, if these asked the same and are unfinished.
+
+    Args:
+        path: The log; a file that does not exist has no run.
+        key: The study's key, as in `RunSettings`.
+        space: `SearchSpace.to_json()`.
+        seed: The seed of the run.
+    """
+    question = (json.loads(json.dumps(dict(key))), json.loads(json.dumps(dict(space))), seed)
+    samples = [sample for log in _unfinished(path, question) for sample in log.samples if sample.phase == Phase.SEARCH]
+    measured = {Config(sample.config) for sample in samples if sample.valid}
+    return frozenset(Config(sample.config) for sample in samples) - measured
+
+
+def _unfinished(path: str | os.PathLike[str], question: tuple[object, object, int]) -> Iterator[RunLog]:
+    """Yield the last runs, as far back as they are unfinished and ask the question (key, space, seed)."""
+    try:
+        runs = read_log(path).runs
+    except OSError:
+        return
+    for log in reversed(runs):
+        if log.result is not None or log.run is None:
+            return
+        if (log.run.key, log.run.search_space, log.run.seed) != question:
+            return
+        yield log
+
+
+def _with_time(trial: Trial, slowest_ms: float | None) -> Trial:
+    if slowest_ms is None or trial.is_conclusive or not trial.samples:
+        return trial
+    return _slow_trial(trial.trial_id, trial.config, slowest_ms)
+
+
+def _slow_trial(trial_id: int, config: Config, slowest_ms: float) -> Trial:
+    """Return a trial that never was, for designers alone."""
+    times = StepTimes(slowest_ms, 0.0, slowest_ms)
+    return Trial(trial_id, config, (Sample(trial_id, config, Phase.SEARCH, 0, 1e3 / slowest_ms, times, 1),))

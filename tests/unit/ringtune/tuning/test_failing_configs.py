@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configs that fail: what designers hear of them, and how the log gives them back."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ringtune.fsdp.settings import FsdpSettings, fsdp_space
+from ringtune.launch_tuning.engines import find_engine
+from ringtune.tuner import (
+    Config,
+    Phase,
+    RunSettings,
+    Sample,
+    StepTimes,
+    Trial,
+    VoidReason,
+    make_designer,
+    open_log,
+    read_log,
+)
+from ringtune.tuner.designers import Designer
+from ringtune.tuner.logs.records import RunRecord, sample_record
+from ringtune.tuner.space.search_space import SearchSpace
+from ringtune.tuner.testing import DesignerConformance, measured_trial
+from ringtune.tuning.failing_configs import FailureAwareDesigner, FittingDesigner, configs_over_limit, failed_configs
+
+ENGINE = find_engine("horovod")
+SPACE = ENGINE.space({})
+FAST = ENGINE.baseline().replace({"cycle_ms": 1.5})
+BROKEN = ENGINE.baseline().replace({"cycle_ms": 3.5})
+KEY = {"target": "horovod"}
+
+
+def void_sample(config: Config, trial_id: int = 2) -> Sample:
+    """Return the sample of a failed launch."""
+    times = StepTimes.of(())
+    return Sample(trial_id, config, Phase.SEARCH, 7, math.nan, times, 0, VoidReason.LAUNCH_FAILED)
+
+
+class TestFailureAwareDesigner(DesignerConformance):
+    """Wrapped, a designer is still one."""
+
+    def make_designer(self, space: SearchSpace, seed: int) -> Designer:
+        """Return the default designer, wrapped."""
+        return FailureAwareDesigner(make_designer("skopt", space, seed))
+
+    def test_ignores_inconclusive_trials(self) -> None:
+        """A failed config, and similar ones, are expected to be as slow as the slowest."""
+        designer = self.make_designer(SPACE, 3)
+        trials = [
+            measured_trial(0, ENGINE.baseline(), [20.0, 20.1]),
+            measured_trial(1, FAST, [40.0, 40.2]),
+            Trial(2, BROKEN, (void_sample(BROKEN),)),
+        ]
+
+        designer.update(trials)
+        told = designer.predict([BROKEN]).mean_log_step_ms[0]
+        designer.update(trials[:2])
+        untold = designer.predict([BROKEN]).mean_log_step_ms[0]
+
+        assert abs(math.log(40.0) - told) < 0.1
+        assert abs(told - untold) > 1e-6
+
+
+def test_without_any_time_there_is_none_to_tell() -> None:
+    """A search whose first configs all fail goes on."""
+    designer = FailureAwareDesigner(make_designer("skopt", SPACE, 0))
+
+    designer.update([Trial(1, BROKEN, (void_sample(BROKEN),))])
+
+    assert SPACE.contains(designer.suggest().config)
+
+
+def test_what_failed_before_a_kill_is_told_too() -> None:
+    """Although it is in none of the resumed run's trials."""
+    designer = FailureAwareDesigner(make_designer("skopt", SPACE, 3), {BROKEN})
+
+    designer.update([measured_trial(0, ENGINE.baseline(), [20.0, 20.1]), measured_trial(1, FAST, [40.0, 40.2])])
+
+    assert abs(math.log(40.0) - designer.predict([BROKEN]).mean_log_step_ms[0]) < 0.1
+
+
+def write_run(path: Path, samples: list[Sample], seed: int = 0) -> None:
+    """Append an unfinished run."""
+    settings = RunSettings(key=KEY, seed=seed)
+    log = open_log(path)
+    run = RunRecord(
+        0.0, settings.run_id, 1, 0.0, None, KEY, {}, {}, SPACE.to_json(), {}, ENGINE.baseline().to_json(), seed, {}
+    )
+    log.write(run)
+    for number, sample in enumerate(samples):
+        log.write(sample_record(sample, t_s=1.0, run_id=settings.run_id, window=number))
+    log.close()
+
+
+def test_failed_configs_are_found_in_an_unfinished_run(tmp_path: Path) -> None:
+    """Those that also succeeded are not among them, nor those of other questions."""
+    path = tmp_path / "log"
+    good = measured_trial(1, FAST, [10.0]).samples[0]
+    write_run(path, [void_sample(BROKEN), void_sample(FAST, 1), good])
+
+    assert {BROKEN} == failed_configs(path, KEY, SPACE.to_json(), 0)
+    assert set() == failed_configs(path, KEY, SPACE.to_json(), 1)
+    assert set() == failed_configs(tmp_path / "none", KEY, SPACE.to_json(), 0)
+
+
+def test_what_a_later_run_measured_holds(tmp_path: Path) -> None:
+    """A config that failed before the kill and succeeded after it is no failed one."""
+    path = tmp_path / "log"
+    write_run(path, [void_sample(FAST, 1)])
+    write_run(path, [measured_trial(1, FAST, [10.0]).samples[0]])
+
+    assert set() == failed_configs(path, KEY, SPACE.to_json(), 0)
+
+
+def write_limited_run(path: Path, limit_bytes: int | None, key: dict[str, str] = KEY) -> None:
+    """Append a run in which the broken config needed more memory than a limit."""
+    log = open_log(path)
+    baseline = ENGINE.baseline().to_json()
+    run = RunRecord(0.0, "limited", 1, 0.0, None, key, {}, {}, SPACE.to_json(), {}, baseline, 0, {})
+    log.write(replace(run, memory_limit_bytes=limit_bytes))
+    sample = replace(void_sample(BROKEN), reason=VoidReason.MEMORY_LIMIT)
+    log.write(sample_record(sample, t_s=1.0, run_id="limited", window=0))
+    log.close()
+
+
+@pytest.mark.parametrize(("limit_bytes", "found"), [(1000, {BROKEN}), (1050, {BROKEN}), (2000, set()), (10, {BROKEN})])
+def test_what_was_above_a_limit_is_remembered_up_to_that_limit(
+    tmp_path: Path, limit_bytes: int, found: set[Config]
+) -> None:
+    """A limit from free memory varies a little; a much higher one is another question."""
+    write_limited_run(tmp_path / "log", 1000)
+
+    assert found == configs_over_limit(read_log(tmp_path / "log").runs, KEY, SPACE, limit_bytes)
+
+
+def test_other_questions_say_nothing_about_memory(tmp_path: Path) -> None:
+    """Runs without a limit say nothing, either."""
+    write_limited_run(tmp_path / "log", 1000, {"target": "mpich"})
+    write_limited_run(tmp_path / "log", None)
+
+    assert set() == configs_over_limit(read_log(tmp_path / "log").runs, KEY, SPACE, 1000)
+
+
+def test_a_suggestion_that_does_not_fit_is_moved_until_it_does() -> None:
+    """The designer learns of it as a slow config, and suggests another."""
+    space = fsdp_space(FsdpSettings(), reshardable=9, prefetchable=9, is_fixed=False)
+
+    def fits(config: Config) -> bool:
+        return FsdpSettings.from_config(config).kept_modules <= 3
+
+    designer = FittingDesigner(make_designer("gp", space, 3), frozenset(), space, space.default(), fits=fits)
+    trials = [measured_trial(0, space.default(), [20.0, 20.1])]
+    for number in range(1, 9):
+        designer.update(trials)
+        config = designer.suggest().config
+        trials.append(measured_trial(number, config, [20.0 - FsdpSettings.from_config(config).kept_modules]))
+
+    assert all(fits(trial.config) for trial in trials)
+    assert 3 in [FsdpSettings.from_config(trial.config).kept_modules for trial in trials]
+    assert len({trial.config for trial in trials}) >= 5

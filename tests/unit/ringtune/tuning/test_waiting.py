@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that waits for its turn: what it trains under, what it says, and when it goes on."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ringtune.console import Console
+from ringtune.tuner import Config, KeepingLog, RunSettings, StudyStore, default_config, search_space
+from ringtune.tuner.testing import Disturbances, SyntheticTarget, poor_baseline
+from ringtune.tuning import waiting as module
+from ringtune.tuning.memory import Memory
+from ringtune.tuning.waiting import Standby, TurnWait
+from tests.unit.tuner.recording import tune
+
+KEY = {"hardware": "h", "model": "m", "layout": [2], "target": "ringtune", "surface_version": 1}
+OTHER = "another job of this host (pid 12)"
+
+
+@dataclass
+class CountedTurn:
+    """A turn that comes at an attempt.
+
+    Attributes:
+        comes_at: Number of the attempt, from 1; 0 for never.
+        closing: Set after `most` attempts, as if the job had ended.
+        most: See above.
+    """
+
+    comes_at: int
+    closing: threading.Event = field(default_factory=threading.Event)
+    most: int = 5
+    attempts: int = 0
+
+    def try_take(self) -> bool:
+        """Count an attempt."""
+        self.attempts += 1
+        if self.attempts >= self.most:
+            self.closing.set()
+        return self.attempts == self.comes_at
+
+    def release(self) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask for the turn as fast as possible."""
+    monkeypatch.setattr(module, "POLL_S", 0.001)
+
+
+def adopted_in(store: StudyStore, *, run_id: str = "run", key: dict[str, object] = KEY) -> Config:
+    """Put a run that has adopted a config into a file; return the config."""
+    log = KeepingLog()
+    target = SyntheticTarget(baseline=poor_baseline(), disturbances=Disturbances(step_noise=0.002), seed=1)
+    outcome = tune(target, settings=RunSettings(run_id=run_id, key=key), log=log)
+    assert outcome.result.adopted, outcome.result.verdict
+    store.keep(log.finished_run())
+    return outcome.result.config
+
+
+def wait(turn: CountedTurn, store: StudyStore, target: SyntheticTarget, holders: list[str]) -> tuple[bool, list[str]]:
+    """Wait for a turn; return whether it came, and what people were told."""
+    said: list[str] = []
+    waiting = TurnWait(turn, Memory(store, Console(0)), said.append, turn.closing)
+    came = waiting.wait(lambda: Standby(target, KEY), lambda: holders.pop(0) if len(holders) > 1 else holders[0])
+    return came, said
+
+
+@pytest.fixture
+def target() -> SyntheticTarget:
+    """A job with a poor default."""
+    return SyntheticTarget(baseline=poor_baseline(), seed=2)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> StudyStore:
+    """A file without runs."""
+    return StudyStore(tmp_path / "studies.jsonl")
+
+
+def test_a_job_whose_turn_it_is_says_nothing(store: StudyStore, target: SyntheticTarget) -> None:
+    """Nobody else tunes: the search begins at once."""
+    assert (True, []) == wait(CountedTurn(1), store, target, [OTHER])
+
+
+def test_without_a_decision_it_trains_with_the_default(store: StudyStore, target: SyntheticTarget) -> None:
+    """One line says so, and another one that the turn has come."""
+    came, said = wait(CountedTurn(4), store, target, [OTHER])
+
+    assert came
+    assert f"{OTHER} is tuning; this one waits its turn, training with the default" == said[0]
+    assert said[1].startswith("the turn of this job has come after")
+    assert 2 == len(said)
+    assert poor_baseline() == target.applied[-1]
+
+
+def test_it_trains_with_what_an_earlier_run_has_adopted(store: StudyStore, target: SyntheticTarget) -> None:
+    """The same question was answered on this machine by a paired test."""
+    adopted = adopted_in(store)
+
+    _, said = wait(CountedTurn(2), store, target, [OTHER])
+
+    assert adopted == target.applied[-1]
+    assert "training with what an earlier run has adopted: fusion_bytes" in said[0]
+
+
+@pytest.mark.parametrize("changed", [{"hardware": "i"}, {"model": "n"}, {"layout": [4]}])
+def test_what_was_adopted_elsewhere_is_not_enough(
+    store: StudyStore, target: SyntheticTarget, changed: dict[str, object]
+) -> None:
+    """Another machine, model or layout: no test has shown a gain here."""
+    adopted_in(store, key={**KEY, **changed})
+
+    _, said = wait(CountedTurn(2), store, target, [OTHER])
+
+    assert poor_baseline() == target.applied[-1]
+    assert said[0].endswith("training with the default")
+
+
+def test_a_decision_that_comes_meanwhile_is_taken_over(store: StudyStore, target: SyntheticTarget) -> None:
+    """The first job decides, and a third one has its turn: this one trains with the decision from then on."""
+    found: list[Config] = []
+
+    class Deciding(CountedTurn):
+        def try_take(self) -> bool:
+            if self.attempts == 2:
+                found.append(adopted_in(store))
+            return super().try_take()
+
+    _, said = wait(Deciding(0), store, target, [OTHER, OTHER, OTHER, OTHER, "another job of this host (pid 13)"])
+
+    assert found[0] == target.applied[-1]
+    assert 2 == len(said)
+    assert "(pid 13) is tuning" in said[1]
+
+
+def test_a_job_that_ends_first_has_no_turn(store: StudyStore, target: SyntheticTarget) -> None:
+    """No search begins."""
+    came, said = wait(CountedTurn(0), store, target, [OTHER])
+
+    assert not came
+    assert 1 == len(said)
+
+
+def test_a_job_with_nothing_to_tune_waits_for_nobody(store: StudyStore) -> None:
+    """Its run ends before it measures anything."""
+    fixed = search_space(dict(default_config()), default_config())
+
+    assert (True, []) == wait(CountedTurn(0), store, SyntheticTarget(space=fixed), [OTHER])
+
+
+def test_a_damaged_file_costs_one_warning(
+    store: StudyStore, target: SyntheticTarget, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """However often it is read."""
+    adopted_in(store)
+    with store.path.open("ab") as file:
+        file.write(b"nonsense\n")
+
+    wait(CountedTurn(0), store, target, [OTHER, "a", "b", "c", "d", "e"])
+
+    assert 1 == capfd.readouterr().err.count("is damaged")

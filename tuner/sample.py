@@ -30,6 +30,7 @@ class VoidReason(str, Enum):
     NO_GRADIENTS = "no_gradients"
     INVALID_SCORE = "invalid_score"
     LAUNCH_FAILED = "launch_failed"
+    MEMORY_LIMIT = "memory_limit"
 
 
 class Phase(str, Enum):

@@ -4,12 +4,21 @@
 `make_designer` builds a designer by name; a new designer is one file and one registry entry.
 """
 
-from .base import Designer, DesignerFactory, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
+from .base import (
+    ContinuingDesigner,
+    Designer,
+    DesignerFactory,
+    JointDesigner,
+    Prediction,
+    Suggestion,
+    WarmStartedDesigner,
+)
 from .registry import DEFAULT_DESIGNER, designer_names, load_designer, make_designer
 from .wrapper import DesignerWrapper
 
 __all__ = [
     "DEFAULT_DESIGNER",
+    "ContinuingDesigner",
     "Designer",
     "DesignerFactory",
     "DesignerWrapper",

@@ -14,6 +14,9 @@ start: the config that the study adopted, or else its best one. It is the most p
 whether the study still holds. The initial design (`initial_design`) follows. It skips changes that the study has
 measured while the warm start is better than the baseline.
 
+The unfinished runs of the same question are no prior mean: their samples, in ratios to the baseline, are observations
+beside the job's own (`UnfinishedRuns`). A job that is too short for a decision therefore goes on where others stopped.
+
 A process is fitted with each prior as its prior mean, and one with a flat prior mean. At every update the evidence
 selects one of them.
 """
@@ -26,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ringtune.tuner.gp import Observations, Points
-from ringtune.tuner.priors.base import Prior, PriorStudy, UncertainPrior
+from ringtune.tuner.priors.base import Prior, PriorStudy, UncertainPrior, UnfinishedRuns
 from ringtune.tuner.sample import Sample, Trial
 from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.search_space import SearchSpace
@@ -73,7 +76,9 @@ class GaussianProcessDesigner:
         """
         self._space = space
         self._seed = seed
-        self._priors = tuple(priors)
+        self._priors = tuple(prior for prior in priors if not isinstance(prior, UnfinishedRuns))
+        self._unfinished = next((prior for prior in priors if isinstance(prior, UnfinishedRuns)), None)
+        self._earlier: tuple[Trial, ...] = ()
         self._trials: tuple[Trial, ...] = ()
         self._prior: Prior | None = None
         self._process: GaussianProcess | None = None
@@ -92,6 +97,11 @@ class GaussianProcessDesigner:
         return study.adopted
 
     @property
+    def continued_samples(self) -> int:
+        """Number of observations of other configs than the baseline that are from unfinished runs."""
+        return sum(len(trial.samples) for trial in self._earlier[1:])
+
+    @property
     def _study(self) -> PriorStudy | None:
         return next((prior for prior in self._priors if isinstance(prior, PriorStudy)), None)
 
@@ -103,9 +113,11 @@ class GaussianProcessDesigner:
         if self._process is not None and tuple(trials) == self._trials:
             return
         self._trials = tuple(trials)
-        samples = [sample for trial in trials for sample in trial.samples if sample.valid]
         self._prior, self._process = None, None
-        if samples:
+        self._earlier = () if self._unfinished is None else self._unfinished.trials_beside(self._trials)
+        if any(trial.is_conclusive for trial in trials):
+            known = (*trials, *self._earlier)
+            samples = [sample for trial in known for sample in trial.samples if sample.valid]
             choices = self._alternatives()
             index, self._process = most_probable_process([self._observed(samples, prior) for prior in choices])
             self._prior = choices[index]
@@ -121,7 +133,9 @@ class GaussianProcessDesigner:
             first = (config for config in first_numbers(self._space, FIRST, self._seed) if config not in tried)
             return Suggestion(next(first, self._space.default()))
         config = self._initial_config(tried)
-        return self._with_expectation(self._most_valuable(self._process) if config is None else config)
+        if config is None:
+            config = self._most_valuable(self._process)
+        return expected_suggestion(config, self._trials, self.predict([config]))
 
     def predict(self, configs: Sequence[Config]) -> Prediction:
         """Return the posterior of the noise-free ln(step time).
@@ -155,16 +169,21 @@ class GaussianProcessDesigner:
                 return remembered
             if self._is_better_than_baseline(remembered):
                 known.update(study.configs)
-        return next_initial_config(self._space, self._best(), tried | known, is_informed=self._prior is not None)
+        if self._earlier:
+            earlier = [trial.config for trial in self._earlier[1:]]
+            if not tried.intersection(earlier):
+                return self._best_of(earlier)  # whether it is better or not, it shows whether the runs still hold
+            known.update(earlier)
+        best = self._best_of(self._measured())
+        return next_initial_config(self._space, best, tried | known, is_informed=self._prior is not None)
 
     def _is_better_than_baseline(self, config: Config) -> bool:
         baseline, mean = self.predict([self._trials[0].config, config]).mean_log_step_ms
         return bool(mean < baseline)
 
-    def _best(self) -> Config:
-        """Return the measured config with the best posterior mean."""
-        measured = self._measured()
-        return measured[int(np.argmin(self.predict(measured).mean_log_step_ms))]
+    def _best_of(self, configs: Sequence[Config]) -> Config:
+        """Return the config with the lowest posterior mean."""
+        return configs[int(np.argmin(self.predict(configs).mean_log_step_ms))]
 
     def _measured(self) -> list[Config]:
         return [trial.config for trial in self._trials if trial.is_conclusive]
@@ -217,6 +236,7 @@ class GaussianProcessDesigner:
         for index in order[:BEST_COUNT]:
             drawn += [redrawn(self._space, measured[int(index)], rng) for _ in range(REDRAWN_PER_BEST)]
             drawn += neighbours(self._space, measured[int(index)], rng, NEIGHBOURS_PER_BEST)
+        drawn += [trial.config for trial in self._earlier]
         return self._untried(drawn) or list(dict.fromkeys(drawn))
 
     def _untried(self, configs: Sequence[Config]) -> list[Config]:
@@ -234,6 +254,3 @@ class GaussianProcessDesigner:
         if not isinstance(prior, UncertainPrior):
             return Points.with_prior(x, prior_mean)
         return Points(x, prior_mean, prior.jacobian(configs, self._trials))
-
-    def _with_expectation(self, config: Config) -> Suggestion:
-        return expected_suggestion(config, self._trials, self.predict([config]))

@@ -24,7 +24,7 @@ from .base import Prediction, Suggestion, expected_suggestion
 from .candidates import first_points, neighbour
 
 if TYPE_CHECKING:
-    from .skopt_model import GaussianProcess
+    from .skopt_model import SkoptProcess
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class SkoptDesigner:
         self._space = space
         self._seed = seed
         self._trials: tuple[Trial, ...] = ()
-        self._model: GaussianProcess | None = None
+        self._model: SkoptProcess | None = None
 
     def update(self, trials: Sequence[Trial]) -> None:
         """Fit the process to all valid samples of all trials."""

@@ -26,7 +26,7 @@ LENGTH_BOUNDS = (0.1, 10.0)
 """Bounds of the length scales, encoded units: twenty samples resolve 0.1 at best; 10 is an irrelevant parameter."""
 
 
-class GaussianProcess:
+class SkoptProcess:
     """Fitted process over encoded configs."""
 
     def __init__(self, regressor: Any) -> None:
@@ -54,7 +54,7 @@ class GaussianProcess:
         return gains
 
 
-def fitted_model(x: Array, y: Array, seed: int) -> GaussianProcess:
+def fitted_model(x: Array, y: Array, seed: int) -> SkoptProcess:
     """Return the process fitted by maximum likelihood: Matern 5/2, one length scale per coordinate, fitted noise.
 
     Args:
@@ -68,4 +68,4 @@ def fitted_model(x: Array, y: Array, seed: int) -> GaussianProcess:
         kernel=kernel, normalize_y=True, noise="gaussian", n_restarts_optimizer=1, random_state=seed
     )
     with single_threaded():
-        return GaussianProcess(regressor.fit(x, y))
+        return SkoptProcess(regressor.fit(x, y))

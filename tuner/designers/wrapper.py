@@ -2,7 +2,7 @@
 """Base of a designer that wraps another one and keeps all its capabilities.
 
 A wrapper overrides only the methods that it changes. This is the only place that checks for optional capabilities; a
-missing one is replaced by its neutral value: no correlation, no config adopted before.
+missing one is replaced by its neutral value: no correlation, no config adopted before, no earlier samples.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ringtune.tuner.sample import Trial
 from ringtune.tuner.space.config import Config
 
-from .base import Designer, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
+from .base import ContinuingDesigner, Designer, JointDesigner, Prediction, Suggestion, WarmStartedDesigner
 
 
 class DesignerWrapper:
-    """Wrapper of a designer: forwards the protocols `Designer`, `JointDesigner` and `WarmStartedDesigner`.
+    """Wrapper of a designer: forwards the protocols of `base`.
 
     Attributes:
         designer: The wrapped designer.
@@ -58,3 +58,8 @@ class DesignerWrapper:
     def adopted_before(self) -> Config | None:
         """The config that an earlier run adopted; None if there is none, or the designer has no warm start."""
         return self.designer.adopted_before if isinstance(self.designer, WarmStartedDesigner) else None
+
+    @property
+    def continued_samples(self) -> int:
+        """Number of samples of earlier, unfinished runs in the model; 0 if the wrapped designer continues none."""
+        return self.designer.continued_samples if isinstance(self.designer, ContinuingDesigner) else 0

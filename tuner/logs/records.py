@@ -52,6 +52,8 @@ class RunRecord:
     commit: str | None = None
     hardware_name: str | None = None
     machines: list[Json] | None = None
+    begins_with: list[str] | None = None
+    memory_limit_bytes: int | None = None
 
 
 @dataclass(frozen=True)

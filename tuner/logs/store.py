@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Local study store: the finished runs of this machine, kept in one tuning log.
+"""Local study store: the runs of this machine, kept in one tuning log.
 
-Several jobs may write at the same time. Each appends its whole run under a lock. The job that would make the file too
-large replaces it with the newest runs.
+Several jobs may write at the same time. Each appends a finished run whole, or an unfinished one part by part, under a
+lock. The job that would make the file too large replaces it with the newest runs.
 """
 
 import errno
@@ -13,7 +13,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ringtune.tuner.sample import Phase
@@ -24,6 +24,21 @@ from .records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleReco
 
 MAX_FILE_BYTES = 8 << 20
 """Maximum size of the file, some hundred runs; a larger one is cut to its newest half."""
+UNFINISHED_SHARE = 4
+"""Divisor of that half that gives the room for unfinished runs: many short jobs must not push the decisions out."""
+
+
+@dataclass(frozen=True)
+class WrittenPart:
+    """Part of a run that the file has.
+
+    Attributes:
+        records: Number of the run's records in it.
+        file: Device and inode of the file, which is another one once it was cut or removed.
+    """
+
+    records: int
+    file: tuple[int, int]
 
 
 class KeepingLog:
@@ -48,9 +63,17 @@ class KeepingLog:
         kinds = {type(record) for record in self._kept}
         return tuple(self._kept) if {ResultRecord, SampleRecord} <= kinds else ()
 
+    def unfinished_run(self) -> Sequence[Record]:
+        """Return the newest run's records; none if it is finished, or measured its baseline alone."""
+        run = next((record for record in self._kept if isinstance(record, RunRecord)), None)
+        if run is None or any(isinstance(record, ResultRecord) for record in self._kept):
+            return ()
+        others = (record for record in self._kept if isinstance(record, SampleRecord))
+        return tuple(self._kept) if any(record.config != run.baseline for record in others) else ()
+
 
 class StudyStore:
-    """Study store: the file of finished runs."""
+    """Study store: the file of finished runs, and of the samples of unfinished ones."""
 
     def __init__(self, path: Path) -> None:
         """Use the file at `path`; the first write creates the folder."""
@@ -62,10 +85,10 @@ class StudyStore:
         Raises:
             OSError: If the file exists and cannot be read.
         """
-        return self.contents().runs
+        return tuple(run for run in self.contents().runs if run.result is not None)
 
     def contents(self) -> LogContents:
-        """Return the finished runs together with the bad lines.
+        """Return the finished runs, the unfinished ones that have samples, and the bad lines.
 
         Raises:
             OSError: If the file exists and cannot be read.
@@ -74,26 +97,36 @@ class StudyStore:
             contents = read_log(self.path)
         except FileNotFoundError:
             return LogContents((), (), 0)
-        runs = tuple(run for run in contents.runs if run.run is not None and run.result is not None)
-        return replace(contents, runs=runs)
+        runs = (_once(run) for run in contents.runs if run.run is not None)
+        return replace(contents, runs=tuple(run for run in runs if run.result is not None or run.samples))
 
-    def keep(self, records: Sequence[Record]) -> None:
+    def keep(self, records: Sequence[Record], written: WrittenPart | None = None) -> WrittenPart:
         """Append a run's records.
+
+        Args:
+            records: All records of the run so far.
+            written: Result of the call before for this run; None writes the whole run.
+
+        Returns:
+            The part that the file has now.
 
         Raises:
             OSError: If they cannot be written; the earlier runs are unchanged.
         """
-        data = _lines(records)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._locked() as descriptor:
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
+            file, size = (status.st_dev, status.st_ino), status.st_size
+            first = written.records if written is not None and written.file == file else 0
+            data = _lines(records[first:])
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 data = b"\n" + data  # an earlier writer was killed within a line
             if size + len(data) > MAX_FILE_BYTES:
-                self._replace(self._newest_half() + data)
+                file = self._replace(self._newest_half(records[0].run_id) + _lines(records))
             elif os.write(descriptor, data) != len(data):
                 os.ftruncate(descriptor, size)
                 raise OSError(f"the disk has no room for {len(data)} bytes")
+            return WrittenPart(len(records), file)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
@@ -112,28 +145,39 @@ class StudyStore:
                     fcntl.flock(descriptor, fcntl.LOCK_UN)  # children forked meanwhile share the lock
                 os.close(descriptor)
 
-    def _newest_half(self) -> bytes:
-        """Return the newest runs, up to half of the maximum size."""
+    def _newest_half(self, but: str) -> bytes:
+        """Return the newest runs but one, up to half of the maximum size; unfinished ones have a part of it."""
         kept: list[bytes] = []
-        size = 0
-        for run in reversed(self.runs()):
+        room = {True: MAX_FILE_BYTES // 2, False: MAX_FILE_BYTES // 2 // UNFINISHED_SHARE}
+        for run in reversed(self.contents().runs):
             records = (run.run, *run.samples, run.adoption, run.result)
-            data = _lines([record for record in records if record is not None])
-            size += len(data)
-            if size > MAX_FILE_BYTES // 2:
-                break
+            data = _lines([record for record in records if record is not None and run.run_id != but])
+            is_finished = run.result is not None
+            if len(data) > min(room[is_finished], room[True]):
+                room[is_finished] = 0  # no older one of its kind either
+                continue
+            room[True] -= len(data)
+            room[False] -= 0 if is_finished else len(data)
             kept.append(data)
         return b"".join(reversed(kept))
 
-    def _replace(self, data: bytes) -> None:
+    def _replace(self, data: bytes) -> tuple[int, int]:
+        """Replace the file; return the new one's device and inode."""
         with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=self.path.stem, delete=False) as scratch:
             try:
                 scratch.write(data)
+                status = os.fstat(scratch.fileno())
                 scratch.close()  # a full disk may only be reported here
                 Path(scratch.name).replace(self.path)
             except OSError:
                 Path(scratch.name).unlink(missing_ok=True)
                 raise
+        return status.st_dev, status.st_ino
+
+
+def _once(run: RunLog) -> RunLog:
+    """Return a run without repeated windows: it was written again from its beginning when the file was replaced."""
+    return replace(run, samples=list({sample.window: sample for sample in run.samples}.values()))
 
 
 def _is_worth_keeping(record: Record) -> bool:

@@ -90,7 +90,12 @@ def compare(state: RunState, challenger: Config) -> Decision:
         if len(test.pairs) < total:
             tested = f"only {len(test.pairs)} of {total} pairs"
             return keep(state, f"{tested} of the adoption test had valid windows")
-    return _judge(state, challenger, test) if test.is_decidable else keep(state, _why_too_few(state, len(test.pairs)))
+    if test.is_decidable:
+        return _judge(state, challenger, test)
+    reason = f"{len(test.pairs)} adoption pairs are too few for a decision, {LEAST_PAIRS} are needed"
+    if state.settings.has_budget:
+        reason += f"; {spent_budget_text(state, state.nearest_limit)}"
+    return keep(state, reason)
 
 
 def _best(prediction: Prediction, measured: Sequence[Config], adopted_before: Config | None) -> int:
@@ -144,11 +149,6 @@ def _judge(state: RunState, challenger: Config, test: PairedTest) -> Decision:
     if state.settings.has_budget and len(pairs) < state.settings.adoption_pairs and not test.can_end_early:
         verdict += f"; {spent_budget_text(state, state.nearest_limit)}"
     return Decision(state.baseline, False, verdict, interval, pairs)
-
-
-def _why_too_few(state: RunState, pairs: int) -> str:
-    reason = f"{pairs} adoption pairs are too few for a decision, {LEAST_PAIRS} are needed"
-    return f"{reason}; {spent_budget_text(state, state.nearest_limit)}" if state.settings.has_budget else reason
 
 
 def _with_what_was_spent(state: RunState, reason: str) -> str:

@@ -10,6 +10,8 @@ Each check and each search is a run of its own in the log. The delay between the
 together they cost no more of the job's time than a single search may. A failed one is retried, with the same
 back-off, until several in a row have failed.
 
+Searches and checks hold the job's turn, which other jobs of the machine wait for; the watch does not.
+
 A resize of the world is not handled here: an engine lives in one world. The next world's first search starts from the
 studies that this one left in the store.
 """
@@ -33,7 +35,8 @@ from .journal import Clock
 from .reporting import Observer, Reporter, Result
 from .run import TuningRun
 from .settings import RunSettings
-from .watch import Change, Event
+from .turn import FreeTurn, Turn
+from .watch import Change, ChangeKind
 
 BACK_OFF_S = 600.0
 """Delay in seconds after a check or search before the next; doubled after each one that changed nothing."""
@@ -80,6 +83,7 @@ class ContinuousTuning:
         on_decision: Callable[[Result], None],
         is_over: Callable[[], bool] = lambda: False,
         clock: Clock = time.monotonic,
+        turn: Turn | None = None,
     ) -> None:
         """Prepare; nothing is measured before `run`.
 
@@ -91,7 +95,9 @@ class ContinuousTuning:
             on_decision: Called with each decision once it is in force, before the watch over it begins.
             is_over: Whether the job is over; see `TuningRun`.
             clock: Monotonic clock, seconds.
+            turn: The job's turn, which has come before `run`; None waits for nobody.
         """
+        self._turn = FreeTurn() if turn is None else turn
         self._ask = ask
         self._log = log
         self._observer = observer
@@ -110,6 +116,7 @@ class ContinuousTuning:
         """Tune, watch, and tune again, in the calling thread."""
         try:
             run, result = self._search(self._ask(()))
+            self._turn.release()
             failures, unanswered = 0, None
             while run.can_be_watched or 0 < failures < MOST_FAILURES:
                 self.is_watching = True
@@ -117,12 +124,14 @@ class ContinuousTuning:
                 self.is_watching = False
                 Reporter(self._log, self._observer).warned(f"{change}: the decision is called into question")
                 run, decided = self._respond(result, change)
+                self._turn.release()
                 self._back_off(has_changed=decided.config != result.config)
                 result = decided
                 failures, unanswered = (failures + 1, change) if run.has_failed else (0, None)
         except TargetClosed:
             return
         finally:
+            self._turn.release()
             self.is_watching = True
 
     def _respond(self, before: Result, change: Change) -> tuple[TuningRun, Result]:
@@ -135,7 +144,7 @@ class ContinuousTuning:
         if before.config != baseline and space.contains(before.config):
             check = self._new_run(question, replace(_renamed(question.settings), prior_trials=()))
             checked = self._concluded(question, check.recheck(before.config))
-            is_as_before = change.event is Event.DRIFT and gain is not None and _is_same_gain(gain, checked)
+            is_as_before = change.kind is ChangeKind.DRIFT and gain is not None and _is_same_gain(gain, checked)
             if not check.can_be_watched or is_as_before:
                 return check, checked
             baseline, fresh = checked.config, check.trials
@@ -177,7 +186,8 @@ class ContinuousTuning:
 
     def _may_act(self) -> bool:
         now_s = self._clock()
-        return now_s >= self._next_s and not self._account.is_overdrawn(POLICY, now_s, 0.0)
+        is_allowed = now_s >= self._next_s and not self._account.is_overdrawn(POLICY, now_s, 0.0)
+        return is_allowed and self._turn.try_take()
 
     def _back_off(self, *, has_changed: bool) -> None:
         self._fruitless = 0 if has_changed else min(self._fruitless + 1, MAX_DOUBLINGS)

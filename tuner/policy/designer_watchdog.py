@@ -44,6 +44,7 @@ class Advice:
         expected_gain: Expected gain of the incumbent, ln(baseline / incumbent); 0 if it is the baseline.
         ask_ms: Duration of the designer's answer, milliseconds.
         posterior: Posterior of the measured configs and the suggestion; None without standard deviations.
+        continued_samples: Samples of earlier, unfinished runs of the same question in the designer's model.
     """
 
     suggestion: Suggestion
@@ -51,6 +52,7 @@ class Advice:
     expected_gain: float
     ask_ms: float
     posterior: Posterior | None = None
+    continued_samples: int = 0
 
 
 class GuardedDesigner:
@@ -90,18 +92,25 @@ class GuardedDesigner:
         """
         began_s = time.monotonic()
 
-        def think() -> tuple[Suggestion, Prediction, NDArray[np.float64]]:
+        def think() -> tuple[Suggestion, Prediction, NDArray[np.float64], int]:
             self._designer.update(trials)
             suggestion = self._checked_suggestion(self._designer.suggest())
-            return suggestion, *self._beliefs([*measured, suggestion.config])
+            configs = [*measured, suggestion.config]
+            prediction = self._checked_prediction(self._designer.predict(configs), len(configs))
+            covariance = self._designer.covariance(configs)
+            matrix = _finite(covariance, (len(configs), len(configs)))
+            if matrix is None:
+                nonsense = f"{len(configs)} configs: {covariance!r:.200}"
+                raise DesignerFailed(f"designer {self.name} knows no covariance of {nonsense}")
+            return suggestion, prediction, matrix, self._designer.continued_samples
 
-        suggestion, prediction, covariance = self._call(think)
+        suggestion, prediction, covariance, continued = self._call(think)
         means = prediction.mean_log_step_ms
         ask_ms = (time.monotonic() - began_s) * 1e3
         best = int(np.argmin(means[:-1]))
         is_sure = bool(suggestion.expected_std) and prediction.std[-1] > 0
         posterior = Posterior(means, covariance) if is_sure else None
-        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior)
+        return Advice(suggestion, measured[best], float(means[0] - means[best]), ask_ms, posterior, continued)
 
     def adopted_before(self, trials: Sequence[Trial]) -> Config | None:
         """Update the designer with all trials and return the config that an earlier run adopted; None if there is none.
@@ -129,11 +138,6 @@ class GuardedDesigner:
             return self._designer.predict(configs)
 
         return self._checked_prediction(self._call(think), len(configs))
-
-    def _beliefs(self, configs: Sequence[Config]) -> tuple[Prediction, NDArray[np.float64]]:
-        """Return the designer's prediction and covariance matrix."""
-        prediction = self._checked_prediction(self._designer.predict(configs), len(configs))
-        return prediction, self._checked_covariance(self._designer.covariance(configs), len(configs))
 
     def _call(self, think: Callable[[], T]) -> T:
         def named() -> T:
@@ -166,23 +170,10 @@ class GuardedDesigner:
 
     def _checked_prediction(self, prediction: object, count: int) -> Prediction:
         if isinstance(prediction, Prediction):
-            try:
-                mean = np.asarray(prediction.mean_log_step_ms, dtype=float)
-                std = np.asarray(prediction.std, dtype=float)
-            except (TypeError, ValueError):
-                mean = std = np.empty(0)
-            if mean.shape == std.shape == (count,) and np.all(np.isfinite(mean)) and np.all(np.isfinite(std)):
+            mean, std = (_finite(array, (count,)) for array in (prediction.mean_log_step_ms, prediction.std))
+            if mean is not None and std is not None:
                 return Prediction(mean, std)
         raise DesignerFailed(f"designer {self.name} predicted nonsense for {count} configs: {prediction!r:.200}")
-
-    def _checked_covariance(self, covariance: object, count: int) -> NDArray[np.float64]:
-        try:
-            matrix = np.asarray(covariance, dtype=float)
-        except (TypeError, ValueError):
-            matrix = np.empty(0)
-        if matrix.shape == (count, count) and np.all(np.isfinite(matrix)):
-            return matrix
-        raise DesignerFailed(f"designer {self.name} knows no covariance of {count} configs: {covariance!r:.200}")
 
 
 class _CpuDeadline:
@@ -211,6 +202,15 @@ class _CpuDeadline:
             return self._clock is not None and time.clock_gettime(self._clock) >= self._limit_s
         except OSError:  # the thread has just ended, and its answer is ready
             return False
+
+
+def _finite(numbers: object, shape: tuple[int, ...]) -> NDArray[np.float64] | None:
+    """Return an array of this shape; None if the numbers have another shape, or are not finite."""
+    try:
+        array = np.asarray(numbers, dtype=float)
+    except (TypeError, ValueError):
+        return None
+    return array if array.shape == shape and np.all(np.isfinite(array)) else None
 
 
 def _float_or_none(number: float | None) -> float | None:

@@ -155,13 +155,11 @@ def windows_interval(trials: Sequence[Trial], baseline: Config, config: Config) 
     by_config = {trial.config: trial for trial in trials if trial.is_conclusive}
     if config == baseline or not {config, baseline} <= set(by_config):
         return None
-    noise, gain, variance = WindowNoise.of(trials), 0.0, 0.0
-    for sign, trial in ((1.0, by_config[baseline]), (-1.0, by_config[config])):
-        precisions = [1.0 / noise.window_variance(sample.steps) for sample in trial.samples if sample.valid]
-        weighed = sum(p * y for p, y in zip(precisions, trial.log_step_ms, strict=True))
-        gain += sign * weighed / sum(precisions)
-        variance += 1.0 / sum(precisions)
-    return normal_interval(gain, math.sqrt(variance))
+    noise = WindowNoise.of(trials)
+    (base, base_variance), (mean, variance) = (
+        noise.mean_of([sample for sample in by_config[each].samples if sample.valid]) for each in (baseline, config)
+    )
+    return normal_interval(base - mean, math.sqrt(base_variance + variance))
 
 
 def normal_interval(gain: float, std: float) -> Interval:

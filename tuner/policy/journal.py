@@ -89,6 +89,8 @@ class Journal:
                 commit=settings.labels.commit,
                 hardware_name=settings.labels.hardware_name,
                 machines=[dict(machine) for machine in settings.labels.machines] or None,
+                begins_with=list(settings.begins_with) or None,
+                memory_limit_bytes=settings.memory_limit_bytes,
             )
         )
 

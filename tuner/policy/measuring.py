@@ -15,6 +15,9 @@ from ringtune.tuner.targets import Target, TargetClosed, WindowSpec
 
 from .pace import Pace
 
+FINAL = (VoidReason.LAUNCH_FAILED, VoidReason.MEMORY_LIMIT)
+"""Reasons of void windows that further windows have as well; whether to try again is up to the target."""
+
 
 class TensorSetChanged(Exception):  # noqa: N818 - reads as the event it is
     """The job reduces other tensors than at the start of the run; its samples are no longer comparable."""
@@ -124,7 +127,7 @@ class Meter:
     def measure(self, order: Order, repeats: int | None = None) -> Sample:
         """Measure until a window is valid, at most 1 + `repeats` times; return the last sample, valid or not.
 
-        None for `repeats` uses the policy's `void_repeats`. A failed launch is not repeated: that is up to the target.
+        None for `repeats` uses the policy's `void_repeats`. Void for a reason in `FINAL` is not measured again.
 
         Raises:
             TargetClosed: If the job is over.
@@ -145,7 +148,7 @@ class Meter:
             self._on_sample(sample)
             if self._windows_of_others >= self._policy.foreign_windows:
                 raise TensorSetChanged("the job reduces other tensors than when tuning began")
-            if sample.valid or sample.reason is VoidReason.LAUNCH_FAILED:
+            if sample.valid or sample.reason in FINAL:
                 break
             settle_steps = 0
         return sample

@@ -46,7 +46,9 @@ class Pace:
             steps: Steps measured in the window or skipped before it.
             last_step: Number of the job's step that closed the window; None if the target reports none.
         """
-        job_steps = self._job_steps_of(steps, last_step)
+        job_steps = steps
+        if last_step is not None:
+            job_steps = min(steps, last_step) if self._last_step is None else last_step - self._last_step
         if job_steps <= 0:
             return  # a failed launch: its seconds count in the next stretch
         now_s = self._clock()
@@ -79,8 +81,3 @@ class Pace:
             return self._noted_steps
         each_s = median(stretch.seconds / stretch.job_steps for stretch in self._stretches)
         return self._noted_steps + ((self._clock() - self._noted_s) / each_s if each_s > 0 else 0.0)
-
-    def _job_steps_of(self, steps: int, last_step: int | None) -> int:
-        if last_step is None:
-            return steps
-        return min(steps, last_step) if self._last_step is None else last_step - self._last_step

@@ -24,12 +24,12 @@ from .early_end import ended_job_text
 from .journal import Clock, Journal
 from .measuring import Meter, TensorSetChanged
 from .reporting import Observer, Reporter, Result
-from .search import measure_baseline, measure_in_force, search
+from .search import measure_baseline, measure_repeatedly, search
 from .settings import RunSettings
 from .state import Inconclusive, RunState
 from .trials import TrialBook
 from .warmup import warm_up
-from .watch import Change, Watch
+from .watch import Change, DecisionWatch
 
 
 class TuningRun:
@@ -91,7 +91,7 @@ class TuningRun:
         def test(state: RunState) -> Decision:
             self._begin(state)
             try:
-                measure_in_force(state, adopted)
+                measure_repeatedly(state, adopted, Phase.WATCH)  # costs nothing: the config is in force
             except Inconclusive as error:
                 return Decision(adopted, adopted=False, verdict=f"not checked, keeping what is in force: {error}")
             decision = compare(state, adopted)
@@ -115,7 +115,7 @@ class TuningRun:
         """
         if self._state is None:
             raise AssertionError("nothing to watch before a decision")
-        watch = Watch(self._state.meter, self._state.book, self._state.steps, self._state.baseline)
+        watch = DecisionWatch(self._state.meter, self._state.book, self._state.steps, self._state.baseline)
         return watch.wait(rest, may_act, pending)
 
     def _conduct(self, decide_on: Callable[[RunState], Decision], reference: Config) -> Result:
@@ -138,7 +138,8 @@ class TuningRun:
             state.meter.switch(decision.config)
         except TargetClosed:
             self.can_be_watched = False
-            return self._finish(state, _unfinished(state))
+            in_force = state.meter.in_force or state.baseline
+            return self._finish(state, Decision(in_force, False, ended_job_text(state), is_complete=False))
         except Exception as error:  # noqa: BLE001 - the last line of defence: training must not notice
             self.can_be_watched, self.has_failed = False, True
             decision = self._fall_back(state, error)
@@ -203,11 +204,6 @@ class TuningRun:
         )
         state.journal.result(result, decision.pairs)
         return result
-
-
-def _unfinished(state: RunState) -> Decision:
-    config = state.meter.in_force or state.baseline
-    return Decision(config, adopted=False, verdict=ended_job_text(state), is_complete=False)
 
 
 def _payback_steps(decision: Decision, cost_s: float, baseline_ms: float) -> int | None:

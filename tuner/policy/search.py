@@ -9,7 +9,6 @@ from ringtune.tuner.space.config import Config
 
 from .designer_watchdog import Advice, GuardedDesigner
 from .measuring import Order
-from .settings import RunSettings
 from .state import Inconclusive, RunState
 
 
@@ -26,18 +25,26 @@ def measure_baseline(state: RunState, guard: GuardedDesigner) -> None:
         again = max(settings.max_samples - 1, 0) // state.policy.baseline_every
         state.journal.expect(windows + settings.max_samples + again + 2 * settings.adoption_pairs)
     state.journal.enter(Phase.BASELINE, windows, config=state.baseline)
-    _measure_repeatedly(state, state.baseline, Phase.BASELINE)
+    measure_repeatedly(state, state.baseline, Phase.BASELINE)
     state.adopted_before = guard.adopted_before(state.book.trials())
 
 
-def measure_in_force(state: RunState, config: Config) -> None:
-    """Measure the config that is already in force, which costs nothing; choose the steps per window from its noise.
+def measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
+    """Measure a config a few times; the noise so far and the budget set the length of each window.
 
     Raises:
         Inconclusive: If no window was valid.
         TargetClosed: If the job is over.
     """
-    _measure_repeatedly(state, config, Phase.WATCH)
+    for index in range(state.policy.baseline_windows):
+        if index and not state.has_room(state.steps):
+            break
+        sample = state.measure(config, phase, state.steps)
+        state.steps = state.usual_steps(config)
+        state.journal.advance()
+    if not state.book.times_of(config):
+        whose = "the baseline" if config == state.baseline else "what is in force"
+        raise Inconclusive(f"no window of {whose} was valid: {reason_of(sample)}")
 
 
 def search(state: RunState, guard: GuardedDesigner) -> None:
@@ -49,11 +56,13 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         DesignerFailed: If the designer can no longer be used.
         TargetClosed: If the job is over.
     """
-    numbers = _sample_numbers(state.settings)
-    state.journal.enter(Phase.SEARCH, state.settings.max_samples, config=state.baseline, done=numbers.start)
+    settings = state.settings
+    limit = sys.maxsize if settings.max_samples is None else settings.max_samples
+    first = min(_searched_samples(settings.prior_trials), limit)  # a resumed run has taken the others
+    state.journal.enter(Phase.SEARCH, settings.max_samples, config=state.baseline, done=first)
     worthless = 0
-    for index in numbers:
-        if index > numbers.start and index % state.policy.baseline_every == 0 and state.has_room(state.steps):
+    for index in range(first, limit):
+        if index > first and index % state.policy.baseline_every == 0 and state.has_room(state.steps):
             state.measure(state.baseline, Phase.BASELINE, state.steps)
         _wait_for_exploration_budget(state)
         if state.is_exploration_overdrawn or not state.has_room(state.least_window_steps):
@@ -69,25 +78,6 @@ def search(state: RunState, guard: GuardedDesigner) -> None:
         state.spent = "samples"
 
 
-def _measure_repeatedly(state: RunState, config: Config, phase: Phase) -> None:
-    """Measure a config a few times; the noise so far and the budget set the length of each window."""
-    for index in range(state.policy.baseline_windows):
-        if index and not state.has_room(state.steps):
-            break
-        sample = state.measure(config, phase, state.steps)
-        state.steps = state.usual_steps(config)
-        state.journal.advance()
-    if not state.book.times_of(config):
-        whose = "the baseline" if config == state.baseline else "what is in force"
-        raise Inconclusive(f"no window of {whose} was valid: {reason_of(sample)}")
-
-
-def _sample_numbers(settings: RunSettings) -> range:
-    """Return the numbers of the samples to take; those of a resumed run are already taken."""
-    limit = sys.maxsize if settings.max_samples is None else settings.max_samples
-    return range(min(_searched_samples(settings.prior_trials), limit), limit)
-
-
 def _searched_samples(trials: Sequence[Trial]) -> int:
     """Return the number of search samples; a trial that only a check measured counts as one."""
     return sum(max(sum(sample.phase is Phase.SEARCH for sample in trial.samples), 1) for trial in trials)
@@ -95,7 +85,8 @@ def _searched_samples(trials: Sequence[Trial]) -> int:
 
 def _is_worth_a_sample(state: RunState, advice: Advice) -> bool:
     """Return whether the value of information of a sample of the suggestion reaches the policy's threshold."""
-    if advice.posterior is None or _searched_samples(state.book.trials()) < state.policy.least_samples:
+    searched = _searched_samples(state.book.trials()) + advice.continued_samples
+    if advice.posterior is None or searched < state.policy.least_samples:
         return True
     noise_variance = state.noise.window_variance(state.search_steps(advice.posterior.suggestion_std))
     return advice.posterior.value_of_sample(noise_variance) >= state.policy.least_value

@@ -100,12 +100,14 @@ class RunSettings:
         labels: Labels of the job and its machines. Not part of the key.
         layout: Ranks per host, JSON-able.
         versions: Versions of the software, JSON-able.
+        begins_with: Names of the earlier runs that the search begins with, for people.
         run_id: Identifier of the run in the log.
         nothing_to_tune: Reason in the verdict if no parameter is free.
         prior_trials: Trials of an unfinished run of the same question, from `find_unfinished`.
         deadline_s: CPU time that a designer may use for an answer, seconds.
         adoption_pairs: Maximum number of interleaved pairs in the adoption test.
         baseline: Config that the job would run without this search; None is the target's own baseline.
+        memory_limit_bytes: Limit of each rank's memory, for the log; None where memory is no constraint.
         policy: Constants of the policy.
     """
 
@@ -122,12 +124,14 @@ class RunSettings:
     labels: JobLabels = JobLabels()
     layout: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, Any] = field(default_factory=dict)
+    begins_with: tuple[str, ...] = ()
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     nothing_to_tune: str = "nothing to tune, every parameter is fixed"
     prior_trials: tuple[Trial, ...] = ()
     deadline_s: float = 30.0
     adoption_pairs: int = 12
     baseline: Config | None = None
+    memory_limit_bytes: int | None = None
     policy: Policy = POLICY
 
     @property

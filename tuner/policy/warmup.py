@@ -59,20 +59,20 @@ def _settle(state: RunState) -> list[Sample]:
     samples: list[Sample] = []
     policy = state.policy
     while len(samples) < policy.most_warmup_windows and state.meter.steps <= policy.warmup_share * state.total_steps:
-        wanted = _warmup_window_steps(_valid_times(samples), policy)
-        samples.append(_warmup_window(state, _affordable(state, wanted)))
+        samples.append(_warmup_window(state, _window_steps(state, _valid_times(samples))))
         if is_stable([times.median for times in _valid_times(samples)], policy):
             break
     return samples
 
 
-def _affordable(state: RunState, wanted: int) -> int:
-    """Return the steps of a window within the warmup's budget; the minimum while the pace is unknown."""
-    if not state.settings.has_budget:
-        return wanted
-    total = state.total_steps
-    left = 0 if math.isinf(total) else int(state.policy.warmup_share * total) - state.meter.steps
-    return min(max(left, state.policy.least_window_steps), wanted)
+def _window_steps(state: RunState, times: Sequence[StepTimes]) -> int:
+    """Return the steps of the next window; the minimum while there are no step times, or a budget without a pace."""
+    policy, total = state.policy, state.total_steps
+    if not times or (state.settings.has_budget and math.isinf(total)):
+        return policy.least_window_steps
+    left = math.inf if math.isinf(total) else int(policy.warmup_share * total) - state.meter.steps
+    wanted = min(math.ceil(policy.warmup_window_ms / times[-1].median), policy.warmup_window_steps)
+    return int(max(min(wanted, left), policy.least_window_steps))
 
 
 def _run_in(state: RunState, wanted: int) -> list[Sample]:
@@ -86,13 +86,6 @@ def _warmup_window(state: RunState, steps: int) -> Sample:
     sample = state.meter.measure(Order(state.baseline, BASELINE_ID, Phase.WARMUP, steps), repeats=0)
     state.journal.advance()
     return sample
-
-
-def _warmup_window_steps(times: Sequence[StepTimes], policy: Policy) -> int:
-    if not times:
-        return policy.least_window_steps
-    wanted = max(math.ceil(policy.warmup_window_ms / times[-1].median), policy.least_window_steps)
-    return min(wanted, policy.warmup_window_steps)
 
 
 def _valid_times(samples: Sequence[Sample]) -> list[StepTimes]:

@@ -20,7 +20,7 @@ LOOK_EVERY_S = 30.0
 """Interval between two windows, seconds: about a megabyte of log a day, and drift is detected after three minutes."""
 
 
-class Event(Enum):
+class ChangeKind(Enum):
     """Kind of change that calls a decision into question."""
 
     DRIFT = "step times have moved"
@@ -32,21 +32,21 @@ class Change:
     """Detected change.
 
     Attributes:
-        event: Kind of the change.
+        kind: Kind of the change.
         ratio: Current step time divided by that at the start of the watch.
     """
 
-    event: Event
+    kind: ChangeKind
     ratio: float = 1.0
 
     def __str__(self) -> str:
         """Return a description in a few words."""
-        if self.event is Event.DRIFT:
+        if self.kind is ChangeKind.DRIFT:
             return f"step times have changed by {100 * (self.ratio - 1):+.1f} % since the decision"
-        return f"{self.event.value} than before the decision"
+        return f"{self.kind.value} than before the decision"
 
 
-class Watch:
+class DecisionWatch:
     """Watch over the config in force, which ends at the first change."""
 
     def __init__(self, meter: Meter, book: TrialBook, steps: int, fallback: Config) -> None:
@@ -83,10 +83,10 @@ class Watch:
         try:
             sample = self._meter.measure(order, repeats=0)
         except TensorSetChanged:
-            return Change(Event.TENSOR_SET)
+            return Change(ChangeKind.TENSOR_SET)
         if sample.valid:
             detector.add(sample.step_times.median)
-        return Change(Event.DRIFT, detector.ratio) if detector.has_moved else None
+        return Change(ChangeKind.DRIFT, detector.ratio) if detector.has_moved else None
 
     def _config_in_force(self) -> Config | None:
         """Return the config to measure, None while the target accepts none; raise TargetClosed if the job is over."""

@@ -67,3 +67,15 @@ class PriorStudy(Prior, Protocol):
 
     def best_config(self) -> Config:
         """Return the adopted config, or else the measured config with the shortest expected step."""
+
+
+@runtime_checkable
+class UnfinishedRuns(Prior, Protocol):
+    """A prior whose samples are as good as the job's own: earlier runs of the same question, without a decision."""
+
+    def trials_beside(self, trials: Sequence[Trial]) -> tuple[Trial, ...]:
+        """Return the runs' trials in step times of this job, the baseline first; none if this job contradicts them.
+
+        Args:
+            trials: All trials so far, the baseline (trial 0) first.
+        """

@@ -35,6 +35,7 @@ CAUSES = {
     VoidReason.MIXED_EPOCHS: "ranks were between two configs: a rank lags behind",
     VoidReason.NO_GRADIENTS: "steps without gradients were counted: call step() only after backward()",
     VoidReason.INVALID_SCORE: "step times were zero or not finite: the clock or the log is damaged",
+    VoidReason.MEMORY_LIMIT: "configs needed more memory than the limit: raise memory_limit_bytes if there is more",
     VoidReason.LAUNCH_FAILED: "launches failed: look for the command's error message in the run's output",
 }
 
@@ -48,7 +49,7 @@ def advice(run: RunReview, analysis: Analysis) -> list[str]:
 def _ending(run: RunReview, analysis: Analysis) -> Iterator[str]:
     del analysis
     if run.source == RINGTUNE and not run.is_complete:
-        yield "the run did not finish: start the job again with the same AUTOTUNE_LOG to resume it"
+        yield "the run did not finish: start the job again with the same AUTOTUNE_LOG or AUTOTUNE_CACHE, and it goes on"
 
 
 def _noise(run: RunReview, analysis: Analysis) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ringtune.tuner.statistics.student_t import student_t_quantile
 
 from .sensitivity import Sensitivity, sensitivities
 from .summary import RunReview, TriedSample
-from .surrogate import Change, Surrogate, fit_surrogate, window_variance
+from .surrogate import SpeedUpInterval, Surrogate, fit_surrogate, window_variance
 
 MIN_DRIFT_WINDOWS = 4
 """Minimum number of the baseline's windows for a slope with a standard error."""
@@ -41,12 +41,12 @@ class TrialReview:
     void: Mapping[str, int]
     log_time: float | None
     expected_score: float | None
-    change: Change | None
+    change: SpeedUpInterval | None
     line: int = 0
 
 
 @dataclass(frozen=True)
-class Noise:
+class RepeatNoise:
     """Noise between windows of one config: relative standard deviations.
 
     Attributes:
@@ -68,7 +68,7 @@ class Drift:
         windows: Number of the baseline's windows.
     """
 
-    change: Change
+    change: SpeedUpInterval
     seconds: float
     windows: int
 
@@ -96,10 +96,10 @@ class Analysis:
 
     reference: Config | None
     best: Config | None
-    gap: Change | None
+    gap: SpeedUpInterval | None
     trials: tuple[TrialReview, ...]
     improvements: tuple[tuple[int, TrialReview], ...]
-    noise: Noise | None
+    noise: RepeatNoise | None
     drift: Drift | None
     sensitivities: tuple[Sensitivity, ...]
     surrogate: Surrogate | None
@@ -124,7 +124,7 @@ def analyse(run: RunReview) -> Analysis:
     )
 
 
-def _gap(run: RunReview, surrogate: Surrogate | None) -> Change | None:
+def _gap(run: RunReview, surrogate: Surrogate | None) -> SpeedUpInterval | None:
     if surrogate is None or run.baseline is None or run.baseline not in surrogate.configs:
         return None
     return surrogate.changes(run.baseline, [surrogate.best])[0]
@@ -142,13 +142,13 @@ def _trials(run: RunReview, surrogate: Surrogate | None, reference: Config | Non
     groups: dict[Config, list[TriedSample]] = {}
     for sample in run.tried:
         groups.setdefault(sample.config, []).append(sample)
-    changes: dict[Config, Change] = {}
+    changes: dict[Config, SpeedUpInterval] = {}
     if surrogate is not None and reference is not None and surrogate.space.contains(reference):
         changes = dict(zip(surrogate.configs, surrogate.changes(reference, surrogate.configs), strict=True))
     return tuple(_trial(config, group, changes.get(config)) for config, group in groups.items())
 
 
-def _trial(config: Config, group: list[TriedSample], change: Change | None) -> TrialReview:
+def _trial(config: Config, group: list[TriedSample], change: SpeedUpInterval | None) -> TrialReview:
     times = [sample.log_time for sample in group if sample.log_time is not None and sample.is_evidence]
     return TrialReview(
         trial_id=group[0].trial_id,
@@ -178,11 +178,11 @@ def _improvements(run: RunReview, trials: tuple[TrialReview, ...]) -> tuple[tupl
     return tuple(found)
 
 
-def _noise(run: RunReview, surrogate: Surrogate | None) -> Noise | None:
+def _noise(run: RunReview, surrogate: Surrogate | None) -> RepeatNoise | None:
     if surrogate is None:
         return None
     scatter = fmean(window_variance(sample) for sample in run.tried if sample.is_evidence)
-    return Noise(math.sqrt(scatter + surrogate.noise**2), surrogate.noise)
+    return RepeatNoise(math.sqrt(scatter + surrogate.noise**2), surrogate.noise)
 
 
 def _drift(windows: list[TriedSample]) -> Drift | None:
@@ -200,7 +200,7 @@ def _drift(windows: list[TriedSample]) -> Drift | None:
     slope, error = _slope(t, [sample.log_time or 0.0 for sample in windows])
     margin = student_t_quantile(len(windows) - 2, 0.5 + CI_LEVEL / 2) * error
     low, middle, high = (_expm1(shift - slope) for shift in (-margin, 0.0, margin))
-    return Drift(Change(middle, low, high), seconds, len(windows))
+    return Drift(SpeedUpInterval(middle, low, high), seconds, len(windows))
 
 
 def _slope(t: list[float], y: list[float]) -> tuple[float, float]:

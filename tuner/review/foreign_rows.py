@@ -33,7 +33,7 @@ Reader: TypeAlias = Callable[[str], Value]
 
 
 @dataclass(frozen=True)
-class Row:
+class ForeignRow:
     """Row of a foreign log: its line, its config, and its score in bytes per second, which may not be finite."""
 
     line: int
@@ -47,11 +47,11 @@ class Table:
 
     source: str
     columns: tuple[str, ...]
-    first: list[Row] = field(default_factory=list)
-    last: Row | None = None
+    first: list[ForeignRow] = field(default_factory=list)
+    last: ForeignRow | None = None
     row_count: int = 0
 
-    def add(self, row: Row) -> None:
+    def add(self, row: ForeignRow) -> None:
         """Add a row."""
         self.row_count += 1
         self.last = row
@@ -120,7 +120,7 @@ def _cells(line: bytes | None) -> list[str]:
     return [] if line is None else [cell.strip() for cell in line.decode("utf-8", "replace").split(",")]
 
 
-def _row(table: Table, number: int, line: bytes | None) -> Row:
+def _row(table: Table, number: int, line: bytes | None) -> ForeignRow:
     """Return the row of a line; raises ValueError if it is not a row."""
     cells = _cells(line)
     if len(cells) != len(table.columns):
@@ -133,7 +133,7 @@ def _row(table: Table, number: int, line: bytes | None) -> Row:
         elif column != "train_iter":
             name, reader = _READERS.get(column, (column[:80], _number))
             values[name] = _read(column, cell, reader)
-    return Row(number, Config(values), score)
+    return ForeignRow(number, Config(values), score)
 
 
 def _read(column: str, cell: str, reader: Callable[[str], T]) -> T:

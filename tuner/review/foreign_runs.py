@@ -3,7 +3,7 @@
 
 import math
 
-from .foreign_rows import Row, Table
+from .foreign_rows import ForeignRow, Table
 from .summary import BAGUA, HOROVOD, RunReview, TriedSample
 
 NO_BASELINE = "its log has no measurement without tuning, so nobody knows whether it helped"
@@ -38,13 +38,13 @@ def foreign_run(table: Table, number: int) -> RunReview:
     )
 
 
-def _rows(table: Table) -> list[Row]:
+def _rows(table: Table) -> list[ForeignRow]:
     """Return the rows kept, including the last one."""
     is_last_kept = table.last is None or table.first[-1] is table.last
     return table.first if is_last_kept or table.last is None else [*table.first, table.last]
 
 
-def _is_closed(rows: list[Row]) -> bool:
+def _is_closed(rows: list[ForeignRow]) -> bool:
     """Return whether the last row is Horovod's choice: it repeats an earlier row and has the highest score."""
     if len(rows) < 2:
         return False
@@ -52,7 +52,7 @@ def _is_closed(rows: list[Row]) -> bool:
     return best is not None and (best.score == last.score) and any(row.config == last.config for row in rows[:-1])
 
 
-def _best(rows: list[Row]) -> Row | None:
+def _best(rows: list[ForeignRow]) -> ForeignRow | None:
     usable = [row for row in rows if _is_usable(row.score)]
     return max(usable, key=lambda row: row.score, default=None)
 
@@ -61,7 +61,7 @@ def _is_usable(score: float) -> bool:
     return math.isfinite(score) and score > 0
 
 
-def _verdict(source: str, best: Row | None, *, is_closed: bool) -> str:
+def _verdict(source: str, best: ForeignRow | None, *, is_closed: bool) -> str:
     name = source.capitalize()
     if best is None:
         return f"no verdict: no row of this {name} log has a usable score"
@@ -72,7 +72,7 @@ def _verdict(source: str, best: Row | None, *, is_closed: bool) -> str:
     return f"no verdict: {reason}; best so far is {row}, and {NO_BASELINE}"
 
 
-def _tried(index: int, row: Row) -> TriedSample:
+def _tried(index: int, row: ForeignRow) -> TriedSample:
     is_usable = _is_usable(row.score)
     return TriedSample(
         trial_id=index,

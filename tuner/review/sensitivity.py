@@ -13,7 +13,7 @@ import numpy as np
 from ringtune.tuner.space.config import Config, Value
 from ringtune.tuner.space.parameter_types import Parameter
 
-from .surrogate import Change, Surrogate
+from .surrogate import SpeedUpInterval, Surrogate
 
 SMALL_EFFECT = 0.02
 """Effect below which a parameter is not worth a search, a fraction."""
@@ -26,7 +26,7 @@ class Slice:
 
     name: str
     values: tuple[Value, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[SpeedUpInterval, ...]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Sensitivity:
     name: str
     best: Value
     worst: Value
-    effect: Change
+    effect: SpeedUpInterval
     tried: int
     slice: Slice
 

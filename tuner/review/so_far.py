@@ -12,7 +12,7 @@ from ringtune.tuner.statistics.paired_test import Interval
 
 from .analysis import Analysis
 from .summary import RINGTUNE, UNFINISHED, RunReview, TriedSample
-from .surrogate import Change
+from .surrogate import SpeedUpInterval
 
 
 def so_far(run: RunReview, analysis: Analysis) -> list[str]:
@@ -38,7 +38,7 @@ def so_far(run: RunReview, analysis: Analysis) -> list[str]:
     return [f"{best_text(standing)} {needed_text(standing)}"]
 
 
-def _interval(gap: Change | None) -> Interval | None:
+def _interval(gap: SpeedUpInterval | None) -> Interval | None:
     return None if gap is None else Interval(gap.fraction, gap.low, gap.high)
 
 

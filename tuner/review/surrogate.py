@@ -46,7 +46,7 @@ CONFIDENCE_STDS = NormalDist().inv_cdf(0.5 + CI_LEVEL / 2)
 
 
 @dataclass(frozen=True)
-class Change:
+class SpeedUpInterval:
     """Speed-up as a fraction, with a two-sided 90 % interval; above zero steps are shorter, below zero longer."""
 
     fraction: float
@@ -54,7 +54,7 @@ class Change:
     high: float
 
     @classmethod
-    def of(cls, mean: float, std: float) -> "Change":
+    def of(cls, mean: float, std: float) -> "SpeedUpInterval":
         """Return the speed-up for a difference ln(step time before) - ln(step time after)."""
         margin = CONFIDENCE_STDS * std
         values = np.expm1([mean, mean - margin, mean + margin])
@@ -93,12 +93,14 @@ class Surrogate:
         mean, _ = self._process.predict(self._points([config]))
         return float(mean[0])
 
-    def changes(self, reference: Config, configs: Sequence[Config]) -> list[Change]:
+    def changes(self, reference: Config, configs: Sequence[Config]) -> list[SpeedUpInterval]:
         """Return the speed-up of each config over the reference; all must be legal."""
         joint = self._process.joint(self._points([reference]), self._points(configs))
         variance = joint.variances + joint.within[0, 0] - 2.0 * joint.between[0]
         std = np.sqrt(np.maximum(variance, 0.0))
-        return [Change.of(*pair) for pair in zip(joint.measured[0] - joint.candidates, std.tolist(), strict=True)]
+        return [
+            SpeedUpInterval.of(*pair) for pair in zip(joint.measured[0] - joint.candidates, std.tolist(), strict=True)
+        ]
 
     @property
     def varied(self) -> tuple[Parameter, ...]:

@@ -8,7 +8,7 @@ from ringtune.tuner.space.readable import readable_cost
 
 from .analysis import Analysis, TrialReview
 from .summary import Review, RunReview
-from .surrogate import Change
+from .surrogate import SpeedUpInterval
 
 HOW = (
     "Model: the tuner's Gaussian process, fitted to all windows of baseline, search and test. Effect: speed-up of a "
@@ -27,12 +27,12 @@ def percent(fraction: float) -> str:
     return f"{rounded:+.1f} %" if rounded else f"{100 * fraction:+.1g} %" if fraction else "0.0 %"
 
 
-def interval(change: Change) -> str:
+def interval(change: SpeedUpInterval) -> str:
     """Return a change with its interval, such as "+2.5 % (-0.1 % to +5.2 %)"."""
     return f"{percent(change.fraction)} ({percent(change.low)} to {percent(change.high)})"
 
 
-def short_interval(change: Change) -> str:
+def short_interval(change: SpeedUpInterval) -> str:
     """Return a change's interval alone, such as "-1..+5 %"."""
     return f"{round(100 * change.low):+d}..{round(100 * change.high):+d} %"
 

@@ -10,8 +10,8 @@ from .architectures import MODELS
 from .cluster import Cluster, Link, parse_link
 from .drawing import render_forecast
 from .forecast import Curve, Expected, Forecast, StepSurface, forecast, to_json
-from .job import Gradient, Job, read_gradients
-from .machine import Machine
+from .job import Gradient, SimulatedJob, read_gradients
+from .machine import SimulatedMachine
 from .model_jobs import described_job, model_job
 from .noise import Noise
 from .scenarios import SCENARIOS, Scenario
@@ -26,12 +26,12 @@ __all__ = [
     "Expected",
     "Forecast",
     "Gradient",
-    "Job",
     "Link",
-    "Machine",
     "Noise",
     "Response",
     "Scenario",
+    "SimulatedJob",
+    "SimulatedMachine",
     "SimulatedTarget",
     "StepSurface",
     "StepTrace",

@@ -22,7 +22,7 @@ from ringtune.tuner.engine_facts import ENGINE_FACTS
 
 from .cluster import Cluster
 from .knobs import Algorithm
-from .machine import Machine
+from .machine import SimulatedMachine
 
 S_TO_MS = 1e3
 US_TO_MS = 1e-3
@@ -40,7 +40,7 @@ class Task:
         memory_share: Share of the message that is in no cache when the allreduce begins.
     """
 
-    machine: Machine
+    machine: SimulatedMachine
     cluster: Cluster
     message_bytes: int
     chunk_bytes: int

@@ -15,8 +15,8 @@ from ringtune.tuner.space.parameters import default_config
 from ringtune.tuner.space.search_space import SearchSpace
 
 from .cluster import Cluster
-from .job import Job
-from .machine import Machine
+from .job import SimulatedJob
+from .machine import SimulatedMachine
 from .step import StepTrace, simulate_step
 from .target import best_of, simulated_space
 
@@ -108,10 +108,10 @@ class Forecast:
 
 
 def forecast(
-    job: Job,
+    job: SimulatedJob,
     cluster: Cluster,
     *,
-    machine: Machine | None = None,
+    machine: SimulatedMachine | None = None,
     baseline: Config | None = None,
     fixed: Mapping[str, Value] | None = None,
 ) -> Forecast:
@@ -127,12 +127,12 @@ def forecast(
     Raises:
         SpaceError: If the baseline or a fixed value is not legal.
     """
-    start = (default_config() if baseline is None else baseline).replace(fixed or {})
+    start = (default_config(cluster.layout) if baseline is None else baseline).replace(fixed or {})
     space = simulated_space(cluster, start, fixed or {})
 
     @cache
     def trace(config: Config) -> StepTrace:
-        return simulate_step(Machine() if machine is None else machine, cluster, job, config)
+        return simulate_step(SimulatedMachine() if machine is None else machine, cluster, job, config)
 
     def step_ms(config: Config) -> float:
         return trace(config).step_ms

@@ -43,7 +43,7 @@ class Gradient:
 
 
 @dataclass(frozen=True)
-class Job:
+class SimulatedJob:
     """Workload of every rank in a step.
 
     Attributes:

@@ -12,7 +12,7 @@ from ringtune.tuner.space.parameters import MIB
 
 
 @dataclass(frozen=True)
-class Machine:
+class SimulatedMachine:
     """Speeds and times of one host and of the engine on it.
 
     The defaults hold for two cores of a shared virtual machine with AVX2. Unless noted otherwise they follow from the

@@ -7,7 +7,7 @@ from ringtune.errors import ConfigError
 from ringtune.tuner.engine_facts import ENGINE_FACTS
 
 from .architectures import MODELS
-from .job import Gradient, Job, read_gradients, split_compute_ms
+from .job import Gradient, SimulatedJob, read_gradients, split_compute_ms
 
 SAMPLES = 32
 """Samples of a rank's batch for the estimate of the compute time."""
@@ -23,7 +23,7 @@ def model_job(
     *,
     compute_threads: float = 1.0,
     home_bytes: int | None = ENGINE_FACTS.registered_min_bytes,
-) -> Job:
+) -> SimulatedJob:
     """Return the job of a model of `architectures`.
 
     Args:
@@ -44,7 +44,7 @@ def described_job(
     *,
     compute_threads: float = 0.0,
     home_bytes: int | None = ENGINE_FACTS.registered_min_bytes,
-) -> Job:
+) -> SimulatedJob:
     """Return the job for a user's description.
 
     Args:
@@ -82,6 +82,6 @@ def _gradients(model: str) -> tuple[Gradient, ...]:
 
 def _job(
     name: str, gradients: tuple[Gradient, ...], compute_ms: float, compute_threads: float, home_bytes: int | None
-) -> Job:
+) -> SimulatedJob:
     forward_ms, backward_ms, optimizer_ms = split_compute_ms(compute_ms)
-    return Job(name, gradients, forward_ms, backward_ms, optimizer_ms, compute_threads, home_bytes)
+    return SimulatedJob(name, gradients, forward_ms, backward_ms, optimizer_ms, compute_threads, home_bytes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from .cluster import Cluster
 from .collectives import US_TO_MS
-from .machine import Machine
+from .machine import SimulatedMachine
 
 RESPONSE_BYTES = 64.0
 """Size of a response that names its tensors by cache ids: a header and a few runs of ids."""
@@ -25,7 +25,7 @@ class Negotiation:
         has_cache: Whether tensors are named by cache ids.
     """
 
-    machine: Machine
+    machine: SimulatedMachine
     cluster: Cluster
     has_cache: bool
 

@@ -12,8 +12,8 @@ from ringtune.tuner.space.config import Config
 from ringtune.tuner.space.parameters import default_config
 
 from .cluster import Cluster, parse_link
-from .job import Job
-from .machine import Machine
+from .job import SimulatedJob
+from .machine import SimulatedMachine
 from .model_jobs import model_job
 from .noise import Noise
 from .target import SimulatedTarget
@@ -35,15 +35,16 @@ class Scenario:
         cluster: Cluster of the job.
         noise: Noise of the steps.
         machine: Cost constants.
-        baseline: Differences of the baseline from the engine's default.
+        baseline: Differences of the baseline from the engine's default on one host: jobs between hosts begin with the
+            ring over all ranks.
         is_flat: Whether no config is more than 2 % faster than the baseline, so that keeping it is the right decision.
     """
 
     name: str
-    job: Job
+    job: SimulatedJob
     cluster: Cluster
     noise: Noise = ORDINARY
-    machine: Machine = field(default_factory=Machine)
+    machine: SimulatedMachine = field(default_factory=SimulatedMachine)
     baseline: Config = field(default_factory=lambda: Config({}))
     is_flat: bool = False
 
@@ -55,7 +56,7 @@ class Scenario:
         )
 
 
-def _accelerated(model: str, compute_ms: float) -> Job:
+def _accelerated(model: str, compute_ms: float) -> SimulatedJob:
     return model_job(model, compute_ms, compute_threads=0.0)
 
 

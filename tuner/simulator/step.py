@@ -23,9 +23,9 @@ from ringtune.tuner.space.config import Value
 from .backward import Backward, DurationOf
 from .cluster import Cluster
 from .collectives import US_TO_MS, Duration, Task, allreduce_time
-from .job import Job
+from .job import SimulatedJob
 from .knobs import Algorithm, Knobs
-from .machine import Machine
+from .machine import SimulatedMachine
 from .negotiation import Negotiation
 
 
@@ -95,12 +95,14 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class _Request:
+class _SentRequest:
     arrival_ms: float
     tensors: tuple[Tensor, ...]
 
 
-def simulate_step(machine: Machine, cluster: Cluster, job: Job, config: Mapping[str, Value]) -> StepTrace:
+def simulate_step(
+    machine: SimulatedMachine, cluster: Cluster, job: SimulatedJob, config: Mapping[str, Value]
+) -> StepTrace:
     """Simulate one step in the steady state, noise-free.
 
     Args:
@@ -115,10 +117,12 @@ def simulate_step(machine: Machine, cluster: Cluster, job: Job, config: Mapping[
     knobs = Knobs.of(config)
     if cluster.world_size == 1:
         return StepTrace(job.compute_ms, job.compute_ms, 0, ())
-    return _Step(machine, cluster, job, knobs).run()
+    return _RankState(machine, cluster, job, knobs).run()
 
 
-def predicted_step_ms(machine: Machine, cluster: Cluster, job: Job, config: Mapping[str, Value]) -> float:
+def predicted_step_ms(
+    machine: SimulatedMachine, cluster: Cluster, job: SimulatedJob, config: Mapping[str, Value]
+) -> float:
     """Return the noise-free time of a step in milliseconds: a pure function, for fitting `machine` to measurements.
 
     Raises:
@@ -127,10 +131,10 @@ def predicted_step_ms(machine: Machine, cluster: Cluster, job: Job, config: Mapp
     return simulate_step(machine, cluster, job, config).step_ms
 
 
-class _Step:
+class _RankState:
     """State of a rank's communication thread, and of the requests in flight to rank 0."""
 
-    def __init__(self, machine: Machine, cluster: Cluster, job: Job, knobs: Knobs) -> None:
+    def __init__(self, machine: SimulatedMachine, cluster: Cluster, job: SimulatedJob, knobs: Knobs) -> None:
         self._machine, self._cluster, self._job, self._knobs = machine, cluster, job, knobs
         self._negotiation = Negotiation(machine, cluster, knobs.response_cache)
         self._tensors = tuple(
@@ -145,7 +149,7 @@ class _Step:
         self._gathered = tuple(accumulate((tensor.bytes for tensor in self._tensors), initial=0))
         self._first = 0  # first tensor of the batch: those before it have been requested
         self._batches = 0
-        self._requests: list[_Request] = []
+        self._requests: list[_SentRequest] = []
         self._responses: list[Response] = []
 
     def run(self) -> StepTrace:
@@ -182,7 +186,7 @@ class _Step:
         self._first = end
         self._batches += 1
         self._work(self._negotiation.request_ms(len(batch)))
-        self._requests.append(_Request(self._now_ms + self._negotiation.way_to_coordinator_ms(len(batch)), batch))
+        self._requests.append(_SentRequest(self._now_ms + self._negotiation.way_to_coordinator_ms(len(batch)), batch))
 
     def _answer(self) -> list[list[Tensor]]:
         """Return the fusions that rank 0 answers now; advance the time until all ranks know the first of them."""

@@ -17,9 +17,9 @@ from ringtune.tuner.space.search_space import SearchSpace
 from ringtune.tuner.targets import TargetClosed, WindowSpec
 
 from .cluster import Cluster
-from .job import Job
+from .job import SimulatedJob
 from .knobs import CONFIGURABLE_ALGORITHMS
-from .machine import Machine
+from .machine import SimulatedMachine
 from .noise import Noise, NoiseStream, StepDraws
 from .step import predicted_step_ms
 
@@ -43,10 +43,10 @@ class SimulatedTarget:
 
     def __init__(
         self,
-        job: Job,
+        job: SimulatedJob,
         cluster: Cluster,
         *,
-        machine: Machine | None = None,
+        machine: SimulatedMachine | None = None,
         noise: Noise | None = None,
         baseline: Config | None = None,
         fixed: Mapping[str, Value] | None = None,
@@ -69,8 +69,8 @@ class SimulatedTarget:
             SpaceError: If the baseline is not legal.
         """
         self.job, self.cluster = job, cluster
-        self.machine = Machine() if machine is None else machine
-        self._baseline = default_config() if baseline is None else baseline
+        self.machine = SimulatedMachine() if machine is None else machine
+        self._baseline = default_config(cluster.layout) if baseline is None else baseline
         self._space = simulated_space(cluster, self._baseline, fixed or {})
         self._noise = Noise() if noise is None else noise
         self._stream = NoiseStream(self._noise, cluster.world_size, seed)
@@ -198,7 +198,7 @@ def best_of(configs: Iterable[Config], step_ms: Callable[[Config], float]) -> tu
     return best[2], best[0]
 
 
-def _slowed(job: Job, factor: float) -> Job:
+def _slowed(job: SimulatedJob, factor: float) -> SimulatedJob:
     """Return the job of a rank that computes `factor` times as long."""
     return replace(
         job,

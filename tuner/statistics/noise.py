@@ -61,10 +61,16 @@ class WindowNoise:
 
     def squares_of(self, samples: Sequence[Sample]) -> float:
         """Return the sum of squared deviations of one config's windows from their mean, each over its variance."""
+        mean = self.mean_of(samples)[0]
+        return sum(
+            1.0 / self.window_variance(sample.steps) * (math.log(sample.typical_ms) - mean) ** 2 for sample in samples
+        )
+
+    def mean_of(self, samples: Sequence[Sample]) -> tuple[float, float]:
+        """Return the weighted mean of ln(typical step time) over one config's windows, and its variance."""
         precisions = [1.0 / self.window_variance(sample.steps) for sample in samples]
-        y = [math.log(sample.typical_ms) for sample in samples]
-        mean = sum(p * each for p, each in zip(precisions, y, strict=True)) / sum(precisions)
-        return sum(p * (each - mean) ** 2 for p, each in zip(precisions, y, strict=True))
+        weighted = sum(p * math.log(sample.typical_ms) for p, sample in zip(precisions, samples, strict=True))
+        return weighted / sum(precisions), 1.0 / sum(precisions)
 
     def window_variance(self, steps: int) -> float:
         """Return the variance of a window of `steps` steps."""

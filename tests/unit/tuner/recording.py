@@ -78,6 +78,11 @@ class ClosedObserver(RecordingObserver):
     """An observer that counts its closings."""
 
     closed: int = 0
+    waits: list[str] = field(default_factory=list)
+
+    def waiting(self, text: str) -> None:
+        """Remember the wait."""
+        self.waits.append(text)
 
     def close(self) -> None:
         """Count."""

@@ -38,7 +38,7 @@ from ringtune.tuner import (
 from ringtune.tuner.designers.random import RandomDesigner
 from ringtune.tuner.logs.records import ResultRecord, RunRecord, SampleRecord, SuggestionRecord
 from ringtune.tuner.logs.store import KeepingLog
-from ringtune.tuner.policy.watch import Event
+from ringtune.tuner.policy.watch import ChangeKind
 from ringtune.tuner.sample import Sample, StepTimes, Trial
 from ringtune.tuner.space.parameters import KIB, MIB
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface, measured_trial, poor_baseline
@@ -264,7 +264,7 @@ def test_d14_a_drift_is_seen_while_searching_and_afterwards() -> None:
 
     baselines = [r for r in log.records if isinstance(r, SampleRecord) and r.phase == Phase.BASELINE]
     assert 5 == len(baselines)
-    assert Event.DRIFT is change.event
+    assert ChangeKind.DRIFT is change.kind
     assert pytest.approx(math.exp(0.3), rel=0.05) == change.ratio
 
 

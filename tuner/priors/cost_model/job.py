@@ -43,7 +43,7 @@ class JobShape:
 
 
 @dataclass(frozen=True)
-class Knobs:
+class KnobColumns:
     """Values of m configs by knob, shape (m,) each; `fusion_bytes` 0 means off."""
 
     fusion_bytes: Array
@@ -53,7 +53,7 @@ class Knobs:
     chunk_bytes: Array
 
     @classmethod
-    def of(cls, configs: Sequence[Config], job: JobShape) -> "Knobs":
+    def of(cls, configs: Sequence[Config], job: JobShape) -> "KnobColumns":
         """Return the knobs of m configs; `auto` is resolved for the job."""
         auto_bytes = ENGINE_FACTS.chunk_for(len(job.ranks_per_host))
         chunks = [auto_bytes if c["chunk_bytes"] == AUTO else float(c["chunk_bytes"]) for c in configs]

@@ -16,7 +16,7 @@ from ringtune.tuner.engine_facts import ENGINE_FACTS
 from ringtune.tuner.space.parameters import KIB
 
 from .costs import Constant, EngineCosts
-from .job import JobShape, Knobs
+from .job import JobShape, KnobColumns
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Message:
     rank_bytes: Array
 
     @classmethod
-    def of(cls, job: JobShape, message_bytes: Array, knobs: Knobs) -> "Message":
+    def of(cls, job: JobShape, message_bytes: Array, knobs: KnobColumns) -> "Message":
         """Return a message of `message_bytes`, shape (m,), under the knobs."""
         hosts, owners, chunk_bytes = len(job.ranks_per_host), min(job.ranks_per_host), knobs.chunk_bytes
         chunks = np.ceil(message_bytes / chunk_bytes)

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from ringtune.tuner.space.config import Config
 
 from .costs import Constant, EngineCosts
-from .job import JobShape, Knobs
+from .job import JobShape, KnobColumns
 from .message import Message, wait_s
 
 Array = NDArray[np.float64]
@@ -50,14 +50,14 @@ class Traffic:
     """
 
     job: JobShape
-    knobs: Knobs
-    kinds: "tuple[Kind, ...]"
+    knobs: KnobColumns
+    kinds: "tuple[TensorKind, ...]"
 
     @classmethod
     def of(cls, job: JobShape, configs: Sequence[Config]) -> "Traffic":
         """Return the messages of a job under configs of the engine."""
-        knobs = Knobs.of(configs, job)
-        return cls(job, knobs, tuple(Kind.of(job, knobs, sizes) for sizes in job.fusable))
+        knobs = KnobColumns.of(configs, job)
+        return cls(job, knobs, tuple(TensorKind.of(job, knobs, sizes) for sizes in job.fusable))
 
     def step_s(self, costs: EngineCosts, compute_s: Constant) -> Array:
         """Return the expected step time of each config, seconds, shape (m,).
@@ -101,7 +101,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Kind:
+class TensorKind:
     """A kind of tensors that may be fused, and its messages under m configs.
 
     Attributes:
@@ -115,7 +115,7 @@ class Kind:
     empty: Message
 
     @classmethod
-    def of(cls, job: JobShape, knobs: Knobs, sizes: Sequence[int]) -> "Kind":
+    def of(cls, job: JobShape, knobs: KnobColumns, sizes: Sequence[int]) -> "TensorKind":
         """Return the kind with tensors of the given sizes."""
         is_fusing = knobs.fusion_bytes > 0
         largest = np.where(is_fusing, sum(sizes) / np.maximum(knobs.fusion_bytes, 1.0), len(sizes))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what a machine remembers: finished runs alone, whole, also where many write and the disk is full."""
+"""Tests of what a machine remembers: runs, finished or not, also where many write and the disk is full."""
 
 import fcntl
 import multiprocessing
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,9 +49,78 @@ def test_a_finished_run_is_remembered_without_its_warmup(store: StudyStore) -> N
     assert len({sample.trial_id for sample in run.samples}) == 7
 
 
-def test_an_unfinished_run_is_not_kept() -> None:
-    """An unfinished run can be resumed from its log, and has no decision."""
-    assert kept_run("a", Disturbances(closes_after_windows=12)).finished_run() == ()
+UNFINISHED = Disturbances(closes_after_windows=12)
+
+
+def test_an_unfinished_run_keeps_its_samples(store: StudyStore) -> None:
+    """An unfinished run is no finished one, and its samples are there for the next job."""
+    log = kept_run("a", UNFINISHED)
+    store.keep(log.unfinished_run())
+
+    (run,) = store.contents().runs
+
+    assert log.finished_run() == ()
+    assert store.runs() == ()
+    assert run.result is None
+    assert {"baseline", "search"} == {sample.phase for sample in run.samples}
+
+
+def test_a_run_that_measured_its_baseline_alone_is_not_kept() -> None:
+    """A baseline alone teaches nothing about other configs."""
+    assert kept_run("a", Disturbances(closes_after_windows=8)).unfinished_run() == ()
+
+
+def test_a_run_is_written_part_by_part(store: StudyStore) -> None:
+    """Each call adds what is new; in the end the file has every record once."""
+    records = kept_run("a").finished_run()
+
+    written = store.keep(records[:4])
+    store.keep(kept_run("b", UNFINISHED).unfinished_run())
+    written = store.keep(records[:9], written)
+    store.keep(records, written)
+
+    (run,) = store.runs()
+    assert len(records) == len(run.samples) + 3
+    assert len(records) == sum(b'"a"' in line for line in store.path.read_bytes().splitlines())
+
+
+def test_a_run_whose_file_was_removed_is_written_from_its_beginning(store: StudyStore) -> None:
+    """The user may delete the file at any time, and another job may replace it."""
+    records = kept_run("a").finished_run()
+    written = store.keep(records[:5])
+    store.path.rename(store.path.with_suffix(".old"))
+    store.keep(kept_run("b").finished_run())
+
+    store.keep(records, written)
+
+    assert [len(records) - 3] * 2 == [len(run.samples) for run in store.runs()]
+
+
+def test_a_run_that_was_written_twice_has_each_window_once(store: StudyStore) -> None:
+    """A part of it may have outlived the replacement of the file."""
+    records = kept_run("a").finished_run()
+
+    store.keep(records)
+    store.keep(records)
+
+    (run,) = store.runs()
+    assert len(records) - 3 == len(run.samples)
+
+
+def test_unfinished_runs_do_not_push_finished_ones_out(store: StudyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred short trials leave the decision of a long job in place."""
+    monkeypatch.setattr("ringtune.tuner.logs.store.MAX_FILE_BYTES", 50_000)
+    store.keep(kept_run("decided").finished_run())
+    records = kept_run("trial", UNFINISHED).unfinished_run()
+    for number in range(100):
+        store.keep([replace(record, run_id=f"trial-{number}") for record in records])
+
+    runs = store.contents().runs
+
+    assert 50_000 >= store.path.stat().st_size
+    assert "decided" in [run.run_id for run in runs]
+    assert "trial-99" == runs[-1].run_id
+    assert 2 < len(runs) < 100
 
 
 def test_a_torn_line_costs_its_own_run_alone(store: StudyStore) -> None:

@@ -19,6 +19,7 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.logs.records import AdoptionRecord, Record, ResultRecord, RunRecord, SampleRecord
 from ringtune.tuner.logs.store import KeepingLog
+from ringtune.tuner.policy.turn import Turn
 from ringtune.tuner.testing import (
     Disturbances,
     SyntheticTarget,
@@ -97,7 +98,13 @@ class Job:
 
 
 def tune_for(
-    target: SyntheticTarget, hours: float, *, spent_s: float = 0.0, fails: Collection[int] = (), **settings: object
+    target: SyntheticTarget,
+    hours: float,
+    *,
+    spent_s: float = 0.0,
+    fails: Collection[int] = (),
+    turn: Turn | None = None,
+    **settings: object,
 ) -> Job:
     """Tune a target for so many hours of its time, with so much spent on searches before.
 
@@ -123,7 +130,8 @@ def tune_for(
     def keep(_: Result) -> None:
         job.kept += {record.run_id for record in log.finished_run()}
 
-    tuning = ContinuousTuning(ask, LogSinks([log, kept]), job.observer, rest=rest, on_decision=keep, clock=target.clock)
+    sinks = LogSinks([log, kept])
+    tuning = ContinuousTuning(ask, sinks, job.observer, rest=rest, on_decision=keep, clock=target.clock, turn=turn)
     tuning._account.spent_s = spent_s
     tuning.run()
     return job

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ringtune.tuner import (
+    Phase,
     RunSettings,
     SilentObserver,
     TuningRun,
@@ -14,7 +15,10 @@ from ringtune.tuner import (
     make_designer,
     open_log,
 )
+from ringtune.tuner.logs.records import SampleRecord
+from ringtune.tuner.policy_numbers import POLICY
 from ringtune.tuner.testing import SyntheticTarget, poor_baseline
+from tests.unit.tuner.recording import RecordingLog
 
 
 class Evaluating(SyntheticTarget):
@@ -47,3 +51,17 @@ def test_a_check_that_could_measure_nothing_changes_nothing() -> None:
     assert adopted == result.config == target.applied[-1]
     assert check.can_be_watched
     assert "not checked" in result.verdict
+
+
+def test_a_check_measures_several_windows_before_its_test() -> None:
+    """No search precedes it, so the config in force shows how much windows differ."""
+    target, log = Evaluating(), RecordingLog()
+    settings = RunSettings(max_samples=12)
+    designer = make_designer("random", target.space(), 0)
+    adopted = TuningRun(target, designer, settings, open_log(None), SilentObserver(), clock=target.clock).run().config
+
+    TuningRun(target, designer, replace(settings, run_id="2"), log, SilentObserver()).recheck(adopted)
+
+    phases = [Phase(record.phase) for record in log.records if isinstance(record, SampleRecord)]
+    assert phases.count(Phase.ADOPTION) > 2
+    assert [Phase.WATCH] * POLICY.baseline_windows == phases[: phases.index(Phase.ADOPTION)]

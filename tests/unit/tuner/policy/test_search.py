@@ -54,6 +54,17 @@ def test_the_users_warmup_holds() -> None:
     assert [100, 30] == [record.steps for record in samples(outcome, Phase.WARMUP)]
 
 
+def test_warmup_takes_its_share_of_a_budget_at_most() -> None:
+    """A window of 100 ms has 100 of these steps, and an eighth of the budget has 50."""
+    target = SyntheticTarget(surface=lambda _: math.log(1.0))
+
+    outcome = tune(target, settings=RunSettings(max_samples=1, max_steps=400))
+
+    warmup = [record.steps for record in samples(outcome, Phase.WARMUP)]
+    assert sum(warmup[:-1]) <= POLICY.warmup_share * 400
+    assert warmup[-1] <= max(POLICY.warmup_share * 400 - sum(warmup[:-1]), POLICY.least_window_steps)
+
+
 def test_no_warmup_when_the_user_wants_none() -> None:
     """Zero steps go straight to the baseline."""
     outcome = tune(SyntheticTarget(), settings=RunSettings(max_samples=1, warmup_steps=0))
@@ -89,6 +100,28 @@ def test_a_baseline_that_is_always_void_ends_the_run() -> None:
     result = tune(target, settings=RunSettings(warmup_steps=0)).result
 
     assert "keeping default: no window of the baseline was valid: pause" == result.verdict
+
+
+class PausesFirst(SyntheticTarget):
+    """A job whose first windows have pauses."""
+
+    def __init__(self, void_windows: int) -> None:
+        """Pause in that many windows."""
+        super().__init__()
+        self._void_windows = void_windows
+
+    def _void_reason(self) -> VoidReason | None:
+        return VoidReason.PAUSE if self._windows <= self._void_windows else None
+
+
+def test_a_single_valid_window_of_the_baseline_is_enough_to_go_on() -> None:
+    """The run depends on the baseline, so it outlasts more pauses than the retries of one window."""
+    pauses = POLICY.baseline_windows * (1 + POLICY.void_repeats) - 1
+
+    outcome = tune(PausesFirst(pauses), settings=RunSettings(max_samples=1, warmup_steps=0))
+
+    assert outcome.result.is_complete
+    assert 1 == len(samples(outcome, Phase.SEARCH)), outcome.result.verdict
 
 
 def test_a_clearly_bad_config_is_cut_and_counts() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from ringtune.tuner import VoidReason
 from ringtune.tuner.review import Analysis, RunReview, advice, analyse, review_log
-from ringtune.tuner.review.analysis import Drift, Noise
-from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.review.analysis import Drift, RepeatNoise
+from ringtune.tuner.review.surrogate import SpeedUpInterval
 from ringtune.tuner.testing import Disturbances, SyntheticTarget, flat_surface
 from tests.unit.tuner.review.logs import BAGUA, HOROVOD, logged, reviewed
 
@@ -31,20 +31,20 @@ def sentences(run: RunReview, analysis: Analysis) -> str:
 def test_noise_above_the_gap_asks_for_longer_windows(flat: tuple[RunReview, Analysis]) -> None:
     """The advice has noise and gap, and the number of steps that would do."""
     run, analysis = flat
-    noisy = replace(analysis, noise=Noise(window=0.06, between=0.01), gap=Change(0.02, -0.04, 0.08))
+    noisy = replace(analysis, noise=RepeatNoise(window=0.06, between=0.01), gap=SpeedUpInterval(0.02, -0.04, 0.08))
 
     text = sentences(run, noisy)
 
     steps = next(sample.steps for sample in run.tried if sample.phase == "search")
     assert f"raise AUTOTUNE_STEPS_PER_SAMPLE from {steps} to {9 * steps}: noise is 6.0 %, more than" in text
     assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(replace(run, adopted=True), noisy)
-    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, replace(noisy, gap=Change(0.08, 0.06, 0.1)))
+    assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, replace(noisy, gap=SpeedUpInterval(0.08, 0.06, 0.1)))
 
 
 def test_noise_between_windows_does_not(flat: tuple[RunReview, Analysis]) -> None:
     """Longer windows would not help."""
     run, analysis = flat
-    noisy = replace(analysis, noise=Noise(window=0.06, between=0.059), gap=Change(0.02, -0.04, 0.08))
+    noisy = replace(analysis, noise=RepeatNoise(window=0.06, between=0.059), gap=SpeedUpInterval(0.02, -0.04, 0.08))
 
     assert "longer ones help little" in sentences(run, noisy)
     assert "AUTOTUNE_STEPS_PER_SAMPLE" not in sentences(run, noisy)
@@ -54,7 +54,7 @@ def test_a_flat_surface_ends_in_leaving_it_alone(flat: tuple[RunReview, Analysis
     """Tuning again would find nothing again."""
     run, analysis = flat
 
-    assert "leave AUTOTUNE out of this job" in sentences(run, replace(analysis, gap=Change(0.0, 0.0, 0.0)))
+    assert "leave AUTOTUNE out of this job" in sentences(run, replace(analysis, gap=SpeedUpInterval(0.0, 0.0, 0.0)))
 
 
 def test_a_switch_that_never_helped_is_to_be_fixed(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_what_does_not_matter_is_to_be_fixed_as_it_was_chosen(steep: tuple[RunRe
     """The advice keeps the chosen value, as the settings to paste do."""
     run, analysis = steep
     item = next(item for item in analysis.sensitivities if item.name == "cycle_ms")
-    inert = replace(analysis, sensitivities=(replace(item, effect=Change(0.001, -0.002, 0.004)),))
+    inert = replace(analysis, sensitivities=(replace(item, effect=SpeedUpInterval(0.001, -0.002, 0.004)),))
     assert run.chosen is not None
 
     texts = [
@@ -115,7 +115,7 @@ def test_a_run_that_goes_on_or_is_not_to_be_repeated_gets_no_advice_for_a_search
     kept = replace(run, adopted=False, chosen=run.baseline)
 
     unfinished = sentences(replace(kept, is_complete=False, chosen=None), analysis)
-    flat = sentences(kept, replace(analysis, gap=Change(0.0, 0.0, 0.0)))
+    flat = sentences(kept, replace(analysis, gap=SpeedUpInterval(0.0, 0.0, 0.0)))
 
     assert "start the job again with the same AUTOTUNE_LOG" in unfinished
     assert "leave AUTOTUNE out" in flat
@@ -128,14 +128,14 @@ def test_what_promises_something_is_not_called_flat(flat: tuple[RunReview, Analy
     assert run.baseline is not None
     promising = replace(run, chosen=run.baseline.replace({"cycle_ms": 2.5}), speedup=0.05)
 
-    assert "leave AUTOTUNE out" not in sentences(promising, replace(analysis, gap=Change(0.0, 0.0, 0.0)))
+    assert "leave AUTOTUNE out" not in sentences(promising, replace(analysis, gap=SpeedUpInterval(0.0, 0.0, 0.0)))
 
 
 def test_drift_is_told_where_it_is_certain(flat: tuple[RunReview, Analysis]) -> None:
     """Chance is not."""
     run, analysis = flat
-    certain = replace(analysis, drift=Drift(Change(-0.08, -0.11, -0.05), 60.0, 9))
-    chance = replace(analysis, drift=Drift(Change(-0.08, -0.19, 0.02), 60.0, 9))
+    certain = replace(analysis, drift=Drift(SpeedUpInterval(-0.08, -0.11, -0.05), 60.0, 9))
+    chance = replace(analysis, drift=Drift(SpeedUpInterval(-0.08, -0.19, 0.02), 60.0, 9))
 
     assert "it became 8.0 % slower under one config in 60 s; look for" in sentences(replace(run, pairs=0), certain)
     assert "believe the pairs of the adoption test" in sentences(replace(run, pairs=6), certain)

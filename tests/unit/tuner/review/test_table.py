@@ -12,7 +12,7 @@ from rich.console import Console
 
 from ringtune.tuner import RunSettings, open_log
 from ringtune.tuner.review import analyse, comparison, output_console, render_comparison, render_review, review_log
-from ringtune.tuner.review.surrogate import Change
+from ringtune.tuner.review.surrogate import SpeedUpInterval
 from ringtune.tuner.testing import SyntheticTarget, flat_surface, poor_baseline
 from tests.unit.tuner.recording import tune
 from tests.unit.tuner.review.logs import HOROVOD
@@ -120,7 +120,7 @@ def test_what_mattered_most_is_not_known_where_no_row_is(tmp_path: Path) -> None
     logged(path, SyntheticTarget(baseline=poor_baseline(), seed=1))
     (run,) = review_log(path).runs
     analysis = analyse(run)
-    unknown = tuple(replace(item, effect=Change(0.348, -0.19, 1.25)) for item in analysis.sensitivities)
+    unknown = tuple(replace(item, effect=SpeedUpInterval(0.348, -0.19, 1.25)) for item in analysis.sensitivities)
 
     sure, unsure = (
         dict(comparison([("a", run, each)]))["mattered most"]

@@ -2,15 +2,17 @@
 """Small jobs and configs that the simulator's tests share."""
 
 from ringtune.tuner import Config, Value, default_config
-from ringtune.tuner.simulator import Cluster, Gradient, Job, parse_link
+from ringtune.tuner.simulator import Cluster, Gradient, SimulatedJob, parse_link
 
 MIB = 1024 * 1024
 
 
-def job_of(*sizes: int, backward_ms: float = 10.0, compute_threads: float = 0.0, home_bytes: int | None = None) -> Job:
+def job_of(
+    *sizes: int, backward_ms: float = 10.0, compute_threads: float = 0.0, home_bytes: int | None = None
+) -> SimulatedJob:
     """Return a job whose gradients have these sizes in bytes and take equal shares of the backward pass."""
     gradients = tuple(Gradient(f"g{number}", (size // 4,), 1.0) for number, size in enumerate(sizes))
-    return Job("test", gradients, 5.0, backward_ms, 1.0, compute_threads, home_bytes)
+    return SimulatedJob("test", gradients, 5.0, backward_ms, 1.0, compute_threads, home_bytes)
 
 
 def config_of(**values: Value) -> Config:

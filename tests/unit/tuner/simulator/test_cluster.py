@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.simulator import Cluster, Link, Machine, Noise, parse_link
+from ringtune.tuner.simulator import Cluster, Link, Noise, SimulatedMachine, parse_link
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_threads_share_cores_only_where_they_outnumber_them() -> None:
         lambda: Link(0.0),
         lambda: Link(float("inf")),
         lambda: Link(1e9, -1.0),
-        lambda: Machine(copy_bytes_per_s=0.0),
-        lambda: Machine(sync_us=-1.0),
-        lambda: Machine(wake_us=float("nan")),
+        lambda: SimulatedMachine(copy_bytes_per_s=0.0),
+        lambda: SimulatedMachine(sync_us=-1.0),
+        lambda: SimulatedMachine(wake_us=float("nan")),
         lambda: Noise(step=-0.1),
         lambda: Noise(late_chance=1.5),
         lambda: Noise(pause_chance=-0.1),
@@ -74,4 +74,4 @@ def test_what_cannot_be_is_refused(build: Callable[[], object]) -> None:
 
 def test_times_may_be_zero() -> None:
     """A machine on which waking costs nothing is legal."""
-    assert 0.0 == Machine(wake_us=0.0, cache_bytes=0.0).wake_us
+    assert 0.0 == SimulatedMachine(wake_us=0.0, cache_bytes=0.0).wake_us

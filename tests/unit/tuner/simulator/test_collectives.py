@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringtune.tuner.simulator import Cluster, Link, Machine
+from ringtune.tuner.simulator import Cluster, Link, SimulatedMachine
 from ringtune.tuner.simulator.collectives import Task, allreduce_time
 from ringtune.tuner.simulator.knobs import Algorithm
 from tests.unit.tuner.simulator.jobs import MIB, hosts_of
@@ -15,7 +15,7 @@ from tests.unit.tuner.simulator.jobs import MIB, hosts_of
 KIB = 1024
 INSIDE = (Algorithm.DIRECT, Algorithm.REGISTERED, Algorithm.REDUCE_SCATTER_ALLGATHER)
 BETWEEN = (Algorithm.RING, Algorithm.HIERARCHICAL)
-MACHINE = Machine()
+MACHINE = SimulatedMachine()
 
 
 def time_ms(algorithm: Algorithm, cluster: Cluster, size: int, chunk: int = MIB, stretch: float = 1.0) -> float:

@@ -13,7 +13,7 @@ from ringtune.tuner.simulator import (
     Cluster,
     Curve,
     Forecast,
-    Machine,
+    SimulatedMachine,
     StepSurface,
     forecast,
     model_job,
@@ -26,12 +26,13 @@ from tests.unit.tuner.simulator.jobs import config_of, hosts_of
 
 CLUSTER = hosts_of(2, 2, "1gbit", cores_per_host=2)
 JOB = model_job("mobilenet_v2", 60.0)
+FLAT_RING = default_config(CLUSTER.layout).replace({"hierarchical_allreduce": False})
 
 
 @pytest.fixture(scope="module")
 def answer() -> Forecast:
-    """Return the forecast of a job that hierarchical allreduces help."""
-    return forecast(JOB, CLUSTER)
+    """Return the forecast of a job that hierarchical allreduces help, whose baseline is the flat ring."""
+    return forecast(JOB, CLUSTER, baseline=FLAT_RING)
 
 
 def printed(answer: Forecast, *, width: int = 100, has_colours: bool = False) -> str:
@@ -47,12 +48,21 @@ def printed(answer: Forecast, *, width: int = 100, has_colours: bool = False) ->
 def test_the_baseline_and_the_best_are_simulated(answer: Forecast) -> None:
     """Their times are the model's own; the gain is their ratio; the share is what computing leaves."""
     for expected in (answer.baseline, answer.best):
-        assert predicted_step_ms(Machine(), CLUSTER, JOB, expected.config) == expected.step_ms
+        assert predicted_step_ms(SimulatedMachine(), CLUSTER, JOB, expected.config) == expected.step_ms
         assert 1.0 - JOB.compute_ms / expected.step_ms == pytest.approx(expected.exposed_share)
-    assert default_config() == answer.baseline.config
+    assert FLAT_RING == answer.baseline.config
     assert answer.baseline.step_ms / answer.best.step_ms - 1.0 == pytest.approx(answer.speedup)
     assert answer.best.config["hierarchical_allreduce"]
     assert answer.speedup > 0.2
+
+
+def test_the_baseline_is_the_layouts_default_unless_another_is_given(answer: Forecast) -> None:
+    """The best config does not depend on where the search begins."""
+    of_default = forecast(JOB, CLUSTER)
+
+    assert default_config(CLUSTER.layout) == of_default.baseline.config
+    assert of_default.baseline.step_ms < answer.baseline.step_ms
+    assert of_default.best.step_ms == pytest.approx(answer.best.step_ms, rel=0.01)
 
 
 def test_nothing_along_a_curve_or_in_the_surface_is_better(answer: Forecast) -> None:
@@ -92,7 +102,7 @@ def test_the_surface_has_the_models_times(answer: Forecast) -> None:
 
     for row, column in ((0, 0), (-1, 3), (5, -1)):
         config = answer.best.config.replace({"fusion_bytes": surface.rows[row], "cycle_ms": surface.columns[column]})
-        assert predicted_step_ms(Machine(), CLUSTER, JOB, config) == surface.step_ms[row][column]
+        assert predicted_step_ms(SimulatedMachine(), CLUSTER, JOB, config) == surface.step_ms[row][column]
 
 
 def test_fixed_values_are_not_searched() -> None:

@@ -7,26 +7,26 @@ from pathlib import Path
 import pytest
 
 from ringtune.errors import ConfigError
-from ringtune.tuner.simulator import Gradient, Job, described_job, model_job, read_gradients
+from ringtune.tuner.simulator import Gradient, SimulatedJob, described_job, model_job, read_gradients
 
 
 def test_gradients_are_ready_in_proportion_to_their_work() -> None:
     """Sizes do not matter when the work of all is known."""
-    job = Job("j", (Gradient("a", (100,), 3.0), Gradient("b", (900,), 1.0)), 1.0, 1.0)
+    job = SimulatedJob("j", (Gradient("a", (100,), 3.0), Gradient("b", (900,), 1.0)), 1.0, 1.0)
 
     assert (0.75, 1.0) == job.ready_shares
 
 
 def test_gradients_without_work_are_ready_in_proportion_to_their_size() -> None:
     """One unknown work is enough: numbers of different kinds cannot be added."""
-    job = Job("j", (Gradient("a", (100,), 3.0), Gradient("b", (300,))), 1.0, 1.0)
+    job = SimulatedJob("j", (Gradient("a", (100,), 3.0), Gradient("b", (300,))), 1.0, 1.0)
 
     assert (0.25, 1.0) == job.ready_shares
 
 
 def test_gradients_that_cost_nothing_are_ready_one_after_the_other() -> None:
     """Zero work for all leaves equal shares."""
-    job = Job("j", tuple(Gradient(name, (4,), 0.0) for name in "abcd"), 1.0, 1.0)
+    job = SimulatedJob("j", tuple(Gradient(name, (4,), 0.0) for name in "abcd"), 1.0, 1.0)
 
     assert (0.25, 0.5, 0.75, 1.0) == job.ready_shares
 
@@ -40,8 +40,8 @@ def test_half_precision_takes_half_the_bytes() -> None:
 def test_large_gradients_live_in_registered_memory() -> None:
     """A gradient of 64 KiB or more lives in registered memory, unless the job has none."""
     small, large = Gradient("s", (16 * 1024 - 1,)), Gradient("l", (16 * 1024,))
-    job = Job("j", (small, large), 1.0, 1.0)
-    without = Job("j", (small, large), 1.0, 1.0, home_bytes=None)
+    job = SimulatedJob("j", (small, large), 1.0, 1.0)
+    without = SimulatedJob("j", (small, large), 1.0, 1.0, home_bytes=None)
 
     assert [False, True] == [job.is_registered(small), job.is_registered(large)]
     assert not without.is_registered(large)
@@ -61,7 +61,7 @@ def test_an_impossible_job_is_refused(
 ) -> None:
     """The message says what is wrong."""
     with pytest.raises(ConfigError, match=match):
-        Job("j", gradients, 0.0, backward_ms, compute_threads=threads)
+        SimulatedJob("j", gradients, 0.0, backward_ms, compute_threads=threads)
 
 
 def test_the_parts_of_a_model_job_are_its_whole_time() -> None:

@@ -3,7 +3,7 @@
 
 import pytest
 
-from ringtune.tuner.simulator import Cluster, Machine
+from ringtune.tuner.simulator import Cluster, SimulatedMachine
 from ringtune.tuner.simulator.negotiation import Negotiation
 from tests.unit.tuner.simulator.jobs import hosts_of
 
@@ -12,7 +12,7 @@ TENSORS = 161
 
 def of(hosts: int, ranks: int, *, has_cache: bool = True) -> Negotiation:
     """Return the control plane of so many hosts."""
-    return Negotiation(Machine(), hosts_of(hosts, ranks), has_cache)
+    return Negotiation(SimulatedMachine(), hosts_of(hosts, ranks), has_cache)
 
 
 def round_ms(negotiation: Negotiation, tensors: int) -> float:
@@ -58,7 +58,7 @@ def test_a_round_takes_longer_with_every_host(has_cache: bool) -> None:
 
 def test_names_take_their_time_on_a_slow_link() -> None:
     """85 bytes for each tensor of each rank come in at rank 0's host, and of each tensor go out to each host."""
-    machine, cluster = Machine(), hosts_of(3, 4, "1mbit")
+    machine, cluster = SimulatedMachine(), hosts_of(3, 4, "1mbit")
     with_cache, without = (Negotiation(machine, cluster, has_cache) for has_cache in (True, False))
     names_ms = TENSORS * 85 / (cluster.link.bytes_per_s * machine.link_payload_share) * 1e3
 
@@ -72,7 +72,8 @@ def test_names_take_their_time_on_a_slow_link() -> None:
 def test_a_single_host_sends_nothing_over_its_link() -> None:
     """The link's speed is without effect there."""
     slow, fast = (
-        Negotiation(Machine(), Cluster(1, 2, 2, hosts_of(1, 2, link).link), True) for link in ("1mbit", "1tbit")
+        Negotiation(SimulatedMachine(), Cluster(1, 2, 2, hosts_of(1, 2, link).link), True)
+        for link in ("1mbit", "1tbit")
     )
 
     assert round_ms(slow, TENSORS) == round_ms(fast, TENSORS)

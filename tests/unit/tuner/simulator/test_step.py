@@ -14,9 +14,9 @@ from ringtune.tuner.simulator import (
     MODELS,
     Cluster,
     Gradient,
-    Job,
     Link,
-    Machine,
+    SimulatedJob,
+    SimulatedMachine,
     StepTrace,
     model_job,
     predicted_step_ms,
@@ -28,10 +28,10 @@ from ringtune.tuner.simulator.step import Tensor, fuse
 from tests.unit.tuner.simulator.jobs import MIB, config_of, hosts_of, job_of
 
 KIB = 1024
-QUICK = Machine(submit_us=0.0, wake_us=0.0, switch_us=0.0)
+QUICK = SimulatedMachine(submit_us=0.0, wake_us=0.0, switch_us=0.0)
 
 
-def trace_of(job: Job, cluster: Cluster | None = None, **values: float | str | bool) -> StepTrace:
+def trace_of(job: SimulatedJob, cluster: Cluster | None = None, **values: float | str | bool) -> StepTrace:
     """Return a step on a machine that wakes in no time, by default of two ranks with cores to spare."""
     return simulate_step(QUICK, cluster or Cluster(1, 2, 8), job, config_of(**values))
 
@@ -45,7 +45,7 @@ def test_a_world_of_one_does_not_communicate() -> None:
     """The step is what it computes, to the last bit."""
     job = model_job("resnet50", 100.0)
 
-    trace = simulate_step(Machine(), Cluster(1, 1, 2), job, config_of(fusion_bytes=0))
+    trace = simulate_step(SimulatedMachine(), Cluster(1, 1, 2), job, config_of(fusion_bytes=0))
 
     assert job.compute_ms == trace.step_ms
     assert (0, (), 0.0, 0.0) == (trace.batches, trace.responses, trace.exposed_ms, trace.communication_ms)
@@ -55,7 +55,7 @@ def test_every_tensor_travels_once() -> None:
     """Messages carry all gradients and their bytes, in order of time, none beside another."""
     job = model_job("mobilenet_v2", 20.0)
 
-    trace = simulate_step(Machine(), Cluster(), job, config_of(fusion_bytes=MIB, cycle_ms=0.5))
+    trace = simulate_step(SimulatedMachine(), Cluster(), job, config_of(fusion_bytes=MIB, cycle_ms=0.5))
 
     assert len(job.gradients) == sum(tensors(trace))
     assert job.bytes == sum(response.bytes for response in trace.responses)
@@ -107,7 +107,7 @@ def test_requests_go_between_the_messages_of_a_round() -> None:
     """After each of three long messages tensors are asked for; what has arrived by the last one's end is answered."""
     gradients = tuple(Gradient(f"l{n}", (MIB // 4,), 0.0) for n in range(3))
     gradients += tuple(Gradient(f"s{n}", (16,), 1.0) for n in range(8))
-    job = Job("long", gradients, 0.0, 24.0, home_bytes=None)
+    job = SimulatedJob("long", gradients, 0.0, 24.0, home_bytes=None)
 
     trace = trace_of(job, hosts_of(2, 1, "1gbit"), cycle_ms=0.05, fusion_bytes=MIB)
 
@@ -119,7 +119,7 @@ def test_threads_that_sleep_must_be_woken() -> None:
     """Three in turn while the backward pass runs: each rank's for its batch, rank 0's, and all for the response."""
     job = job_of(4 * KIB, 4 * KIB, backward_ms=100.0)
     starts_ms = [
-        simulate_step(Machine(wake_us=wake_us), Cluster(1, 2, 8), job, config_of()).responses[0].start_ms
+        simulate_step(SimulatedMachine(wake_us=wake_us), Cluster(1, 2, 8), job, config_of()).responses[0].start_ms
         for wake_us in (0.0, 2000.0)
     ]
 
@@ -130,7 +130,7 @@ def test_gradients_beyond_the_cache_come_from_memory() -> None:
     """The same job on a machine with a larger cache, and with none."""
     job = job_of(*[MIB] * 8)
     times_ms = [
-        predicted_step_ms(Machine(cache_bytes=cache_bytes), Cluster(), job, config_of())
+        predicted_step_ms(SimulatedMachine(cache_bytes=cache_bytes), Cluster(), job, config_of())
         for cache_bytes in (1e12, 8.0 * MIB, 0.0)
     ]
 
@@ -142,7 +142,7 @@ def test_fusion_passes_over_other_types() -> None:
     """float32 and float16 in turn: one message of each."""
     gradients = tuple(Gradient(f"g{n}", (64,), 0.0, "float16" if n % 2 else "float32") for n in range(6))
 
-    trace = trace_of(Job("mixed", gradients, 1.0, 1.0), cycle_ms=50.0)
+    trace = trace_of(SimulatedJob("mixed", gradients, 1.0, 1.0), cycle_ms=50.0)
 
     assert [(3, 3 * 256), (3, 3 * 128)] == [(response.tensors, response.bytes) for response in trace.responses]
 
@@ -183,9 +183,11 @@ def test_without_fusion_every_tensor_costs_something() -> None:
 def test_a_long_cycle_costs_at_most_the_wait(model: str, cycle_ms: float) -> None:
     """Against the best of all cycles, on cores of its own."""
     job, cluster = model_job(model, 30.0), Cluster(1, 2, 8)
-    times = [predicted_step_ms(Machine(), cluster, job, config_of(cycle_ms=c)) for c in np.geomspace(0.05, 50.0, 20)]
+    times = [
+        predicted_step_ms(SimulatedMachine(), cluster, job, config_of(cycle_ms=c)) for c in np.geomspace(0.05, 50.0, 20)
+    ]
 
-    taken = predicted_step_ms(Machine(), cluster, job, config_of(cycle_ms=cycle_ms))
+    taken = predicted_step_ms(SimulatedMachine(), cluster, job, config_of(cycle_ms=cycle_ms))
 
     assert taken <= min(times) + cycle_ms
 
@@ -214,7 +216,9 @@ def test_more_hosts_are_never_faster(model: str, is_hierarchical: bool) -> None:
     job = model_job(model, 50.0, compute_threads=0.0)
     config = config_of(hierarchical_allreduce=is_hierarchical)
 
-    times = [predicted_step_ms(Machine(), hosts_of(hosts, 4, "1gbit"), job, config) for hosts in (2, 4, 8, 16, 32)]
+    times = [
+        predicted_step_ms(SimulatedMachine(), hosts_of(hosts, 4, "1gbit"), job, config) for hosts in (2, 4, 8, 16, 32)
+    ]
 
     assert all(later >= 0.98 * earlier for earlier, later in pairwise(times))
     assert times[-1] > times[0]
@@ -228,7 +232,9 @@ def test_a_faster_link_is_not_slower(model: str, rate: float, factor: float, is_
     slow, fast = (Cluster(4, 2, 16, Link(speed)) for speed in (rate, rate * factor))
     config = config_of(hierarchical_allreduce=is_hierarchical)
 
-    assert predicted_step_ms(Machine(), fast, job, config) <= 1.02 * predicted_step_ms(Machine(), slow, job, config)
+    assert predicted_step_ms(SimulatedMachine(), fast, job, config) <= 1.02 * predicted_step_ms(
+        SimulatedMachine(), slow, job, config
+    )
 
 
 def test_overlap_hides_communication_while_there_is_something_to_compute() -> None:
@@ -242,7 +248,7 @@ def test_ranks_that_share_cores_lose_computing_time() -> None:
     """The same job with and without a core for the communication thread."""
     job = model_job("resnet50", 60.0)
 
-    tight, roomy = (predicted_step_ms(Machine(), Cluster(1, 2, cores), job, config_of()) for cores in (2, 4))
+    tight, roomy = (predicted_step_ms(SimulatedMachine(), Cluster(1, 2, cores), job, config_of()) for cores in (2, 4))
 
     assert tight > roomy
 
@@ -269,9 +275,9 @@ def test_steps_without_computing_are_near_what_was_measured(
     model: str, ranks: int, is_registered: bool, measured_ms: float
 ) -> None:
     """Within a factor of 1.7, on a machine whose own speed changed by 2: the right order, and no fit."""
-    job = Job(model, MODELS[model](), 0.0, 0.0, 1e-3, 0.0, 0 if is_registered else None)
+    job = SimulatedJob(model, MODELS[model](), 0.0, 0.0, 1e-3, 0.0, 0 if is_registered else None)
 
-    predicted_ms = predicted_step_ms(Machine(), Cluster(1, ranks, 2), job, config_of())
+    predicted_ms = predicted_step_ms(SimulatedMachine(), Cluster(1, ranks, 2), job, config_of())
 
     assert 1 / 1.7 < predicted_ms / measured_ms < 1.7
 
@@ -279,10 +285,12 @@ def test_steps_without_computing_are_near_what_was_measured(
 @pytest.mark.parametrize(("is_hierarchical", "measured_ms"), [(True, 131.5), (False, 202.0)])
 def test_a_step_between_hosts_is_near_what_was_measured(is_hierarchical: bool, measured_ms: float) -> None:
     """MobileNetV2, two hosts of two ranks at 1 Gbit/s: within 15 % of benchmarks/README.md, "Between hosts"."""
-    job = Job("mobilenet_v2", MODELS["mobilenet_v2"](), 0.0, 0.0, 1e-3, 0.0)
+    job = SimulatedJob("mobilenet_v2", MODELS["mobilenet_v2"](), 0.0, 0.0, 1e-3, 0.0)
     cluster = hosts_of(2, 2, "1gbit", cores_per_host=2)
 
-    predicted_ms = predicted_step_ms(Machine(), cluster, job, config_of(hierarchical_allreduce=is_hierarchical))
+    predicted_ms = predicted_step_ms(
+        SimulatedMachine(), cluster, job, config_of(hierarchical_allreduce=is_hierarchical)
+    )
 
     assert measured_ms == pytest.approx(predicted_ms, rel=0.15)
 
@@ -303,11 +311,11 @@ def test_every_legal_config_gives_a_finite_time(
     cluster, job = hosts_of(hosts, ranks, link, cores), model_job(model, 20.0, compute_threads=threads)
     config = simulated_space(cluster, config_of(), {}).random(np.random.default_rng(seed))
 
-    trace = simulate_step(Machine(), cluster, job, config)
+    trace = simulate_step(SimulatedMachine(), cluster, job, config)
 
     assert math.isfinite(trace.step_ms)
     assert trace.step_ms >= job.compute_ms * (1 - 1e-12)
-    assert trace == simulate_step(Machine(), cluster, job, config)
+    assert trace == simulate_step(SimulatedMachine(), cluster, job, config)
 
 
 @pytest.mark.parametrize("values", [{}, {"fusion_bytes": 0}, {"fusion_bytes": 64 * KIB, "cycle_ms": 0.05}])
@@ -317,7 +325,7 @@ def test_a_step_of_512_ranks_is_simulated_in_milliseconds(values: dict[str, floa
     taken_s = []
     for _ in range(3):
         start_s = time.thread_time()
-        predicted_step_ms(Machine(), cluster, job, config_of(hierarchical_allreduce=True, **values))
+        predicted_step_ms(SimulatedMachine(), cluster, job, config_of(hierarchical_allreduce=True, **values))
         taken_s.append(time.thread_time() - start_s)
 
     assert min(taken_s) < 0.05

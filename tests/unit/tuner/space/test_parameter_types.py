@@ -18,8 +18,8 @@ from ringtune.tuner import (
 )
 from ringtune.tuner.space.parameter_types import NEUTRAL, parameter_from_json
 
-FUSION, CYCLE = ENGINE_PARAMETERS[0], ENGINE_PARAMETERS[1]
-CHUNK = ENGINE_PARAMETERS[-1]
+BY_NAME = {parameter.name: parameter for parameter in ENGINE_PARAMETERS}
+FUSION, CYCLE, CHUNK = (BY_NAME[name] for name in ("fusion_bytes", "cycle_ms", "chunk_bytes"))
 KINDS = [*ENGINE_PARAMETERS, CategoryParameter("algorithm", ("ring", "tree", "flat"), "ring")]
 
 

@@ -24,6 +24,20 @@ def test_the_default_config_is_the_documented_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ranks_per_host", "is_hierarchical"),
+    [((1,), False), ((4,), False), ((1, 1), False), ((1, 2), True), ((2, 2), True)],
+)
+def test_the_default_reduces_inside_hosts_where_that_acts(
+    ranks_per_host: tuple[int, ...], is_hierarchical: bool
+) -> None:
+    """Several hosts, one of them with several ranks; nothing else depends on the layout."""
+    default = default_config(ranks_per_host)
+
+    assert default_config().replace({"hierarchical_allreduce": is_hierarchical}) == default
+    assert default.replace(pinned_by_layout(ranks_per_host)) == default
+
+
+@pytest.mark.parametrize(
     ("name", "allowed"),
     [
         ("fusion_bytes", (0, 64 << 10, 256 << 20)),
